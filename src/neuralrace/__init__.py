@@ -1,0 +1,1 @@
+"""Predict how gated deep linear networks and ReLU networks learn, and check it against training."""

@@ -1,0 +1,95 @@
+"""The exceptions of the package: each says what was required, what came, and how to mend it."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class NeuralRaceError(Exception):
+    """Base of every error that the package raises on purpose."""
+
+
+class ArchitectureError(NeuralRaceError):
+    """A graph that is not a network: a cycle, a dead end, an edge to a node that is not there."""
+
+
+class GateError(NeuralRaceError):
+    """Gates that do not fit their architecture or task."""
+
+
+class TaskError(NeuralRaceError):
+    """Examples that do not form a data set."""
+
+
+class ProblemError(NeuralRaceError):
+    """An architecture, a task and gates that do not fit together."""
+
+
+class WeightError(NeuralRaceError):
+    """Weights or an initialiser that do not fit a network."""
+
+
+class PathLimitError(NeuralRaceError):
+    """More paths than the caller allowed to enumerate."""
+
+
+class RangeError(NeuralRaceError):
+    """A number outside the range in which it means something."""
+
+
+class UnknownNameError(NeuralRaceError):
+    """A name that is not registered, not a node, not an edge."""
+
+
+class FileFormatError(NeuralRaceError):
+    """A file that is not what it should be."""
+
+
+class AssumptionError(NeuralRaceError):
+    """A method of the theory was asked for and its assumptions do not hold."""
+
+
+def nearest(name: object, known: Iterable[object]) -> str:
+    """Say which known name was probably meant, or list what there is."""
+    options = [str(option) for option in known]
+    close = difflib.get_close_matches(str(name), options, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    shown = ", ".join(options[:12]) + (", ..." if len(options) > 12 else "")
+    return f"known: {shown}" if options else "none is known"
+
+
+def require_number(
+    name: str,
+    value: float,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+) -> float:
+    """Return the value as a float, or say which range it had to lie in."""
+    bounds = [
+        *([f"above {above:g}"] if above is not None else []),
+        *([f"at least {least:g}"] if least is not None else []),
+        *([f"at most {most:g}"] if most is not None else []),
+    ]
+    required = "a finite number" + (", " + " and ".join(bounds) if bounds else "")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise RangeError(f"{name} must be {required}; it was {value!r}") from None
+    inside = (
+        abs(number) < float("inf")
+        and (above is None or number > above)
+        and (least is None or number >= least)
+        and (most is None or number <= most)
+    )
+    if not inside:
+        raise RangeError(f"{name} must be {required}; it was {number:g}")
+    return number
+
+
+def require_count(name: str, value: int, *, least: int = 1) -> int:
+    """Return the value as an int, or say that a whole number was required."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
+        raise RangeError(f"{name} must be a whole number, at least {least}; it was {value!r}")
+    return int(value)

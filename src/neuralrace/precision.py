@@ -1,0 +1,33 @@
+"""Double precision at the entry points, without touching JAX's global setting."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def float64(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function with 64-bit JAX types, whatever the caller's global setting is.
+
+    Inside a JAX transformation of the caller's (an argument is a tracer) the ambient precision
+    holds, because the dtype of a trace cannot change half way. Wrap the transformed function instead:
+    `float64(jax.grad(f))`.
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+            return function(*args, **kwargs)
+        with jax.enable_x64(True):
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+def float64_array(value: Any) -> jax.Array:
+    """Turn a value into a float64 JAX array (inside `float64` only)."""
+    return jax.numpy.asarray(value, dtype=jax.numpy.float64)

@@ -1,0 +1,1 @@
+"""From the statistics of a problem to its learning curve, without training anything."""

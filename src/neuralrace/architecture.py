@@ -1,0 +1,186 @@
+"""The graph of a network: nodes with sizes, edges that carry weight matrices, paths from input to output."""
+
+import graphlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from neuralrace.errors import ArchitectureError, PathLimitError, UnknownNameError, nearest, require_count
+from neuralrace.types import Edge
+
+PATH_LIMIT = 100_000
+
+
+@dataclass(frozen=True)
+class Path:
+    """A sequence of edges that joins an input node to an output node."""
+
+    edges: tuple[Edge, ...]
+    source: str  # s(p)
+    target: str  # t(p)
+
+    def __str__(self) -> str:
+        return " . ".join(edge_name(edge) for edge in self.edges)
+
+
+def edge_name(edge: Edge) -> str:
+    """Write an edge for a person: its name, or source->target."""
+    return edge if isinstance(edge, str) else f"{edge[0]}->{edge[1]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Architecture:
+    """A directed acyclic graph; its input nodes only send, its output nodes only receive.
+
+    nodes: name -> number of neurons |v|. edges: a sequence of (source, target) pairs, or a mapping from a name to
+    such a pair, which is needed where two edges join the same nodes.
+    """
+
+    nodes: Mapping[str, int]
+    edges: Mapping[Edge, tuple[str, str]] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        nodes: Mapping[str, int],
+        edges: Sequence[tuple[str, str]] | Mapping[str, tuple[str, str]],
+    ) -> None:
+        object.__setattr__(self, "nodes", _checked_nodes(nodes))
+        object.__setattr__(self, "edges", _checked_edges(self.nodes, edges))
+        _ = self.order  # a cycle shows here
+        joined = {node for ends in self.edges.values() for node in ends}
+        for node in self.nodes:
+            if node not in joined:
+                raise ArchitectureError(
+                    f"every node needs an edge; node {node!r} has none, so nothing reaches it: join it or remove it"
+                )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Architecture)
+            and self.nodes == other.nodes
+            and list(self.edges.items()) == list(other.edges.items())
+        )
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.nodes.items()), tuple(self.edges.items())))
+
+    def source(self, edge: Edge) -> str:
+        """s(e), the node that an edge leaves."""
+        return self.edges[edge][0]
+
+    def target(self, edge: Edge) -> str:
+        """t(e), the node that an edge enters."""
+        return self.edges[edge][1]
+
+    def shape(self, edge: Edge) -> tuple[int, int]:
+        """The shape of an edge's weight matrix: (target size, source size)."""
+        source, target = self.edges[edge]
+        return self.nodes[target], self.nodes[source]
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The nodes so that every edge points forward."""
+        before: dict[str, set[str]] = {node: set() for node in self.nodes}
+        for source, target in self.edges.values():
+            before[target].add(source)
+        try:
+            return tuple(graphlib.TopologicalSorter(before).static_order())
+        except graphlib.CycleError as error:
+            cycle = " -> ".join(error.args[1][::-1])
+            raise ArchitectureError(
+                f"the graph must have no cycle; it has {cycle}: remove one of these edges"
+            ) from None
+
+    @cached_property
+    def incoming(self) -> Mapping[str, tuple[Edge, ...]]:
+        """Node -> the edges that enter it."""
+        return {node: tuple(e for e, (_, t) in self.edges.items() if t == node) for node in self.nodes}
+
+    @cached_property
+    def outgoing(self) -> Mapping[str, tuple[Edge, ...]]:
+        """Node -> the edges that leave it."""
+        return {node: tuple(e for e, (s, _) in self.edges.items() if s == node) for node in self.nodes}
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """In(Gamma): the nodes that no edge enters."""
+        return tuple(node for node in self.nodes if not self.incoming[node])
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Out(Gamma): the nodes that no edge leaves."""
+        return tuple(node for node in self.nodes if not self.outgoing[node])
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """The nodes between input and output."""
+        return tuple(node for node in self.nodes if self.incoming[node] and self.outgoing[node])
+
+    @cached_property
+    def level(self) -> Mapping[str, int]:
+        """Node -> the number of edges on the longest way to it."""
+        level: dict[str, int] = {}
+        for node in self.order:
+            level[node] = max((level[self.source(e)] + 1 for e in self.incoming[node]), default=0)
+        return level
+
+    def count_paths(self) -> int:
+        """Count the paths from input to output by dynamic programming, without enumerating them."""
+        ways: dict[str, int] = {}
+        for node in self.order:
+            ways[node] = sum(ways[self.source(e)] for e in self.incoming[node]) if self.incoming[node] else 1
+        return sum(ways[node] for node in self.outputs)
+
+    def iterate_paths(self) -> Iterator[Path]:
+        """Yield the paths one by one, in the order of the edges; nothing is stored."""
+
+        def extend(node: str, edges: tuple[Edge, ...], source: str) -> Iterator[Path]:
+            if not self.outgoing[node]:
+                yield Path(edges, source, node)
+            for edge in self.outgoing[node]:
+                yield from extend(self.target(edge), (*edges, edge), source)
+
+        for node in self.inputs:
+            yield from extend(node, (), node)
+
+    def paths(self, limit: int = PATH_LIMIT) -> tuple[Path, ...]:
+        """Enumerate the paths, or say how many there are if they are more than `limit`."""
+        count = self.count_paths()
+        if count > limit:
+            raise PathLimitError(
+                f"at most {limit:,} paths were allowed and this architecture has {count:,}: raise the limit with "
+                f"paths(limit={count}), or go through them with iterate_paths()"
+            )
+        return tuple(self.iterate_paths())
+
+
+def _checked_nodes(nodes: Mapping[str, int]) -> dict[str, int]:
+    if not isinstance(nodes, Mapping) or not nodes:
+        raise ArchitectureError(f"nodes must map at least one name to a size; it was {nodes!r}")
+    for name in nodes:
+        if not isinstance(name, str) or not name:
+            raise ArchitectureError(f"a node's name must be a non-empty string; one was {name!r}")
+    return {name: require_count(f"the size of node {name!r}", size) for name, size in nodes.items()}
+
+
+def _checked_edges(
+    nodes: Mapping[str, int], edges: Sequence[tuple[str, str]] | Mapping[str, tuple[str, str]]
+) -> dict[Edge, tuple[str, str]]:
+    named = edges.items() if isinstance(edges, Mapping) else [(tuple(edge), edge) for edge in edges]
+    checked: dict[Edge, tuple[str, str]] = {}
+    for key, ends in named:
+        if len(tuple(ends)) != 2:
+            raise ArchitectureError(f"an edge must be a (source, target) pair; one was {ends!r}")
+        source, target = ends
+        for end in (source, target):
+            if end not in nodes:
+                raise UnknownNameError(f"edge {key!r} names node {end!r}, which is not there; {nearest(end, nodes)}")
+        if key in checked:
+            raise ArchitectureError(
+                f"edge {key!r} is given twice: to join two nodes by parallel edges name them, "
+                f"edges={{'first': {ends!r}, 'second': {ends!r}}}"
+            )
+        checked[key] = (source, target)
+    if not checked:
+        raise ArchitectureError("an architecture needs at least one edge; none was given, so there is no path")
+    return checked

@@ -1,0 +1,41 @@
+"""The gates of a network: for each example, how far a node or an edge is open."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuralrace.arrays import frozen_array
+from neuralrace.errors import GateError
+from neuralrace.types import Edge
+
+
+@dataclass(frozen=True, eq=False)
+class Gates:
+    """Gate values per example, of any real value; 0 is closed, 1 is open, what is not named is open.
+
+    nodes: name -> g_v, (N,). edges: edge -> g_e, (N,).
+    """
+
+    nodes: Mapping[str, np.ndarray]
+    edges: Mapping[Edge, np.ndarray]
+
+    def __init__(self, nodes: Mapping[str, Any] | None = None, edges: Mapping[Edge, Any] | None = None) -> None:
+        checked_nodes = {
+            name: frozen_array(f"the gate of node {name!r}", value, 1, GateError)
+            for name, value in (nodes or {}).items()
+        }
+        checked_edges = {
+            edge: frozen_array(f"the gate of edge {edge!r}", value, 1, GateError)
+            for edge, value in (edges or {}).items()
+        }
+        object.__setattr__(self, "nodes", checked_nodes)
+        object.__setattr__(self, "edges", checked_edges)
+
+    def take(self, examples: np.ndarray) -> "Gates":
+        """The gates of some of the examples."""
+        return Gates(
+            {name: gate[examples] for name, gate in self.nodes.items()},
+            {edge: gate[examples] for edge, gate in self.edges.items()},
+        )

@@ -1,0 +1,239 @@
+"""How a gated network is computed: which rows each edge multiplies, and which edges go together.
+
+The examples are replaced by the states of `states`; an edge multiplies only the rows that it is open for; edges
+between nodes of the same sizes and levels are stacked into one batched product.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from neuralrace.architecture import Architecture
+from neuralrace.gates import Gates
+from neuralrace.openness import carrying_gates
+from neuralrace.states import NodeStates, node_states
+from neuralrace.task import Task
+from neuralrace.types import Edge
+
+SHARED_FRACTION = 0.35  # above this one product for all sources' rows beats gathering each edge's own
+
+Block = tuple[int, int]  # (level, size): the nodes whose rows are stacked into one array
+
+
+@dataclass(frozen=True)
+class Group:
+    """Edges that are one batched product: rows of the source block, times weights, spread over the target block."""
+
+    edges: tuple[Edge, ...]
+    source: Block | None  # None: the rows are known inputs
+    target: Block
+    constant: np.ndarray | None  # (edges, rows, source size), for known inputs
+    gather: sparse.csr_matrix | None  # (edges * rows, source block rows), or (rows, ...) if shared
+    shared: bool  # every edge multiplies the same rows
+    spread: sparse.csr_matrix  # (target block rows, edges * rows)
+
+
+@dataclass(frozen=True)
+class OutputRows:
+    """The squared error as a weighted sum over the rows of one block, up to a constant."""
+
+    weights: np.ndarray  # (rows,)
+    targets: np.ndarray  # (rows, size)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The schedule of a forward pass, in the order in which it runs."""
+
+    groups: tuple[Group, ...]
+    block_rows: Mapping[Block, int]
+    place: Mapping[str, tuple[Block, slice]]  # node -> where its basis rows are
+    states: Mapping[str, NodeStates]
+    idle: tuple[Edge, ...]  # edges that are closed for every example
+    outputs: Mapping[Block, OutputRows]
+    constant_loss: float  # what no weights can remove
+
+
+def make_plan(
+    architecture: Architecture,
+    task: Task,
+    gates: Gates,
+    *,
+    reduce_outputs: bool = True,
+    to_outputs_only: bool = True,
+) -> Plan:
+    """Plan the forward pass of a gated network over its examples."""
+    carrying = carrying_gates(architecture, task, gates, to_outputs_only=to_outputs_only)
+    states = node_states(architecture, task, carrying, reduce_outputs=reduce_outputs)
+    place, block_rows = _places(architecture, states)
+    products = _products(architecture, states)
+    groups = []
+    for key in sorted({_group_key(architecture, edge) for edge in products}, key=str):
+        members = [edge for edge in products if _group_key(architecture, edge) == key]
+        for bucket in _buckets(members, products):
+            groups.append(_group(architecture, states, place, block_rows, bucket, products))
+    groups.sort(key=lambda group: group.target)
+    outputs, constant = _output_rows(architecture, task, states, place, block_rows)
+    idle = tuple(edge for edge in architecture.edges if edge not in products)
+    return Plan(tuple(groups), block_rows, place, states, idle, outputs, constant)
+
+
+def _places(
+    architecture: Architecture, states: Mapping[str, NodeStates]
+) -> tuple[dict[str, tuple[Block, slice]], dict[Block, int]]:
+    place: dict[str, tuple[Block, slice]] = {}
+    rows: dict[Block, int] = {}
+    for node in architecture.order:
+        if node not in architecture.inputs:
+            block = (architecture.level[node], architecture.nodes[node])
+            start = rows.get(block, 0)
+            rows[block] = start + states[node].rows
+            place[node] = (block, slice(start, rows[block]))
+    return place, rows
+
+
+@dataclass(frozen=True)
+class _Product:
+    """One edge: h_target += spread @ (gather @ h_source) @ W.T."""
+
+    gather: sparse.csr_matrix  # (rows, source basis rows)
+    spread: sparse.csr_matrix  # (target basis rows, rows)
+
+
+def _products(architecture: Architecture, states: Mapping[str, NodeStates]) -> dict[Edge, _Product]:
+    """Mix before or after the product, whichever multiplies fewer rows."""
+    products: dict[Edge, _Product] = {}
+    for node in architecture.order:
+        start = 0
+        for edge in architecture.incoming[node]:
+            width = states[architecture.source(edge)].rows
+            mixing = sparse.csr_matrix(states[node].generator[:, start : start + width])
+            start += width
+            used_rows, used_columns = np.unique(mixing.nonzero()[0]), np.unique(mixing.nonzero()[1])
+            if len(used_rows) == 0:
+                continue
+            if len(used_rows) <= len(used_columns):
+                products[edge] = _Product(mixing[used_rows], _selection(used_rows, mixing.shape[0]).T.tocsr())
+            else:
+                products[edge] = _Product(_selection(used_columns, width), mixing[:, used_columns])
+    return products
+
+
+def _selection(chosen: np.ndarray, count: int) -> sparse.csr_matrix:
+    return sparse.csr_matrix((np.ones(len(chosen)), (np.arange(len(chosen)), chosen)), shape=(len(chosen), count))
+
+
+def _group_key(architecture: Architecture, edge: Edge) -> tuple[object, ...]:
+    source, target = architecture.edges[edge]
+    known = source in architecture.inputs
+    return (known, architecture.level[source], architecture.level[target], architecture.shape(edge))
+
+
+def _buckets(members: Sequence[Edge], products: Mapping[Edge, _Product]) -> list[list[Edge]]:
+    """Split edges by their number of rows, so that padding at most doubles the work."""
+    ordered = sorted(members, key=lambda edge: -products[edge].gather.shape[0])
+    buckets: list[list[Edge]] = []
+    for edge in ordered:
+        if buckets and 2 * products[edge].gather.shape[0] > products[buckets[-1][0]].gather.shape[0]:
+            buckets[-1].append(edge)
+        else:
+            buckets.append([edge])
+    return buckets
+
+
+def _group(
+    architecture: Architecture,
+    states: Mapping[str, NodeStates],
+    place: Mapping[str, tuple[Block, slice]],
+    block_rows: Mapping[Block, int],
+    edges: list[Edge],
+    products: Mapping[Edge, _Product],
+) -> Group:
+    target = place[architecture.target(edges[0])][0]
+    most = products[edges[0]].gather.shape[0]
+    spreads = []
+    for edge in edges:
+        rows = place[architecture.target(edge)][1]
+        spreads.append(_embed(products[edge].spread, block_rows[target], rows.start, most, by_row=True))
+    spread = sparse.hstack(spreads, format="csr")
+    if architecture.source(edges[0]) in architecture.inputs:
+        known = [
+            _padded((products[e].gather @ states[architecture.source(e)].generator).toarray(), most) for e in edges
+        ]
+        return Group(tuple(edges), None, target, np.stack(known), None, False, spread)
+    source = place[architecture.source(edges[0])][0]
+    gathers = []
+    for edge in edges:
+        rows = place[architecture.source(edge)][1]
+        wide = _embed(products[edge].gather, block_rows[source], rows.start, most, by_row=False)
+        gathers.append(wide)
+    gather = sparse.vstack(gathers, format="csr")
+    return _share(Group(tuple(edges), source, target, None, gather, False, spread), most)
+
+
+def _share(group: Group, most: int) -> Group:
+    """Multiply all source rows by all edges where most pairs are used anyway and rows are only picked."""
+    gather = group.gather
+    assert gather is not None
+    used = np.unique(gather.indices)
+    count = len(group.edges)
+    picks = gather.nnz and np.diff(gather.indptr).max() == 1 and (gather.data == 1).all()
+    if count < 2 or not picks or gather.nnz < SHARED_FRACTION * count * len(used):
+        return group
+    # gather = pick @ union for each edge; so spread' = spread @ pick moves the picking behind the product
+    position = np.full(gather.shape[1], -1)
+    position[used] = np.arange(len(used))
+    coordinates = gather.tocoo()
+    pick = sparse.csr_matrix(
+        (coordinates.data, (coordinates.row, (coordinates.row // most) * len(used) + position[coordinates.col])),
+        shape=(gather.shape[0], count * len(used)),
+    )
+    union = _selection(used, gather.shape[1])
+    spread = sparse.csr_matrix(group.spread @ pick)
+    return Group(group.edges, group.source, group.target, None, union, True, spread)
+
+
+def _embed(
+    matrix: sparse.csr_matrix, block_rows: int, start: int, most: int, *, by_row: bool
+) -> sparse.csr_matrix:
+    """Place an edge's map inside its block, padded to the group's number of rows."""
+    coordinates = matrix.tocoo()
+    if by_row:
+        placed = (coordinates.row + start, coordinates.col)
+        shape = (block_rows, most)
+    else:
+        placed = (coordinates.row, coordinates.col + start)
+        shape = (most, block_rows)
+    return sparse.csr_matrix((coordinates.data, placed), shape=shape)
+
+
+def _padded(rows: np.ndarray, count: int) -> np.ndarray:
+    return np.vstack([rows, np.zeros((count - len(rows), rows.shape[1]))])
+
+
+def _output_rows(
+    architecture: Architecture,
+    task: Task,
+    states: Mapping[str, NodeStates],
+    place: Mapping[str, tuple[Block, slice]],
+    block_rows: Mapping[Block, int],
+) -> tuple[dict[Block, OutputRows], float]:
+    """Write the squared error over examples as one over basis rows, plus what is left over."""
+    outputs: dict[Block, OutputRows] = {}
+    constant = 0.0
+    for node in architecture.outputs:
+        block, rows = place[node]
+        if block not in outputs:
+            shape = (block_rows[block], architecture.nodes[node])
+            outputs[block] = OutputRows(np.zeros(block_rows[block]), np.zeros(shape))
+        per_example = states[node].per_example()
+        weighted = sparse.csr_matrix(per_example.multiply(task.weights[:, None]))
+        # the basis is orthogonal in the weights of the examples (see row_basis), so this Gram matrix is diagonal
+        weight = np.asarray(weighted.multiply(per_example).sum(axis=0)).ravel()
+        target = (weighted.T @ task.targets[node]) / np.where(weight > 0, weight, 1.0)[:, None]
+        outputs[block].weights[rows], outputs[block].targets[rows] = weight, target
+        left = task.targets[node] - per_example @ target
+        constant += 0.5 * float(task.weights @ (left**2).sum(axis=1))
+    return outputs, constant

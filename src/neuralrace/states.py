@@ -1,0 +1,156 @@
+"""What each node does over the examples: a few basis rows, and every example as a combination of them.
+
+In a gated linear network the activity of a node is linear in the activity of its sources, with known gates. Two
+examples that look alike from a node's upstream side share one state there; states that depend linearly on
+others need no computation of their own. So a node costs as many rows as its states have rank, however many
+examples there are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from neuralrace.architecture import Architecture
+from neuralrace.partition import partition, representatives
+from neuralrace.task import Task
+from neuralrace.types import Edge
+
+RANK_WORK = 2e9  # a decomposition above this many operations is not worth the rows that it saves
+
+
+@dataclass(frozen=True)
+class NodeStates:
+    """The states of one node.
+
+    state: (N,), the state of each example, -1 where the node is silent. expansion: states x basis rows.
+    generator: basis rows x the stacked basis rows of the sources of the incoming edges; for an input node, basis
+    rows x size: the input rows themselves.
+    """
+
+    state: np.ndarray
+    expansion: sparse.csr_matrix
+    generator: sparse.csr_matrix
+
+    @property
+    def rows(self) -> int:
+        """How many rows must be computed."""
+        return int(self.generator.shape[0])
+
+    def per_example(self) -> sparse.csr_matrix:
+        """Examples x basis rows; a silent example has an empty row."""
+        seen = np.flatnonzero(self.state >= 0)
+        pick = sparse.csr_matrix(
+            (np.ones(len(seen)), (seen, self.state[seen])), shape=(len(self.state), self.expansion.shape[0])
+        )
+        return sparse.csr_matrix(pick @ self.expansion)
+
+
+def node_states(
+    architecture: Architecture, task: Task, carrying: Mapping[Edge, np.ndarray], *, reduce_outputs: bool
+) -> dict[str, NodeStates]:
+    """Find the states of every node, from the inputs forward.
+
+    With `reduce_outputs` output rows are reduced as well, to a basis that is orthonormal in the weights of the
+    examples, so that a squared error over the states is one over the basis rows.
+    """
+    found: dict[str, NodeStates] = {}
+    for node in architecture.order:
+        if node in architecture.inputs:
+            used = [carrying[e] != 0 for e in architecture.outgoing[node]]
+            formal, state = _input_states(task.inputs[node], np.logical_or.reduce(used))
+        else:
+            formal, state = _formal_states(architecture, carrying, found, node)
+        is_output = node in architecture.outputs
+        weights = _state_weights(task.weights, state, formal.shape[0]) if is_output else None
+        if is_output and not reduce_outputs:
+            expansion, generator = sparse.identity(formal.shape[0], format="csr"), formal
+        else:
+            expansion, generator = row_basis(formal, weights)
+        found[node] = NodeStates(state, expansion, generator)
+    return found
+
+
+def _input_states(rows: np.ndarray, used: np.ndarray) -> tuple[sparse.csr_matrix, np.ndarray]:
+    examples = np.flatnonzero(used)
+    labels = partition(len(examples), rows[examples].T)
+    state = np.full(len(rows), -1)
+    state[examples] = labels
+    return sparse.csr_matrix(rows[examples[representatives(labels)]]), state
+
+
+def _formal_states(
+    architecture: Architecture, carrying: Mapping[Edge, np.ndarray], found: Mapping[str, NodeStates], node: str
+) -> tuple[sparse.csr_matrix, np.ndarray]:
+    """The states of a node as formal combinations of its sources' basis rows."""
+    edges = architecture.incoming[node]
+    examples = np.flatnonzero(np.logical_or.reduce([carrying[e] != 0 for e in edges]))
+    columns = []
+    for edge in edges:
+        gate = carrying[edge][examples]
+        if gate.any():
+            columns += [gate, np.where(gate != 0, found[architecture.source(edge)].state[examples], -1)]
+    labels = partition(len(examples), columns)
+    state = np.full(len(next(iter(carrying.values()))), -1)
+    state[examples] = labels
+    chosen = examples[representatives(labels)]
+    blocks = []
+    for edge in edges:
+        source = found[architecture.source(edge)]
+        gate = carrying[edge][chosen]
+        open_rows = np.flatnonzero(gate)
+        pick = sparse.csr_matrix(
+            (gate[open_rows], (open_rows, source.state[chosen[open_rows]])),
+            shape=(len(chosen), source.expansion.shape[0]),
+        )
+        blocks.append(pick @ source.expansion)
+    return sparse.csr_matrix(sparse.hstack(blocks, format="csr")), state
+
+
+def _state_weights(weights: np.ndarray, state: np.ndarray, count: int) -> np.ndarray:
+    return np.bincount(state[state >= 0], weights=weights[state >= 0], minlength=count)
+
+
+def row_basis(
+    matrix: sparse.csr_matrix, weights: np.ndarray | None = None
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Factor a matrix into expansion @ basis, with fewer basis rows wherever its rows are dependent.
+
+    Rows that share no column are treated apart, so the factors stay as sparse as the matrix. Where rows are
+    independent they are kept as they are. With weights w, expansion' diag(w) expansion is the identity on
+    each reduced part.
+    """
+    rows = matrix.shape[0]
+    if rows == 0:
+        return sparse.identity(0, format="csr"), matrix
+    bipartite = sparse.bmat([[None, matrix], [matrix.T, None]], format="csr")
+    part = csgraph.connected_components(bipartite, directed=False)[1]
+    of_row, of_column = part[:rows], part[rows:]
+    expansions, bases, order = [], [], []
+    for label in np.unique(of_row):
+        members, columns = np.flatnonzero(of_row == label), np.flatnonzero(of_column == label)
+        expansion, basis = _dense_basis(
+            matrix[members][:, columns].toarray(), None if weights is None else weights[members]
+        )
+        wide = sparse.lil_matrix((len(basis), matrix.shape[1]))
+        wide[:, columns] = basis
+        expansions.append(expansion)
+        bases.append(wide.tocsr())
+        order.append(members)
+    expansion = sparse.csr_matrix(sparse.block_diag(expansions, format="csr"))[np.argsort(np.concatenate(order))]
+    return expansion, sparse.vstack(bases, format="csr")
+
+
+def _dense_basis(block: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    rows, columns = block.shape
+    keep = np.eye(rows), block
+    if rows == 1 or rows * columns * min(rows, columns) > RANK_WORK:
+        return keep
+    root = np.ones(rows) if weights is None else np.sqrt(weights)
+    left, values, right = np.linalg.svd(root[:, None] * block, full_matrices=False)
+    rank = int((values > values[0] * max(rows, columns) * np.finfo(float).eps).sum())
+    if rank == rows:
+        return keep
+    return left[:, :rank] / root[:, None], values[:rank, None] * right[:rank]

@@ -1,0 +1,72 @@
+"""A data set: inputs and targets by node, one example per row, each with its weight."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuralrace.arrays import frozen_array
+from neuralrace.errors import TaskError
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Examples of an input-output map.
+
+    inputs: node -> (N, size). targets: node -> (N, size). weights: (N,), not negative; they are scaled to sum
+    to one, and None gives every example the same.
+    """
+
+    inputs: Mapping[str, np.ndarray]
+    targets: Mapping[str, np.ndarray]
+    weights: np.ndarray
+
+    def __init__(self, inputs: Mapping[str, Any], targets: Mapping[str, Any], weights: Any = None) -> None:
+        for kind, given in (("inputs", inputs), ("targets", targets)):
+            if not isinstance(given, Mapping) or not given:
+                raise TaskError(f"{kind} must map at least one node to its rows; it was {type(given).__name__}")
+        object.__setattr__(self, "inputs", _rows("inputs", inputs))
+        object.__setattr__(self, "targets", _rows("targets", targets))
+        count = len(next(iter(self.inputs.values())))
+        for kind, rows in (("inputs", self.inputs), ("targets", self.targets)):
+            for node, array in rows.items():
+                if len(array) != count:
+                    raise TaskError(
+                        f"every array must hold the same examples; {kind}[{node!r}] has {len(array)} rows and the "
+                        f"first input has {count}"
+                    )
+        if count == 0:
+            raise TaskError("a task needs at least one example; it has none")
+        object.__setattr__(self, "weights", _normalised(weights, count))
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def take(self, examples: np.ndarray) -> "Task":
+        """Some of the examples, with their weights scaled to sum to one."""
+        return Task(
+            {node: rows[examples] for node, rows in self.inputs.items()},
+            {node: rows[examples] for node, rows in self.targets.items()},
+            self.weights[examples],
+        )
+
+
+def _rows(kind: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    return {node: frozen_array(f"{kind}[{node!r}]", value, 2, TaskError) for node, value in given.items()}
+
+
+def _normalised(weights: Any, count: int) -> np.ndarray:
+    if weights is None:
+        weights = np.full(count, 1.0)
+    checked = frozen_array("weights", weights, 1, TaskError)
+    if len(checked) != count:
+        raise TaskError(f"weights must have one number per example, {count}; it has {len(checked)}")
+    if (checked < 0).any():
+        raise TaskError(f"weights must not be negative; example {int(np.argmin(checked))} has {checked.min():g}")
+    total = checked.sum()
+    if total <= 0:
+        raise TaskError("weights must have a positive sum; every example has weight zero")
+    normalised: np.ndarray = checked / total
+    normalised.setflags(write=False)
+    return normalised

@@ -1,0 +1,170 @@
+"""Initial weights: each initialiser maps (network, key) to a matrix per edge."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import numpy as np
+
+from neuralrace.architecture import Architecture, edge_name
+from neuralrace.bases import shared_bases
+from neuralrace.errors import UnknownNameError, WeightError, nearest, require_number
+from neuralrace.precision import float64
+from neuralrace.types import Edge
+
+PerEdge = float | Mapping[Edge, float]
+
+
+class Network(Protocol):
+    """Whatever has weights to start: a Problem or a ReLUNetwork."""
+
+    @property
+    def architecture(self) -> Architecture:
+        """The graph whose edges carry the weights."""
+
+
+class Initialiser(Protocol):
+    """A law of initial weights."""
+
+    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
+        """Draw one set of weights."""
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent normal entries with mean zero."""
+
+    std: PerEdge
+
+    @float64
+    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
+        """Draw one set of weights."""
+        architecture = network.architecture
+        scales = _per_edge("std", self.std, architecture)
+        return {
+            edge: scales[edge] * np.asarray(jax.random.normal(edge_key, architecture.shape(edge)))
+            for edge, edge_key in _edge_keys(architecture, key).items()
+        }
+
+
+@dataclass(frozen=True)
+class Orthogonal:
+    """Random matrices with every singular value equal to the gain (P1 sigma_0)."""
+
+    gain: PerEdge
+
+    @float64
+    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
+        """Draw one set of weights."""
+        architecture = network.architecture
+        scales = _per_edge("gain", self.gain, architecture)
+        return {
+            edge: scales[edge] * _random_orthogonal(edge_key, *architecture.shape(edge))
+            for edge, edge_key in _edge_keys(architecture, key).items()
+        }
+
+
+@dataclass(frozen=True)
+class Decoupled:
+    """Weights that are diagonal in the shared bases of the problem (P1 eq. 9): W_e = R_t B_e R_s^T.
+
+    values: b_e, the mode strengths: one number for all, or per edge a number or one number per mode. R is U at the
+    outputs, V at the inputs and a random orthonormal basis at hidden nodes; a hidden node narrower than the number
+    of modes carries the strongest ones.
+    """
+
+    values: float | Mapping[Edge, Any]
+    tolerance: float = 1e-8
+
+    @float64
+    def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
+        """Draw one set of weights."""
+        if not hasattr(network, "statistics"):
+            raise WeightError("decoupled weights need a Problem, whose statistics have modes; give one, or use gaussian")
+        bases = shared_bases(network.statistics())
+        statistic, residual = bases.worst
+        if residual > self.tolerance:
+            raise WeightError(
+                f"decoupled weights need statistics that are diagonal in shared bases; {statistic} is off by "
+                f"{residual:.2g} (tolerance {self.tolerance:.2g}): start from gaussian or orthogonal weights instead"
+            )
+        architecture = network.architecture
+        rotation = {**bases.inputs, **bases.outputs}
+        count = next(iter(rotation.values())).shape[1]
+        node_keys = jax.random.split(as_key(key), max(len(architecture.hidden), 1))
+        for node, node_key in zip(architecture.hidden, node_keys, strict=False):
+            size = architecture.nodes[node]
+            rotation[node] = np.zeros((size, count))
+            rotation[node][:, : min(size, count)] = _random_orthogonal(node_key, size, min(size, count))
+        weights: dict[Edge, np.ndarray] = {}
+        for edge, (source, target) in architecture.edges.items():
+            strength = _mode_strengths(self.values, edge, count)
+            weights[edge] = (rotation[target] * strength) @ rotation[source].T
+        return weights
+
+
+def gaussian(std: PerEdge) -> Gaussian:
+    """Independent normal weights with the given standard deviation: one number, or one per edge."""
+    return Gaussian(std)
+
+
+def orthogonal(gain: PerEdge) -> Orthogonal:
+    """Random orthogonal weights times a gain: one number, or one per edge."""
+    return Orthogonal(gain)
+
+
+def decoupled(values: float | Mapping[Edge, Any]) -> Decoupled:
+    """Weights that are diagonal in the modes of the problem: one strength, or one (or one per mode) for each edge."""
+    return Decoupled(values)
+
+
+def as_key(key: Any) -> jax.Array:
+    """Accept an integer seed or a JAX key."""
+    if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        return jax.random.key(int(key))
+    if isinstance(key, jax.Array):
+        return key if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
+    raise WeightError(f"key must be an integer seed or a JAX key; it was {type(key).__name__}")
+
+
+def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
+    """Weights from an initialiser, or the given weights themselves."""
+    return initial if isinstance(initial, Mapping) else initial(network, key)
+
+
+def _edge_keys(architecture: Architecture, key: Any) -> dict[Edge, jax.Array]:
+    return dict(zip(architecture.edges, jax.random.split(as_key(key), len(architecture.edges)), strict=True))
+
+
+def _per_edge(name: str, value: PerEdge, architecture: Architecture) -> dict[Edge, float]:
+    if not isinstance(value, Mapping):
+        number = require_number(name, value, least=0)
+        return dict.fromkeys(architecture.edges, number)
+    for edge in value:
+        if edge not in architecture.edges:
+            raise UnknownNameError(f"{name} names edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}")
+    for edge in architecture.edges:
+        if edge not in value:
+            raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")
+    return {e: require_number(f"{name} of edge {edge_name(e)}", value[e], least=0) for e in architecture.edges}
+
+
+def _mode_strengths(values: float | Mapping[Edge, Any], edge: Edge, count: int) -> np.ndarray:
+    if isinstance(values, Mapping) and edge not in values:
+        raise WeightError(f"values must have a strength for every edge; {edge_name(edge)} has none")
+    value = np.asarray(values[edge] if isinstance(values, Mapping) else values, dtype=np.float64)
+    if value.shape not in ((), (count,)) or not np.isfinite(value).all():
+        raise WeightError(
+            f"the strength of edge {edge_name(edge)} must be one finite number or one per mode, {count}; "
+            f"it has shape {value.shape}"
+        )
+    return np.broadcast_to(value, (count,))
+
+
+def _random_orthogonal(key: jax.Array, rows: int, columns: int) -> np.ndarray:
+    """A matrix with orthonormal rows or columns, whichever are fewer, uniform over all such."""
+    draw = np.asarray(jax.random.normal(key, (max(rows, columns), min(rows, columns))))
+    left, triangle = np.linalg.qr(draw)
+    left = left * np.sign(np.diagonal(triangle))
+    return left if rows >= columns else left.T

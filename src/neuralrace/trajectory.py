@@ -1,0 +1,148 @@
+"""The record of a learning curve, from training or from theory: named axes, settings and versions, one file."""
+
+import importlib.metadata
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray
+
+from neuralrace.architecture import edge_name
+from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest
+from neuralrace.types import Edge
+
+FORMAT = 1
+STATUS = ("running", "converged", "diverged")
+RECORDED_VERSIONS = ("neuralrace", "jax", "numpy", "optax", "diffrax")
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What was recorded over time for each seed, as an xarray dataset.
+
+    Variables: loss (seed, time), status (seed) and whatever else was asked for. Coordinates: time
+    (learning_rate * step, so gradient flow has tau = 1) and step. Attributes hold the problem's description,
+    the settings, the seed and the versions.
+    """
+
+    data: xarray.Dataset
+
+    @property
+    def time(self) -> np.ndarray:
+        """(T,), in units of gradient flow."""
+        return np.asarray(self.data["time"].values)
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(seeds, T)."""
+        return np.asarray(self.data["loss"].values)
+
+    @property
+    def status(self) -> np.ndarray:
+        """Per seed: converged, running or diverged."""
+        return np.array(STATUS)[self.data["status"].values]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the run was made with: problem, settings, key and versions."""
+        return {name: json.loads(self.data.attrs[name]) for name in ("problem", "settings", "versions")}
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """The edges of the network, in order."""
+        listed = json.loads(self.data.attrs["edges"])
+        return tuple(edge if isinstance(edge, str) else (edge[0], edge[1]) for edge in listed)
+
+    def weights(self, seed: int = 0, record: int | None = None) -> dict[Edge, np.ndarray]:
+        """The weights of one seed: at the end, or at one of the recorded moments if weights were recorded."""
+        kind = "final_weights" if record is None else "weights"
+        found: dict[Edge, np.ndarray] = {}
+        for edge in self.edges:
+            array = self.values(f"{kind}[{edge_name(edge)}]")
+            if not -len(array) <= seed < len(array):
+                raise RangeError(f"seed must be from 0 to {len(array) - 1}; it was {seed}")
+            found[edge] = array[seed] if record is None else array[seed, record]
+        return found
+
+    def values(self, name: str) -> np.ndarray:
+        """A recorded variable as a plain array, or say what was recorded."""
+        if name not in self.data:
+            raise UnknownNameError(
+                f"{name!r} was not recorded; {nearest(name, self.data.data_vars)} (ask for it with record=...)"
+            )
+        return np.asarray(self.data[name].values)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write one netCDF file; it appears under its name only when it is complete."""
+        target = Path(path)
+        if not target.parent.is_dir():
+            raise FileFormatError(f"cannot save to {target}: the folder {target.parent} is not there; make it first")
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+        os.close(handle)
+        try:
+            self.data.to_netcdf(name, engine="h5netcdf")
+            os.replace(name, target)
+        finally:
+            Path(name).unlink(missing_ok=True)
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Trajectory":
+        """Read a file that `save` wrote; nothing in it is executed, and what does not fit is an error."""
+        source = Path(path)
+        if not source.is_file():
+            raise FileFormatError(f"a trajectory file is required; there is no file {source}")
+        try:
+            with xarray.open_dataset(source, engine="h5netcdf") as opened:
+                data = opened.load()
+        except Exception as error:
+            raise FileFormatError(f"{source} is not a readable netCDF file ({type(error).__name__}: {error})") from None
+        _check(source, data)
+        return cls(data)
+
+
+def make_trajectory(
+    time: np.ndarray,
+    step: np.ndarray,
+    variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]],
+    status: np.ndarray,
+    *,
+    edges: tuple[Edge, ...],
+    problem: Mapping[str, object],
+    settings: Mapping[str, object],
+) -> Trajectory:
+    """Put recorded arrays and their description together."""
+    data = xarray.Dataset(
+        {**variables, "status": (("seed",), status.astype(np.int8))},
+        coords={"time": ("time", time), "step": ("time", step), "seed": np.arange(len(status))},
+        attrs={
+            "neuralrace_format": FORMAT,
+            "edges": json.dumps(list(edges)),
+            "problem": json.dumps(problem),
+            "settings": json.dumps(settings, default=str),
+            "versions": json.dumps({name: importlib.metadata.version(name) for name in RECORDED_VERSIONS}),
+        },
+    )
+    return Trajectory(data)
+
+
+def _check(source: Path, data: xarray.Dataset) -> None:
+    if data.attrs.get("neuralrace_format") != FORMAT:
+        raise FileFormatError(
+            f"{source} must be a trajectory of format {FORMAT}; it says {data.attrs.get('neuralrace_format')!r}"
+        )
+    for name, dimensions in (("loss", ("seed", "time")), ("status", ("seed",))):
+        if name not in data or data[name].dims != dimensions:
+            raise FileFormatError(f"{source} must hold {name!r} over {dimensions}; it does not")
+    if not np.isin(data["status"].values, range(len(STATUS))).all():
+        raise FileFormatError(f"{source} holds a status other than {', '.join(STATUS)}")
+    for name in ("edges", "problem", "settings", "versions"):
+        try:
+            json.loads(data.attrs[name])
+        except (KeyError, TypeError, ValueError):
+            raise FileFormatError(f"{source} must describe its {name} in JSON; it does not") from None

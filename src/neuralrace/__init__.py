@@ -1,1 +1,31 @@
 """Predict how gated deep linear networks and ReLU networks learn, and check it against training."""
+
+# the values that a problem is made of
+from neuralrace import initial, tasks
+from neuralrace.architecture import Architecture, Path
+from neuralrace.errors import NeuralRaceError
+from neuralrace.gates import Gates
+from neuralrace.precision import float64
+from neuralrace.problem import Problem
+from neuralrace.statistics import PathStatistics
+from neuralrace.task import Task
+
+# training, and what it returns
+from neuralrace.training import ReLUNetwork, train
+from neuralrace.trajectory import Trajectory
+
+__all__ = [
+    "Architecture",
+    "Gates",
+    "NeuralRaceError",
+    "Path",
+    "PathStatistics",
+    "Problem",
+    "ReLUNetwork",
+    "Task",
+    "Trajectory",
+    "float64",
+    "initial",
+    "tasks",
+    "train",
+]

@@ -5,7 +5,7 @@ targets. The triangular factor of a thin QR of the weighted rows has the same mo
 (inputs + targets) rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -28,32 +28,60 @@ def compress_rows(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
 
 
 def compress_task(
-    task: Task, gate_columns: list[np.ndarray], visible: Mapping[str, np.ndarray]
+    task: Task, gate_columns: Iterable[np.ndarray], visible: Mapping[str, np.ndarray]
 ) -> tuple[Task, np.ndarray]:
     """Compress each set of examples with equal gates; also return one original example per new row.
 
-    visible: input node -> for which examples any edge that leaves it is open. What nobody sees becomes zero.
+    visible: input node -> for which examples any edge that leaves it is open. What nobody sees becomes zero
+    in the sets that shrink; a task in which none shrinks is returned as it is.
     """
     kept = np.flatnonzero(task.weights > 0)
-    labels = partition(len(kept), [column[kept] for column in gate_columns])
-    seen = {node: np.where(visible[node][:, None], rows, 0.0) for node, rows in task.inputs.items()}
-    stacked = np.hstack([*seen.values(), *task.targets.values()])
+    labels = partition(len(kept), (column[kept] for column in gate_columns))
     order = np.argsort(labels, kind="stable")
+    sets = np.split(kept[order], np.flatnonzero(np.diff(labels[order])) + 1)
+    columns = _Columns(task, visible)
+    if len(kept) == len(task) and not any(columns.may_shrink(members) for members in sets):
+        return task, np.arange(len(task))
     rows, weights, origin = [], [], []
-    for members in np.split(kept[order], np.flatnonzero(np.diff(labels[order])) + 1):
-        new_rows, new_weights = compress_rows(stacked[members], task.weights[members])
+    for members in sets:
+        new_rows, new_weights = columns.stacked(members), task.weights[members]
+        if columns.may_shrink(members):
+            new_rows, new_weights = compress_rows(new_rows, new_weights)
         rows.append(new_rows)
         weights.append(new_weights)
         origin.append(members if len(new_rows) == len(members) else np.repeat(members[0], len(new_rows)))
-    inputs, targets = _unstacked(np.concatenate(rows), task)
+    inputs, targets = columns.unstacked(np.concatenate(rows))
     return Task(inputs, targets, np.concatenate(weights)), np.concatenate(origin)
 
 
-def _unstacked(rows: np.ndarray, task: Task) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    sizes = [a.shape[1] for a in (*task.inputs.values(), *task.targets.values())]
-    parts = np.split(rows, np.cumsum(sizes)[:-1], axis=1)
-    count = len(task.inputs)
-    return (
-        dict(zip(task.inputs, parts[:count], strict=True)),
-        dict(zip(task.targets, parts[count:], strict=True)),
-    )
+class _Columns:
+    """All inputs and targets of a task side by side, without ever building more than is asked for."""
+
+    def __init__(self, task: Task, visible: Mapping[str, np.ndarray]) -> None:
+        self._task, self._visible = task, visible
+        self._arrays = [*task.inputs.values(), *task.targets.values()]
+        self._sizes = np.array([array.shape[1] for array in self._arrays])
+        seen = [visible[node] & rows.any(axis=1) for node, rows in task.inputs.items()]
+        self._used = np.stack([*seen, *(rows.any(axis=1) for rows in task.targets.values())], axis=1)
+
+    def may_shrink(self, members: np.ndarray) -> bool:
+        """Whether there are more rows than columns that hold anything."""
+        if len(members) <= self._sizes[self._used[members[0]]].sum():
+            return False
+        return len(members) > self._sizes[self._used[members].any(axis=0)].sum()
+
+    def stacked(self, members: np.ndarray) -> np.ndarray:
+        """The rows of some examples; inputs that nobody sees are zero."""
+        parts = [array[members] for array in self._arrays]
+        for index, node in enumerate(self._task.inputs):
+            parts[index] = np.where(self._visible[node][members, None], parts[index], 0.0)
+        return np.hstack(parts)
+
+    def unstacked(self, rows: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+        """Split rows into inputs and targets again."""
+        parts = np.split(rows, np.cumsum(self._sizes)[:-1], axis=1)
+        count = len(self._task.inputs)
+        return (
+            dict(zip(self._task.inputs, parts[:count], strict=True)),
+            dict(zip(self._task.targets, parts[count:], strict=True)),
+        )

@@ -4,22 +4,34 @@ from collections.abc import Iterable
 
 import numpy as np
 
-
-def refine(labels: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Split the classes of a partition by the values of one more column; labels stay 0, 1, 2, ..."""
-    codes = np.unique(column, return_inverse=True)[1]
-    joint = labels.astype(np.int64) * (int(codes.max(initial=0)) + 1) + codes
-    return np.unique(joint, return_inverse=True)[1].astype(np.int64)
+PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
 
 
 def partition(count: int, columns: Iterable[np.ndarray]) -> np.ndarray:
     """Label the rows 0, 1, 2, ... so that two rows agree in every column exactly if their labels do."""
     labels = np.zeros(count, dtype=np.int64)
+    packed, width = np.zeros(count, dtype=np.int64), 0
     for column in columns:
-        labels = refine(labels, column)
-    return labels
+        low, high = (column.min(), column.max()) if count else (0, 0)
+        if low == high:
+            continue
+        upper = column == high
+        if (upper | (column == low)).all():
+            packed, width = 2 * packed + upper, width + 1
+            if width == PACKED:
+                labels, packed, width = _refine(labels, packed), np.zeros(count, dtype=np.int64), 0
+        else:
+            labels = _refine(labels, column)
+    return _refine(labels, packed) if width else labels
 
 
 def representatives(labels: np.ndarray) -> np.ndarray:
     """The first row of each class, in the order of the labels."""
     return np.unique(labels, return_index=True)[1]
+
+
+def _refine(labels: np.ndarray, column: np.ndarray) -> np.ndarray:
+    """Split the classes of a partition by the values of one more column."""
+    codes = np.unique(column, return_inverse=True)[1]
+    joint = labels * (int(codes.max(initial=0)) + 1) + codes
+    return np.unique(joint, return_inverse=True)[1].astype(np.int64)

@@ -71,7 +71,9 @@ class Problem:
             node: np.logical_or.reduce([folded[e] != 0 for e in self.architecture.outgoing[node]])
             for node in self.architecture.inputs
         }
-        task, origin = compress_task(self.task, [*folded.values()], visible)
+        task, origin = compress_task(self.task, folded.values(), visible)
+        if task is self.task:
+            return self
         return Problem(self.architecture, task, self.gates.take(origin))
 
     def statistics(self) -> PathStatistics:

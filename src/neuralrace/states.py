@@ -125,32 +125,61 @@ def row_basis(
     rows = matrix.shape[0]
     if rows == 0:
         return sparse.identity(0, format="csr"), matrix
+    part = _interacting(matrix)
+    order = np.argsort(part, kind="stable")
+    alone = np.bincount(part)[part] == 1
+    kept = [np.flatnonzero(alone)]
+    reduced: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+    for members in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+        if len(members) > 1:
+            block = matrix[members]
+            columns = np.unique(block.indices)
+            factors = _dense_basis(block[:, columns].toarray(), None if weights is None else weights[members])
+            if factors is None:
+                kept.append(members)
+            else:
+                reduced.append((members, columns, *factors))
+    if not reduced:
+        return sparse.identity(rows, format="csr"), matrix
+    return _assemble(matrix, np.sort(np.concatenate(kept)), reduced)
+
+
+def _interacting(matrix: sparse.csr_matrix) -> np.ndarray:
+    """Label the rows so that rows which share a column, directly or through others, are together."""
+    rows = matrix.shape[0]
     bipartite = sparse.bmat([[None, matrix], [matrix.T, None]], format="csr")
-    part = csgraph.connected_components(bipartite, directed=False)[1]
-    of_row, of_column = part[:rows], part[rows:]
-    expansions, bases, order = [], [], []
-    for label in np.unique(of_row):
-        members, columns = np.flatnonzero(of_row == label), np.flatnonzero(of_column == label)
-        expansion, basis = _dense_basis(
-            matrix[members][:, columns].toarray(), None if weights is None else weights[members]
-        )
-        wide = sparse.lil_matrix((len(basis), matrix.shape[1]))
+    labels: np.ndarray = csgraph.connected_components(bipartite, directed=False)[1][:rows]
+    return labels
+
+
+def _assemble(
+    matrix: sparse.csr_matrix,
+    kept: np.ndarray,
+    reduced: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
+) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+    """Rows that are kept come first, then the bases of the reduced parts."""
+    expansions = [sparse.identity(len(kept), format="csr")]
+    bases = [matrix[kept]]
+    members = [kept]
+    for rows, columns, expansion, basis in reduced:
+        wide = np.zeros((len(basis), matrix.shape[1]))
         wide[:, columns] = basis
         expansions.append(expansion)
-        bases.append(wide.tocsr())
-        order.append(members)
-    expansion = sparse.csr_matrix(sparse.block_diag(expansions, format="csr"))[np.argsort(np.concatenate(order))]
+        bases.append(sparse.csr_matrix(wide))
+        members.append(rows)
+    back = np.argsort(np.concatenate(members))
+    expansion = sparse.csr_matrix(sparse.block_diag(expansions, format="csr"))[back]
     return expansion, sparse.vstack(bases, format="csr")
 
 
-def _dense_basis(block: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _dense_basis(block: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """Expansion and basis by a singular value decomposition, or None where the rows are independent."""
     rows, columns = block.shape
-    keep = np.eye(rows), block
-    if rows == 1 or rows * columns * min(rows, columns) > RANK_WORK:
-        return keep
+    if rows * columns * min(rows, columns) > RANK_WORK:
+        return None
     root = np.ones(rows) if weights is None else np.sqrt(weights)
     left, values, right = np.linalg.svd(root[:, None] * block, full_matrices=False)
     rank = int((values > values[0] * max(rows, columns) * np.finfo(float).eps).sum())
     if rank == rows:
-        return keep
+        return None
     return left[:, :rank] / root[:, None], values[:rank, None] * right[:rank]

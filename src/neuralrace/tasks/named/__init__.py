@@ -1,0 +1,1 @@
+"""One file per named task; the registry imports every module that lies here."""

@@ -1,0 +1,124 @@
+"""The register of named tasks: what they are called, how they are made, what they give."""
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from neuralrace.errors import NeuralRaceError, TaskError, UnknownNameError, nearest, require_count
+from neuralrace.problem import Problem
+from neuralrace.task import Task
+from neuralrace.tasks import named
+
+Gating = Callable[[int], Problem]  # width of each pathway -> the gated network on the task
+
+
+@dataclass(frozen=True, eq=False)
+class NamedTask:
+    """A data set with the gatings that are known for it.
+
+    settings: what it was made with. gatings: name -> builder. hidden: the usual width of each pathway.
+    groups: a label for every example, by what it tells apart. labels: data node -> the names of its
+    columns. whole: makes the same task with everything that can be asked, where training sees only a part.
+    """
+
+    name: str
+    settings: Mapping[str, Any]
+    task: Task
+    gatings: Mapping[str, Gating]
+    hidden: int
+    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    whole: Callable[[], "NamedTask"] | None = None
+
+    def __post_init__(self) -> None:
+        for group, values in self.groups.items():
+            if len(values) != len(self.task):
+                raise TaskError(
+                    f"group {group!r} of task {self.name!r} must have one label per example, "
+                    f"{len(self.task)}; it has {len(values)}"
+                )
+
+    def problem(self, gating: str, hidden: int | None = None) -> Problem:
+        """The task with one of its gatings and `hidden` neurons in each layer of each pathway."""
+        if gating not in self.gatings:
+            raise UnknownNameError(
+                f"task {self.name!r} has no gating {gating!r}; {nearest(gating, self.gatings)}"
+            )
+        return self.gatings[gating](require_count("hidden", self.hidden if hidden is None else hidden))
+
+    def complete(self) -> "NamedTask":
+        """The same task with everything that can be asked; itself, if training sees all of it."""
+        return self if self.whole is None else self.whole()
+
+    def evaluation(self, gating: str, hidden: int | None = None) -> Problem:
+        """The network of `problem` on the complete task: the weights of the one serve the other."""
+        return self.complete().problem(gating, hidden)
+
+
+Factory = TypeVar("Factory", bound=Callable[..., NamedTask])
+
+
+@dataclass(frozen=True)
+class _Entry:
+    factory: Callable[..., NamedTask]
+    summary: str
+
+
+_entries: dict[str, _Entry] = {}
+
+
+def register(name: str, *, summary: str) -> Callable[[Factory], Factory]:
+    """Enter a function that makes a task under a name; the summary is the line that a listing shows."""
+
+    def enter(factory: Factory) -> Factory:
+        if name in _entries:
+            raise NeuralRaceError(f"a task is already registered as {name!r}: choose another name")
+        _entries[name] = _Entry(factory, summary)
+        return factory
+
+    return enter
+
+
+def names() -> tuple[str, ...]:
+    """The names of all tasks, in alphabetical order."""
+    _load()
+    return tuple(sorted(_entries))
+
+
+def summaries() -> dict[str, str]:
+    """Name -> one line that says what the task is."""
+    return {name: _entries[name].summary for name in names()}
+
+
+def factories() -> dict[str, Callable[..., NamedTask]]:
+    """Name -> the function that makes the task."""
+    return {name: _entries[name].factory for name in names()}
+
+
+def get(name: str, **settings: Any) -> NamedTask:
+    """Make a task by its name, as the command line does."""
+    known = factories()
+    if name not in known:
+        raise UnknownNameError(f"there is no task {name!r}; {nearest(name, known)}")
+    parameters = inspect.signature(known[name]).parameters
+    for setting in settings:
+        if setting not in parameters:
+            raise UnknownNameError(
+                f"task {name!r} has no setting {setting!r}; {nearest(setting, parameters)}"
+            )
+    for setting, parameter in parameters.items():
+        if parameter.default is inspect.Parameter.empty and setting not in settings:
+            raise TaskError(f"task {name!r} needs the setting {setting!r}; it was not given")
+    return known[name](**settings)
+
+
+@functools.cache
+def _load() -> None:
+    for module in pkgutil.iter_modules(named.__path__):
+        importlib.import_module(f"{named.__name__}.{module.name}")

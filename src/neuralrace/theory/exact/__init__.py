@@ -1,0 +1,1 @@
+"""Exact learning curves."""

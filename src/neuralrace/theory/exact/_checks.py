@@ -1,0 +1,74 @@
+"""Checks of plain numbers at the entry points; a traced value passes unchecked, it has no value yet."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from neuralrace.errors import RangeError
+
+STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
+TIME_HINT = "time runs forward from the initial weights, t = learning_rate * step"
+
+
+def number(
+    name: str,
+    value: ArrayLike,
+    *,
+    above: float | None = None,
+    least: float | None = None,
+    most: float | None = None,
+    hint: str = "",
+) -> jax.Array:
+    """Return the value as an array of floats, every entry finite and within its bounds."""
+    if not isinstance(value, jax.core.Tracer):
+        _require(name, value, above, least, most, hint)
+    return jnp.asarray(value, dtype=jnp.result_type(float))
+
+
+def _require(
+    name: str, value: ArrayLike, above: float | None, least: float | None, most: float | None, hint: str
+) -> None:
+    try:
+        entries = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise RangeError(f"{name} must be a number or an array of numbers; it was {value!r}") from None
+    good = np.isfinite(entries)
+    good &= True if above is None else entries > above
+    good &= True if least is None else entries >= least
+    good &= True if most is None else entries <= most
+    if good.all():
+        return
+    bounds = [
+        *([f"above {above:g}"] if above is not None else []),
+        *([f"at least {least:g}"] if least is not None else []),
+        *([f"at most {most:g}"] if most is not None else []),
+    ]
+    required = " and ".join(["finite", *bounds])
+    first = tuple(int(i) for i in np.argwhere(~good)[0])
+    where = f" at position {first}" if first else ""
+    advice = f"; {hint}" if hint else ""
+    raise RangeError(f"{name} must be {required}; it was {entries[first]:g}{where}{advice}")
+
+
+def positive(name: str, value: ArrayLike, hint: str = "") -> jax.Array:
+    """Return an array whose entries are finite and above zero."""
+    return number(name, value, above=0.0, hint=hint)
+
+
+def strength(name: str, value: ArrayLike) -> jax.Array:
+    """Return initial strengths, all above zero."""
+    return number(name, value, above=0.0, hint=STRENGTH_HINT)
+
+
+def time(value: ArrayLike) -> jax.Array:
+    """Return times, none before the start."""
+    return number("times", value, least=0.0, hint=TIME_HINT)
+
+
+def matrix(name: str, value: ArrayLike) -> jax.Array:
+    """Return a finite array with two axes."""
+    entries = number(name, value)
+    if entries.ndim != 2:
+        raise RangeError(f"{name} must be a matrix with two axes; its shape was {entries.shape}")
+    return entries

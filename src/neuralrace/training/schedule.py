@@ -1,0 +1,40 @@
+"""When to record, and how the steps between two records are split so that long work can report its progress."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralrace.errors import RangeError, require_count
+
+STRIDE = 100  # the most steps between two looks at the loss, recorded or not
+LOOKS = 50  # the fewest looks in a run, to tell whether it has settled
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps to record, ascending, and the looks that the loop makes: each a step and whether it is kept."""
+
+    recorded: np.ndarray
+    looks: np.ndarray  # ascending steps; the last one is the end of training
+    kept: np.ndarray  # bool per look
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Steps from each look to the next."""
+        return np.diff(self.looks)
+
+
+def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
+    """Record every so many steps and at the end, or at the given steps."""
+    steps = require_count("steps", steps, least=0)
+    if at is None:
+        every = require_count("every", every)
+        recorded = np.unique(np.append(np.arange(0, steps + 1, every), steps))
+    else:
+        recorded = np.unique(np.asarray(at, dtype=np.int64))
+        if len(recorded) == 0 or recorded[0] < 0 or recorded[-1] > steps:
+            raise RangeError(f"at must name steps from 0 to {steps}; it was {list(at)!r:.80}")
+    stride = int(np.clip(steps // LOOKS, 1, STRIDE))
+    looks = np.unique(np.concatenate([recorded, np.arange(0, steps, stride), [steps]]))
+    return Schedule(recorded, looks, np.isin(looks, recorded))

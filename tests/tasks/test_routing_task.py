@@ -1,0 +1,202 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from neuralrace import tasks
+from neuralrace.errors import RangeError, TaskError, UnknownNameError
+from neuralrace.tasks.named.routing import TARGETS, trained_routes
+
+
+def random_weights(architecture, seed):
+    random = np.random.default_rng(seed)
+    return {edge: random.normal(size=architecture.shape(edge)) for edge in architecture.edges}
+
+
+def test_default_data_set_has_the_published_modes():
+    strengths = np.linalg.svd(np.array(TARGETS, dtype=float), compute_uv=False)
+    np.testing.assert_allclose(strengths, [np.sqrt(185), np.sqrt(41), 3, 3], rtol=1e-14)
+    assert 0.5 * (np.array(TARGETS) ** 2).sum() == 122  # half the squared error of a silent network, per task
+
+
+def test_trained_routes_of_figure_4():
+    pattern = trained_routes(7, 4)
+    assert set(np.flatnonzero(pattern[0])) == {6, 0, 1, 2}
+    assert set(np.flatnonzero(pattern[3])) == {2, 3, 4, 5}
+    np.testing.assert_array_equal(pattern.sum(axis=0), 4)
+    np.testing.assert_array_equal(pattern.sum(axis=1), 4)
+
+
+@pytest.mark.parametrize(("domains", "trained"), [(1, 1), (2, 1), (5, 1), (5, 2), (6, 5), (6, 6)])
+def test_trained_routes_by_their_definition(domains, trained):
+    expected = np.zeros((domains, domains), dtype=bool)
+    for i in range(domains):
+        for j in range(-((trained - 1) // 2), trained // 2 + 1):
+            expected[i, (i + j) % domains] = True
+    np.testing.assert_array_equal(trained_routes(domains, trained), expected)
+    assert expected.sum() == domains * trained
+
+
+def test_an_example_holds_its_route_and_nothing_else():
+    named = tasks.routing(5, 2)
+    source, sink, item = (named.groups[g] for g in ("input domain", "output domain", "item"))
+    for example in range(len(named.task)):
+        for domain in range(5):
+            shown = np.eye(4)[item[example]] if source[example] == domain else np.zeros(4)
+            wanted = TARGETS[item[example]] if sink[example] == domain else np.zeros(7)
+            np.testing.assert_array_equal(named.task.inputs[f"x{domain}"][example], shown)
+            np.testing.assert_array_equal(named.task.targets[f"y{domain}"][example], wanted)
+    routes = {(int(i), int(j)) for i, j in zip(source, sink, strict=True)}
+    assert routes == set(map(tuple, np.argwhere(trained_routes(5, 2)).tolist()))
+    assert named.groups["trained"].all()
+
+
+def test_path_moments_are_those_of_p1():
+    domains, trained = 7, 4
+    problem = tasks.routing(domains, trained).problem("shared", hidden=2)
+    assert problem.architecture.count_paths() == domains**2
+    stats = problem.statistics()
+    assert len(stats.open_paths) == domains * trained
+    pattern = trained_routes(domains, trained)
+    for path in problem.architecture.paths():
+        share = pattern[int(path.source[1:]), int(path.target[1:])] / (trained * domains)
+        expected = share * np.array(TARGETS).T / 4  # eq. 41, <y x^T> of the data set
+        np.testing.assert_allclose(stats.input_output(path), expected, rtol=1e-13)
+        np.testing.assert_allclose(stats.input(path, path), share * np.eye(4) / 4, rtol=1e-13)  # eq. 43
+        if share:
+            assert stats.partners(path) == (path,)  # eq. 43: no two paths are open together
+
+
+@pytest.mark.parametrize(("domains", "shares"), [(10, [1, 4, 25, 100]), (7, [1, 49]), (1, [1])])
+def test_partly_shared_gatings_have_a_root_that_divides_the_domains(domains, shares):
+    gatings = tasks.routing(domains, 1).gatings
+    alone = [f"P={share}" for share in shares]
+    both = [f"shared + P={share}" for share in shares if share < domains**2]
+    assert set(gatings) == {"shared", *alone, *both}
+
+
+@pytest.mark.parametrize("share", [1, 4, 9, 36])
+def test_partly_shared_gatings_give_the_rates_of_eqs_16_and_17(share):
+    domains = 6
+    problem = tasks.routing(domains, domains).problem(f"P={share}", hidden=1)
+    architecture, stats = problem.architecture, problem.statistics()
+    base = np.array(TARGETS).T / 4
+    rates = dict.fromkeys(architecture.edges, 0.0)
+    for path in stats.open_paths:
+        moment = stats.input_output(path)
+        np.testing.assert_allclose(moment, base / domains**2, rtol=1e-13)
+        for edge in path.edges:
+            rates[edge] += moment[0, 0] / base[0, 0]
+    assert len(stats.open_paths) == domains**2 == architecture.count_paths()
+    matrices = [edge for edge in rates if edge[0].startswith("h1")]
+    assert len(matrices) == domains**2 // share
+    for edge, rate in rates.items():
+        counted = share if edge in matrices else np.sqrt(share)
+        assert rate == pytest.approx(counted / domains**2, rel=1e-13)
+
+
+def test_all_routes_through_one_matrix_is_the_shared_network():
+    named = tasks.routing(6, 3)
+    assert named.problem("P=36", 5).architecture == named.problem("shared", 5).architecture
+
+
+def test_shared_and_unshared_pathways_together_add_up():
+    named = tasks.routing(4, 4)
+    parts = {gating: named.problem(gating, 3) for gating in ("shared", "P=1", "P=4")}
+    for gating in ("P=1", "P=4"):
+        both = named.problem(f"shared + {gating}", 3)
+        weights = random_weights(both.architecture, 0)
+        sums = {node: np.zeros(rows.shape) for node, rows in named.task.targets.items()}
+        for part in ("shared", gating):
+            edges = parts[part].architecture.edges
+            for node, rows in parts[part].forward({edge: weights[edge] for edge in edges}).items():
+                sums[node] += rows
+        for node, rows in both.forward(weights).items():
+            np.testing.assert_allclose(rows, sums[node], rtol=1e-12, atol=1e-12)
+
+
+def test_outputs_of_other_domains_are_closed():
+    named = tasks.routing(4, 2)
+    problem = named.problem("shared + P=4", 3)
+    outputs = problem.forward(random_weights(problem.architecture, 1))
+    for domain in range(4):
+        elsewhere = named.groups["output domain"] != domain
+        assert not outputs[f"y{domain}"][elsewhere].any()
+        assert outputs[f"y{domain}"][~elsewhere].any()
+
+
+@pytest.mark.parametrize("gating", ["shared", "P=1", "P=4", "shared + P=1"])
+def test_evaluation_is_the_same_network_on_all_routes(gating):
+    named = tasks.routing(4, 2)
+    problem, evaluation = named.problem(gating, 3), named.evaluation(gating, 3)
+    assert problem.architecture == evaluation.architecture
+    complete = named.complete()
+    assert len(complete.task) == 4 * 4 * 4
+    trained = complete.groups["trained"]
+    assert trained.sum() == len(named.task)
+    weights = random_weights(problem.architecture, 2)
+    everywhere, here = evaluation.forward(weights), problem.forward(weights)
+    for node, rows in here.items():
+        np.testing.assert_allclose(everywhere[node][trained], rows, rtol=1e-12, atol=1e-12)
+
+
+def test_a_data_set_of_the_callers():
+    random = np.random.default_rng(0)
+    rows, wanted = random.normal(size=(5, 3)), random.normal(size=(5, 2))
+    problem = tasks.routing(3, 2, inputs=rows, targets=wanted).problem("shared", 4)
+    assert problem.architecture.nodes == {
+        "x0": 3,
+        "x1": 3,
+        "x2": 3,
+        "h1": 4,
+        "h2": 4,
+        "y0": 2,
+        "y1": 2,
+        "y2": 2,
+    }
+    stats = problem.statistics()
+    path = next(iter(stats.open_paths))
+    np.testing.assert_allclose(stats.input_output(path), wanted.T @ rows / (5 * 6), rtol=1e-12)
+    assert tasks.routing(2, 1, targets=wanted).task.inputs["x0"].shape == (10, 5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"domains": 0}, RangeError, "domains must be a whole number, at least 1; it was 0"),
+        ({"trained": 0}, RangeError, "trained must be a whole number, at least 1; it was 0"),
+        (
+            {"domains": 3, "trained": 4},
+            RangeError,
+            "trained must be at most the number of domains, 3; it was 4",
+        ),
+        ({"inputs": np.eye(3)}, TaskError, "inputs has 3 rows and targets has 4"),
+        (
+            {"inputs": [[np.nan] * 4] * 4},
+            TaskError,
+            "inputs must be finite; it has nan at example 0, entry 0",
+        ),
+        ({"targets": np.zeros((0, 2))}, TaskError, "at least one item"),
+        ({"targets": [1.0, 2.0]}, TaskError, "targets must have 2 axis"),
+    ],
+)
+def test_bad_settings(settings, error, words):
+    with pytest.raises(error, match=words):
+        tasks.routing(**settings)
+
+
+def test_a_share_whose_root_does_not_divide_the_domains():
+    with pytest.raises(UnknownNameError, match="task 'routing' has no gating 'P=9'"):
+        tasks.routing(10, 10).problem("P=9")
+
+
+def test_a_hundred_domains_fit_into_memory():
+    tracemalloc.start()
+    try:
+        problem = tasks.routing(100, 100).problem("shared")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(problem.task) == 40_000
+    assert problem.architecture.count_paths() == 10_000
+    assert peak < 0.6 * 2**30  # the examples are 0.33 GiB and the gates 0.06

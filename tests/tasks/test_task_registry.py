@@ -1,0 +1,105 @@
+import inspect
+
+import numpy as np
+import pytest
+
+from neuralrace import tasks
+from neuralrace.errors import NeuralRaceError, RangeError, TaskError, UnknownNameError
+from neuralrace.problem import Problem
+from neuralrace.task import Task
+from neuralrace.tasks import named, registry
+
+EXPECTED = ("contextual", "contextual_classification", "hierarchy", "routing", "semantic", "xor")
+
+
+def test_names_are_sorted_and_complete():
+    assert tasks.names() == EXPECTED
+    assert set(EXPECTED) <= set(dir(tasks))
+    assert all(tasks.summaries()[name] for name in EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_task_can_be_made_by_name_without_settings(name):
+    factory = getattr(tasks, name)
+    made = tasks.get(name)
+    assert made.name == name
+    assert set(made.settings) == set(inspect.signature(factory).parameters)
+    again = factory(**made.settings)
+    for kind in ("inputs", "targets"):
+        for node, rows in getattr(made.task, kind).items():
+            np.testing.assert_array_equal(rows, getattr(again.task, kind)[node])
+    assert all(len(values) == len(made.task) for values in made.groups.values())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_gating_builds_a_network_of_the_width_asked_for(name):
+    made = tasks.get(name)
+    for gating in made.gatings:
+        problem = made.problem(gating, hidden=3)
+        assert {problem.architecture.nodes[node] for node in problem.architecture.hidden} == {3}
+        assert problem.statistics().open_paths
+        usual = made.problem(gating).architecture
+        assert {usual.nodes[node] for node in usual.hidden} == {made.hidden}
+
+
+@pytest.mark.parametrize("name", [name for name in EXPECTED if name != "routing"])
+def test_a_task_that_trains_on_everything_is_its_own_evaluation(name):
+    made = tasks.get(name)
+    assert made.complete() is made
+    gating = next(iter(made.gatings))
+    assert made.evaluation(gating, 2).architecture == made.problem(gating, 2).architecture
+
+
+def test_unknown_names_suggest_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"no task 'xorr'; did you mean 'xor'\?"):
+        tasks.get("xorr")
+    with pytest.raises(UnknownNameError, match=r"task 'xor' has no setting 'detla'; did you mean 'delta'\?"):
+        tasks.get("xor", detla=1)
+    with pytest.raises(UnknownNameError, match=r"task 'xor' has no gating 'linaer'; did you mean 'linear'\?"):
+        tasks.xor().problem("linaer")
+    with pytest.raises(UnknownNameError, match=r"task 'semantic' has no setting 'delta'; none is known"):
+        tasks.get("semantic", delta=1)
+    with pytest.raises(AttributeError, match=r"'contextul'.*did you mean 'contextual'\?"):
+        _ = tasks.contextul
+
+
+@pytest.mark.parametrize("hidden", [0, -1, 2.5, True, "8"])
+def test_a_width_that_is_no_count_is_named(hidden):
+    with pytest.raises(RangeError, match="hidden must be a whole number, at least 1"):
+        tasks.xor().problem("xor", hidden)
+
+
+def test_a_new_task_is_one_new_file(monkeypatch, tmp_path):
+    (tmp_path / "echo.py").write_text(
+        "from neuralrace.task import Task\n"
+        "from neuralrace.tasks.pathways import parallel_pathways\n"
+        "from neuralrace.tasks.registry import NamedTask, register\n"
+        "@register('echo', summary='repeat the input')\n"
+        "def echo(size):\n"
+        "    task = Task({'x': [[1.0] * size]}, {'y': [[1.0] * size]})\n"
+        "    gatings = {'linear': lambda hidden: parallel_pathways(task, {'h': None}, hidden)}\n"
+        "    return NamedTask('echo', {'size': size}, task, gatings, hidden=2)\n"
+    )
+    tasks.names()
+    monkeypatch.setattr(named, "__path__", [*named.__path__, str(tmp_path)])
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    registry._load.cache_clear()
+    assert "echo" in tasks.names()
+    assert isinstance(tasks.echo(size=3).problem("linear"), Problem)
+    with pytest.raises(TaskError, match="task 'echo' needs the setting 'size'"):
+        tasks.get("echo")
+
+
+def test_a_name_can_be_registered_once(monkeypatch):
+    tasks.names()
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    with pytest.raises(NeuralRaceError, match="already registered as 'xor'"):
+        tasks.register("xor", summary="again")(tasks.semantic)
+
+
+def test_groups_must_label_every_example():
+    task = Task({"x": [[1.0], [2.0]]}, {"y": [[1.0], [2.0]]})
+    with pytest.raises(
+        TaskError, match="group 'item' of task 'short' must have one label per example, 2; it has 1"
+    ):
+        tasks.NamedTask("short", {}, task, {}, hidden=1, groups={"item": np.zeros(1)})

@@ -15,6 +15,30 @@ from neuralrace.types import Edge, Weights
 Stacks = dict[str, jax.Array]  # group -> (edges, target size, source size); "idle:..." -> a closed edge's matrix
 
 
+@jax.custom_vjp
+def batched_product(rows: jax.Array, weights: jax.Array) -> jax.Array:
+    """rows @ weights.T for each edge: (edges, rows, source) by (edges, target, source).
+
+    Its derivative is written out so that the gradient comes out in the layout of the weights, which a
+    third of the time of a step depends on.
+    """
+    return jnp.einsum("gks,gts->gkt", rows, weights)
+
+
+def _product_forward(rows: jax.Array, weights: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return batched_product(rows, weights), (rows, weights)
+
+
+def _product_backward(
+    kept: tuple[jax.Array, jax.Array], slope: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    rows, weights = kept
+    return jnp.einsum("gkt,gts->gks", slope, weights), jnp.einsum("gkt,gks->gts", slope, rows)
+
+
+batched_product.defvjp(_product_forward, _product_backward)
+
+
 @dataclass(frozen=True, eq=False)
 class GatedNetwork:
     """Forward pass, loss and rows of a gated linear network, following its plan."""
@@ -80,13 +104,12 @@ class GatedNetwork:
         self, group: Group, index: int, weights: jax.Array, rows: Mapping[Block, jax.Array]
     ) -> jax.Array:
         if group.source is None:
-            product = jnp.einsum("gks,gts->gkt", group.constant, weights)
+            product = batched_product(jnp.asarray(group.constant), weights)
         elif group.shared:
             product = jnp.einsum("ks,gts->gkt", self._gather[index](rows[group.source]), weights)
         else:
             gathered = self._gather[index](rows[group.source])
-            gathered = gathered.reshape(len(group.edges), -1, gathered.shape[-1])
-            product = jnp.einsum("gks,gts->gkt", gathered, weights)
+            product = batched_product(gathered.reshape(len(group.edges), -1, gathered.shape[-1]), weights)
         return product.reshape(-1, product.shape[-1])
 
     @cached_property

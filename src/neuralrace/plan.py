@@ -4,8 +4,9 @@ The examples are replaced by the states of `states`; an edge multiplies only the
 between nodes of the same sizes and levels are stacked into one batched product.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -19,6 +20,7 @@ from neuralrace.types import Edge
 
 SHARED_FRACTION = 0.35  # above this one product for all sources' rows beats gathering each edge's own
 
+Key = TypeVar("Key")
 Block = tuple[int, int]  # (level, size): the nodes whose rows are stacked into one array
 
 
@@ -72,7 +74,8 @@ def make_plan(
     groups = []
     for key in sorted({_group_key(architecture, edge) for edge in products}, key=str):
         members = [edge for edge in products if _group_key(architecture, edge) == key]
-        for bucket in _buckets(members, products):
+        for bucket in _buckets({edge: products[edge].gather.shape[0] for edge in members}):
+            bucket.sort(key=lambda edge: _stand(architecture, place, edge))
             groups.append(_group(architecture, states, place, block_rows, bucket, products))
     groups.sort(key=lambda group: group.target)
     outputs, constant = _output_rows(architecture, task, states, place, block_rows)
@@ -83,14 +86,20 @@ def make_plan(
 def _places(
     architecture: Architecture, states: Mapping[str, NodeStates]
 ) -> tuple[dict[str, tuple[Block, slice]], dict[Block, int]]:
+    """Nodes of like numbers of rows stand together, padded alike, so that a batched product fits without moving rows."""
     place: dict[str, tuple[Block, slice]] = {}
     rows: dict[Block, int] = {}
+    members: dict[Block, list[str]] = {}
     for node in architecture.order:
         if node not in architecture.inputs:
-            block = (architecture.level[node], architecture.nodes[node])
-            start = rows.get(block, 0)
-            rows[block] = start + states[node].rows
-            place[node] = (block, slice(start, rows[block]))
+            members.setdefault((architecture.level[node], architecture.nodes[node]), []).append(node)
+    for block, nodes in members.items():
+        start = 0
+        for bucket in _buckets({node: states[node].rows for node in nodes}):
+            for node in bucket:
+                place[node] = (block, slice(start, start + states[node].rows))
+                start += states[bucket[0]].rows
+        rows[block] = start
     return place, rows
 
 
@@ -125,21 +134,25 @@ def _selection(chosen: np.ndarray, count: int) -> sparse.csr_matrix:
     return sparse.csr_matrix((np.ones(len(chosen)), (np.arange(len(chosen)), chosen)), shape=(len(chosen), count))
 
 
+def _stand(architecture: Architecture, place: Mapping[str, tuple[Block, slice]], edge: Edge) -> tuple[int, ...]:
+    """Where the rows of an edge's source and target stand in their blocks."""
+    return tuple(place[node][1].start for node in architecture.edges[edge] if node in place)
+
+
 def _group_key(architecture: Architecture, edge: Edge) -> tuple[object, ...]:
     source, target = architecture.edges[edge]
     known = source in architecture.inputs
     return (known, architecture.level[source], architecture.level[target], architecture.shape(edge))
 
 
-def _buckets(members: Sequence[Edge], products: Mapping[Edge, _Product]) -> list[list[Edge]]:
-    """Split edges by their number of rows, so that padding at most doubles the work."""
-    ordered = sorted(members, key=lambda edge: -products[edge].gather.shape[0])
-    buckets: list[list[Edge]] = []
-    for edge in ordered:
-        if buckets and 2 * products[edge].gather.shape[0] > products[buckets[-1][0]].gather.shape[0]:
-            buckets[-1].append(edge)
+def _buckets(rows: Mapping[Key, int]) -> list[list[Key]]:
+    """Split things by their number of rows, most first, so that padding to the first at most doubles the work."""
+    buckets: list[list[Key]] = []
+    for key in sorted(rows, key=lambda key: -rows[key]):
+        if buckets and 2 * rows[key] > rows[buckets[-1][0]]:
+            buckets[-1].append(key)
         else:
-            buckets.append([edge])
+            buckets.append([key])
     return buckets
 
 
@@ -152,12 +165,13 @@ def _group(
     products: Mapping[Edge, _Product],
 ) -> Group:
     target = place[architecture.target(edges[0])][0]
-    most = products[edges[0]].gather.shape[0]
+    most = max(products[edge].gather.shape[0] for edge in edges)
     spreads = []
     for edge in edges:
         rows = place[architecture.target(edge)][1]
         spreads.append(_embed(products[edge].spread, block_rows[target], rows.start, most, by_row=True))
-    spread = sparse.hstack(spreads, format="csr")
+    padding = np.concatenate([np.arange(most) >= products[edge].gather.shape[0] for edge in edges])
+    spread = _completed(sparse.hstack(spreads, format="csr"), padding)
     if architecture.source(edges[0]) in architecture.inputs:
         known = [
             _padded((products[e].gather @ states[architecture.source(e)].generator).toarray(), most) for e in edges
@@ -169,7 +183,11 @@ def _group(
         rows = place[architecture.source(edge)][1]
         wide = _embed(products[edge].gather, block_rows[source], rows.start, most, by_row=False)
         gathers.append(wide)
-    gather = sparse.vstack(gathers, format="csr")
+    used = np.zeros(block_rows[source], dtype=bool)
+    for block, rows in place.values():
+        if block == source:
+            used[rows] = True
+    gather = _completed(sparse.vstack(gathers, format="csr"), ~used)
     return _share(Group(tuple(edges), source, target, None, gather, False, spread), most)
 
 
@@ -207,6 +225,14 @@ def _embed(
         placed = (coordinates.row, coordinates.col + start)
         shape = (most, block_rows)
     return sparse.csr_matrix((coordinates.data, placed), shape=shape)
+
+
+def _completed(matrix: sparse.csr_matrix, silent: np.ndarray) -> sparse.csr_matrix:
+    """Make a map the identity where it lacks only rows that are zero anyway, so that it costs nothing."""
+    if matrix.shape[0] != matrix.shape[1]:
+        return matrix
+    full = sparse.csr_matrix(matrix + sparse.diags((silent & (matrix.diagonal() == 0)).astype(float)))
+    return full if (full != sparse.identity(len(silent), format="csr")).nnz == 0 else matrix
 
 
 def _padded(rows: np.ndarray, count: int) -> np.ndarray:

@@ -6,8 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 Increasing = Callable[..., jax.Array]
+State = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
 MOST_STEPS = 200
 
 
@@ -21,12 +23,12 @@ def _safe_newton(function: Increasing, guess: jax.Array, parameters: Any) -> jax
     While one side is open a step is at most a width that doubles; once both are closed a step that leaves
     the bracket is a bisection, and so is every fourth.
     """
-    epsilon = jnp.finfo(guess.dtype).eps
+    epsilon = float(np.finfo(guess.dtype).eps)
 
-    def unfinished(state: tuple[jax.Array, ...]) -> jax.Array:
+    def unfinished(state: State) -> jax.Array:
         return ~jnp.all(state[3]) & (state[4] < MOST_STEPS)
 
-    def step(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    def step(state: State) -> State:
         lower, upper, x, done, count = state
         value, slope = _value_and_slope(function, x, parameters)
         lower = jnp.where(value <= 0, x, lower)
@@ -68,7 +70,9 @@ def _solve_increasing_jvp(function: Increasing, primals: Any, tangents: Any) -> 
     return root, -moved / slope
 
 
-def _log_mismatch(log_x: jax.Array, elapsed: Increasing, time: jax.Array, *parameters: jax.Array) -> jax.Array:
+def _log_mismatch(
+    log_x: jax.Array, elapsed: Increasing, time: jax.Array, *parameters: jax.Array
+) -> jax.Array:
     return jnp.log(elapsed(jnp.exp(log_x), *parameters)) - jnp.log(time)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from jax.scipy.special import digamma
 from jax.typing import ArrayLike
 
-from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact import _checks
+from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact._inverse import invert_elapsed
 from neuralrace.theory.exact._special import power_ratio
 
@@ -80,7 +80,8 @@ def _depth(depth: ArrayLike) -> jax.Array:
 
 
 def _log_gap(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
-    return invert_elapsed(clock, *jnp.broadcast_arrays(scaled_time, d * a0 / s, r))
+    w: jax.Array = invert_elapsed(clock, *jnp.broadcast_arrays(scaled_time, d * a0 / s, r))
+    return w
 
 
 def _mode(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:

@@ -18,8 +18,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact import _checks
+from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
 from neuralrace.theory.exact._special import reciprocal_square_integral
 
@@ -79,9 +79,7 @@ def _route(
     sharing, speed = _sharing(domains, paths)
     invariant = sharing * first**2 - second**2
     s, d, sharing, invariant = jnp.broadcast_arrays(s, d, sharing, invariant)
-    return _Route(
-        s, d, first, second, sharing, speed, invariant, _final_hidden(invariant, sharing * s / d)
-    )
+    return _Route(s, d, first, second, sharing, speed, invariant, _final_hidden(invariant, sharing * s / d))
 
 
 def _sharing(domains: ArrayLike, paths: ArrayLike | None) -> tuple[jax.Array, jax.Array]:
@@ -120,7 +118,8 @@ def _clock_arguments(r: _Route) -> tuple[jax.Array, jax.Array, jax.Array, jax.Ar
 
 def _log_gap(t: jax.Array, r: _Route) -> jax.Array:
     scaled_time = r.speed * r.d / r.sharing * t
-    return invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
+    w: jax.Array = invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
+    return w
 
 
 @entry_point

@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.errors import RangeError
 from neuralrace.theory.exact import _checks
+from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact._inverse import solve_increasing
 from neuralrace.theory.exact.two_layer import two_layer_loss, two_layer_time_to_loss
 
@@ -81,11 +82,15 @@ def crossover_margin(loss: ArrayLike | None = None, initial_strength: ArrayLike 
     """
     if (loss is None) != (initial_strength is None):
         missing = "loss" if loss is None else "initial_strength"
-        raise _checks.RangeError(
+        raise RangeError(
             f"crossover_margin needs loss and initial_strength together, or neither; {missing} was left out"
         )
     if loss is None or initial_strength is None:
         return jnp.exp(solve_increasing(_rate_lead, jnp.zeros(())))
     level = _checks.number("loss", loss, above=0.0, most=0.49)
     strength = _checks.number("initial_strength", initial_strength, above=0.0, most=0.1)
-    return jnp.exp(solve_increasing(_time_lead, jnp.zeros(jnp.broadcast_shapes(level.shape, strength.shape)), level, strength))
+    return jnp.exp(
+        solve_increasing(
+            _time_lead, jnp.zeros(jnp.broadcast_shapes(level.shape, strength.shape)), level, strength
+        )
+    )

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact import _checks
+from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact._special import expm1_ratio, log1p_ratio
 
 

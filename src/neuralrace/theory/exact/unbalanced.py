@@ -14,8 +14,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact import _checks
+from neuralrace.theory.exact._entry import entry_point
 from neuralrace.theory.exact._special import expm1_ratio
 
 

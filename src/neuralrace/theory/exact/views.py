@@ -89,7 +89,8 @@ def _excess(y: jax.Array, *race: jax.Array) -> jax.Array:
 def _end(r: _Race) -> jax.Array:
     """Return y at the end of the race: positive, or negative where the views start above saturation."""
     guess = r.log_saturation - r.log_start.max(-1)
-    return solve_increasing(_excess, guess, *r)
+    end: jax.Array = solve_increasing(_excess, guess, *r)
+    return end
 
 
 def _to_go(v: jax.Array, k: jax.Array, q: jax.Array) -> jax.Array:

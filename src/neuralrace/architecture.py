@@ -64,6 +64,11 @@ class Architecture:
     def __hash__(self) -> int:
         return hash((tuple(self.nodes.items()), tuple(self.edges.items())))
 
+    def resized(self, sizes: Mapping[str, int]) -> "Architecture":
+        """The same graph with other numbers of neurons at its nodes."""
+        pairs = all(edge == ends for edge, ends in self.edges.items())
+        return Architecture({**self.nodes, **sizes}, list(self.edges.values()) if pairs else dict(self.edges))  # type: ignore[arg-type]
+
     def source(self, edge: Edge) -> str:
         """s(e), the node that an edge leaves."""
         return self.edges[edge][0]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ PAIR_LIMIT = 4_000_000
 class PathTable:
     """S(p) and D(j, p) of P1 eqs 7-8 as arrays over paths and modes."""
 
-    edges: tuple[Edge, ...]
+    edges: tuple[Any, ...]
     paths: tuple[Path, ...]
     route: np.ndarray  # (paths, longest), the number of each edge, -1 beyond the end
     strengths: np.ndarray  # S(p), (paths, modes)
@@ -25,6 +26,7 @@ class PathTable:
     second: np.ndarray  # (pairs,), p
     variances: np.ndarray  # D(j, p), (pairs, modes)
     target_energy: float
+    own_modes: bool = False  # every row of `edges` is an (edge, mode) pair and there is one column
 
     @property
     def modes(self) -> int:

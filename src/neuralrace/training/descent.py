@@ -16,6 +16,7 @@ from neuralrace.training.rule import Rule
 from neuralrace.training.schedule import Schedule
 
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
+CONSTANT_BYTES = 1 << 20
 CHUNK_SECONDS = 0.5  # how often control returns, for progress and to stop on divergence
 
 State = tuple[Parameters, Any, jax.Array]  # parameters, optimiser state, order of the examples; seeds first
@@ -90,12 +91,11 @@ def descend(
     """
     seeds = len(keys)
     data = loop.learner.data(mini_batches=False), loop.learner.data(mini_batches=True) if loop.batch else ()
-    data = jax.device_put(data)
     state = loop.start(parameters)
-    shapes = jax.eval_shape(lambda s: loop.first_step(s, data, keys, jnp.asarray(0))[1], state)
+    shapes = jax.eval_shape(lambda d, s: loop.first_step(s, d, keys, jnp.asarray(0))[1], data, state)
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     capacity = int(np.clip(CHUNK_BYTES // max(bytes_per_look, 1), 1, len(schedule.looks)))
-    program = _program(loop, capacity, bool((schedule.gaps > 1).any()))
+    program = _program(loop, data, capacity, bool((schedule.gaps > 1).any()))
     keeper = _Keeper(loop.finish, seeds, len(schedule.recorded))
     gaps = np.append(schedule.gaps, 1)  # after the last look there is nothing to run; its step is thrown away
     start, count = 0, min(capacity, 16)
@@ -106,7 +106,7 @@ def descend(
             stop = min(start + count, last) if start < last else last + 1
             began = time.monotonic()
             window = np.resize(gaps[start:stop], capacity).astype(np.int32)
-            arguments = (data, keys, window, np.int32(stop - start), np.int32(schedule.looks[start]))
+            arguments = (keys, window, np.int32(stop - start), np.int32(schedule.looks[start]))
             after, seen = program(state, *arguments)
             jax.block_until_ready(seen)
             kept.append(host.submit(keeper.keep, seen, schedule.kept[start:stop]))
@@ -121,28 +121,34 @@ def descend(
     return keeper.records(), state[0]
 
 
-def _program(loop: Loop, capacity: int, several: bool) -> Callable[..., tuple[State, Views]]:
-    """Compile the loop once for any number of looks up to the capacity."""
+def _program(loop: Loop, data: Data, capacity: int, several: bool) -> Callable[..., tuple[State, Views]]:
+    """Compile the loop once for any number of looks up to the capacity.
+
+    Small data are compiled in, which lets the compiler arrange them; large data are handed over.
+    """
+    small = sum(leaf.nbytes for leaf in jax.tree.leaves(data)) <= CONSTANT_BYTES
 
     def run(
-        state: State, data: Data, keys: jax.Array, gaps: jax.Array, count: jax.Array, step: jax.Array
+        state: State, given: Data, keys: jax.Array, gaps: jax.Array, count: jax.Array, step: jax.Array
     ) -> tuple[State, Views]:
-        shapes = jax.eval_shape(lambda s: loop.first_step(s, data, keys, step)[1], state)
+        examples = jax.tree.map(jnp.asarray, data) if small else given
+        shapes = jax.eval_shape(lambda s: loop.first_step(s, examples, keys, step)[1], state)
         buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
 
         def body(i: jax.Array, carry: tuple[State, Views, jax.Array]) -> tuple[State, Views, jax.Array]:
             state, buffers, step = carry
-            state, seen = loop.first_step(state, data, keys, step)
+            state, seen = loop.first_step(state, examples, keys, step)
             buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, seen)
             if several:
-                more = lambda k, s: loop.step(s, data, keys, step + k)  # noqa: E731
+                more = lambda k, s: loop.step(s, examples, keys, step + k)  # noqa: E731
                 state = jax.lax.fori_loop(1, gaps[i], more, state)
             return state, buffers, step + gaps[i]
 
         state, buffers, _ = jax.lax.fori_loop(0, count, body, (state, buffers, step))
         return state, buffers
 
-    return jax.jit(run)
+    compiled, given = jax.jit(run), () if small else jax.device_put(data)
+    return lambda state, *rest: compiled(state, given, *rest)
 
 
 def _next_count(count: int, seconds: float, capacity: int) -> int:

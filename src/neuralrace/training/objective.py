@@ -19,17 +19,17 @@ class Objective:
 
     name: str
 
-    def rows(self, outputs: jax.Array, targets: jax.Array) -> jax.Array:
+    def rows(self, outputs: jax.Array, targets: jax.Array, axis: int = -1) -> jax.Array:
         """The loss of each row: half the squared error, or -sum target log softmax(output)."""
         if self.name == "squared":
-            return 0.5 * jnp.sum((outputs - targets) ** 2, axis=-1)
-        return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1), axis=-1)
+            return 0.5 * jnp.sum((outputs - targets) ** 2, axis=axis)
+        return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=axis), axis=axis)
 
-    def slope(self, outputs: jax.Array, targets: jax.Array) -> jax.Array:
+    def slope(self, outputs: jax.Array, targets: jax.Array, axis: int = -1) -> jax.Array:
         """The derivative of each row's loss with respect to its outputs."""
         if self.name == "squared":
             return outputs - targets
-        return jax.nn.softmax(outputs, axis=-1) * jnp.sum(targets, axis=-1, keepdims=True) - targets
+        return jax.nn.softmax(outputs, axis=axis) * jnp.sum(targets, axis=axis, keepdims=True) - targets
 
 
 def make_objective(name: str, task: Task) -> Objective:

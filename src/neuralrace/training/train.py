@@ -16,6 +16,7 @@ from neuralrace.progress import Meter
 from neuralrace.training.descent import Loop, descend
 from neuralrace.training.gated import GatedLearner
 from neuralrace.training.learner import Learner
+from neuralrace.training.narrowing import narrow, widen
 from neuralrace.training.objective import make_objective
 from neuralrace.training.record import Recorder, make_recorder
 from neuralrace.training.rectified import RectifiedLearner
@@ -60,16 +61,21 @@ def train(
     if learning_rate is None and optimiser is None:
         raise RangeError("learning_rate is required: give learning_rate=..., or an optax optimiser=...")
     rate = 1.0 if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
-    learner = _learner(network, loss, coupling)
-    rule = plain_descent(rate) if optimiser is None else optax_rule(optimiser, learner)
+    seeds = require_count("seeds", seeds)
     schedule = make_schedule(steps, every, at)
+    learner = _learner(network, loss, coupling)
     batch = None if batch_size is None else _batch(batch_size, learner.example_count, coupling)
+    start = _initial_weights(network, initial, seeds, key)
+    narrowing = narrow(network, start) if optimiser is None and isinstance(network, Problem) else None
+    if narrowing is not None and narrowing.bases:
+        learner, start = _learner(narrowing.problem, loss, coupling), dict(narrowing.weights)
+    rule = plain_descent(rate) if optimiser is None else optax_rule(optimiser, learner)
     recorder = make_recorder(learner, record)
     loop = Loop(learner, rule, recorder.look, recorder.finish, batch)
-    seeds = require_count("seeds", seeds)
-    start = _initial_weights(network, initial, seeds, key)
     with Meter("training", max(steps, 1) * seeds, shown=progress) as meter:
         records, final = _in_groups_of_seeds(loop, start, seeds, key, schedule, meter)
+    if narrowing is not None and narrowing.bases:
+        records, final = widen(narrowing, records, final)
     settings = {
         "learning_rate": rate,
         "steps": steps,

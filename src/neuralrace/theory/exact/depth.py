@@ -10,6 +10,8 @@ of u^(r-2) / (1 - u), that is u^(r-1)/(r-1) times 2F1(1, r-1; r; u). Its three s
 and what is left, H(u), is a power series about 0 or about 1 (about infinity for u > 1.6).
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -26,28 +28,36 @@ FAR = 1.6  # fractions above this use powers of 1/u
 EULER = float(np.euler_gamma)
 
 
+def _horner(like: jax.Array, step: Callable[[jax.Array, jax.Array], jax.Array]) -> jax.Array:
+    """Sum a power series from its last term inwards: step(total, k) for k = TERMS, ..., 1."""
+
+    def body(i: jax.Array, total: jax.Array) -> jax.Array:
+        return step(total, (TERMS - i).astype(like.dtype))
+
+    return jax.lax.fori_loop(0, TERMS, body, jnp.zeros_like(like))
+
+
 def _regular_part(u: jax.Array, gap: jax.Array, r: jax.Array) -> jax.Array:
     """Return H(u), the integral from 0 to u of (1 - x^r)/(1 - x), for 0 < u <= 1.6; gap is 1 - u."""
-    k = jnp.arange(TERMS)
-    low = jnp.minimum(u, 0.5)[..., None]
-    r = r[..., None]
-    powers = jnp.exp((k + 1 + r) * jnp.log(low)) / (k + 1 + r)
-    about_zero = -jnp.log1p(-low[..., 0]) - powers.sum(-1)
-    factors = jnp.concatenate([jnp.broadcast_to(r, (*r.shape[:-1], 1)), (k[1:] - r) / (k[1:] + 1)], -1)
-    high = jnp.clip(gap, 1 - FAR, 0.5)[..., None]
-    binomial = jnp.cumprod(factors, -1) / (k + 1)
-    about_one = digamma(r[..., 0] + 1) + EULER - (binomial * high ** (k + 1)).sum(-1)
+    low, high = jnp.minimum(u, 0.5), jnp.clip(gap, 1 - FAR, 0.5)
+    powers = _horner(low, lambda total, k: 1 / (k + r) + low * total)
+    about_zero = -jnp.log1p(-low) - low ** (1 + r) * powers
+    binomial = _horner(high, lambda total, k: 1 / k + (k - r) / (k + 1) * high * total)
+    about_one = digamma(r + 1) + EULER - r * high * binomial
     return jnp.where(u < 0.5, about_zero, about_one)
 
 
 def _far_part(u: jax.Array, u0: jax.Array, r: jax.Array) -> jax.Array:
-    """Return the clock from u0 down to u, both at least 1.6."""
-    exponents = 2 - r[..., None] + jnp.arange(TERMS)
-    log_ratio = jnp.log(u / u0)[..., None]
-    terms = -jnp.exp(-exponents * jnp.log(u0)[..., None]) * power_ratio(-exponents, log_ratio)
-    return terms.sum(-1)
+    """Return the clock from u0 down to u, both at least 1.6: the sum of (u^-n - u0^-n)/n, n = 2-r+k."""
+    p = 2 - r
+
+    def tail(x: jax.Array) -> jax.Array:
+        return x ** (-p - 1) * _horner(x, lambda total, k: 1 / (p + k) + total / x)
+
+    return tail(u) - tail(u0) - u0 ** (-p) * power_ratio(-p, jnp.log(u / u0))
 
 
+@jax.jit
 def clock(w: jax.Array, u0: jax.Array, r: jax.Array) -> jax.Array:
     """Return the scaled time after which the gap 1 - u has shrunk by the factor e^(-w)."""
     w, u0, r = jnp.broadcast_arrays(w, u0, r)

@@ -42,6 +42,7 @@ class _Route(NamedTuple):
     final: jax.Array  # b, the hidden layer at the end
 
 
+@jax.jit
 def _cubic(log_x: jax.Array, linear: jax.Array) -> jax.Array:
     x = jnp.exp(log_x)
     return x**3 + linear * x - 1
@@ -58,6 +59,7 @@ def _final_hidden(invariant: jax.Array, constant: jax.Array) -> jax.Array:
     return scale * jnp.where(linear < 0, floor + jnp.exp(shifted), plain)
 
 
+@jax.jit
 def _shifted_cubic(log_x: jax.Array, floor: jax.Array) -> jax.Array:
     """Return (floor + x)^3 - floor^2 (floor + x) - 1, increasing for x > 0, free of cancellation."""
     x = jnp.exp(log_x)
@@ -95,6 +97,7 @@ def _sharing(domains: ArrayLike, paths: ArrayLike | None) -> tuple[jax.Array, ja
     return root, root / count**2
 
 
+@jax.jit
 def _clock(
     w: jax.Array, hidden: jax.Array, outer_square: jax.Array, invariant: jax.Array, final: jax.Array
 ) -> jax.Array:

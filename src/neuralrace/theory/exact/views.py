@@ -63,6 +63,7 @@ def _race(strengths: ArrayLike, rates: ArrayLike, depth: ArrayLike, saturation: 
     return _Race(log_start, jnp.exp(behind), -jnp.expm1(behind), jnp.exp(fastest[..., 0]), layers, limit)
 
 
+@jax.jit
 def _log_growth(y: jax.Array, lead: jax.Array, lag: jax.Array, q: jax.Array) -> jax.Array:
     """Return log(a_m / a_m(0)) = -log(lag + lead e^(-q y)) / q, and lead * y at q = 0."""
     y, q = y[..., None], q[..., None]
@@ -79,6 +80,7 @@ def _log_growth(y: jax.Array, lead: jax.Array, lag: jax.Array, q: jax.Array) -> 
     return jnp.where(moderate, near, far)
 
 
+@jax.jit
 def _excess(y: jax.Array, *race: jax.Array) -> jax.Array:
     """Return log(sum a_m^L / A^L) when the clock is at y, zero at the end."""
     r = _Race(*race)
@@ -105,6 +107,7 @@ def _to_go(v: jax.Array, k: jax.Array, q: jax.Array) -> jax.Array:
     return jnp.where(moderate, near, far)
 
 
+@jax.jit
 def _elapsed(w: jax.Array, end: jax.Array, *race: jax.Array) -> jax.Array:
     """Return x t when all but e^(-w) of the clock has run: free growth, pole and Gauss-Legendre rest."""
     r = _Race(*race)

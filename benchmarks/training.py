@@ -1,0 +1,107 @@
+"""Training rows of the benchmark."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import neuralrace as nr
+from benchmarks import by_hand
+
+Row = tuple[str, float, str]
+EPOCHS = 8000
+RATE = 0.001 * 24  # P2 sums its loss over 24 examples; here it is the mean
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    jax.block_until_ready(work())
+    return time.perf_counter() - began
+
+
+def relu_row() -> Row:
+    network = nr.ReLUNetwork(nr.tasks.contextual(3, structure="mixed").task, hidden=(700,))
+    initial = nr.initial.gaussian(0.005 / 700)
+    ours = seconds(lambda: nr.train(network, initial, RATE, EPOCHS).loss)
+    with jax.enable_x64(True):
+        weights = [jnp.asarray(matrix) for matrix in initial(network, 0).values()]
+        theirs = seconds(lambda: by_hand.descend(by_hand.relu_loss(network), weights, RATE, EPOCHS)[-1][0])
+    return "ReLU network of P2 Fig 4, 8001 epochs: by hand / ours", theirs / ours, "at least 4"
+
+
+def pathways_row() -> Row:
+    problem = nr.tasks.contextual(3, structure="mixed").problem("common + all-but-one + single", hidden=100)
+    initial = nr.initial.gaussian(0.005 / 700)
+    ours = seconds(lambda: nr.train(problem, initial, RATE, EPOCHS, record="path_singular_values").loss)
+    with jax.enable_x64(True):
+        drawn = initial(problem, 0)
+        hidden = problem.architecture.hidden
+        first = jnp.stack([jnp.asarray(drawn["x", h]) for h in hidden])
+        second = jnp.stack([jnp.asarray(drawn[h, "y"]) for h in hidden])
+        loss = by_hand.pathway_loss(problem)
+        record = by_hand.pathway_singular_values
+        theirs = seconds(lambda: by_hand.descend(loss, (first, second), RATE, EPOCHS, record)[-1][0])
+    return "gated network of P2 Fig 4, singular values at each epoch: by hand / ours", theirs / ours, "at least 10"
+
+
+def examples_row() -> Row:
+    def step_time(examples: int) -> float:
+        problem = nr.tasks.contextual_classification(samples=examples).problem("context", hidden=64)
+        small = problem.compress()
+        step = small.network.compiled_gradient
+        with jax.enable_x64(True):
+            stacks = small.network.stack(nr.initial.gaussian(0.1)(problem, 0))
+            jax.block_until_ready(step(stacks))
+            return min(seconds(lambda: [step(stacks) for _ in range(300)]) for _ in range(7))
+
+    return "one step on 1,000,000 examples / on 1,000", step_time(1_000_000) / step_time(1_000), "at most 1.2"
+
+
+def seeds_row() -> Row:
+    problem = nr.tasks.xor().problem("xor", hidden=128)
+
+    def cost(seeds: int) -> float:
+        return seconds(lambda: nr.train(problem, nr.initial.gaussian(2e-4), 0.4, 5000, seeds=seeds).loss)
+
+    cost(1)
+    return "100 seeds of XOR / one seed, 5,000 steps each", cost(100) / cost(1), "at most 5"
+
+
+def routing_rows() -> list[Row]:
+    problem = nr.tasks.routing(100, 40).problem("shared", hidden=64)
+    weights = nr.initial.orthogonal(0.2)(problem, 0)
+    repeats = 50
+    began = time.perf_counter()
+    network = problem.network
+    planned = time.perf_counter() - began
+    with jax.enable_x64(True):
+        stacks = network.stack(weights)
+        ours = _many_steps(network.loss, repeats)
+        compiling = planned + seconds(lambda: ours(stacks))
+        stacked = (
+            jnp.stack([weights[f"x{i}", "h1"] for i in range(100)]),
+            jnp.asarray(weights["h1", "h2"]),
+            jnp.stack([weights["h2", f"y{j}"] for j in range(100)]),
+        )
+        theirs = _many_steps(by_hand.routing_loss(100, 40), repeats)
+        jax.block_until_ready(theirs(stacked))
+        pairs = [(seconds(lambda: ours(stacks)), seconds(lambda: theirs(stacked))) for _ in range(5)]
+    ratio = float(np.median([one / other for one, other in pairs]))
+    return [
+        ("one step of routing, M = 100, K = 40: ours / stacked einsum", ratio, "at most 2"),
+        ("... planning and compiling it, seconds", compiling, "under 15"),
+    ]
+
+
+def _many_steps(loss: Callable[[Any], jax.Array], repeats: int) -> Callable[[Any], Any]:
+    def step(weights: Any, _: None) -> tuple[Any, None]:
+        return jax.tree.map(lambda w, g: w - 0.1 * g, weights, jax.grad(loss)(weights)), None
+
+    return jax.jit(lambda weights: jax.lax.scan(step, weights, None, length=repeats)[0])
+
+
+def rows() -> list[Row]:
+    return [relu_row(), pathways_row(), examples_row(), seeds_row(), *routing_rows()]

@@ -1,0 +1,185 @@
+"""Paths with singular vectors of their own: the reduction with couplings between modes (P2 appendix F).
+
+Where paths into one output have different singular vectors, Sigma_yx(p) = U_p S_p V_p^T, each path keeps its own modes and
+
+    dB_e/dt = B_rest [ S_p - sum_j (U_p^T U_j) B_j (V_j^T Sigma_x(j, p) V_p) ].
+
+With `diagonal` only the diagonal of the bracket is followed. Without, the whole matrices are: that is the exact flow of
+the aligned part of the weights.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralrace.architecture import Architecture, Path, edge_name
+from neuralrace.bases import SharedBases
+from neuralrace.errors import AssumptionError
+from neuralrace.statistics import PathStatistics
+from neuralrace.theory.alignment import align
+from neuralrace.theory.paths import PathTable
+from neuralrace.theory.strength import Growing, growing_strengths
+from neuralrace.types import Edge
+
+RANK = 1e-10  # relative size of a singular value that still counts
+
+
+@dataclass(frozen=True, eq=False)
+class OwnModes:
+    """The singular value decomposition of one path's input-output correlation."""
+
+    path: Path
+    output: np.ndarray  # U_p
+    strengths: np.ndarray  # S_p
+    input: np.ndarray  # V_p
+
+    def architecture(self, whole: Architecture) -> Architecture:
+        """The path alone."""
+        names = [self.path.source, *(whole.target(edge) for edge in self.path.edges)]
+        edges = {edge_name(edge): whole.edges[edge] for edge in self.path.edges}
+        return Architecture({name: whole.nodes[name] for name in names}, edges)
+
+    def bases(self) -> SharedBases:
+        """Its singular vectors as the bases of its two ends."""
+        return SharedBases({self.path.target: self.output}, {self.path.source: self.input}, {})
+
+
+def own_modes(statistics: PathStatistics) -> dict[Path, OwnModes]:
+    """Decompose the correlation of every open path; refuse paths that share an edge or a hidden node."""
+    users: dict[object, Path] = {}
+    found = {}
+    for path in statistics.open_paths:
+        inner = [statistics.architecture.target(edge) for edge in path.edges[:-1]]
+        for thing in (*path.edges, *inner):
+            other = users.setdefault(thing, path)
+            if other != path:
+                name = f"edge {edge_name(thing)}" if thing in path.edges else f"node {thing!r}"  # type: ignore[arg-type]
+                raise AssumptionError(
+                    f"aligned paths must have edges and hidden nodes of their own; {name} is on both {other} and {path}: "
+                    f"use method='flow'"
+                )
+        left, values, right = np.linalg.svd(statistics.input_output(path), full_matrices=False)
+        kept = values > RANK * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+        found[path] = OwnModes(path, left[:, kept], values[kept], right[kept].T)
+    return found
+
+
+def aligned_table(statistics: PathStatistics, modes: Mapping[Path, OwnModes]) -> PathTable:
+    """The couplings of all pairs of modes, written so that every (path, mode) is a path of its own."""
+    edges = tuple((edge, m) for path, own in modes.items() for edge in path.edges for m in range(len(own.strengths)))
+    number = {label: i for i, label in enumerate(edges)}
+    first_row, rows = {}, 0
+    for path, own in modes.items():
+        first_row[path] = rows
+        rows += len(own.strengths)
+    longest = max((len(path.edges) for path in modes), default=1)
+    route = np.full((rows, longest), -1)
+    first, second, values = [], [], []
+    for path, own in modes.items():
+        for m in range(len(own.strengths)):
+            route[first_row[path] + m, : len(path.edges)] = [number[edge, m] for edge in path.edges]
+        for partner in statistics.partners(path):
+            coupling = couplings(statistics, own, modes[partner])
+            for m, n in np.argwhere(coupling != 0):
+                first.append(first_row[partner] + n)
+                second.append(first_row[path] + m)
+                values.append(coupling[m, n])
+    strengths = np.concatenate([own.strengths for own in modes.values()]) if modes else np.zeros(0)
+    return PathTable(
+        edges=edges,
+        paths=tuple(path for path, own in modes.items() for _ in own.strengths),
+        route=route,
+        strengths=strengths[:, None],
+        first=np.array(first, dtype=int),
+        second=np.array(second, dtype=int),
+        variances=np.array(values, dtype=float)[:, None],
+        target_energy=statistics.target_energy,
+        own_modes=True,
+    )
+
+
+def couplings(statistics: PathStatistics, own: OwnModes, partner: OwnModes) -> np.ndarray:
+    """How mode n of path j acts on mode m of path p: (U_p^T U_j)_mn (V_j^T Sigma_x(j, p) V_p)_nm."""
+    outputs = own.output.T @ partner.output
+    inputs = partner.input.T @ statistics.input(partner.path, own.path) @ own.input
+    return np.asarray(outputs * inputs.T)
+
+
+def own_strengths(
+    statistics: PathStatistics, modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
+) -> tuple[dict[Edge, np.ndarray], dict[str, np.ndarray], float, str]:
+    """Initial strengths of every path's own modes, its hidden bases, and how far the weights are from aligned.
+
+    Two-layer paths: the growing part. Deeper ones: the diagonal in bases found from the weights.
+    """
+    strengths: dict[Edge, np.ndarray] = {}
+    hidden: dict[str, np.ndarray] = {}
+    residual, where = 0.0, "no path"
+    for path, own in modes.items():
+        alone = own.architecture(statistics.architecture)
+        matrices = {edge_name(edge): weights[edge] for edge in path.edges}
+        aligned = align(alone, matrices, own.bases())
+        misfit, size, found, bases = aligned.worst[1], 0.0, aligned.strengths, aligned.bases
+        if misfit > 1e-8 and len(path.edges) == 2:
+            growing = _growing(statistics, own, alone, matrices)
+            misfit, found, bases = growing.size, growing.strengths, growing.bases
+        residual, where = max((residual, where), (max(misfit, size), f"path {path}"))
+        strengths |= {edge: found[edge_name(edge)] for edge in path.edges}
+        hidden |= {node: bases[node] for node in alone.hidden}
+    return strengths, hidden, residual, where
+
+
+def aligned_weights(
+    modes: Mapping[Path, OwnModes],
+    architecture: Architecture,
+    hidden: Mapping[str, np.ndarray],
+    strengths: Mapping[Edge, np.ndarray],
+) -> dict[Edge, np.ndarray]:
+    """W_e = R_t B_e R_s^T, every path in its own bases; edges on no open path are zero."""
+    weights = {edge: np.zeros(architecture.shape(edge)) for edge in architecture.edges}
+    for path, own in modes.items():
+        bases = {**hidden, path.source: own.input, path.target: own.output}
+        for edge in path.edges:
+            source, target = architecture.edges[edge]
+            weights[edge] = (bases[target] * strengths[edge]) @ bases[source].T
+    return weights
+
+
+def off_diagonal(
+    statistics: PathStatistics, modes: Mapping[Path, OwnModes], products: Mapping[Path, np.ndarray]
+) -> tuple[float, str]:
+    """The largest force that would turn a path's modes into each other, relative to S_p; products: (times, modes)."""
+    worst, where = 0.0, "no path"
+    for path, own in modes.items():
+        force = np.zeros((1, len(own.strengths), len(own.strengths)))
+        for partner in statistics.partners(path):
+            other = modes[partner]
+            outputs = own.output.T @ other.output
+            inputs = other.input.T @ statistics.input(partner, path) @ own.input
+            force = force - np.einsum("mj,tj,jn->tmn", outputs, products[partner], inputs)
+        index = np.arange(len(own.strengths))
+        force[:, index, index] = 0.0
+        size = float(np.sqrt((force**2).sum(axis=(1, 2)).max(initial=0.0)))
+        relative = size / max(float(np.linalg.norm(own.strengths)), np.finfo(float).tiny)
+        if relative > worst:
+            worst, where = relative, f"path {path}"
+    return worst, where
+
+
+def _growing(
+    statistics: PathStatistics, own: OwnModes, alone: Architecture, matrices: Mapping[Edge, np.ndarray]
+) -> Growing:
+    """The growing part of a two-layer path, its modes being the path's own."""
+    own_variance = np.diagonal(own.input.T @ statistics.input(own.path, own.path) @ own.input)
+    table = PathTable(
+        edges=tuple(alone.edges),
+        paths=(own.path,),
+        route=np.array([[0, 1]]),
+        strengths=own.strengths[None],
+        first=np.array([0]),
+        second=np.array([0]),
+        variances=own_variance[None],
+        target_energy=0.0,
+    )
+    return growing_strengths(alone, matrices, own.bases(), table)

@@ -1,0 +1,103 @@
+"""How near weights are to the decoupled form W_e = R_t B_e R_s^T of P1 eq. 9, and the bases R that come nearest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralrace.architecture import Architecture, edge_name
+from neuralrace.bases import SharedBases
+from neuralrace.types import Edge
+
+ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding, not a strength
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """Bases of all nodes, the strength of each mode on each edge, and what of each matrix lies outside."""
+
+    bases: Mapping[str, np.ndarray]  # R_v, (size, modes); a mode that a node does not carry is a zero column
+    strengths: Mapping[Edge, np.ndarray]  # diagonal of B_e, (modes,)
+    residuals: Mapping[Edge, float]  # |W_e - R_t B_e R_s^T| / |W_e|
+
+    @property
+    def worst(self) -> tuple[str, float]:
+        """The edge that is farthest from decoupled."""
+        edge, residual = max(self.residuals.items(), key=lambda item: item[1])
+        return edge_name(edge), residual
+
+
+def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared: SharedBases) -> Alignment:
+    """Find bases of the hidden nodes, mode by mode from the strongest incoming (or else outgoing) weights."""
+    bases = {**shared.inputs, **shared.outputs}
+    for node in architecture.order:
+        if node in architecture.hidden:
+            known = [e for e in architecture.incoming[node] if architecture.source(e) in bases]
+            bases[node] = _basis(_strongest([weights[e] @ bases[architecture.source(e)] for e in known]))
+    for node in reversed(architecture.order):
+        if node in architecture.hidden:
+            back = [weights[e].T @ bases[architecture.target(e)] for e in architecture.outgoing[node]]
+            bases[node] = _completed(bases[node], _strongest(back))
+    strengths, residuals = {}, {}
+    for edge, (source, target) in architecture.edges.items():
+        matrix = weights[edge]
+        if source in architecture.inputs:  # directions that no example shows do not count
+            matrix = matrix @ bases[source] @ bases[source].T
+        size = float(np.linalg.norm(matrix))
+        strength = np.einsum("im,ij,jm->m", bases[target], matrix, bases[source])
+        rest = matrix - (bases[target] * strength) @ bases[source].T
+        strengths[edge] = np.where(np.abs(strength) > ROUNDING * size, strength, 0.0)
+        residuals[edge] = float(np.linalg.norm(rest)) / size if size > 0 else 0.0
+    return Alignment(bases, strengths, residuals)
+
+
+def decoupled_weights(
+    architecture: Architecture, bases: Mapping[str, np.ndarray], strengths: Mapping[Edge, np.ndarray]
+) -> dict[Edge, np.ndarray]:
+    """W_e = R_t B_e R_s^T."""
+    return {
+        edge: (bases[target] * strengths[edge]) @ bases[source].T
+        for edge, (source, target) in architecture.edges.items()
+    }
+
+
+def balance(architecture: Architecture, weights: Mapping[Edge, np.ndarray]) -> tuple[str, float]:
+    """The hidden node with the largest relative difference of W W^T (in) and W^T W (out), which training conserves."""
+    worst = ("no hidden node", 0.0)
+    for node in architecture.hidden:
+        entering = sum(weights[e] @ weights[e].T for e in architecture.incoming[node])
+        leaving = sum(weights[e].T @ weights[e] for e in architecture.outgoing[node])
+        size = float(np.linalg.norm(entering) + np.linalg.norm(leaving))
+        residual = float(np.linalg.norm(entering - leaving)) / size if size > 0 else 0.0
+        if residual > worst[1]:
+            worst = (node, residual)
+    return worst
+
+
+def _strongest(candidates: list[np.ndarray]) -> np.ndarray:
+    """For each mode the longest of the candidate columns."""
+    stacked = np.stack(candidates)
+    lengths = np.linalg.norm(stacked, axis=1)
+    chosen: np.ndarray = stacked[np.argmax(lengths, axis=0), :, np.arange(stacked.shape[2])].T
+    longest = lengths.max(initial=0.0)
+    return np.where(np.linalg.norm(chosen, axis=0) > ROUNDING * longest, chosen, 0.0)
+
+
+def _basis(columns: np.ndarray) -> np.ndarray:
+    """Orthonormal columns, the longest kept in place and the others turned away from it."""
+    return _completed(np.zeros_like(columns), columns)
+
+
+def _completed(basis: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Fill the modes that a basis lacks from columns, the longest first."""
+    filled = basis.copy()
+    lengths = np.linalg.norm(columns, axis=0)
+    for mode in np.argsort(-lengths, kind="stable"):
+        if lengths[mode] > 0 and not filled[:, mode].any():
+            direction = columns[:, mode] / lengths[mode]
+            for _ in range(2):  # twice is enough for orthogonality to rounding
+                direction = direction - filled @ (filled.T @ direction)
+            left = float(np.linalg.norm(direction))
+            if left > 1e-8:
+                filled[:, mode] = direction / left
+    return filled

@@ -1,0 +1,45 @@
+from collections.abc import Callable
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from neuralrace.precision import float64
+
+
+def _integrate(field: Callable, start: np.ndarray, times: np.ndarray, method: str = "DOP853") -> np.ndarray:
+    """States at the times, (times, ...), by scipy at a tolerance of 1e-12."""
+    solution = solve_ivp(
+        field, (0.0, float(times[-1])), start, t_eval=times, rtol=1e-12, atol=1e-14, method=method
+    )
+    assert solution.success
+    return solution.y.T
+
+
+@pytest.fixture
+def integrate() -> Callable:
+    return _integrate
+
+
+@pytest.fixture
+def check_gradients() -> Callable:
+    """Compare JAX's gradient of the sum of a function with central differences, argument by argument."""
+
+    def check(function: Callable, *arguments: float, tolerance: float = 1e-6) -> None:
+        def total(*values: object) -> jax.Array:
+            return jax.numpy.sum(function(*values))
+
+        found = float64(jax.grad(total, tuple(range(len(arguments)))))(*(float(a) for a in arguments))
+        for i, (value, gradient) in enumerate(zip(arguments, found, strict=True)):
+            # a relative step of 1e-5 balances truncation (1e-10) and rounding (1e-11)
+            step = 1e-5 * abs(value)
+            ahead, behind = (
+                float(np.sum(function(*arguments[:i], value + sign * step, *arguments[i + 1 :])))
+                for sign in (1, -1)
+            )
+            difference = (ahead - behind) / (2 * step)
+            rounding = 1e-15 * (abs(ahead) + abs(behind)) / step
+            assert float(gradient) == pytest.approx(difference, rel=tolerance, abs=rounding), i
+
+    return check

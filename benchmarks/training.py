@@ -44,7 +44,11 @@ def pathways_row() -> Row:
         loss = by_hand.pathway_loss(problem)
         record = by_hand.pathway_singular_values
         theirs = seconds(lambda: by_hand.descend(loss, (first, second), RATE, EPOCHS, record)[-1][0])
-    return "gated network of P2 Fig 4, singular values at each epoch: by hand / ours", theirs / ours, "at least 10"
+    return (
+        "gated network of P2 Fig 4, singular values at each epoch: by hand / ours",
+        theirs / ours,
+        "at least 10",
+    )
 
 
 def examples_row() -> Row:

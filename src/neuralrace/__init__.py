@@ -14,6 +14,9 @@ from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
+# the figures of the papers; last, because they use all of the above
+from neuralrace import experiments  # isort: skip
+
 __all__ = [
     "Architecture",
     "Gates",
@@ -24,6 +27,7 @@ __all__ = [
     "ReLUNetwork",
     "Task",
     "Trajectory",
+    "experiments",
     "float64",
     "initial",
     "tasks",

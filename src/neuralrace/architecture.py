@@ -4,6 +4,7 @@ import graphlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from neuralrace.errors import ArchitectureError, PathLimitError, UnknownNameError, nearest, require_count
 from neuralrace.types import Edge
@@ -66,8 +67,8 @@ class Architecture:
 
     def resized(self, sizes: Mapping[str, int]) -> "Architecture":
         """The same graph with other numbers of neurons at its nodes."""
-        pairs = all(edge == ends for edge, ends in self.edges.items())
-        return Architecture({**self.nodes, **sizes}, list(self.edges.values()) if pairs else dict(self.edges))  # type: ignore[arg-type]
+        named = {edge: ends for edge, ends in self.edges.items() if isinstance(edge, str)}
+        return Architecture({**self.nodes, **sizes}, named or list(self.edges.values()))
 
     def source(self, edge: Edge) -> str:
         """s(e), the node that an edge leaves."""
@@ -91,7 +92,7 @@ class Architecture:
         try:
             return tuple(graphlib.TopologicalSorter(before).static_order())
         except graphlib.CycleError as error:
-            cycle = " -> ".join(error.args[1][::-1])
+            cycle = " -> ".join(error.args[1])
             raise ArchitectureError(
                 f"the graph must have no cycle; it has {cycle}: remove one of these edges"
             ) from None
@@ -165,20 +166,35 @@ def _checked_nodes(nodes: Mapping[str, int]) -> dict[str, int]:
     for name in nodes:
         if not isinstance(name, str) or not name:
             raise ArchitectureError(f"a node's name must be a non-empty string; one was {name!r}")
+        if "/" in name or "->" in name:
+            raise ArchitectureError(
+                f"a node's name must be free of '/' and '->', which records use; one was {name!r}: rename it"
+            )
     return {name: require_count(f"the size of node {name!r}", size) for name, size in nodes.items()}
 
 
 def _checked_edges(
     nodes: Mapping[str, int], edges: Sequence[tuple[str, str]] | Mapping[str, tuple[str, str]]
 ) -> dict[Edge, tuple[str, str]]:
-    named = edges.items() if isinstance(edges, Mapping) else [(tuple(edge), edge) for edge in edges]
+    if not isinstance(edges, (Mapping, Sequence)):
+        raise ArchitectureError(
+            f"edges must be (source, target) pairs, or map names to such; it was {type(edges).__name__}"
+        )
+    listed: list[tuple[Any, Any]] = (
+        list(edges.items()) if isinstance(edges, Mapping) else [(None, ends) for ends in edges]
+    )
     checked: dict[Edge, tuple[str, str]] = {}
-    for key, ends in named:
-        if len(tuple(ends)) != 2:
+    for name, ends in listed:
+        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
             raise ArchitectureError(f"an edge must be a (source, target) pair; one was {ends!r}")
         source, target = ends
+        if name is not None and (not isinstance(name, str) or not name or "/" in name):
+            raise ArchitectureError(
+                f"an edge's name must be a non-empty string, free of '/'; that of {ends!r} was {name!r}"
+            )
+        key: Edge = (source, target) if name is None else name
         for end in (source, target):
-            if end not in nodes:
+            if not isinstance(end, str) or end not in nodes:
                 raise UnknownNameError(f"edge {key!r} names node {end!r}, which is not there; {nearest(end, nodes)}")
         if key in checked:
             raise ArchitectureError(

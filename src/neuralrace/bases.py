@@ -40,8 +40,8 @@ class SharedBases:
 def shared_bases(statistics: PathStatistics, seed: int = 0) -> SharedBases:
     """Find the bases that come nearest to making every statistic diagonal, strongest mode first.
 
-    A random combination of all statistics is one symmetric matrix over all input and output nodes. If shared bases exist,
-    any function of it is diagonal in them between any two nodes, and a generic one tells apart all modes
+    A random combination of all statistics is one symmetric matrix over all input and output nodes. If shared bases
+    exist, any function of it is diagonal in them between any two nodes, and a generic one tells apart all modes
     that some statistic tells apart. Modes that no statistic tells apart may be rotated freely, but alike at all
     nodes: so they are chosen at one node and carried to the others. Modes of parts that do not interact
     are numbered by strength, so that equal numbers meet in the hidden nodes.
@@ -66,9 +66,7 @@ def shared_bases(statistics: PathStatistics, seed: int = 0) -> SharedBases:
     return SharedBases(outputs, inputs, _residuals(statistics, outputs, inputs))
 
 
-def _combined(
-    statistics: PathStatistics, random: np.random.Generator
-) -> tuple[np.ndarray, dict[str, slice]]:
+def _combined(statistics: PathStatistics, random: np.random.Generator) -> tuple[np.ndarray, dict[str, slice]]:
     architecture = statistics.architecture
     place: dict[str, slice] = {}
     start = 0
@@ -91,7 +89,7 @@ def _components(link: np.ndarray, place: dict[str, slice]) -> list[list[dict[str
     """Modes as one unit vector per node; each round starts at the node with most left to explain."""
     left = {node: np.eye(rows.stop - rows.start) for node, rows in place.items()}  # projections
     tolerance = 1e-10 * max(float(np.abs(link).max(initial=0.0)), np.finfo(float).tiny)
-    components = []
+    components: list[list[dict[str, np.ndarray]]] = []
     while True:
         own = {node: left[node] @ link[rows, rows] @ left[node] for node, rows in place.items()}
         root = max(own, key=lambda node: np.linalg.norm(own[node]))

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.bases import shared_bases
-from neuralrace.errors import UnknownNameError, WeightError, nearest, require_number
+from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number
 from neuralrace.precision import float64
 from neuralrace.types import Edge
 
@@ -81,7 +81,9 @@ class Decoupled:
     def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         if not hasattr(network, "statistics"):
-            raise WeightError("decoupled weights need a Problem, whose statistics have modes; give one, or use gaussian")
+            raise WeightError(
+                "decoupled weights need a Problem, whose statistics have modes; give one, or use gaussian"
+            )
         bases = shared_bases(network.statistics())
         statistic, residual = bases.worst
         if residual > self.tolerance:
@@ -122,15 +124,24 @@ def decoupled(values: float | Mapping[Edge, Any]) -> Decoupled:
 def as_key(key: Any) -> jax.Array:
     """Accept an integer seed or a JAX key."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+        if not -(1 << 63) <= int(key) < 1 << 63:
+            raise RangeError(f"key must fit into 64 bits; it was {key}")
         return jax.random.key(int(key))
     if isinstance(key, jax.Array):
-        return key if jax.dtypes.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
+        return key if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
     raise WeightError(f"key must be an integer seed or a JAX key; it was {type(key).__name__}")
 
 
 def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
     """Weights from an initialiser, or the given weights themselves."""
-    return initial if isinstance(initial, Mapping) else initial(network, key)
+    if isinstance(initial, Mapping):
+        return initial
+    if not callable(initial):
+        raise WeightError(
+            f"initial must be an initialiser such as initial.gaussian(std), or weights by edge; it was {initial!r}"
+        )
+    drawn: Mapping[Edge, Any] = initial(network, key)
+    return drawn
 
 
 def _edge_keys(architecture: Architecture, key: Any) -> dict[Edge, jax.Array]:
@@ -143,7 +154,9 @@ def _per_edge(name: str, value: PerEdge, architecture: Architecture) -> dict[Edg
         return dict.fromkeys(architecture.edges, number)
     for edge in value:
         if edge not in architecture.edges:
-            raise UnknownNameError(f"{name} names edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}")
+            raise UnknownNameError(
+                f"{name} names edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}"
+            )
     for edge in architecture.edges:
         if edge not in value:
             raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")

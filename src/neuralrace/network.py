@@ -29,9 +29,7 @@ def _product_forward(rows: jax.Array, weights: jax.Array) -> tuple[jax.Array, tu
     return batched_product(rows, weights), (rows, weights)
 
 
-def _product_backward(
-    kept: tuple[jax.Array, jax.Array], slope: jax.Array
-) -> tuple[jax.Array, jax.Array]:
+def _product_backward(kept: tuple[jax.Array, jax.Array], slope: jax.Array) -> tuple[jax.Array, jax.Array]:
     rows, weights = kept
     return jnp.einsum("gkt,gts->gks", slope, weights), jnp.einsum("gkt,gks->gts", slope, rows)
 
@@ -100,9 +98,7 @@ class GatedNetwork:
         """The activity of one node for every example, (N, size)."""
         return self._per_example[node](self.node_rows(rows, node))
 
-    def _product(
-        self, group: Group, index: int, weights: jax.Array, rows: Mapping[Block, jax.Array]
-    ) -> jax.Array:
+    def _product(self, group: Group, index: int, weights: jax.Array, rows: Mapping[Block, jax.Array]) -> jax.Array:
         if group.source is None:
             product = batched_product(jnp.asarray(group.constant), weights)
         elif group.shared:

@@ -86,7 +86,7 @@ def make_plan(
 def _places(
     architecture: Architecture, states: Mapping[str, NodeStates]
 ) -> tuple[dict[str, tuple[Block, slice]], dict[Block, int]]:
-    """Nodes of like numbers of rows stand together, padded alike, so that a batched product fits without moving rows."""
+    """Nodes with like numbers of rows stand together, padded alike: a batched product then fits without moving rows."""
     place: dict[str, tuple[Block, slice]] = {}
     rows: dict[Block, int] = {}
     members: dict[Block, list[str]] = {}
@@ -205,7 +205,10 @@ def _share(group: Group, most: int) -> Group:
     position[used] = np.arange(len(used))
     coordinates = gather.tocoo()
     pick = sparse.csr_matrix(
-        (coordinates.data, (coordinates.row, (coordinates.row // most) * len(used) + position[coordinates.col])),
+        (
+            coordinates.data,
+            (coordinates.row, (coordinates.row // most) * len(used) + position[coordinates.col]),
+        ),
         shape=(gather.shape[0], count * len(used)),
     )
     union = _selection(used, gather.shape[1])
@@ -213,9 +216,7 @@ def _share(group: Group, most: int) -> Group:
     return Group(group.edges, group.source, group.target, None, union, True, spread)
 
 
-def _embed(
-    matrix: sparse.csr_matrix, block_rows: int, start: int, most: int, *, by_row: bool
-) -> sparse.csr_matrix:
+def _embed(matrix: sparse.csr_matrix, block_rows: int, start: int, most: int, *, by_row: bool) -> sparse.csr_matrix:
     """Place an edge's map inside its block, padded to the group's number of rows."""
     coordinates = matrix.tocoo()
     if by_row:

@@ -28,6 +28,13 @@ class Problem:
     gates: Gates
 
     def __init__(self, architecture: Architecture, task: Task, gates: Gates | None = None) -> None:
+        for name, value, kind in (
+            ("architecture", architecture, Architecture),
+            ("task", task, Task),
+            ("gates", Gates() if gates is None else gates, Gates),
+        ):
+            if not isinstance(value, kind):
+                raise ProblemError(f"{name} must be of type {kind.__name__}; it was {type(value).__name__}")
         object.__setattr__(self, "architecture", architecture)
         object.__setattr__(self, "task", task)
         object.__setattr__(self, "gates", Gates() if gates is None else gates)
@@ -115,14 +122,23 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
     for edge in architecture.edges:
         if edge not in weights:
             raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
-        matrix = np.asarray(weights[edge], dtype=np.float64)
+        try:
+            matrix = np.asarray(weights[edge], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise WeightError(
+                f"the weights of edge {edge!r} must be a matrix of numbers; they were {type(weights[edge]).__name__}"
+            ) from None
         if matrix.shape != architecture.shape(edge):
             raise WeightError(
                 f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
                 f"they have {matrix.shape}"
             )
         if not np.isfinite(matrix).all():
-            raise WeightError(f"the weights of edge {edge!r} must be finite; they hold a NaN or an infinity")
+            row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
+            raise WeightError(
+                f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
+                f"column {column}"
+            )
         checked[edge] = matrix
     return checked
 
@@ -160,11 +176,10 @@ def _check_gates(architecture: Architecture, task: Task, gates: Gates) -> None:
         ("node", gates.nodes, architecture.nodes),
         ("edge", gates.edges, architecture.edges),
     ):
-        for name, values in given.items():  # type: ignore[attr-defined]
+        for name, values in given.items():
             if name not in known:
                 raise GateError(f"there is a gate for {kind} {name!r}, which is not there; {nearest(name, known)}")
             if len(values) != len(task):
                 raise GateError(
-                    f"the gate of {kind} {name!r} must have one value per example, {len(task)}; "
-                    f"it has {len(values)}"
+                    f"the gate of {kind} {name!r} must have one value per example, {len(task)}; it has {len(values)}"
                 )

@@ -45,8 +45,8 @@ def _one_way(matrix: sparse.csr_matrix) -> Apply:
     index[row, place], value[row, place] = matrix.indices, matrix.data
     if longest == 1:
         if (value == 1).all():
-            return lambda x: x[index[:, 0]]
-        return lambda x: value * x[index[:, 0]]
+            return lambda x: jnp.asarray(x)[index[:, 0]]
+        return lambda x: jnp.asarray(value) * x[index[:, 0]]
     return lambda x: jnp.einsum("rk,rkd->rd", value, x[index])
 
 
@@ -55,5 +55,8 @@ def _summed(matrix: sparse.csr_matrix) -> Apply:
     coordinates = matrix.tocoo()
     count = matrix.shape[0]
     return lambda x: jax.ops.segment_sum(
-        coordinates.data[:, None] * x[coordinates.col], coordinates.row, num_segments=count, indices_are_sorted=True
+        coordinates.data[:, None] * x[coordinates.col],
+        coordinates.row,
+        num_segments=count,
+        indices_are_sorted=True,
     )

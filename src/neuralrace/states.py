@@ -82,7 +82,10 @@ def _input_states(rows: np.ndarray, used: np.ndarray) -> tuple[sparse.csr_matrix
 
 
 def _formal_states(
-    architecture: Architecture, carrying: Mapping[Edge, np.ndarray], found: Mapping[str, NodeStates], node: str
+    architecture: Architecture,
+    carrying: Mapping[Edge, np.ndarray],
+    found: Mapping[str, NodeStates],
+    node: str,
 ) -> tuple[sparse.csr_matrix, np.ndarray]:
     """The states of a node as formal combinations of its sources' basis rows."""
     edges = architecture.incoming[node]

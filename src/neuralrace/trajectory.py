@@ -3,7 +3,6 @@
 import importlib.metadata
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import xarray
 
 from neuralrace.architecture import edge_name
+from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest
 from neuralrace.types import Edge
 
@@ -66,6 +66,8 @@ class Trajectory:
             array = self.values(f"{kind}[{edge_name(edge)}]")
             if not -len(array) <= seed < len(array):
                 raise RangeError(f"seed must be from 0 to {len(array) - 1}; it was {seed}")
+            if record is not None and not -array.shape[1] <= record < array.shape[1]:
+                raise RangeError(f"record must be from 0 to {array.shape[1] - 1}; it was {record}")
             found[edge] = array[seed] if record is None else array[seed, record]
         return found
 
@@ -79,30 +81,13 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one netCDF file; it appears under its name only when it is complete."""
-        target = Path(path)
-        if not target.parent.is_dir():
-            raise FileFormatError(f"cannot save to {target}: the folder {target.parent} is not there; make it first")
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-        os.close(handle)
-        try:
-            self.data.to_netcdf(name, engine="h5netcdf")
-            os.replace(name, target)
-        finally:
-            Path(name).unlink(missing_ok=True)
-        return target
+        return save_dataset(self.data, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trajectory":
         """Read a file that `save` wrote; nothing in it is executed, and what does not fit is an error."""
-        source = Path(path)
-        if not source.is_file():
-            raise FileFormatError(f"a trajectory file is required; there is no file {source}")
-        try:
-            with xarray.open_dataset(source, engine="h5netcdf") as opened:
-                data = opened.load()
-        except Exception as error:
-            raise FileFormatError(f"{source} is not a readable netCDF file ({type(error).__name__}: {error})") from None
-        _check(source, data)
+        data = load_dataset(path)
+        _check(Path(path), data)
         return cls(data)
 
 
@@ -132,17 +117,19 @@ def make_trajectory(
 
 
 def _check(source: Path, data: xarray.Dataset) -> None:
-    if data.attrs.get("neuralrace_format") != FORMAT:
-        raise FileFormatError(
-            f"{source} must be a trajectory of format {FORMAT}; it says {data.attrs.get('neuralrace_format')!r}"
-        )
-    for name, dimensions in (("loss", ("seed", "time")), ("status", ("seed",))):
-        if name not in data or data[name].dims != dimensions:
-            raise FileFormatError(f"{source} must hold {name!r} over {dimensions}; it does not")
+    found = data.attrs.get("neuralrace_format")
+    if not isinstance(found, (int, np.integer)) or found != FORMAT:
+        raise FileFormatError(f"{source} must be a trajectory of format {FORMAT}; it says {found!r}")
+    needed = {"loss": ("seed", "time"), "time": ("time",), "step": ("time",), "status": ("seed",)}
+    for name, dimensions in needed.items():
+        if name not in data.variables or data[name].dims != dimensions or data[name].dtype.kind not in "fiu":
+            raise FileFormatError(f"{source} must hold numbers {name!r} over {dimensions}; it does not")
     if not np.isin(data["status"].values, range(len(STATUS))).all():
         raise FileFormatError(f"{source} holds a status other than {', '.join(STATUS)}")
-    for name in ("edges", "problem", "settings", "versions"):
+    for name, kind in (("edges", list), ("problem", dict), ("settings", dict), ("versions", dict)):
         try:
-            json.loads(data.attrs[name])
+            fits = isinstance(json.loads(data.attrs[name]), kind)
         except (KeyError, TypeError, ValueError):
-            raise FileFormatError(f"{source} must describe its {name} in JSON; it does not") from None
+            fits = False
+        if not fits:
+            raise FileFormatError(f"{source} must describe its {name} in JSON; it does not")

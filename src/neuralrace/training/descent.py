@@ -96,7 +96,7 @@ def descend(
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     capacity = int(np.clip(CHUNK_BYTES // max(bytes_per_look, 1), 1, len(schedule.looks)))
     program = _program(loop, data, capacity, bool((schedule.gaps > 1).any()))
-    keeper = _Keeper(loop.finish, seeds, len(schedule.recorded))
+    keeper = _Keeper(loop.finish, seeds, len(schedule.recorded), len(schedule.looks))
     gaps = np.append(schedule.gaps, 1)  # after the last look there is nothing to run; its step is thrown away
     start, count = 0, min(capacity, 16)
     last = len(schedule.looks) - 1
@@ -108,7 +108,7 @@ def descend(
             window = np.resize(gaps[start:stop], capacity).astype(np.int32)
             arguments = (keys, window, np.int32(stop - start), np.int32(schedule.looks[start]))
             after, seen = program(state, *arguments)
-            jax.block_until_ready(seen)
+            jax.block_until_ready(seen)  # type: ignore[no-untyped-call]
             kept.append(host.submit(keeper.keep, seen, schedule.kept[start:stop]))
             state = after if stop <= last else state
             meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[start]) * seeds)
@@ -160,8 +160,8 @@ def _next_count(count: int, seconds: float, capacity: int) -> int:
 class _Keeper:
     """Collects the kept looks on the host, finished, with seeds first."""
 
-    def __init__(self, finish: Mapping[str, Finish], seeds: int, total: int) -> None:
-        self._finish, self._seeds, self._total, self._filled = finish, seeds, total, 0
+    def __init__(self, finish: Mapping[str, Finish], seeds: int, total: int, looks: int) -> None:
+        self._finish, self._seeds, self._total, self._looks, self._filled = finish, seeds, total, looks, 0
         self._arrays: dict[str, np.ndarray] = {}
         self._curve: list[np.ndarray] = []
 
@@ -179,4 +179,7 @@ class _Keeper:
         self._filled += len(chosen)
 
     def records(self) -> dict[str, np.ndarray]:
-        return self._arrays | {"curve": np.concatenate(self._curve).T}
+        curve = np.full((self._seeds, self._looks), np.nan)  # what a stop on divergence left out stays NaN
+        seen = np.concatenate(self._curve).T
+        curve[:, : seen.shape[1]] = seen
+        return self._arrays | {"curve": curve}

@@ -38,8 +38,7 @@ class GatedLearner:
     def __post_init__(self) -> None:
         if self.coupling not in COUPLINGS:
             raise UnknownNameError(
-                f"coupling must be 'joint' or 'residual'; it was {self.coupling!r}; "
-                f"{nearest(self.coupling, COUPLINGS)}"
+                f"coupling must be 'joint' or 'residual'; it was {self.coupling!r}; {nearest(self.coupling, COUPLINGS)}"
             )
 
     @property
@@ -109,7 +108,6 @@ class GatedLearner:
 
         return look
 
-
     @cached_property
     def common_edges(self) -> tuple[Edge, ...]:
         """The edges of the paths that are fully open for every example."""
@@ -168,9 +166,7 @@ class GatedLearner:
     def _every_example(self) -> Plan:
         """The plan that keeps every example apart and every node's activity."""
         problem = self.problem
-        return make_plan(
-            problem.architecture, problem.task, problem.gates, reduce_outputs=False, to_outputs_only=False
-        )
+        return make_plan(problem.architecture, problem.task, problem.gates, reduce_outputs=False, to_outputs_only=False)
 
     def _batch_loss(self, parameters: Stacks, data: Data, examples: jax.Array) -> jax.Array:
         inputs, targets, gates, weights = jax.tree.map(lambda rows: rows[examples], data)

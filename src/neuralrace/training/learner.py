@@ -44,7 +44,6 @@ class Learner(Protocol):
         """What to record of the network itself: outputs, activity, gates."""
 
 
-
 def path_product(weights: Mapping[Edge, jax.Array], edges: tuple[Edge, ...]) -> jax.Array:
     """W_p, the ordered product of the weights along a path."""
     product = weights[edges[0]]

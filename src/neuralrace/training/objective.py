@@ -35,7 +35,9 @@ class Objective:
 def make_objective(name: str, task: Task) -> Objective:
     """Look an objective up and check that the targets suit it."""
     if name not in OBJECTIVES:
-        raise UnknownNameError(f"loss must be one of {', '.join(OBJECTIVES)}; it was {name!r}; {nearest(name, OBJECTIVES)}")
+        raise UnknownNameError(
+            f"loss must be one of {', '.join(OBJECTIVES)}; it was {name!r}; {nearest(name, OBJECTIVES)}"
+        )
     if name == "cross-entropy":
         _check_probabilities(task.targets)
     return Objective(name)

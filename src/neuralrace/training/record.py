@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from neuralrace.architecture import PATH_LIMIT, Path, edge_name
+from neuralrace.architecture import PATH_LIMIT, Architecture, Path, edge_name
 from neuralrace.errors import UnknownNameError, nearest
 from neuralrace.training.descent import Finish
 from neuralrace.training.learner import Data, Learner, Parameters, Views, path_product, singular_values
@@ -34,12 +34,17 @@ class Recorder:
     axes: Mapping[str, tuple[str, ...]]
 
 
-def make_recorder(learner: Learner, record: Sequence[str]) -> Recorder:
-    """Put together what the caller asked for; the loss is always among it."""
+def make_recorder(learner: Learner, record: Sequence[str], architecture: Architecture) -> Recorder:
+    """Put together what the caller asked for; the loss is always among it.
+
+    architecture: the caller's, which names the axes; that of the learner may have narrower nodes.
+    """
     names = (record,) if isinstance(record, str) else tuple(record)
     for name in names:
         if name not in RECORDABLE:
-            raise UnknownNameError(f"record can hold {', '.join(RECORDABLE)}; it held {name!r}; {nearest(name, RECORDABLE)}")
+            raise UnknownNameError(
+                f"record can hold {', '.join(RECORDABLE)}; it held {name!r}; {nearest(name, RECORDABLE)}"
+            )
     of_network = learner.views(names)
     edges = tuple(learner.architecture.edges)
     paths = learner.architecture.paths(PATH_LIMIT) if "path_singular_values" in names else ()
@@ -55,12 +60,11 @@ def make_recorder(learner: Learner, record: Sequence[str]) -> Recorder:
     finish: dict[str, Finish] = {f"path_singular_values[{path}]": _threaded_singular_values for path in paths}
     if "weight_singular_values" in names:
         finish |= {f"weight_singular_values[{edge_name(edge)}]": _threaded_singular_values for edge in edges}
-    return Recorder(look, finish, _axes(learner, paths))
+    return Recorder(look, finish, _axes(architecture, paths))
 
 
-def _axes(learner: Learner, paths: Sequence[Path]) -> dict[str, tuple[str, ...]]:
+def _axes(architecture: Architecture, paths: Sequence[Path]) -> dict[str, tuple[str, ...]]:
     """Variable -> the names of its axes after seed and time: units of a node, modes of a matrix, examples."""
-    architecture = learner.architecture
     axes: dict[str, tuple[str, ...]] = {}
     for edge, (source, target) in architecture.edges.items():
         name = edge_name(edge)
@@ -82,4 +86,3 @@ def _path_products(weights: Mapping[Edge, jax.Array], paths: Sequence[Path]) -> 
 def _threaded_singular_values(matrices: np.ndarray) -> np.ndarray:
     with ThreadPoolExecutor(THREADS) as pool:
         return np.concatenate(list(pool.map(singular_values, np.array_split(matrices, THREADS))))
-

@@ -78,7 +78,6 @@ class RectifiedLearner:
 
         return look
 
-
     @cached_property
     def _distinct(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
         """Distinct inputs, their mean targets and total weights, and the loss that no output can remove."""

@@ -1,5 +1,6 @@
 """Bias-free ReLU and leaky-ReLU networks of any depth, with one linear read-out."""
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +22,8 @@ from neuralrace.types import Weights
 class ReLUNetwork:
     """A fully connected network with rectified hidden layers and the task that it learns.
 
-    Several input nodes are concatenated to one, several outputs likewise, in the order of the task. hidden: the width of
-    each hidden layer. slope: what a negative pre-activation is multiplied by; 0 is the ReLU. There are no biases;
+    Several input nodes are concatenated to one, several outputs likewise, in the order of the task. hidden: the width
+    of each hidden layer. slope: what a negative pre-activation is multiplied by; 0 is the ReLU. There are no biases;
     append a constant input for one.
     """
 
@@ -30,8 +31,8 @@ class ReLUNetwork:
     hidden: tuple[int, ...]
     slope: float = 0.0
 
-    def __init__(self, task: Task, hidden: Sequence[int] = (128,), slope: float = 0.0) -> None:
-        widths = (hidden,) if isinstance(hidden, (int, np.integer)) else tuple(hidden)
+    def __init__(self, task: Task, hidden: int | Sequence[int] = (128,), slope: float = 0.0) -> None:
+        widths: tuple[Any, ...] = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)  # type: ignore[arg-type]
         if not widths:
             raise RangeError("hidden must name the width of at least one hidden layer; it was empty")
         checked = tuple(require_count(f"the width of hidden layer {i + 1}", w) for i, w in enumerate(widths))
@@ -44,7 +45,7 @@ class ReLUNetwork:
         """The chain of layers x -> h1 -> h2 -> ... -> y."""
         names = ["x", *(f"h{i + 1}" for i in range(len(self.hidden))), "y"]
         sizes = [self.inputs.shape[1], *self.hidden, self.targets.shape[1]]
-        return Architecture(dict(zip(names, sizes, strict=True)), list(zip(names[:-1], names[1:], strict=True)))
+        return Architecture(dict(zip(names, sizes, strict=True)), list(itertools.pairwise(names)))
 
     @cached_property
     def inputs(self) -> np.ndarray:
@@ -86,9 +87,7 @@ class ReLUNetwork:
         }
 
 
-def propagate(
-    layers: Sequence[Any], inputs: jax.Array, slope: float
-) -> tuple[jax.Array, list[jax.Array]]:
+def propagate(layers: Sequence[Any], inputs: jax.Array, slope: float) -> tuple[jax.Array, list[jax.Array]]:
     """Return the outputs and the pre-activations of every hidden layer; one example per row."""
     activity, received = inputs, []
     for layer in layers[:-1]:

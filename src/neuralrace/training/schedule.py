@@ -32,9 +32,10 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
         every = require_count("every", every)
         recorded = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     else:
-        recorded = np.unique(np.asarray(at, dtype=np.int64))
-        if len(recorded) == 0 or recorded[0] < 0 or recorded[-1] > steps:
-            raise RangeError(f"at must name steps from 0 to {steps}; it was {list(at)!r:.80}")
+        recorded = np.unique(np.asarray(at))
+        whole = len(recorded) > 0 and recorded.dtype.kind in "iu"
+        if not whole or recorded[0] < 0 or recorded[-1] > steps:
+            raise RangeError(f"at must name whole steps from 0 to {steps}; it was {at!r:.80}")
     stride = int(np.clip(steps // LOOKS, 1, STRIDE))
     looks = np.unique(np.concatenate([recorded, np.arange(0, steps, stride), [steps]]))
     return Schedule(recorded, looks, np.isin(looks, recorded))

@@ -29,6 +29,7 @@ from neuralrace.types import Edge, Weights
 SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much
 SETTLED = 1e-3  # see _status
 EXPLODED = 1e6  # a loss so many times the first one is divergence
+BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
 
 
 @float64
@@ -70,7 +71,7 @@ def train(
     if narrowing is not None and narrowing.bases:
         learner, start = _learner(narrowing.problem, loss, coupling), dict(narrowing.weights)
     rule = plain_descent(rate) if optimiser is None else optax_rule(optimiser, learner)
-    recorder = make_recorder(learner, record)
+    recorder = make_recorder(learner, record, network.architecture)
     loop = Loop(learner, rule, recorder.look, recorder.finish, batch)
     with Meter("training", max(steps, 1) * seeds, shown=progress) as meter:
         records, final = _in_groups_of_seeds(loop, start, seeds, key, schedule, meter)
@@ -128,7 +129,7 @@ def _in_groups_of_seeds(
 ) -> tuple[dict[str, np.ndarray], dict[Edge, np.ndarray]]:
     """Train as many seeds side by side as memory allows; each group is one compiled run."""
     learner = loop.learner
-    batch_keys = jnp.stack([jax.random.fold_in(k, 1) for k in _seed_keys(key, seeds)])
+    batch_keys = jnp.stack([jax.random.fold_in(k, BATCH_STREAM) for k in _seed_keys(key, seeds)])
     rows = learner.example_count if loop.batch is None else loop.batch
     activity = rows * sum(learner.architecture.nodes.values())
     per_seed = 8 * (6 * sum(matrix[0].size for matrix in start.values()) + 4 * activity)
@@ -154,11 +155,12 @@ def _status(loss: np.ndarray) -> np.ndarray:
     of all that it fell; a long plateau looks the same.
     """
     status = np.full(len(loss), STATUS.index("running"))
+    first = np.maximum(loss[:, 0], np.finfo(float).eps)  # a perfect start leaves rounding, which may grow a little
     with np.errstate(invalid="ignore"):
         fallen = loss[:, 0] - loss[:, -1]
         late = loss[:, -max(loss.shape[1] // 10, 2) :]
         still = (late.max(axis=1) - late.min(axis=1) < SETTLED * fallen) & (fallen > SETTLED * loss[:, 0])
-        exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > EXPLODED * loss[:, 0])
+        exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > EXPLODED * first)
     status[still & (loss.shape[1] >= LOOKS)] = STATUS.index("converged")
     status[exploded] = STATUS.index("diverged")
     return status

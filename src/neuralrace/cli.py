@@ -1,0 +1,140 @@
+"""The command line: thin, one line for a user's mistake, JSON alone on standard output when asked."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from neuralrace import experiments
+from neuralrace.errors import NeuralRaceError, RangeError
+from neuralrace.experiments.experiment import Result
+
+MISTAKE = 2
+OTHER_THAN_RECORDED = 1
+
+app = typer.Typer(
+    help="Predict how gated and ReLU networks learn, and check it against training.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
+Out = Annotated[Path | None, typer.Option(help="Folder for data, claims and figures.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+
+
+def say(message: str) -> None:
+    """Write for a person, away from standard output."""
+    print(message, file=sys.stderr)
+
+
+@app.command("list")
+def list_experiments(as_json: AsJson = False) -> None:
+    """List the experiments."""
+    found = [experiments.get(name) for name in experiments.names()]
+    if as_json:
+        print(json.dumps([{"name": e.name, "title": e.title, "source": e.source} for e in found]))
+        return
+    table = Table("name", "what it shows", "source", box=None)
+    for experiment in found:
+        table.add_row(experiment.name, experiment.title, experiment.source)
+    Console().print(table)
+
+
+@app.command()
+def run(
+    name: str,
+    size: Size = "full",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, any setting.")] = None,
+    out: Out = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run one experiment, print its claims, and with --out keep its data and figure."""
+    wanted = _changes(changes or [], seeds)
+    result = experiments.run(name, size, changes=wanted, out=out)
+    pictures = experiments.save_result(result, out) if out is not None else []
+    if as_json:
+        print(json.dumps(experiments.summarise(result)))
+    else:
+        _show(result)
+        for picture in pictures:
+            print(f"figure: {picture}")
+    raise typer.Exit(0 if result.as_recorded else OTHER_THAN_RECORDED)
+
+
+@app.command()
+def reproduce(
+    only: Annotated[list[str] | None, typer.Option(help="Run these experiments only.")] = None,
+    size: Size = "full",
+    out: Annotated[Path, typer.Option(help="Folder for data, claims and figures.")] = Path("results"),
+    as_json: AsJson = False,
+) -> None:
+    """Run all experiments; finished ones are reused while their settings and the code are the same."""
+    names = [experiments.get(name).name for name in only] if only else list(experiments.names())
+    results = []
+    for index, name in enumerate(names):
+        say(f"[{index + 1}/{len(names)}] {name}")
+        result = experiments.run(name, size, out=out, reuse=True)
+        experiments.save_result(result, out)
+        results.append(result)
+        if not as_json:
+            _show(result)
+    if as_json:
+        print(json.dumps({"results": [experiments.summarise(result) for result in results]}))
+    else:
+        print(f"results: {out}")
+    raise typer.Exit(0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED)
+
+
+def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:
+    changes: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise RangeError(f"--set needs key=value; it was {text!r}")
+        changes[key.strip()] = value.strip()
+    return changes
+
+
+def _show(result: Result) -> None:
+    print(f"{result.experiment.name}: {result.experiment.title}")
+    text = result.experiment.summary(result.data)
+    if text:
+        print(text)
+    for claim in result.claims:
+        verdict = "holds" if claim.holds else "does not hold"
+        if not result.judged:
+            verdict = f"not judged at this size ({verdict})"
+        elif not claim.as_recorded:
+            verdict += f", OTHER THAN RECORDED ({claim.on_record})"
+        print(f"- {claim.text} [{claim.source}]")
+        print(f"    expected: {claim.expected}")
+        print(f"    measured: {claim.measured}: {verdict}")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a user's mistake is one line on standard error and status 2."""
+    try:
+        status = app(args=list(sys.argv[1:] if arguments is None else arguments), standalone_mode=False)
+    except (NeuralRaceError, OSError) as error:
+        status = _mistake(str(error))
+    except typer.Abort:
+        status = 130
+    except Exception as error:
+        # the parser's own errors share this method and no public class
+        if not hasattr(error, "format_message"):
+            raise
+        status = _mistake(f"{error.format_message()} (see neuralrace --help)")
+    sys.exit(status)
+
+
+def _mistake(message: str) -> int:
+    say(f"neuralrace: {' '.join(message.split())}")
+    return MISTAKE

@@ -1,0 +1,7 @@
+"""The figures of the papers again, each with its claims measured."""
+
+from neuralrace.experiments.experiment import Claim, Experiment, Result
+from neuralrace.experiments.registry import get, names
+from neuralrace.experiments.store import run, save_result, summarise
+
+__all__ = ["Claim", "Experiment", "Result", "get", "names", "run", "save_result", "summarise"]

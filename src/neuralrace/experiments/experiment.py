@@ -1,0 +1,78 @@
+"""What an experiment is: settings, what it computes, what it claims, what it draws."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import xarray
+from matplotlib.figure import Figure
+
+HOLDS = "holds"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that was measured.
+
+    expected and measured are written for a person, tolerance included. on_record is the verdict that is known: "holds",
+    or "refuted: " and why.
+    """
+
+    text: str
+    source: str  # where it is claimed
+    expected: str
+    measured: str
+    holds: bool
+    on_record: str = HOLDS
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether this measurement agrees with the verdict on record."""
+        return self.holds == (self.on_record == HOLDS)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
+
+    full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone.
+    """
+
+    name: str
+    title: str
+    source: str
+    full: Any
+    tiny: Any
+    compute: Callable[[Any], xarray.Dataset]
+    claims: Callable[[xarray.Dataset], list[Claim]]
+    draw: Callable[[xarray.Dataset], Figure]
+    summary: Callable[[xarray.Dataset], str] = lambda data: ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished experiment."""
+
+    experiment: Experiment
+    size: str
+    settings: Any
+    data: xarray.Dataset
+
+    @property
+    def claims(self) -> list[Claim]:
+        """Every claim of the experiment, measured."""
+        return self.experiment.claims(self.data)
+
+    @property
+    def judged(self) -> bool:
+        """Whether the claims count: at the tiny size they are computed and not judged."""
+        return self.size == "full"
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether every verdict came out as it is on record."""
+        return not self.judged or all(claim.as_recorded for claim in self.claims)
+
+    def figure(self) -> Figure:
+        """Draw the figure anew."""
+        return self.experiment.draw(self.data)

@@ -1,0 +1,108 @@
+"""Finished experiments on disk: reused while settings and code are the same, computed again when they are not."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import neuralrace
+from neuralrace.datafiles import load_dataset, save_dataset, write_whole
+from neuralrace.errors import FileFormatError, UnknownNameError, nearest
+from neuralrace.experiments.experiment import Experiment, Result
+from neuralrace.experiments.registry import get
+from neuralrace.experiments.settings import as_json, override
+
+SIZES = ("full", "tiny")
+
+
+@functools.cache
+def code_version() -> str:
+    """A digest of the package's own source, so that a result knows which code made it."""
+    root = Path(neuralrace.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def run(
+    name: str,
+    size: str = "full",
+    *,
+    changes: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    reuse: bool = False,
+) -> Result:
+    """Run one experiment; with `out`, keep its data there, and with `reuse` take them from there if they still fit."""
+    experiment = get(name)
+    if size not in SIZES:
+        raise UnknownNameError(f"size must be full or tiny; it was {size!r}; {nearest(size, SIZES)}")
+    settings = override(experiment.full if size == "full" else experiment.tiny, changes or {})
+    stamp = {"experiment": name, "size": size, "settings": as_json(settings), "code": code_version()}
+    path = None if out is None else _folder(out, name) / "data.nc"
+    if path is not None and reuse:
+        stored = _stored(path, stamp)
+        if stored is not None:
+            return Result(experiment, size, settings, stored)
+    data = experiment.compute(settings).assign_attrs(stamp)
+    if path is not None:
+        save_dataset(data, path)
+    return Result(experiment, size, settings, data)
+
+
+def save_result(result: Result, out: str | Path, formats: tuple[str, ...] = ("png",)) -> list[Path]:
+    """Write an experiment's claims and figure beside its data; return the pictures."""
+    folder = _folder(out, result.experiment.name)
+    summary = json.dumps(summarise(result), indent=2)
+    write_whole(folder / "claims.json", lambda part: part.write_text(summary, encoding="utf-8"))
+    return [_save_figure(result, folder / f"figure.{kind}") for kind in formats]
+
+
+def _folder(out: str | Path, name: str) -> Path:
+    """Make an experiment's folder, before any work is done for it."""
+    folder = Path(out) / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileFormatError(f"out must be a folder that can be written; {folder} cannot be made ({reason})") from None
+    return folder
+
+
+def _save_figure(result: Result, path: Path) -> Path:
+    figure = result.figure()
+    return write_whole(path, lambda part: figure.savefig(part, dpi=150))
+
+
+def summarise(result: Result) -> dict[str, Any]:
+    """A result in plain values: what was run and what came of each claim."""
+    return {
+        "experiment": result.experiment.name,
+        "title": result.experiment.title,
+        "size": result.size,
+        "settings": json.loads(as_json(result.settings)),
+        "judged": result.judged,
+        "as_recorded": result.as_recorded,
+        "claims": [_plain(claim) for claim in result.claims],
+    }
+
+
+def _plain(claim: Any) -> dict[str, Any]:
+    fields = ("text", "source", "expected", "measured", "holds", "on_record")
+    return {name: getattr(claim, name) for name in fields}
+
+
+def _stored(path: Path, stamp: Mapping[str, str]) -> Any:
+    """The data on disk if they carry this stamp; a file that cannot be read is computed again."""
+    try:
+        data = load_dataset(path)
+    except FileFormatError:
+        return None
+    return data if all(data.attrs.get(key) == value for key, value in stamp.items()) else None
+
+
+def describe(experiment: Experiment) -> str:
+    """One line for a listing."""
+    return f"{experiment.title} ({experiment.source})"

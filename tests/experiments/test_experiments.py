@@ -1,0 +1,140 @@
+"""Every experiment at its tiny size: it computes, claims and draws; the store reuses only what still fits."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import xarray
+
+import neuralrace as nr
+from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
+from neuralrace.experiments import store
+from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.registry import registered
+from neuralrace.experiments.settings import override
+
+
+@pytest.fixture(scope="module", params=nr.experiments.names())
+def result(request: pytest.FixtureRequest) -> nr.experiments.Result:
+    return nr.experiments.run(request.param, size="tiny")
+
+
+def test_claims_are_complete(result: nr.experiments.Result) -> None:
+    assert result.claims
+    for claim in result.claims:
+        assert claim.text.endswith(".")
+        assert claim.source
+        assert claim.expected
+        assert claim.measured
+        assert claim.on_record == "holds" or claim.on_record.startswith("refuted: ")
+
+
+def test_figures_are_labelled(result: nr.experiments.Result) -> None:
+    drawn = [axis for axis in result.figure().axes if axis.lines or axis.collections or axis.images]
+    assert drawn
+    for axis in drawn:
+        assert axis.get_xlabel() or axis.get_title() or axis.images
+
+
+def test_tiny_results_are_not_judged(result: nr.experiments.Result) -> None:
+    assert not result.judged
+    assert result.as_recorded
+
+
+def test_names_and_settings(result: nr.experiments.Result) -> None:
+    experiment = result.experiment
+    assert nr.experiments.get(experiment.name) is experiment
+    assert type(experiment.full) is type(experiment.tiny)
+    assert dataclasses.is_dataclass(experiment.full)
+
+
+def counting(calls: list[int]) -> Experiment:
+    @dataclasses.dataclass(frozen=True)
+    class Settings:
+        seeds: int = 2
+        rate: float = 0.5
+        shape: tuple[int, ...] = (1, 2)
+        quick: bool = False
+
+    def compute(settings: Settings) -> xarray.Dataset:
+        calls.append(settings.seeds)
+        return xarray.Dataset({"value": ("seed", [settings.rate] * settings.seeds)})
+
+    def claims(data: xarray.Dataset) -> list[Claim]:
+        return [Claim("It is half.", "here", "0.5", str(float(data["value"][0])), float(data["value"][0]) == 0.5)]
+
+    figure = registered()["saxe2022-fig3"].draw
+    return Experiment("counted", "Counted", "nowhere", Settings(), Settings(seeds=1), compute, claims, figure)
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    made: list[int] = []
+    experiment = counting(made)
+    monkeypatch.setattr(store, "get", lambda name: experiment)
+    return made
+
+
+def test_finished_work_is_reused_until_settings_or_code_change(
+    calls: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.run("counted", out=tmp_path, reuse=True)
+    again = store.run("counted", out=tmp_path, reuse=True)
+    assert calls == [2]
+    assert again.claims[0].holds
+    store.run("counted", out=tmp_path, reuse=True, changes={"seeds": "3"})
+    assert calls == [2, 3]
+    monkeypatch.setattr(store, "code_version", lambda: "another")
+    store.run("counted", out=tmp_path, reuse=True, changes={"seeds": "3"})
+    assert calls == [2, 3, 3]
+
+
+def test_a_damaged_file_is_computed_again(calls: list[int], tmp_path: Path) -> None:
+    store.run("counted", out=tmp_path, reuse=True)
+    (tmp_path / "counted" / "data.nc").write_text("not a data set")
+    store.run("counted", out=tmp_path, reuse=True)
+    assert calls == [2, 2]
+
+
+def test_an_unusable_folder_is_said_before_any_work(calls: list[int], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileFormatError, match="out must be a folder that can be written"):
+        store.run("counted", out=tmp_path / "file")
+    assert calls == []
+
+
+def test_a_verdict_other_than_recorded_shows(calls: list[int]) -> None:
+    assert store.run("counted").as_recorded
+    assert not store.run("counted", changes={"rate": 0.25}).as_recorded
+
+
+def test_summary_is_plain(calls: list[int]) -> None:
+    assert json.loads(json.dumps(store.summarise(store.run("counted"))))["claims"][0]["holds"] is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"sedes": 1}, UnknownNameError, "did you mean 'seeds'"),
+        ({"seeds": "many"}, RangeError, "'seeds' must be a whole number"),
+        ({"seeds": 1.5}, RangeError, "'seeds' must be a whole number"),
+        ({"rate": "fast"}, RangeError, "'rate' must be a number"),
+        ({"quick": "maybe"}, RangeError, "'quick' must be true or false"),
+    ],
+)
+def test_bad_settings(changes: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        override(counting([]).full, changes)
+
+
+def test_settings_read_text() -> None:
+    changed = override(counting([]).full, {"shape": "3,4,5", "quick": "true", "rate": "1e-3"})
+    assert (changed.shape, changed.quick, changed.rate) == ((3, 4, 5), True, 1e-3)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'saxe2022-fig3'"):
+        nr.experiments.get("saxe2022-fig33")
+    with pytest.raises(UnknownNameError, match="size must be full or tiny"):
+        nr.experiments.run("saxe2022-fig3", size="huge")

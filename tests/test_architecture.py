@@ -1,0 +1,174 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import neuralrace as nr
+import oracle
+from neuralrace.architecture import edge_name
+from neuralrace.errors import ArchitectureError, PathLimitError, RangeError, UnknownNameError
+
+
+@pytest.fixture
+def diamond():
+    """Two inputs, a skip edge, two hidden nodes in parallel, two outputs."""
+    return nr.Architecture(
+        {"x": 3, "z": 2, "a": 4, "b": 5, "y": 2, "w": 1},
+        [("x", "a"), ("x", "b"), ("z", "b"), ("a", "y"), ("b", "y"), ("x", "y"), ("b", "w")],
+    )
+
+
+def test_roles_sizes_and_order(diamond):
+    assert (diamond.inputs, diamond.hidden, diamond.outputs) == (("x", "z"), ("a", "b"), ("y", "w"))
+    assert diamond.shape(("x", "a")) == (4, 3)
+    assert diamond.incoming["b"] == (("x", "b"), ("z", "b"))
+    assert diamond.outgoing["b"] == (("b", "y"), ("b", "w"))
+    place = {node: i for i, node in enumerate(diamond.order)}
+    assert all(place[source] < place[target] for source, target in diamond.edges.values())
+    assert diamond.level == {"x": 0, "z": 0, "a": 1, "b": 1, "y": 2, "w": 2}
+
+
+def test_paths_are_those_that_can_be_listed_by_hand(diamond):
+    listed = {(path.source, path.target, path.edges) for path in diamond.paths()}
+    assert listed == {
+        ("x", "y", (("x", "a"), ("a", "y"))),
+        ("x", "y", (("x", "b"), ("b", "y"))),
+        ("x", "w", (("x", "b"), ("b", "w"))),
+        ("x", "y", (("x", "y"),)),
+        ("z", "y", (("z", "b"), ("b", "y"))),
+        ("z", "w", (("z", "b"), ("b", "w"))),
+    }
+    assert str(diamond.paths()[0]) == "x->a . a->y"
+
+
+def test_parallel_edges_make_paths_of_their_own():
+    architecture = nr.Architecture(
+        {"x": 1, "h": 1, "y": 1}, {"one": ("x", "h"), "two": ("x", "h"), "out": ("h", "y"), "skip": ("x", "y")}
+    )
+    assert [path.edges for path in architecture.paths()] == [("one", "out"), ("two", "out"), ("skip",)]
+    assert architecture.count_paths() == 3
+
+
+@given(oracle.seeds)
+def test_count_equals_enumeration(seed):
+    architecture = nr.tasks.random_problem(seed).architecture
+    paths = architecture.paths()
+    assert architecture.count_paths() == len(paths) == len(set(paths))
+    for path in paths:
+        assert path.source in architecture.inputs
+        assert path.target in architecture.outputs
+        ends = [architecture.edges[edge] for edge in path.edges]
+        assert all(one[1] == two[0] for one, two in zip(ends[:-1], ends[1:], strict=True))
+
+
+def test_counting_never_enumerates():
+    """Sixty layers of two nodes have 2^60 paths; listing them would never end."""
+    nodes = {"x": 1, "y": 1} | {f"{side}{i}": 1 for i in range(60) for side in "ab"}
+    edges = [("x", "a0"), ("x", "b0"), ("a59", "y"), ("b59", "y")]
+    edges += [(f"{s}{i}", f"{t}{i + 1}") for i in range(59) for s in "ab" for t in "ab"]
+    architecture = nr.Architecture(nodes, edges)
+    assert architecture.count_paths() == 2**60
+    with pytest.raises(PathLimitError, match=rf"at most 100,000 paths .* has {2**60:,}: raise the limit with paths\("):
+        architecture.paths()
+    assert next(architecture.iterate_paths()).source == "x"
+
+
+def test_the_limit_can_be_raised(diamond):
+    with pytest.raises(PathLimitError, match=r"at most 5 paths were allowed and this architecture has 6"):
+        diamond.paths(limit=5)
+    assert len(diamond.paths(limit=6)) == 6
+
+
+def test_equality_is_by_value(diamond):
+    again = nr.Architecture(dict(diamond.nodes), list(diamond.edges.values()))
+    assert again == diamond
+    assert hash(again) == hash(diamond)
+    assert diamond.resized({"a": 4}) == diamond
+    assert diamond.resized({"a": 7}) != diamond
+    assert diamond != "diamond"
+    named = nr.Architecture({"x": 1, "y": 1}, {"one": ("x", "y"), "two": ("x", "y")})
+    assert named.resized({"x": 2}).shape("two") == (1, 2)
+
+
+def test_values_are_frozen(diamond):
+    with pytest.raises(AttributeError):
+        diamond.nodes = {}
+    nodes = {"x": 1, "y": 1}
+    architecture = nr.Architecture(nodes, [("x", "y")])
+    nodes["x"] = 5
+    assert architecture.nodes["x"] == 1
+
+
+def test_numpy_counts_are_sizes():
+    assert nr.Architecture({"x": np.int64(2), "y": 1}, [("x", "y")]).nodes["x"] == 2
+
+
+def test_an_edge_is_written_for_a_person():
+    assert edge_name(("x", "y")) == "x->y"
+    assert edge_name("bridge") == "bridge"
+
+
+# bad input
+
+
+def test_a_cycle_names_its_nodes_in_the_direction_of_the_edges():
+    edges = [("x", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("c", "y")]
+    with pytest.raises(ArchitectureError, match="must have no cycle") as raised:
+        nr.Architecture(dict.fromkeys("xabcy", 1), edges)
+    cycle = re.search(r"it has ([a-z](?: -> [a-z])+)", str(raised.value)).group(1).split(" -> ")
+    assert set(cycle) == {"a", "b", "c"}
+    assert cycle[0] == cycle[-1]
+    assert all(pair in edges for pair in zip(cycle[:-1], cycle[1:], strict=True))
+
+
+def test_an_edge_from_a_node_to_itself_is_a_cycle():
+    with pytest.raises(ArchitectureError, match="a -> a"):
+        nr.Architecture({"x": 1, "a": 1, "y": 1}, [("x", "a"), ("a", "a"), ("a", "y")])
+
+
+def test_an_isolated_node_is_named():
+    with pytest.raises(ArchitectureError, match="node 'lost' has none, so nothing reaches it"):
+        nr.Architecture({"x": 1, "y": 1, "lost": 2}, [("x", "y")])
+
+
+@pytest.mark.parametrize("size", [0, -3, 2.5, True, "4", None])
+def test_a_size_that_is_no_count_names_its_node(size):
+    with pytest.raises(RangeError, match="the size of node 'h' must be a whole number, at least 1"):
+        nr.Architecture({"x": 1, "h": size, "y": 1}, [("x", "h"), ("h", "y")])
+
+
+def test_an_edge_to_a_node_that_is_not_there_suggests_the_nearest():
+    with pytest.raises(UnknownNameError, match=r"names node 'hiden', which is not there; did you mean 'hidden'\?"):
+        nr.Architecture({"x": 1, "hidden": 1, "y": 1}, [("x", "hiden"), ("hidden", "y")])
+
+
+def test_the_same_pair_twice_says_how_to_name_parallel_edges():
+    with pytest.raises(ArchitectureError, match=r"\('x', 'y'\) is given twice: .*name them"):
+        nr.Architecture({"x": 1, "y": 1}, [("x", "y"), ("x", "y")])
+
+
+def test_no_edge_means_no_path():
+    with pytest.raises(ArchitectureError, match="needs at least one edge; none was given, so there is no path"):
+        nr.Architecture({"x": 1, "y": 1}, [])
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "words"),
+    [
+        ({}, [("x", "y")], "nodes must map at least one name to a size"),
+        ([("x", 1)], [], "nodes must map at least one name to a size"),
+        ({"": 1}, [("", "")], "a node's name must be a non-empty string"),
+        ({3: 1}, [], "a node's name must be a non-empty string; one was 3"),
+        ({"a/b": 1, "y": 1}, [("a/b", "y")], "free of '/' and '->'.*'a/b': rename it"),
+        ({"a->b": 1, "y": 1}, [("a->b", "y")], "free of '/' and '->'.*'a->b'"),
+        ({"x": 1, "y": 1}, [("x", "y", "z")], r"a \(source, target\) pair; one was \('x', 'y', 'z'\)"),
+        ({"x": 1, "y": 1}, [7], r"a \(source, target\) pair; one was 7"),
+        ({"x": 1, "y": 1}, None, r"edges must be \(source, target\) pairs, or map names to such; it was NoneType"),
+        ({"x": 1, "y": 1}, {1: ("x", "y")}, r"an edge's name must be a non-empty string.*\('x', 'y'\) was 1"),
+        ({"x": 1, "y": 1}, {"a/b": ("x", "y")}, "free of '/'.*'a/b'"),
+    ],
+)
+def test_malformed_graphs(nodes, edges, words):
+    with pytest.raises(ArchitectureError, match=words):
+        nr.Architecture(nodes, edges)

@@ -1,0 +1,82 @@
+"""The command line, as a user meets it: what it prints where, and with which status it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import neuralrace as nr
+from neuralrace import cli
+from neuralrace.experiments.experiment import Result
+
+NAME = "saxe2022-fig3"
+
+
+def ending(arguments: list[str]) -> int:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    return int(stopped.value.code or 0)
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(["list"]) == 0
+    assert NAME in capsys.readouterr().out
+    assert ending(["list", "--json"]) == 0
+    assert NAME in [entry["name"] for entry in json.loads(capsys.readouterr().out)]
+
+
+def test_run_prints_claims_and_keeps_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert ending(["run", NAME, "--size", "tiny", "--seeds", "1", "--set", "steps=20", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "not judged at this size" in printed
+    assert "gated loss" in printed
+    assert {path.name for path in (tmp_path / NAME).iterdir()} == {"data.nc", "claims.json", "figure.png"}
+
+
+def test_json_is_alone_on_standard_output(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = ["reproduce", "--only", NAME, "--size", "tiny", "--out", str(tmp_path), "--json"]
+    assert ending(command) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["results"][0]["experiment"] == NAME
+    assert NAME in printed.err
+
+
+def test_a_verdict_other_than_recorded_is_status_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = nr.experiments.run(NAME, size="tiny")
+    judged = Result(tiny.experiment, "full", tiny.settings, tiny.data + 1.0)  # nothing learned
+    monkeypatch.setattr(nr.experiments, "run", lambda *args, **kwargs: judged)
+    assert ending(["run", NAME]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "saxe2022-fig33"], "did you mean 'saxe2022-fig3'"),
+        (["run"], "Missing argument"),
+        (["bogus"], "No such command 'bogus'"),
+        (["run", NAME, "--size", "huge"], "size must be full or tiny; it was 'huge'"),
+        (["run", NAME, "--set", "steps"], "--set needs key=value; it was 'steps'"),
+        (["run", NAME, "--set", "stepz=3"], "did you mean 'steps'"),
+        (["run", NAME, "--set", "steps=few"], "'steps' must be a whole number"),
+        (["run", NAME, "--seeds", "0"], "seeds must be a whole number, at least 1; it was 0"),
+        (["run", NAME, "--seeds", "some"], "--seeds"),
+        (["run", NAME, "--set", "learning_rate=-1"], "learning_rate must be a finite number, above 0"),
+        (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
+    ],
+)
+def test_a_mistake_is_one_line_and_status_two(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ending(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert words in printed.err
+    assert printed.err.startswith("neuralrace: ")
+    assert printed.err.count("\n") == 1
+
+
+def test_an_out_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    assert ending(["run", NAME, "--size", "tiny", "--out", str(tmp_path / "file")]) == 2
+    assert "out must be a folder" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "kept"

@@ -1,0 +1,56 @@
+"""The documentation runs: every python block, page by page; and what it names is there."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import neuralrace as nr
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: Path) -> list[str]:
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_python_block_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "docs"}
+    for number, block in enumerate(blocks(page)):
+        code = compile(block, f"{page.name}, block {number + 1}", "exec")
+        exec(code, namespace)
+    assert namespace
+
+
+def test_pages_in_the_navigation_are_the_pages_there_are() -> None:
+    listed = set(re.findall(r":\s+([\w/]+\.md)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert listed == {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
+
+
+def test_commands_in_the_readme_exist() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^make (\w+)", readme, re.MULTILINE))
+    assert targets == {"run", "test"}
+    assert all(f"\n{target}:" in makefile for target in targets)
+    for name in re.findall(r"neuralrace run ([\w-]+)", readme):
+        assert name in nr.experiments.names()
+
+
+def test_public_names_are_in_the_reference() -> None:
+    reference = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
+    assert [name for name in nr.__all__ if not re.search(rf"neuralrace\.{name}\b", reference)] == []
+
+
+def test_versions_agree() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_continuous_check_calls_the_readme_command() -> None:
+    assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")

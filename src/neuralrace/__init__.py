@@ -14,6 +14,10 @@ from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
+# comparing the two
+from neuralrace import analysis  # isort: skip
+from neuralrace.analysis import agreement  # isort: skip
+
 # the figures of the papers; last, because they use all of the above
 from neuralrace import experiments  # isort: skip
 
@@ -27,6 +31,8 @@ __all__ = [
     "ReLUNetwork",
     "Task",
     "Trajectory",
+    "agreement",
+    "analysis",
     "experiments",
     "float64",
     "initial",

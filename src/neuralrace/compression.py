@@ -23,7 +23,7 @@ def compress_rows(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
     count = max(len(triangle), 1)
     share = weights.sum() / count
     fewer = np.zeros((count, rows.shape[1]))
-    fewer[:, used] = triangle / np.sqrt(share)
+    fewer[: len(triangle), used] = triangle / np.sqrt(share)  # rows of zeros have no triangle
     return fewer, np.full(count, share)
 
 

@@ -1,0 +1,65 @@
+"""How far two learning curves are apart."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from neuralrace.errors import RangeError
+
+
+class Curve(Protocol):
+    """Whatever has a loss over time: a forecast or a trajectory."""
+
+    @property
+    def time(self) -> np.ndarray:
+        """(T,)."""
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(T,), or (seeds, T)."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Three distances between a prediction and the mean run.
+
+    normalised_l1: the area between the curves over the area under the run. log10_gap: the mean distance of log10 of
+    the losses, where both are positive. max_gap: the largest distance, over the run's first loss.
+    """
+
+    normalised_l1: float
+    log10_gap: float
+    max_gap: float
+
+
+def agreement(forecast: Curve, run: Curve) -> Agreement:
+    """Compare a prediction with a run, both as the mean over their seeds, at the times that they share."""
+    time = np.asarray(run.time)
+    if np.shape(forecast.time) != time.shape or not np.allclose(forecast.time, time, rtol=1e-9, atol=1e-12):
+        raise RangeError(
+            f"two curves must share their times to be compared; one has {np.size(forecast.time)} and the other "
+            f"{time.size}, or they differ: predict at times=run.time"
+        )
+    predicted, measured = _mean(forecast.loss), _mean(run.loss)
+    gap = np.abs(predicted - measured)
+    positive = (predicted > 0) & (measured > 0)
+    logs = np.log10(predicted[positive]) - np.log10(measured[positive])
+    return Agreement(
+        normalised_l1=_ratio(_area(gap, time), _area(np.abs(measured), time)),
+        log10_gap=float(np.abs(logs).mean()) if positive.any() else float("nan"),
+        max_gap=_ratio(float(gap.max()), float(abs(measured[0]))),
+    )
+
+
+def _mean(loss: np.ndarray) -> np.ndarray:
+    loss = np.asarray(loss)
+    return loss if loss.ndim == 1 else loss.mean(axis=0)
+
+
+def _area(values: np.ndarray, time: np.ndarray) -> float:
+    return float(np.trapezoid(values, time)) if len(time) > 1 else float(values[0])
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole > 0 else (0.0 if part == 0 else float("inf"))

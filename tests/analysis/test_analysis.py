@@ -1,0 +1,76 @@
+"""Agreement, similarity and the tangent kernel against direct computation."""
+
+from dataclasses import dataclass
+
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.analysis import agreement, cosine_similarity, kernel_change, similarity, tangent_kernel
+from neuralrace.errors import RangeError
+
+
+@dataclass(frozen=True)
+class Line:
+    time: np.ndarray
+    loss: np.ndarray
+
+
+def test_agreement_by_hand() -> None:
+    time = np.array([0.0, 1.0, 3.0])
+    run = Line(time, np.array([[2.0, 1.0, 1.0], [4.0, 1.0, 1.0]]))  # mean 3, 1, 1: area 2 + 2
+    found = agreement(Line(time, np.array([3.0, 2.0, 0.1])), run)
+    # gaps 0, 1, .9: area .5 + 1.9; exact arithmetic, so only rounding is allowed
+    assert found.normalised_l1 == pytest.approx(2.4 / 4, rel=1e-12)
+    assert found.log10_gap == pytest.approx((np.log10(2) + 1) / 3, rel=1e-12)
+    assert found.max_gap == pytest.approx(1 / 3, rel=1e-12)
+
+
+def test_equal_curves_agree() -> None:
+    line = Line(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
+    assert agreement(line, line) == nr.analysis.Agreement(0.0, 0.0, 0.0)
+
+
+def test_other_times_are_refused() -> None:
+    with pytest.raises(RangeError, match="share their times"):
+        agreement(Line(np.arange(3.0), np.ones(3)), Line(np.arange(4.0), np.ones(4)))
+
+
+def test_similarity() -> None:
+    activity = np.array([[3.0, 4.0], [0.0, 0.0], [-3.0, -4.0]])
+    assert np.array_equal(similarity(activity), activity @ activity.T)
+    assert np.allclose(cosine_similarity(activity), [[1, 0, -1], [0, 0, 0], [-1, 0, 1]], atol=1e-15)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_tangent_kernel_equals_that_of_the_jacobian(seed: int) -> None:
+    problem = nr.tasks.random_problem(seed, examples=6)
+    weights = nr.initial.gaussian(0.7)(problem, seed)
+
+    def outputs(given: dict[int, jax.Array]) -> jax.Array:
+        activity = {node: jax.numpy.asarray(rows) for node, rows in problem.task.inputs.items()}
+        for node, rows in activity.items():
+            activity[node] = problem.gates.nodes.get(node, np.ones(6))[:, None] * rows
+        for node in problem.architecture.order:
+            if node not in activity:
+                total = 0.0
+                for place, edge in enumerate(problem.architecture.edges):
+                    if problem.architecture.target(edge) == node:
+                        gate = problem.gates.edges.get(edge, np.ones(6))[:, None]
+                        total = total + gate * (activity[problem.architecture.source(edge)] @ given[place].T)
+                activity[node] = problem.gates.nodes.get(node, np.ones(6))[:, None] * total
+        return jax.numpy.hstack([activity[node] for node in problem.architecture.outputs])
+
+    with jax.enable_x64(True):
+        given = {place: jax.numpy.asarray(matrix) for place, matrix in enumerate(weights.values())}
+        jacobian = jax.jacrev(outputs)(given)
+        rows = np.hstack([np.asarray(j).reshape(j.shape[0] * j.shape[1], -1) for j in jacobian.values()])
+    kernel = tangent_kernel(problem, weights)
+    assert np.allclose(kernel, rows @ rows.T, rtol=1e-10, atol=1e-12)  # rounding of a few dozen products
+
+
+def test_kernel_change() -> None:
+    kernel = np.diag([1.0, 2.0])
+    assert kernel_change(kernel, 3 * kernel) == pytest.approx(0.0, abs=1e-15)
+    assert kernel_change(np.diag([1.0, 0.0]), np.diag([0.0, 1.0])) == 1.0

@@ -1,0 +1,248 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import neuralrace as nr
+import oracle
+from neuralrace.errors import ProblemError, UnknownNameError, WeightError
+
+# sums of a few dozen products in another order: some hundred roundings of 1e-16, relative to the largest term
+ROUNDING = 1e-12
+
+
+@given(oracle.seeds)
+@settings(max_examples=60)
+def test_the_sum_over_gated_paths_is_the_forward_pass(seed):
+    problem = nr.tasks.random_problem(seed)
+    weights = oracle.random_weights(problem.architecture, seed)
+    found, wanted = problem.forward(weights), oracle.path_sum(problem, weights)
+    assert list(found) == list(problem.architecture.outputs)
+    oracle.assert_weights_close(found, wanted, ROUNDING)
+
+
+@given(oracle.seeds)
+@settings(max_examples=60)
+def test_every_activity_follows_its_definition(seed):
+    problem = nr.tasks.random_problem(seed)
+    weights = oracle.random_weights(problem.architecture, seed)
+    wanted = oracle.activities(problem, weights)
+    nodes = (*problem.architecture.hidden, *problem.architecture.outputs)
+    oracle.assert_weights_close(problem.activity(weights), {node: wanted[node] for node in nodes}, ROUNDING)
+
+
+@given(oracle.seeds)
+def test_loss_and_gradient_by_autodiff_statistics_and_finite_differences(seed):
+    problem = nr.tasks.random_problem(seed)
+    weights = oracle.random_weights(problem.architecture, seed)
+    statistics = problem.statistics()
+    wanted = oracle.loss(problem, weights)
+    assert problem.loss(weights) == pytest.approx(wanted, rel=ROUNDING)
+    # the statistics subtract the explained from <y^2>, so an error is relative to the parts, not to the rest
+    assert statistics.loss(weights) == pytest.approx(wanted, abs=ROUNDING * (wanted + statistics.target_energy))
+    slope = problem.gradient(weights)
+    assert list(slope) == list(problem.architecture.edges)
+    oracle.assert_weights_close(statistics.gradient(weights), slope, ROUNDING)
+    # with a step of 1e-5 truncation is of order 1e-10 and rounding of order 1e-11 of the loss
+    differences = oracle.central_differences(lambda w: oracle.loss(problem, w), weights)
+    oracle.assert_weights_close(slope, differences, 1e-6 * max(wanted, 1.0))
+    oracle.assert_weights_close(slope, oracle.gradient(problem, weights), ROUNDING)
+
+
+@given(oracle.seeds)
+@settings(max_examples=10)
+def test_large_graphs_with_many_groups_of_edges(seed):
+    """More nodes of the same size and level, so that edges are stacked, padded and shared."""
+    problem = nr.tasks.random_problem(
+        seed, inputs=3, hidden=8, outputs=3, sizes=(2, 3), examples=40, configurations=9, gates="binary"
+    )
+    weights = oracle.random_weights(problem.architecture, seed, 0.5)
+    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=ROUNDING)
+    oracle.assert_weights_close(problem.gradient(weights), oracle.gradient(problem, weights), ROUNDING)
+
+
+@pytest.mark.parametrize("gating", ["shared", "P=1", "P=4", "shared + P=4"])
+def test_routing_networks(gating):
+    """Stacked encoders and decoders, with most edges closed for most examples."""
+    problem = nr.tasks.routing(4, 2).problem(gating, hidden=3)
+    weights = oracle.random_weights(problem.architecture, 1, 0.5)
+    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=ROUNDING)
+    oracle.assert_weights_close(problem.gradient(weights), oracle.gradient(problem, weights), ROUNDING)
+    wanted = oracle.activities(problem, weights)
+    oracle.assert_weights_close(
+        problem.forward(weights), {node: wanted[node] for node in problem.architecture.outputs}, ROUNDING
+    )
+
+
+def test_open_gates_give_a_deep_linear_network():
+    random = np.random.default_rng(0)
+    sizes = {"x": 4, "a": 3, "b": 5, "y": 2}
+    architecture = nr.Architecture(sizes, [("x", "a"), ("a", "b"), ("b", "y")])
+    task = nr.Task({"x": random.normal(size=(7, 4))}, {"y": random.normal(size=(7, 2))})
+    weights = oracle.random_weights(architecture)
+    product = weights["b", "y"] @ weights["a", "b"] @ weights["x", "a"]
+    gated = nr.Problem(architecture, task, nr.Gates({node: np.ones(7) for node in sizes}))
+    for problem in (nr.Problem(architecture, task), gated):
+        found = problem.forward(weights)["y"]
+        np.testing.assert_allclose(found, task.inputs["x"] @ product.T, rtol=0, atol=ROUNDING)
+        loss = 0.5 * ((task.inputs["x"] @ product.T - task.targets["y"]) ** 2).sum() / 7
+        assert problem.loss(weights) == pytest.approx(loss, rel=ROUNDING)
+
+
+@given(oracle.seeds)
+@settings(max_examples=10)
+def test_permuting_hidden_units_changes_nothing(seed):
+    problem = nr.tasks.random_problem(seed, hidden=3, sizes=(2, 4))
+    architecture = problem.architecture
+    weights = oracle.random_weights(architecture, seed)
+    random = np.random.default_rng(seed)
+    order = {node: random.permutation(architecture.nodes[node]) for node in architecture.hidden}
+    order |= {node: np.arange(architecture.nodes[node]) for node in (*architecture.inputs, *architecture.outputs)}
+
+    def permuted(given):
+        return {e: given[e][np.ix_(order[t], order[s])] for e, (s, t) in architecture.edges.items()}
+
+    assert problem.loss(permuted(weights)) == pytest.approx(problem.loss(weights), rel=ROUNDING)
+    oracle.assert_weights_close(problem.forward(permuted(weights)), problem.forward(weights), ROUNDING)
+    oracle.assert_weights_close(problem.gradient(permuted(weights)), permuted(problem.gradient(weights)), ROUNDING)
+
+
+@given(oracle.seeds)
+@settings(max_examples=15)
+def test_layer_balance_is_conserved_at_every_hidden_node(seed):
+    """sum_out W^T W - sum_in W W^T has no first derivative along the gradient, whatever the gates."""
+    problem = nr.tasks.random_problem(seed, hidden=3)
+    architecture = problem.architecture
+    weights = oracle.random_weights(architecture, seed)
+    slope = problem.gradient(weights)
+    for node in architecture.hidden:
+        leaving = sum(weights[e].T @ slope[e] for e in architecture.outgoing[node])
+        entering = sum(slope[e] @ weights[e].T for e in architecture.incoming[node])
+        scale = max(np.abs(leaving).max(), 1.0)
+        np.testing.assert_allclose(leaving, entering, rtol=0, atol=ROUNDING * scale)
+
+
+def test_examples_without_weight_do_not_matter_but_are_computed():
+    random = np.random.default_rng(3)
+    architecture = nr.Architecture({"x": 2, "h": 3, "y": 2}, [("x", "h"), ("h", "y")])
+    rows, wanted, gate = random.normal(size=(5, 2)), random.normal(size=(5, 2)), np.array([1.0, 0, 1, 0.5, 1])
+    mass = np.array([1.0, 0, 2, 0, 1])
+    whole = nr.Problem(architecture, nr.Task({"x": rows}, {"y": wanted}, mass), nr.Gates({"h": gate}))
+    kept = mass > 0
+    part = nr.Problem(
+        architecture, nr.Task({"x": rows[kept]}, {"y": wanted[kept]}, mass[kept]), nr.Gates({"h": gate[kept]})
+    )
+    weights = oracle.random_weights(architecture)
+    assert whole.loss(weights) == pytest.approx(part.loss(weights), rel=ROUNDING)
+    oracle.assert_weights_close(whole.gradient(weights), part.gradient(weights), ROUNDING)
+    assert whole.forward(weights)["y"].shape == (5, 2)
+    oracle.assert_weights_close(whole.forward(weights), oracle.path_sum(whole, weights), ROUNDING)
+
+
+def test_a_network_with_every_path_closed_is_silent():
+    architecture = nr.Architecture({"x": 2, "h": 3, "y": 1}, [("x", "h"), ("h", "y")])
+    task = nr.Task({"x": np.eye(2)}, {"y": [[1.0], [3.0]]})
+    problem = nr.Problem(architecture, task, nr.Gates({"h": np.zeros(2)}))
+    weights = oracle.random_weights(architecture)
+    assert problem.loss(weights) == pytest.approx(0.5 * (1 + 9) / 2, rel=1e-15)
+    assert not problem.forward(weights)["y"].any()
+    assert not any(matrix.any() for matrix in problem.gradient(weights).values())
+    assert problem.statistics().loss(weights) == pytest.approx(2.5, rel=1e-15)
+
+
+def test_results_are_float64_and_describe_is_plain():
+    problem = nr.tasks.random_problem(5)
+    weights = oracle.random_weights(problem.architecture)
+    assert isinstance(problem.loss(weights), float)
+    for found in (problem.forward(weights), problem.activity(weights), problem.gradient(weights)):
+        assert {array.dtype for array in found.values()} == {np.dtype(np.float64)}
+    described = problem.describe()
+    assert described["nodes"] == dict(problem.architecture.nodes)
+    assert described["examples"] == len(problem.task)
+
+
+# bad input
+
+
+@pytest.fixture
+def parts():
+    architecture = nr.Architecture({"x": 2, "h": 3, "y": 1}, [("x", "h"), ("h", "y")])
+    return architecture, nr.Task({"x": np.eye(2)}, {"y": [[1.0], [2.0]]})
+
+
+def test_a_node_that_nothing_reaches_is_named():
+    architecture = nr.Architecture({"x": 2, "orphan": 2, "y": 1}, [("x", "y"), ("orphan", "y")])
+    task = nr.Task({"x": np.eye(2)}, {"y": [[1.0], [2.0]]})
+    with pytest.raises(ProblemError, match="node 'orphan' has none .*no edge enters it, so it is unreachable"):
+        nr.Problem(architecture, task)
+
+
+def test_a_dead_end_is_named():
+    architecture = nr.Architecture({"x": 2, "stub": 2, "y": 1}, [("x", "y"), ("x", "stub")])
+    task = nr.Task({"x": np.eye(2)}, {"y": [[1.0], [2.0]]})
+    with pytest.raises(ProblemError, match="node 'stub' has none .*no edge leaves it, so it is a dead end"):
+        nr.Problem(architecture, task)
+
+
+def test_a_wrong_size_names_its_node(parts):
+    architecture, _ = parts
+    with pytest.raises(ProblemError, match="node 'x' has size 2 and its input rows have 3 columns"):
+        nr.Problem(architecture, nr.Task({"x": np.ones((2, 3))}, {"y": np.ones((2, 1))}))
+    with pytest.raises(ProblemError, match="node 'y' has size 1 and its output rows have 4 columns"):
+        nr.Problem(architecture, nr.Task({"x": np.ones((2, 2))}, {"y": np.ones((2, 4))}))
+
+
+def test_data_for_a_node_that_is_not_there_suggests_the_nearest():
+    architecture = nr.Architecture({"image": 2, "y": 1}, [("image", "y")])
+    task = nr.Task({"image": np.eye(2), "imag": np.eye(2)}, {"y": np.ones((2, 1))})
+    with pytest.raises(UnknownNameError, match=r"node 'imag', which is not there; did you mean 'image'\?"):
+        nr.Problem(architecture, task)
+
+
+def test_data_for_a_hidden_node_is_refused(parts):
+    architecture, task = parts
+    with pytest.raises(ProblemError, match="output rows for node 'h', which is not an output node"):
+        nr.Problem(architecture, nr.Task(task.inputs, {**task.targets, "h": np.ones((2, 3))}))
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (0, "architecture must be of type Architecture; it was dict"),
+        (1, "task must be of type Task; it was dict"),
+        (2, "gates must be of type Gates; it was dict"),
+    ],
+)
+def test_a_part_of_the_wrong_type_is_named(parts, place, words):
+    given = [*parts, nr.Gates()]
+    given[place] = {}
+    with pytest.raises(ProblemError, match=words):
+        nr.Problem(*given)
+
+
+IN, OUT = ("x", "h"), ("h", "y")
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({IN: np.ones((2, 3))}, WeightError, r"\('x', 'h'\) must have shape .* = \(3, 2\); they have \(2, 3\)"),
+        ({IN: np.full((3, 2), np.nan)}, WeightError, r"\('x', 'h'\) must be finite; they hold nan in row 0, column 0"),
+        ({OUT: [[0, np.inf, 0]]}, WeightError, r"\('h', 'y'\) must be finite; they hold inf in row 0, column 1"),
+        ({OUT: "abc"}, WeightError, r"\('h', 'y'\) must be a matrix of numbers; they were str"),
+        ({("h", "z"): np.ones((1, 1))}, UnknownNameError, r"edge \('h', 'z'\), which is not there; did you mean .*'y'"),
+    ],
+)
+@pytest.mark.parametrize("method", ["forward", "loss", "gradient"])
+def test_weights_that_do_not_fit_name_their_edge(parts, method, change, error, words):
+    problem = nr.Problem(*parts)
+    weights = {**oracle.random_weights(problem.architecture), **change}
+    with pytest.raises(error, match=words):
+        getattr(problem, method)(weights)
+
+
+def test_missing_weights_name_their_edge(parts):
+    problem = nr.Problem(*parts)
+    with pytest.raises(WeightError, match=r"must have a matrix for edge \('h', 'y'\); it is missing"):
+        problem.loss({IN: np.ones((3, 2))})
+    with pytest.raises(WeightError, match="weights must map every edge to its matrix; it was list"):
+        problem.loss([np.ones((3, 2))])

@@ -13,7 +13,7 @@ $(READY): pyproject.toml
 	touch $@
 
 run: $(READY)
-	$(BIN)/neuralrace run saxe2022-fig3 --out results
+	$(BIN)/neuralrace reproduce --out results
 
 test: $(READY)
 	$(BIN)/ruff check .

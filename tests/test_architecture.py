@@ -1,3 +1,4 @@
+import itertools
 import re
 
 import numpy as np
@@ -59,7 +60,7 @@ def test_count_equals_enumeration(seed):
         assert path.source in architecture.inputs
         assert path.target in architecture.outputs
         ends = [architecture.edges[edge] for edge in path.edges]
-        assert all(one[1] == two[0] for one, two in zip(ends[:-1], ends[1:], strict=True))
+        assert all(one[1] == two[0] for one, two in itertools.pairwise(ends))
 
 
 def test_counting_never_enumerates():
@@ -119,7 +120,7 @@ def test_a_cycle_names_its_nodes_in_the_direction_of_the_edges():
     cycle = re.search(r"it has ([a-z](?: -> [a-z])+)", str(raised.value)).group(1).split(" -> ")
     assert set(cycle) == {"a", "b", "c"}
     assert cycle[0] == cycle[-1]
-    assert all(pair in edges for pair in zip(cycle[:-1], cycle[1:], strict=True))
+    assert all(pair in edges for pair in itertools.pairwise(cycle))
 
 
 def test_an_edge_from_a_node_to_itself_is_a_cycle():

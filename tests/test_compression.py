@@ -19,7 +19,7 @@ def repeated(seed, copies):
 
 
 @given(oracle.seeds)
-@settings(max_examples=15)
+@settings(max_examples=10)
 def test_loss_and_gradient_are_the_same_at_any_weights(seed):
     problem = repeated(seed, 12)
     small = problem.compress()

@@ -11,23 +11,16 @@ ROUNDING = 1e-12
 
 
 @given(oracle.seeds)
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_sum_over_gated_paths_is_the_forward_pass(seed):
     problem = nr.tasks.random_problem(seed)
     weights = oracle.random_weights(problem.architecture, seed)
     found, wanted = problem.forward(weights), oracle.path_sum(problem, weights)
     assert list(found) == list(problem.architecture.outputs)
     oracle.assert_weights_close(found, wanted, ROUNDING)
-
-
-@given(oracle.seeds)
-@settings(max_examples=60)
-def test_every_activity_follows_its_definition(seed):
-    problem = nr.tasks.random_problem(seed)
-    weights = oracle.random_weights(problem.architecture, seed)
-    wanted = oracle.activities(problem, weights)
     nodes = (*problem.architecture.hidden, *problem.architecture.outputs)
-    oracle.assert_weights_close(problem.activity(weights), {node: wanted[node] for node in nodes}, ROUNDING)
+    by_definition = oracle.activities(problem, weights)
+    oracle.assert_weights_close(problem.activity(weights), {node: by_definition[node] for node in nodes}, ROUNDING)
 
 
 @given(oracle.seeds)
@@ -49,7 +42,7 @@ def test_loss_and_gradient_by_autodiff_statistics_and_finite_differences(seed):
 
 
 @given(oracle.seeds)
-@settings(max_examples=10)
+@settings(max_examples=4)
 def test_large_graphs_with_many_groups_of_edges(seed):
     """More nodes of the same size and level, so that edges are stacked, padded and shared."""
     problem = nr.tasks.random_problem(
@@ -89,7 +82,7 @@ def test_open_gates_give_a_deep_linear_network():
 
 
 @given(oracle.seeds)
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_permuting_hidden_units_changes_nothing(seed):
     problem = nr.tasks.random_problem(seed, hidden=3, sizes=(2, 4))
     architecture = problem.architecture
@@ -107,7 +100,7 @@ def test_permuting_hidden_units_changes_nothing(seed):
 
 
 @given(oracle.seeds)
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_layer_balance_is_conserved_at_every_hidden_node(seed):
     """sum_out W^T W - sum_in W W^T has no first derivative along the gradient, whatever the gates."""
     problem = nr.tasks.random_problem(seed, hidden=3)
@@ -172,14 +165,14 @@ def parts():
 def test_a_node_that_nothing_reaches_is_named():
     architecture = nr.Architecture({"x": 2, "orphan": 2, "y": 1}, [("x", "y"), ("orphan", "y")])
     task = nr.Task({"x": np.eye(2)}, {"y": [[1.0], [2.0]]})
-    with pytest.raises(ProblemError, match="node 'orphan' has none .*no edge enters it, so it is unreachable"):
+    with pytest.raises(ProblemError, match=r"node 'orphan' has none .*no edge enters it, so it is unreachable"):
         nr.Problem(architecture, task)
 
 
 def test_a_dead_end_is_named():
     architecture = nr.Architecture({"x": 2, "stub": 2, "y": 1}, [("x", "y"), ("x", "stub")])
     task = nr.Task({"x": np.eye(2)}, {"y": [[1.0], [2.0]]})
-    with pytest.raises(ProblemError, match="node 'stub' has none .*no edge leaves it, so it is a dead end"):
+    with pytest.raises(ProblemError, match=r"node 'stub' has none .*no edge leaves it, so it is a dead end"):
         nr.Problem(architecture, task)
 
 

@@ -10,6 +10,10 @@ from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
 from neuralrace.task import Task
 
+# theory: from statistics to a learning curve
+from neuralrace import theory  # isort: skip
+from neuralrace.theory import predict  # isort: skip
+
 # training, and what it returns
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
@@ -36,6 +40,8 @@ __all__ = [
     "experiments",
     "float64",
     "initial",
+    "predict",
     "tasks",
+    "theory",
     "train",
 ]

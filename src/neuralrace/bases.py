@@ -4,6 +4,7 @@ P1 eqs 7-8: Sigma_yx(p) = U_t(p) S(p) V_s(p)^T and Sigma_x(j, p) = V_s(j) D(j, p
 each output node and one for each input node.
 """
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -37,7 +38,17 @@ class SharedBases:
         return np.diagonal(rotated).copy()
 
 
-def shared_bases(statistics: PathStatistics, seed: int = 0) -> SharedBases:
+_known: "weakref.WeakKeyDictionary[PathStatistics, SharedBases]" = weakref.WeakKeyDictionary()
+
+
+def shared_bases(statistics: PathStatistics) -> SharedBases:
+    """The bases that come nearest to making every statistic diagonal; computed once for each set of statistics."""
+    if statistics not in _known:
+        _known[statistics] = _find_bases(statistics, seed=0)
+    return _known[statistics]
+
+
+def _find_bases(statistics: PathStatistics, seed: int) -> SharedBases:
     """Find the bases that come nearest to making every statistic diagonal, strongest mode first.
 
     A random combination of all statistics is one symmetric matrix over all input and output nodes. If shared bases
@@ -50,15 +61,14 @@ def shared_bases(statistics: PathStatistics, seed: int = 0) -> SharedBases:
     values, vectors = np.linalg.eigh(combined)
     scale = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
     link = (vectors * np.expm1(values / scale)) @ vectors.T
-    found: dict[str, list[np.ndarray]] = {node: [] for node in place}
+    found: dict[str, dict[int, np.ndarray]] = {node: {} for node in place}
     for modes in _components(link, place):
-        modes.sort(key=lambda mode: -_strength(combined, mode, place))
-        for index, mode in enumerate(modes):
+        for mode in sorted(modes, key=lambda mode: -_strength(combined, mode, place)):
+            taken = {number for node in mode for number in found[node]}
+            number = next(i for i in range(len(taken) + 1) if i not in taken)
             for node, vector in mode.items():
-                columns = found[node]
-                columns.extend(np.zeros(len(vector)) for _ in range(index + 1 - len(columns)))
-                columns[index] = vector
-    count = max(len(columns) for columns in found.values())
+                found[node][number] = vector
+    count = max(max(columns, default=-1) for columns in found.values()) + 1
     bases = {node: _matrix(columns, place[node], count) for node, columns in found.items()}
     architecture = statistics.architecture
     outputs = {node: bases[node] for node in architecture.outputs}
@@ -97,10 +107,12 @@ def _components(link: np.ndarray, place: dict[str, slice]) -> list[list[dict[str
         kept = np.abs(values) > tolerance
         if not kept.any():
             return components
-        modes = [_carried(link, place, left, root, vector, tolerance) for vector in vectors[:, kept].T]
-        for mode in modes:
-            for node, vector in mode.items():
+        modes = []
+        for start in vectors[:, kept].T:
+            mode = _carried(link, place, left, root, start, tolerance)
+            for node, vector in mode.items():  # at once, so that a node never gives one direction to two modes
                 left[node] = left[node] - np.outer(vector, vector)
+            modes.append(mode)
         components.append(modes)
 
 
@@ -134,10 +146,10 @@ def _strength(combined: np.ndarray, mode: dict[str, np.ndarray], place: dict[str
     )
 
 
-def _matrix(columns: list[np.ndarray], rows: slice, count: int) -> np.ndarray:
+def _matrix(columns: dict[int, np.ndarray], rows: slice, count: int) -> np.ndarray:
     basis = np.zeros((rows.stop - rows.start, count))
-    for index, column in enumerate(columns):
-        basis[:, index] = column
+    for number, column in columns.items():
+        basis[:, number] = column
     return basis
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from neuralrace import experiments
 from neuralrace.errors import NeuralRaceError, RangeError
 from neuralrace.experiments.experiment import Result
+from neuralrace.report import write_report
 
 MISTAKE = 2
 OTHER_THAN_RECORDED = 1
@@ -76,7 +77,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for data, claims and figures.")] = Path("results"),
     as_json: AsJson = False,
 ) -> None:
-    """Run all experiments; finished ones are reused while their settings and the code are the same."""
+    """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     names = [experiments.get(name).name for name in only] if only else list(experiments.names())
     results = []
     for index, name in enumerate(names):
@@ -86,10 +87,11 @@ def reproduce(
         results.append(result)
         if not as_json:
             _show(result)
+    page = write_report(results, out / "report.html")
     if as_json:
-        print(json.dumps({"results": [experiments.summarise(result) for result in results]}))
+        print(json.dumps({"report": str(page), "results": [experiments.summarise(result) for result in results]}))
     else:
-        print(f"results: {out}")
+        print(f"report: {page}")
     raise typer.Exit(0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED)
 
 

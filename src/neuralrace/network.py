@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,10 @@ from neuralrace.rowmap import Apply, row_map
 from neuralrace.types import Edge, Weights
 
 Stacks = dict[str, jax.Array]  # group -> (edges, target size, source size); "idle:..." -> a closed edge's matrix
+
+
+Key = TypeVar("Key")
+Matrices = TypeVar("Matrices", jax.Array, np.ndarray)
 
 
 @jax.custom_vjp
@@ -45,15 +50,12 @@ class GatedNetwork:
 
     def stack(self, weights: Weights) -> Stacks:
         """Gather the matrices of each group into one array."""
-        stacks = {
-            f"group {i}": jnp.stack([jnp.asarray(weights[e]) for e in group.edges])
-            for i, group in enumerate(self.plan.groups)
-        }
+        stacks = {f"group {i}": _stacked([weights[e] for e in group.edges]) for i, group in enumerate(self.plan.groups)}
         return stacks | {f"idle {i}": jnp.asarray(weights[e]) for i, e in enumerate(self.plan.idle)}
 
-    def unstack(self, stacks: Mapping[str, jax.Array]) -> dict[Edge, jax.Array]:
+    def unstack(self, stacks: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
         """Take the matrices of the edges out again; further leading axes are kept."""
-        weights: dict[Edge, jax.Array] = {}
+        weights: dict[Edge, Matrices] = {}
         for i, group in enumerate(self.plan.groups):
             for k, edge in enumerate(group.edges):
                 weights[edge] = stacks[f"group {i}"][..., k, :, :]
@@ -78,6 +80,11 @@ class GatedNetwork:
             error = jnp.sum((rows[block] - output.targets) ** 2, axis=1)
             total = total + 0.5 * jnp.dot(output.weights, error)
         return total
+
+    @cached_property
+    def compiled_blocks(self) -> Callable[[Stacks], dict[Block, jax.Array]]:
+        """The basis rows of every node, compiled once."""
+        return jax.jit(self.blocks)
 
     @cached_property
     def compiled_loss(self) -> Callable[[Stacks], jax.Array]:
@@ -121,6 +128,13 @@ class GatedNetwork:
         return {node: row_map(self.plan.states[node].per_example()) for node in self.plan.place}
 
 
-def as_numpy(weights: Mapping[Edge, jax.Array]) -> dict[Edge, np.ndarray]:
+def as_numpy(weights: Mapping[Key, jax.Array]) -> dict[Key, np.ndarray]:
     """Bring a set of weights to the host."""
     return {edge: np.asarray(matrix) for edge, matrix in weights.items()}
+
+
+def _stacked(matrices: list[Any]) -> jax.Array:
+    """Stack matrices; those that are on the host are stacked there, which needs no compiling."""
+    if all(isinstance(matrix, np.ndarray) for matrix in matrices):
+        return jnp.asarray(np.stack(matrices))
+    return jnp.stack([jnp.asarray(matrix) for matrix in matrices])

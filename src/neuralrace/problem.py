@@ -51,7 +51,7 @@ class Problem:
     def activity(self, weights: Weights) -> dict[str, np.ndarray]:
         """The activity of every hidden and output node for every example: {node: (N, size)}."""
         network = self._evaluation_network
-        rows = network.blocks(network.stack(check_weights(self.architecture, weights)))
+        rows = network.compiled_blocks(network.stack(check_weights(self.architecture, weights)))
         return {
             node: network.plan.states[node].per_example() @ np.asarray(network.node_rows(rows, node))
             for node in (*self.architecture.hidden, *self.architecture.outputs)
@@ -68,7 +68,7 @@ class Problem:
         """The derivative of the loss with respect to every weight matrix, by automatic differentiation."""
         network = self.network
         gradient = network.compiled_gradient(network.stack(check_weights(self.architecture, weights)))
-        by_edge = as_numpy(network.unstack(gradient))
+        by_edge = network.unstack(as_numpy(gradient))
         return {edge: by_edge[edge] for edge in self.architecture.edges}
 
     def compress(self) -> "Problem":

@@ -1,20 +1,12 @@
 """Agreement, similarity and the tangent kernel against direct computation."""
 
-from dataclasses import dataclass
-
 import jax
 import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.analysis import agreement, cosine_similarity, kernel_change, similarity, tangent_kernel
+from neuralrace.analysis import Line, agreement, cosine_similarity, kernel_change, similarity, tangent_kernel
 from neuralrace.errors import RangeError
-
-
-@dataclass(frozen=True)
-class Line:
-    time: np.ndarray
-    loss: np.ndarray
 
 
 def test_agreement_by_hand() -> None:
@@ -68,6 +60,8 @@ def test_tangent_kernel_equals_that_of_the_jacobian(seed: int) -> None:
         rows = np.hstack([np.asarray(j).reshape(j.shape[0] * j.shape[1], -1) for j in jacobian.values()])
     kernel = tangent_kernel(problem, weights)
     assert np.allclose(kernel, rows @ rows.T, rtol=1e-10, atol=1e-12)  # rounding of a few dozen products
+    traced = np.einsum("nama->nm", kernel.reshape(6, len(kernel) // 6, 6, len(kernel) // 6))
+    assert np.allclose(tangent_kernel(problem, weights, traced=True), traced, rtol=1e-10, atol=1e-12)
 
 
 def test_kernel_change() -> None:

@@ -106,9 +106,7 @@ def test_items_only_is_the_network_whose_context_weights_are_zero():
     for (source, target), matrix in weights.items():
         wide = np.hstack([matrix, np.zeros((4, 3))]) if source == "item" else matrix
         padded["x" if source == "item" else source, target] = wide
-    np.testing.assert_allclose(
-        joint.forward(padded)["y"], apart.forward(weights)["y"], rtol=1e-12, atol=1e-12
-    )
+    np.testing.assert_allclose(joint.forward(padded)["y"], apart.forward(weights)["y"], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -72,9 +72,7 @@ def test_problems_are_of_every_kind():
         seen["example without weight"] += bool((problem.task.weights == 0).any())
         seen["equal weights"] += np.ptp(problem.task.weights) == 0
         seen["silent input"] += any((rows == 0).all(axis=1).any() for rows in problem.task.inputs.values())
-        seen["repeated input"] += any(
-            len(np.unique(rows, axis=0)) < len(rows) for rows in problem.task.inputs.values()
-        )
+        seen["repeated input"] += any(len(np.unique(rows, axis=0)) < len(rows) for rows in problem.task.inputs.values())
     assert min(seen.values()) >= 3, seen
 
 

@@ -63,9 +63,7 @@ def test_xor_gatings_are_equally_strong_at_the_crossing():
     strengths = []
     for gating in ("xor", "linear"):
         problem = named.problem(gating)
-        strengths += [
-            np.linalg.norm(problem.statistics().input_output(p)) for p in problem.architecture.paths()
-        ]
+        strengths += [np.linalg.norm(problem.statistics().input_output(p)) for p in problem.architecture.paths()]
     assert len(strengths) == 6
     np.testing.assert_allclose(strengths, 1 / np.sqrt(6), rtol=1e-14)
 
@@ -101,13 +99,9 @@ def test_contextual_classification_samples_approach_the_population():
     stats, paths = problem.statistics(), paths_of(problem)
     tolerance = 5 / np.sqrt(count)  # five standard errors of a variable within [-1, 1]
     np.testing.assert_allclose(stats.input_output(paths["context1"]), [[0, 1 / 6]], rtol=0, atol=tolerance)
-    np.testing.assert_allclose(
-        stats.input(paths["context0"], paths["context0"]), np.eye(2) / 6, rtol=0, atol=tolerance
-    )
+    np.testing.assert_allclose(stats.input(paths["context0"], paths["context0"]), np.eye(2) / 6, rtol=0, atol=tolerance)
     context = named.groups["context"]
-    np.testing.assert_array_equal(
-        named.task.targets["y"][:, 0], named.task.inputs["x"][np.arange(count), context]
-    )
+    np.testing.assert_array_equal(named.task.targets["y"][:, 0], named.task.inputs["x"][np.arange(count), context])
 
 
 def test_contextual_classification_samples_follow_the_seed():
@@ -142,9 +136,7 @@ def test_hierarchy_modes_are_those_of_the_tree(levels):
     np.testing.assert_allclose(np.linalg.svd(block, compute_uv=False), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("levels", "words"), [(0, "at least 1; it was 0"), (13, "levels must be at most 12")]
-)
+@pytest.mark.parametrize(("levels", "words"), [(0, "at least 1; it was 0"), (13, "levels must be at most 12")])
 def test_hierarchy_levels_out_of_range(levels, words):
     with pytest.raises(RangeError, match=words):
         tasks.hierarchy(levels)

@@ -99,7 +99,5 @@ def test_a_name_can_be_registered_once(monkeypatch):
 
 def test_groups_must_label_every_example():
     task = Task({"x": [[1.0], [2.0]]}, {"y": [[1.0], [2.0]]})
-    with pytest.raises(
-        TaskError, match="group 'item' of task 'short' must have one label per example, 2; it has 1"
-    ):
+    with pytest.raises(TaskError, match="group 'item' of task 'short' must have one label per example, 2; it has 1"):
         tasks.NamedTask("short", {}, task, {}, hidden=1, groups={"item": np.zeros(1)})

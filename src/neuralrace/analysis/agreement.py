@@ -21,6 +21,14 @@ class Curve(Protocol):
 
 
 @dataclass(frozen=True)
+class Line:
+    """A curve as plain arrays: time (T,) and loss (T,) or (seeds, T)."""
+
+    time: np.ndarray
+    loss: np.ndarray
+
+
+@dataclass(frozen=True)
 class Agreement:
     """Three distances between a prediction and the mean run.
 

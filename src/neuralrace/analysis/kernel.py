@@ -9,11 +9,11 @@ from neuralrace.problem import Problem, check_weights
 from neuralrace.types import Edge, Weights
 
 
-def tangent_kernel(problem: Problem, weights: Weights) -> np.ndarray:
+def tangent_kernel(problem: Problem, weights: Weights, *, traced: bool = False) -> np.ndarray:
     """Theta = sum over weights of (d output) (d output)^T, over examples and all output units, (N * outputs) squared.
 
     The network is linear in each matrix: d output / d W_e is the map from t(e) to the outputs times the activity at
-    s(e), both known per example.
+    s(e), both known per example. traced: only the trace over output units, (N, N).
     """
     checked = check_weights(problem.architecture, weights)
     architecture, count = problem.architecture, len(problem.task)
@@ -21,11 +21,12 @@ def tangent_kernel(problem: Problem, weights: Weights) -> np.ndarray:
     gates = edge_gates(architecture, problem.gates, count)
     onward = _maps_to_outputs(problem, checked, gates)
     outputs = sum(architecture.nodes[node] for node in architecture.outputs)
-    kernel = np.zeros((count, outputs, count, outputs))
+    kernel = np.zeros((count, count) if traced else (count, outputs, count, outputs))
+    product = "nm,nat,mat->nm" if traced else "nm,nat,mbt->namb"
     for edge, (source, target) in architecture.edges.items():
         entering = activity[source] * gates[edge][:, None]
-        kernel += np.einsum("nm,nat,mbt->namb", entering @ entering.T, onward[target], onward[target], optimize=True)
-    return kernel.reshape(count * outputs, count * outputs)
+        kernel += np.einsum(product, entering @ entering.T, onward[target], onward[target], optimize=True)
+    return kernel if traced else kernel.reshape(count * outputs, count * outputs)
 
 
 def kernel_change(first: np.ndarray, last: np.ndarray) -> float:

@@ -25,6 +25,9 @@ class Claim:
     holds: bool
     on_record: str = HOLDS
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holds", bool(self.holds))  # comparisons of arrays give numpy's own
+
     @property
     def as_recorded(self) -> bool:
         """Whether this measurement agrees with the verdict on record."""

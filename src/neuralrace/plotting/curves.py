@@ -10,17 +10,24 @@ def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: 
     """Draw the mean over seeds and a band from the lowest to the highest; values are (seeds, T)."""
     colour = COLOURS[kind]
     axis.fill_between(time, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
-    axis.plot(time, values.mean(axis=0), color=colour, linewidth=1.6, label=label)
+    axis.plot(time, values.mean(axis=0), color=colour, linewidth=1.8, label=label)
 
 
-def theory_line(axis: Axes, time: NDArray, values: NDArray, label: str) -> None:
-    """Draw a prediction."""
-    axis.plot(time, values, color=COLOURS["theory"], linewidth=1.4, linestyle=(0, (4, 2)), label=label)
+def theory_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
+    """Draw a prediction; a second one on the same axis is dotted."""
+    style = (0, (1, 1.5)) if dotted else (0, (4, 2))
+    axis.plot(time, values, color=COLOURS["theory"], linewidth=1.3, linestyle=style, label=label)
+
+
+def label_axes(axis: Axes, title: str, horizontal: str, vertical: str) -> None:
+    """Title, axes and legend."""
+    axis.set_title(title, fontsize=10)
+    axis.set_xlabel(horizontal, fontsize=9)
+    axis.set_ylabel(vertical, fontsize=9)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(frameon=False, fontsize=8)
 
 
 def loss_axis(axis: Axes, title: str) -> None:
     """Label the axes of a learning curve."""
-    axis.set_title(title, fontsize=10)
-    axis.set_xlabel("time t (learning rate x step)", fontsize=9)
-    axis.set_ylabel("loss", fontsize=9)
-    axis.legend(frameon=False, fontsize=8)
+    label_axes(axis, title, "time t (learning rate x step)", "loss")

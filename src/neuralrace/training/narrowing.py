@@ -25,10 +25,6 @@ class Narrowing:
     weights: Mapping[Edge, np.ndarray]  # (seeds, target, source), in the narrow problem
     bases: Mapping[str, np.ndarray]
 
-    def units(self, node: str) -> int:
-        """The size of a node in the original problem."""
-        return int(self.bases[node].shape[1]) if node in self.bases else self.problem.architecture.nodes[node]
-
 
 def narrow(problem: Problem, weights: Mapping[Edge, np.ndarray]) -> Narrowing:
     """Narrow every hidden node that is wider than all that enters and leaves it."""
@@ -62,10 +58,6 @@ def widen(
         name = f"weights[{edge_name(edge)}]"
         if name in wide:  # (seeds, times, target, source)
             wide[name] = _widen_weights(narrowing, edge, wide[name].swapaxes(0, 1)).swapaxes(0, 1)
-        name = f"weight_singular_values[{edge_name(edge)}]"
-        if name in wide:  # (seeds, times, modes); those that narrowing leaves out are zero
-            missing = min(narrowing.units(node) for node in architecture.edges[edge]) - wide[name].shape[-1]
-            wide[name] = np.pad(wide[name], [(0, 0), (0, 0), (0, missing)])
     for node, basis in narrowing.bases.items():
         name = f"activity[{node}]"
         if name in wide:  # (seeds, times, examples, units)

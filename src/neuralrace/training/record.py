@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from neuralrace.architecture import PATH_LIMIT, Architecture, Path, edge_name
+from neuralrace.architecture import PATH_LIMIT, Path, edge_name
 from neuralrace.errors import UnknownNameError, nearest
 from neuralrace.training.descent import Finish
 from neuralrace.training.learner import Data, Learner, Parameters, Views, path_product, singular_values
@@ -34,11 +34,8 @@ class Recorder:
     axes: Mapping[str, tuple[str, ...]]
 
 
-def make_recorder(learner: Learner, record: Sequence[str], architecture: Architecture) -> Recorder:
-    """Put together what the caller asked for; the loss is always among it.
-
-    architecture: the caller's, which names the axes; that of the learner may have narrower nodes.
-    """
+def make_recorder(learner: Learner, record: Sequence[str]) -> Recorder:
+    """Put together what the caller asked for; the loss is always among it."""
     names = (record,) if isinstance(record, str) else tuple(record)
     for name in names:
         if name not in RECORDABLE:
@@ -60,11 +57,12 @@ def make_recorder(learner: Learner, record: Sequence[str], architecture: Archite
     finish: dict[str, Finish] = {f"path_singular_values[{path}]": _threaded_singular_values for path in paths}
     if "weight_singular_values" in names:
         finish |= {f"weight_singular_values[{edge_name(edge)}]": _threaded_singular_values for edge in edges}
-    return Recorder(look, finish, _axes(architecture, paths))
+    return Recorder(look, finish, _axes(learner, paths))
 
 
-def _axes(architecture: Architecture, paths: Sequence[Path]) -> dict[str, tuple[str, ...]]:
+def _axes(learner: Learner, paths: Sequence[Path]) -> dict[str, tuple[str, ...]]:
     """Variable -> the names of its axes after seed and time: units of a node, modes of a matrix, examples."""
+    architecture = learner.architecture
     axes: dict[str, tuple[str, ...]] = {}
     for edge, (source, target) in architecture.edges.items():
         name = edge_name(edge)

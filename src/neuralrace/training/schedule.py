@@ -18,6 +18,7 @@ class Schedule:
     recorded: np.ndarray
     looks: np.ndarray  # ascending steps; the last one is the end of training
     kept: np.ndarray  # bool per look
+    regular: np.ndarray  # bool per look: those that are made whatever is recorded
 
     @property
     def gaps(self) -> np.ndarray:
@@ -37,5 +38,6 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
         if not whole or recorded[0] < 0 or recorded[-1] > steps:
             raise RangeError(f"at must name whole steps from 0 to {steps}; it was {at!r:.80}")
     stride = int(np.clip(steps // LOOKS, 1, STRIDE))
-    looks = np.unique(np.concatenate([recorded, np.arange(0, steps, stride), [steps]]))
-    return Schedule(recorded, looks, np.isin(looks, recorded))
+    regular = np.append(np.arange(0, steps, stride), steps)
+    looks = np.union1d(recorded, regular)
+    return Schedule(recorded, looks, np.isin(looks, recorded), np.isin(looks, regular))

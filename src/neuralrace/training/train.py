@@ -71,7 +71,7 @@ def train(
     if narrowing is not None and narrowing.bases:
         learner, start = _learner(narrowing.problem, loss, coupling), dict(narrowing.weights)
     rule = plain_descent(rate) if optimiser is None else optax_rule(optimiser, learner)
-    recorder = make_recorder(learner, record, network.architecture)
+    recorder = make_recorder(learner, record)
     loop = Loop(learner, rule, recorder.look, recorder.finish, batch)
     with Meter("training", max(steps, 1) * seeds, shown=progress) as meter:
         records, final = _in_groups_of_seeds(loop, start, seeds, key, schedule, meter)
@@ -151,7 +151,7 @@ def _joined(parts: list[dict[Any, np.ndarray]]) -> dict[Any, np.ndarray]:
 def _status(loss: np.ndarray) -> np.ndarray:
     """Diverged: not finite, or EXPLODED times the first loss. Converged: fell, and is still at the end.
 
-    loss: (seeds, looks). Still means that over the last tenth of the run the loss changed by less than SETTLED
+    loss: (seeds, regular looks), so that what is recorded makes no difference. Still means that over the last tenth of the run the loss changed by less than SETTLED
     of all that it fell; a long plateau looks the same.
     """
     status = np.full(len(loss), STATUS.index("running"))
@@ -187,7 +187,7 @@ def _trajectory(
         rate * schedule.recorded,
         schedule.recorded,
         variables,
-        _status(curve),
+        _status(curve[:, schedule.regular]),
         edges=tuple(network.architecture.edges),
         problem=network.describe(),
         settings=settings,

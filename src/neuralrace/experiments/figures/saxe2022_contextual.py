@@ -1,0 +1,103 @@
+"""P1 appendix A.2: contextual classification, which a linear network can half solve and a gated one solves."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray
+from matplotlib.figure import Figure
+
+from neuralrace import initial, tasks
+from neuralrace.analysis import Line, agreement
+from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.plotting import loss_axis, new_figure, theory_line, training_band
+from neuralrace.theory import predict
+from neuralrace.training import train
+
+LIMITS = {"linear": [[0.5, 0.5]], "context": [[1.0, 0.0], [0.0, 1.0]]}  # P1 A.2: W_tot of each pathway
+FLOORS = {"linear": 1 / 12, "context": 0.0}  # half of <y^2> less what the best weights explain
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Small random weights on the exact moments of the population."""
+
+    seeds: int = 10
+    hidden: int = 16
+    learning_rate: float = 0.2
+    std: float = 0.01
+    steps: int = 600
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """Train and forecast both gatings."""
+    named, law = tasks.contextual_classification(), initial.gaussian(settings.std)
+    data = xarray.Dataset()
+    for gating in LIMITS:
+        problem = named.problem(gating, hidden=settings.hidden)
+        run = train(problem, law, settings.learning_rate, settings.steps, seeds=settings.seeds)
+        data = data.assign_coords(time=run.time)
+        data[gating] = (("seed", "time"), run.loss)
+        data[f"theory_{gating}"] = ("time", predict(problem, law, run.time, key=1).loss)
+        final = [run.weights(seed) for seed in range(settings.seeds)]
+        totals = [[weights[h, "y"] @ weights["x", h] for h in problem.architecture.hidden] for weights in final]
+        data[f"total_{gating}"] = (("seed", f"pathway_{gating}", "input"), np.array(totals)[:, :, 0])
+    return data
+
+
+def claims(data: xarray.Dataset) -> list[Claim]:
+    """What the appendix derives."""
+    found = []
+    for gating, name in (("linear", "linear"), ("context", "gated")):
+        gap = float(np.abs(data[f"total_{gating}"].values - np.array(LIMITS[gating])).max())
+        final = float(data[gating].isel(time=-1).mean())
+        apart = agreement(
+            Line(data["time"].values, data[f"theory_{gating}"].values), Line(data["time"].values, data[gating].values)
+        )
+        found += [
+            Claim(
+                f"The {name} network converges to its least-squares weights.",
+                "P1 appendix A.2",
+                f"total weights {LIMITS[gating]} within 1e-6 (what is left to learn at the end)",
+                f"largest distance {gap:.1e}",
+                gap < 1e-6,
+            ),
+            Claim(
+                f"The {name} network ends at a loss of {FLOORS[gating]:.4g}.",
+                "P1 appendix A.2, exact population moments",
+                f"{FLOORS[gating]:.10f} within 1e-9",
+                f"{final:.10f}",
+                abs(final - FLOORS[gating]) < 1e-9,
+            ),
+            Claim(
+                f"The {name} network learns as the theory says.",
+                "P1 eq. 21",
+                "normalised L1 between forecast and mean run at most 0.05",
+                f"{apart.normalised_l1:.3f}",
+                apart.normalised_l1 <= 0.05,
+            ),
+        ]
+    return found
+
+
+def draw(data: xarray.Dataset) -> Figure:
+    """Both learning curves."""
+    figure, axes = new_figure(width=5.2)
+    time = data["time"].values
+    for gating, kind, label in (("linear", "linear", "linear network"), ("context", "gated", "gated by context")):
+        training_band(axes[0, 0], time, data[gating].values, kind, label)
+        theory_line(axes[0, 0], time, data[f"theory_{gating}"].values, "theory" if gating == "linear" else None)
+    axes[0, 0].set_ylim(bottom=0)
+    loss_axis(axes[0, 0], "contextual classification")
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name="saxe2022-contextual",
+    title="Contextual classification: what a linear network cannot do",
+    source="P1 appendix A.2",
+    full=Settings(),
+    tiny=Settings(seeds=2, hidden=4, std=0.1, steps=80),
+    compute=compute,
+    claims=claims,
+    draw=draw,
+)

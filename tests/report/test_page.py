@@ -1,0 +1,57 @@
+"""The report stands alone, escapes what it is given, and says what came of every claim."""
+
+import dataclasses
+import re
+
+import pytest
+
+import neuralrace as nr
+from neuralrace.experiments.experiment import Claim, Result
+from neuralrace.report import render_report
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Result:
+    return nr.experiments.run("saxe2022-fig3", size="tiny")
+
+
+def judged(tiny: Result, *claims: Claim) -> Result:
+    experiment = dataclasses.replace(tiny.experiment, claims=lambda data: list(claims))
+    return Result(experiment, "full", tiny.settings, tiny.data)
+
+
+def claim(holds: bool, on_record: str = "holds") -> Claim:
+    return Claim("It is <so> & so.", "a paper", "1 < 2", "0.5", holds, on_record)
+
+
+def test_the_page_needs_no_other_file(tiny: Result) -> None:
+    page = render_report([tiny])
+    assert "data:image/png;base64," in page
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
+    assert "@import" not in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+    assert 'name="viewport"' in page
+
+
+def test_tiny_claims_are_not_judged(tiny: Result) -> None:
+    page = render_report([tiny])
+    assert page.count("Not judged.") == len(tiny.claims)
+    assert "computed and not judged" in page
+
+
+def test_verdicts_and_tally(tiny: Result) -> None:
+    claims = [claim(True), claim(False, "refuted: because"), claim(False), claim(True, "refuted: because")]
+    page = render_report([judged(tiny, *claims)])
+    assert "1 experiment, 4 claims: 2 hold, 2 do not. 2 came out other than recorded." in page
+    assert page.count(">Holds.<") == 1
+    assert page.count(">Does not hold, as recorded.<") == 1
+    assert page.count(">Does not hold, other than recorded.<") == 1
+    assert page.count(">Holds, other than recorded.<") == 1
+    assert "refuted: because" in page
+
+
+def test_text_is_escaped(tiny: Result) -> None:
+    page = render_report([judged(tiny, claim(True))])
+    assert "It is &lt;so&gt; &amp; so." in page
+    assert "<so>" not in page

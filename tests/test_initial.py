@@ -1,0 +1,145 @@
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.errors import RangeError, UnknownNameError, WeightError
+from neuralrace.initial import as_key, draw
+
+
+@pytest.fixture
+def problem():
+    return nr.tasks.xor(0.5).problem("linear", hidden=40)
+
+
+def test_gaussian_has_the_standard_deviation_asked_for(problem):
+    weights = nr.initial.gaussian(0.3)(problem, 0)
+    assert list(weights) == list(problem.architecture.edges)
+    values = np.concatenate([matrix.ravel() for matrix in weights.values()])
+    assert values.dtype == np.float64
+    # 320 entries: the standard error of the deviation is 0.3 / sqrt(640) = 0.012; four of them
+    assert values.std() == pytest.approx(0.3, abs=0.048)
+    assert values.mean() == pytest.approx(0, abs=0.068)
+
+
+def test_one_number_per_edge(problem):
+    scales = {edge: float(i) for i, edge in enumerate(problem.architecture.edges)}
+    per_edge, alike = nr.initial.gaussian(scales)(problem, 7), nr.initial.gaussian(1.0)(problem, 7)
+    for edge, scale in scales.items():
+        np.testing.assert_array_equal(per_edge[edge], scale * alike[edge])
+
+
+def test_orthogonal_has_every_singular_value_equal_to_the_gain(problem):
+    for matrix in nr.initial.orthogonal(0.2)(problem, 1).values():
+        # a QR of a well-conditioned matrix is orthogonal to rounding
+        np.testing.assert_allclose(np.linalg.svd(matrix, compute_uv=False), 0.2, rtol=1e-13)
+
+
+def test_the_same_key_gives_the_same_weights_and_edges_differ(problem):
+    for make in (nr.initial.gaussian, nr.initial.orthogonal):
+        one, again, other = make(1.0)(problem, 3), make(1.0)(problem, jax.random.key(3)), make(1.0)(problem, 4)
+        for edge in one:
+            np.testing.assert_array_equal(one[edge], again[edge])
+            assert (one[edge] != other[edge]).all()
+        first, second = list(one.values())[:2]
+        assert (first != second).all()
+
+
+@pytest.mark.parametrize("hidden", [5, 2])
+def test_decoupled_weights_are_diagonal_in_the_modes(hidden):
+    """W_p = U diag(product of strengths) V^T; a narrow hidden node carries the strongest modes only."""
+    problem = nr.tasks.routing(2, 2).problem("shared", hidden=hidden)
+    weights = nr.initial.decoupled(0.3)(problem, 0)
+    sigma = np.array([[6, 4, 0, 3, 0, 0, 0], [6, 4, 0, 0, 3, 0, 0], [6, 0, 4, 0, 0, 3, 0], [6, 0, 4, 0, 0, 0, 3]]).T
+    left, _, right = np.linalg.svd(sigma, full_matrices=False)
+    product = weights["h2", "y0"] @ weights["h1", "h2"] @ weights["x1", "h1"]
+    rotated = left.T @ product @ right.T
+    modes = min(hidden, 4)
+    if modes == 4:
+        np.testing.assert_allclose(rotated, 0.3**3 * np.eye(4), rtol=0, atol=1e-12)
+    else:  # the two equal modes are not among the two strongest
+        np.testing.assert_allclose(rotated, np.diag([0.3**3] * 2 + [0] * 2), rtol=0, atol=1e-12)
+
+
+def test_decoupled_takes_one_number_per_mode():
+    problem = nr.tasks.hierarchy(levels=2).problem(next(iter(nr.tasks.hierarchy(levels=2).gatings)), hidden=6)
+    edges = list(problem.architecture.edges)
+    modes = nr.initial.decoupled(0.1)(problem, 0)[edges[0]]
+    count = int((np.linalg.svd(modes, compute_uv=False) > 1e-9).sum())
+    strengths = np.linspace(1, 2, count)
+    weights = nr.initial.decoupled(dict.fromkeys(edges, strengths))(problem, 0)
+    values = np.linalg.svd(weights[edges[0]], compute_uv=False)[:count]
+    np.testing.assert_allclose(np.sort(values), strengths, rtol=1e-12)
+
+
+def test_weights_serve_where_an_initialiser_is_asked_for(problem):
+    weights = nr.initial.gaussian(1.0)(problem, 0)
+    assert draw(weights, problem, 5) is weights
+
+
+def test_a_relu_network_can_be_started_too():
+    network = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(5, 3))
+    weights = nr.initial.orthogonal(1.0)(network, 0)
+    assert {edge: matrix.shape for edge, matrix in weights.items()} == {
+        ("x", "h1"): (5, 2),
+        ("h1", "h2"): (3, 5),
+        ("h2", "y"): (1, 3),
+    }
+
+
+# bad input
+
+
+@pytest.mark.parametrize("make", [nr.initial.gaussian, nr.initial.orthogonal])
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf, "wide", None])
+def test_a_scale_out_of_range(problem, make, value):
+    name = "std" if make is nr.initial.gaussian else "gain"
+    with pytest.raises(RangeError, match=f"{name} must be a finite number, at least 0"):
+        make(value)(problem, 0)
+
+
+def test_scales_by_edge_must_name_every_edge_and_no_other(problem):
+    first, *rest = problem.architecture.edges
+    with pytest.raises(WeightError, match="std must have a number for every edge; x->positive has none"):
+        nr.initial.gaussian(dict.fromkeys(rest, 1.0))(problem, 0)
+    with pytest.raises(UnknownNameError, match=r"std names edge \('x', 'positve'\), .* did you mean .*positive"):
+        nr.initial.gaussian({("x", "positve"): 1.0})(problem, 0)
+    with pytest.raises(RangeError, match="std of edge x->positive must be a finite number, at least 0; it was -1"):
+        nr.initial.gaussian({**dict.fromkeys(rest, 1.0), first: -1})(problem, 0)
+
+
+def test_decoupled_weights_need_modes():
+    network = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(4,))
+    with pytest.raises(WeightError, match="decoupled weights need a Problem, whose statistics have modes"):
+        nr.initial.decoupled(0.1)(network, 0)
+    random = np.random.default_rng(0)
+    architecture = nr.Architecture({"x": 3, "y": 3}, [("x", "y")])
+    mixed = nr.Problem(architecture, nr.Task({"x": random.normal(size=(9, 3))}, {"y": random.normal(size=(9, 3))}))
+    with pytest.raises(WeightError, match=r"diagonal in shared bases; Sigma_\w+\(.* is off by .*start from gaussian"):
+        nr.initial.decoupled(0.1)(mixed, 0)
+
+
+def test_decoupled_strengths_that_do_not_fit():
+    problem = nr.tasks.routing(2, 2).problem("shared", hidden=3)
+    with pytest.raises(WeightError, match="a strength for every edge; x0->h1 has none"):
+        nr.initial.decoupled({})(problem, 0)
+    edges = problem.architecture.edges
+    with pytest.raises(WeightError, match=r"x0->h1 must be one finite number or one per mode, 4; .*shape \(9,\)"):
+        nr.initial.decoupled(dict.fromkeys(edges, np.ones(9)))(problem, 0)
+
+
+@pytest.mark.parametrize("key", [1.5, "seed", None, True])
+def test_a_key_must_be_a_seed_or_a_jax_key(problem, key):
+    with pytest.raises(WeightError, match="key must be an integer seed or a JAX key"):
+        nr.initial.gaussian(1.0)(problem, key)
+
+
+def test_a_seed_must_fit_into_64_bits():
+    with pytest.raises(RangeError, match=f"key must fit into 64 bits; it was {2**64}"):
+        as_key(2**64)
+
+
+def test_old_style_keys_are_taken():
+    np.testing.assert_array_equal(
+        jax.random.key_data(as_key(jax.random.PRNGKey(3))), jax.random.key_data(as_key(np.int64(3)))
+    )

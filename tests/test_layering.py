@@ -1,0 +1,123 @@
+"""The layers of DESIGN, held by parsing the imports of every file, those inside functions too."""
+
+import ast
+import graphlib
+from pathlib import Path
+
+import pytest
+
+import neuralrace
+
+# A module imports only from rows above its own, or from its own package; modules of one row never import each
+# other. The levels are those of DESIGN, spread out where a level has an order inside. The front door
+# (__init__.py) imports anything and is imported by nothing.
+LAYERS = [
+    # level 0: exceptions, axis names, double precision
+    {"errors", "types", "precision"},
+    # tools that know nothing of networks
+    {"arrays", "partition", "progress", "rowmap", "datafiles"},
+    # level 1: frozen values
+    {"architecture", "gates", "task"},
+    {"trajectory"},
+    # level 2: what a problem is made of, from open edges to the moments and the planned network
+    {"openness", "states", "compression"},
+    {"plan", "statistics"},
+    {"network", "bases"},
+    {"problem"},
+    {"initial"},
+    {"tasks"},
+    # level 3: the two roads
+    {"theory", "training"},
+    # level 4
+    {"analysis"},
+    # level 5
+    {"reln", "views"},
+    # level 6
+    {"plotting"},
+    # level 7: a report is made of the results of experiments
+    {"experiments"},
+    {"report"},
+    # level 8
+    {"cli"},
+]
+RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
+
+ROOT = Path(neuralrace.__file__).parent
+FILES = {
+    ".".join(("neuralrace", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in sorted(ROOT.rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
+
+
+def top(name):
+    """The module or package directly under neuralrace that a dotted name belongs to."""
+    return name.split(".")[1] if "." in name else ""
+
+
+def imported(name):
+    """The modules of the package that a file imports anywhere in it."""
+    found = set()
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name} has a relative import in line {node.lineno}: write it in full"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in FILES else node.module)
+    return {module for module in found if module.split(".")[0] == "neuralrace"}
+
+
+def test_every_module_has_a_place_in_the_table():
+    unknown = sorted({top(name) for name in FILES} - set(RANK) - {"", "__main__"})
+    assert not unknown, f"add {', '.join(unknown)} to the table at the top of {Path(__file__).name}"
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if top(name) in RANK])
+def test_imports_point_down(name):
+    own = top(name)
+    for module in sorted(imported(name)):
+        assert module != "neuralrace", f"{name} must not import the front door: import from the module itself"
+        other = top(module)
+        assert other == own or RANK[other] < RANK[own], f"{name} must not import {module}: it is not below {own}"
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    graph = {name: imported(name) - {name} for name in FILES if name != "neuralrace"}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail("import cycle: " + " imports ".join(reversed(error.args[1])))
+
+
+def test_theory_and_training_share_nothing_but_the_problem():
+    for name in FILES:
+        if top(name) == "training":
+            assert not imported(name) & {"neuralrace.statistics", "neuralrace.bases"}, f"{name} sees the statistics"
+        if top(name) in ("theory", "training"):
+            assert {top(module) for module in imported(name)}.isdisjoint({"theory", "training"} - {top(name)})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_is_executed_or_unpickled(name):
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.Name):
+            assert node.id not in ("eval", "exec"), f"{name}, line {node.lineno}: {node.id}"
+        if isinstance(node, ast.keyword):
+            assert node.arg != "allow_pickle", f"{name}, line {node.lineno}: allow_pickle"
+        modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        modules += [node.module] if isinstance(node, ast.ImportFrom) else []
+        roots = {module.split(".")[0] for module in modules}
+        assert roots.isdisjoint({"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}), name
+
+
+def test_the_table_finds_what_it_should(monkeypatch):
+    """A file that breaks each rule is caught."""
+    bad = ast.parse("def late():\n    from neuralrace.training import train\n")
+    monkeypatch.setitem(TREES, "neuralrace.theory.flow", bad)
+    with pytest.raises(AssertionError, match=r"neuralrace.theory.flow must not import neuralrace.training"):
+        test_imports_point_down("neuralrace.theory.flow")
+    monkeypatch.setitem(TREES, "neuralrace.task", ast.parse("import neuralrace"))
+    with pytest.raises(AssertionError, match="must not import the front door"):
+        test_imports_point_down("neuralrace.task")

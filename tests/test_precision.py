@@ -1,0 +1,99 @@
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+import oracle
+from neuralrace.precision import float64, float64_array
+
+USE = """
+problem = nr.tasks.xor(0.5).problem("linear", hidden=3)
+weights = nr.initial.gaussian(0.1)(problem, 0)
+run = nr.train(problem, weights, 0.1, 3, record=("weights", "outputs"))
+assert all(v.dtype == np.float64 for n, v in run.data.data_vars.items() if n != "status"), run.data
+assert problem.forward(weights)["y"].dtype == np.float64
+relu = nr.train(nr.ReLUNetwork(problem.task, 3), nr.initial.gaussian(0.5), 0.1, 3)
+assert relu.loss.dtype == np.float64
+print(repr(problem.loss(weights)), repr(float(run.loss[0, -1])))
+"""
+
+
+def fresh(code, *flags):
+    done = subprocess.run(
+        [sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_touches_no_device_no_setting_no_file_and_warns_of_nothing():
+    """Files are watched by an audit hook once the libraries are in; only code and metadata may be read then."""
+    fresh(
+        "import os, sys, jax, numpy, xarray, optax, diffrax, h5netcdf, scipy.sparse.csgraph, rich.progress\n"
+        "import equinox, jaxtyping, importlib.metadata, scipy.optimize, scipy.special, scipy.linalg\n"
+        "from jax._src import xla_bridge\n"
+        "before, environment = dict(jax.config.values), dict(os.environ)\n"
+        "opened = []\n"
+        "sys.addaudithook(lambda event, args: opened.append(args[0]) if event == 'open' else None)\n"
+        "import neuralrace\n"
+        "data = [p for p in opened if isinstance(p, str) and not p.endswith(('.py', '.pyc', '.so'))]\n"
+        "own = [p for p in data if 'neuralrace' in p and '__pycache__' not in p]\n"
+        "assert not own, own\n"
+        "assert dict(jax.config.values) == before\n"
+        "assert dict(os.environ) == environment\n"
+        "assert not xla_bridge.backends_are_initialized()\n"
+        "assert not jax.config.jax_enable_x64\n",
+        "-W",
+        "error",
+    )
+
+
+def test_everything_is_float64_whatever_the_global_flag_is():
+    head = "import jax, numpy as np, neuralrace as nr\n"
+    off = fresh(head + USE + "assert not jax.config.jax_enable_x64\n")
+    on = fresh(
+        "import jax\njax.config.update('jax_enable_x64', True)\n" + head + USE + "assert jax.config.jax_enable_x64\n"
+    )
+    assert off == on  # the same code on the same numbers
+
+
+def test_a_wrapped_function_computes_in_double_precision_and_leaves_the_setting_alone():
+    assert not jax.config.jax_enable_x64
+
+    @float64
+    def third(x):
+        return float64_array(x) / 3
+
+    assert third(1.0).dtype == jnp.float64
+    assert float(third(1.0)) == 1 / 3
+    assert not jax.config.jax_enable_x64
+    assert jnp.asarray(1.0).dtype == jnp.float32
+
+
+def test_an_error_inside_restores_the_setting():
+    @float64
+    def fail():
+        raise KeyError("inside")
+
+    with pytest.raises(KeyError):
+        fail()
+    assert jnp.asarray(1.0).dtype == jnp.float32
+
+
+def test_inside_a_transformation_the_ambient_precision_holds():
+    square = float64(lambda x: x * x)
+    assert jax.grad(square)(jnp.float32(3.0)).dtype == jnp.float32
+    assert float64(jax.grad(lambda x: jnp.asarray(x) ** 2))(3.0).dtype == jnp.float64
+
+
+def test_values_that_float32_cannot_tell_apart_are_told_apart():
+    architecture = nr.Architecture({"x": 1, "y": 1}, [("x", "y")])
+    problem = nr.Problem(architecture, nr.Task({"x": [[1.0]]}, {"y": [[1.0]]}))
+    weights = {("x", "y"): np.array([[1.0 + 1e-10]])}
+    # the error is 1e-10 to the rounding of one, 1e-16; its square keeps a relative accuracy of 2e-6
+    assert problem.loss(weights) == pytest.approx(0.5e-20, rel=1e-5)
+    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=1e-5)

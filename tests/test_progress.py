@@ -1,0 +1,66 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from neuralrace import progress
+from neuralrace.progress import Meter
+
+
+def run(monkeypatch, *, terminal, patience=0.0, shown=True, total=4):
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=terminal, width=100, color_system=None)
+    with Meter("training", total, shown=shown, console=console) as meter:
+        for _ in range(4):
+            meter.advance()
+    return stream.getvalue()
+
+
+def test_long_work_on_a_terminal_shows_a_bar_with_the_time_left(monkeypatch):
+    written = run(monkeypatch, terminal=True)
+    assert "training" in written
+    assert "%" in written
+    assert "left" in written
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"terminal": False},
+        {"terminal": True, "patience": 60.0},
+        {"terminal": True, "shown": False},
+        {"terminal": True, "total": 0.5},  # done with the first piece
+    ],
+)
+def test_silent_when_piped_short_or_not_wanted(monkeypatch, options):
+    assert run(monkeypatch, **options) == ""
+
+
+def test_the_patience_is_two_seconds():
+    assert progress.PATIENCE == 2.0
+
+
+def test_the_bar_goes_to_standard_error_and_not_to_a_pipe(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with Meter("training", 3) as meter:
+        meter.advance()
+        meter.advance()
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == ""
+
+
+def test_an_error_inside_closes_the_bar(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    console = Console(file=io.StringIO(), force_terminal=True, width=80)
+    meter = Meter("training", 9, console=console)
+
+    def interrupted():
+        with meter:
+            meter.advance()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not meter._progress.live.is_started

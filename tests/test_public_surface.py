@@ -1,0 +1,45 @@
+import inspect
+import types
+
+import pytest
+
+import neuralrace as nr
+
+# the contract of DESIGN as far as it is built
+CONTRACT = {
+    "Architecture": ("inputs", "outputs", "hidden", "count_paths", "paths"),
+    "Problem": ("forward", "loss", "gradient", "compress", "statistics"),
+    "PathStatistics": ("input_output", "input"),
+    "Trajectory": ("time", "loss", "status", "save", "load"),
+    "initial": ("gaussian", "orthogonal", "decoupled"),
+    "tasks": ("names", "get", "xor", "random_problem"),
+}
+
+
+def test_all_names_exist_and_are_sorted_once():
+    assert list(nr.__all__) == sorted(set(nr.__all__))
+    for name in nr.__all__:
+        assert hasattr(nr, name), name
+
+
+def test_nothing_else_is_public_but_submodules():
+    for name, value in vars(nr).items():
+        if not name.startswith("_") and name not in nr.__all__:
+            assert isinstance(value, types.ModuleType), name
+            assert value.__name__ == f"neuralrace.{name}"
+
+
+@pytest.mark.parametrize("name", nr.__all__)
+def test_every_public_thing_says_what_it_is(name):
+    value = getattr(nr, name)
+    assert inspect.getdoc(value), name
+    if inspect.isclass(value):
+        for member, inner in vars(value).items():
+            if not member.startswith("_") and (callable(inner) or hasattr(inner, "__get__")):
+                assert inspect.getdoc(inner), f"{name}.{member}"
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_the_contract_is_kept(name):
+    for member in CONTRACT[name]:
+        assert hasattr(getattr(nr, name), member), f"{name}.{member}"

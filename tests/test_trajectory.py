@@ -1,0 +1,252 @@
+import json
+
+import h5netcdf
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+import neuralrace as nr
+from neuralrace import trajectory as module
+from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
+from neuralrace.trajectory import FORMAT, Trajectory, make_trajectory
+
+
+@pytest.fixture
+def run():
+    """Two seeds, three moments, made by hand."""
+    random = np.random.default_rng(0)
+    variables = {
+        "loss": (("seed", "time"), random.normal(size=(2, 3))),
+        "gate_patterns[h]": (("seed", "time", "example", "h_unit"), random.random((2, 3, 4, 5)) > 0.5),
+        "weights[x->h]": (("seed", "time", "h_unit", "x_unit"), random.normal(size=(2, 3, 5, 2))),
+        "weights[bridge]": (("seed", "time", "y_unit", "h_unit"), random.normal(size=(2, 3, 1, 5))),
+        "final_weights[x->h]": (("seed", "h_unit", "x_unit"), random.normal(size=(2, 5, 2))),
+        "final_weights[bridge]": (("seed", "y_unit", "h_unit"), random.normal(size=(2, 1, 5))),
+    }
+    variables["loss"][1][1, 2] = np.inf
+    return make_trajectory(
+        np.array([0.0, 0.5, 1.0]),
+        np.array([0, 5, 10]),
+        variables,
+        np.array([1, 2]),
+        edges=(("x", "h"), "bridge"),
+        problem={"nodes": {"x": 2, "h": 5, "y": 1}},
+        settings={"learning_rate": 0.1, "key": "7", "note": "ä → ö"},
+    )
+
+
+def test_the_contract(run):
+    np.testing.assert_array_equal(run.time, [0.0, 0.5, 1.0])
+    assert run.loss.shape == (2, 3)
+    assert run.status.tolist() == ["converged", "diverged"]
+    assert run.edges == (("x", "h"), "bridge")
+    assert run.settings["settings"]["learning_rate"] == 0.1
+    assert run.settings["versions"]["jax"].count(".") == 2
+    np.testing.assert_array_equal(run.weights(1)["x", "h"], run.data["final_weights[x->h]"][1])
+    np.testing.assert_array_equal(run.weights(0, record=-1)["bridge"], run.data["weights[bridge]"][0, 2])
+
+
+def test_everything_comes_back_from_a_file(run, tmp_path):
+    path = run.save(tmp_path / "run.nc")
+    back = Trajectory.load(path)
+    xarray.testing.assert_identical(back.data, run.data)
+    for name, variable in run.data.variables.items():
+        assert back.data[name].dtype == variable.dtype, name
+    assert back.settings == run.settings
+    assert back.edges == run.edges
+    assert back.status.tolist() == run.status.tolist()
+    assert list(tmp_path.iterdir()) == [path]
+    again = Trajectory.load(back.save(str(path)))
+    xarray.testing.assert_identical(again.data, run.data)
+
+
+def test_a_real_run_comes_back_with_every_variable(tmp_path):
+    problem = nr.tasks.xor(0.5).problem("linear", hidden=3)
+    record = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")
+    real = nr.train(problem, nr.initial.gaussian(0.1), 0.1, 4, seeds=2, record=record)
+    back = Trajectory.load(real.save(tmp_path / "real.nc"))
+    xarray.testing.assert_identical(back.data, real.data)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(run, tmp_path, monkeypatch):
+    path = run.save(tmp_path / "run.nc")
+    before = path.read_bytes()
+
+    def half(self, name, **options):
+        with open(name, "wb") as file:
+            file.write(b"half a file")
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(xarray.Dataset, "to_netcdf", half)
+    with pytest.raises(OSError, match="no space left"):
+        run.save(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_appears_under_its_name_only_when_it_is_complete(run, tmp_path, monkeypatch):
+    path, seen = tmp_path / "run.nc", []
+    write = xarray.Dataset.to_netcdf
+
+    def watched(self, name, **options):
+        write(self, name, **options)
+        seen.append((path.exists(), len(list(tmp_path.iterdir()))))
+
+    monkeypatch.setattr(xarray.Dataset, "to_netcdf", watched)
+    run.save(path)
+    assert seen == [(False, 1)]
+
+
+def test_saving_into_a_folder_that_is_not_there(run, tmp_path):
+    with pytest.raises(FileFormatError, match=r"nowhere is not there; make it first"):
+        run.save(tmp_path / "nowhere" / "run.nc")
+    with pytest.raises(FileFormatError, match="it is a folder"):
+        run.save(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+# bad files
+
+
+def assert_refused(path, words):
+    with pytest.raises(FileFormatError, match=words) as raised:
+        Trajectory.load(path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_missing_file(tmp_path):
+    assert_refused(tmp_path / "missing.nc", "there is no file")
+    assert_refused(tmp_path, "there is no file")
+
+
+def test_a_text_file(tmp_path):
+    path = tmp_path / "notes.nc"
+    path.write_text("this is no data set\n")
+    assert_refused(path, "not a readable netCDF file")
+
+
+def test_an_empty_file(tmp_path):
+    path = tmp_path / "empty.nc"
+    path.touch()
+    assert_refused(path, "not a readable netCDF file")
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.95])
+def test_a_truncated_file(run, tmp_path, part):
+    path = run.save(tmp_path / "cut.nc")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(part * len(whole))])
+    assert_refused(path, "not a readable netCDF file")
+
+
+def test_another_netcdf_file(tmp_path):
+    path = tmp_path / "climate.nc"
+    xarray.Dataset({"temperature": ("time", np.arange(3.0))}).to_netcdf(path, engine="h5netcdf")
+    assert_refused(path, f"must be a trajectory of format {FORMAT}; it says None")
+
+
+@pytest.mark.parametrize("found", [FORMAT + 1, "1", 1.5, np.array([1, 1])])
+def test_another_format(run, tmp_path, found):
+    path = tmp_path / "later.nc"
+    run.data.assign_attrs(neuralrace_format=found).to_netcdf(path, engine="h5netcdf")
+    assert_refused(path, f"must be a trajectory of format {FORMAT}; it says ")
+
+
+def changed(data, name):
+    """The data set with one thing wrong, by name."""
+    if name == "no loss":
+        return data.drop_vars("loss")
+    if name == "loss without seeds":
+        return data.assign(loss=data["loss"][0].drop_vars("seed"))
+    if name == "loss in words":
+        return data.assign(loss=(("seed", "time"), np.full((2, 3), "low", dtype=object)))
+    if name == "no time":
+        return data.drop_vars("time")
+    if name == "no step":
+        return data.drop_vars("step")
+    if name == "unknown status":
+        return data.assign(status=("seed", np.array([0, 7], dtype=np.int8)))
+    if name == "no settings":
+        return (
+            data.assign_attrs(settings=None)
+            .drop_attrs()
+            .assign_attrs({key: value for key, value in data.attrs.items() if key != "settings"})
+        )
+    return data.assign_attrs({"problem": "{broken"} if name == "broken JSON" else {"edges": json.dumps(3)})
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("no loss", r"must hold numbers 'loss' over \('seed', 'time'\)"),
+        ("loss without seeds", r"must hold numbers 'loss' over \('seed', 'time'\)"),
+        ("loss in words", r"must hold numbers 'loss' over \('seed', 'time'\)"),
+        ("no time", r"must hold numbers 'time' over \('time',\)"),
+        ("no step", r"must hold numbers 'step' over \('time',\)"),
+        ("unknown status", "holds a status other than running, converged, diverged"),
+        ("no settings", "must describe its settings in JSON"),
+        ("broken JSON", "must describe its problem in JSON"),
+        ("edges that are none", "must describe its edges in JSON"),
+    ],
+)
+def test_a_trajectory_with_something_wrong(run, tmp_path, name, words):
+    path = tmp_path / "wrong.nc"
+    changed(run.data, name).to_netcdf(path, engine="h5netcdf")
+    assert_refused(path, words)
+
+
+class Bomb:
+    """Sets a flag if anything unpickles it."""
+
+    went_off = False
+
+    def __reduce__(self):
+        return (setattr, (Bomb, "went_off", True))
+
+
+def test_nothing_in_a_file_is_executed(run, tmp_path):
+    """Bytes of a pickle, as a variable and as an attribute, stay bytes."""
+    import pickle
+
+    path = run.save(tmp_path / "bomb.nc")
+    payload = pickle.dumps(Bomb())
+    with h5netcdf.File(path, "a") as file:
+        file.attrs["payload"] = np.frombuffer(payload, dtype=np.uint8)
+    back = Trajectory.load(path)
+    assert not Bomb.went_off
+    assert back.data.attrs["payload"].tobytes() == payload
+
+
+def test_a_variable_of_opaque_objects_is_refused_or_kept_as_bytes(run, tmp_path):
+    path = run.save(tmp_path / "opaque.nc")
+    with h5py.File(path, "a") as file:
+        del file["loss"]
+        file["loss"] = np.full((2, 3), b"cos\nsystem\n", dtype=object)
+    assert_refused(path, "not a readable netCDF file|must hold numbers 'loss'")
+
+
+# bad questions
+
+
+def test_what_was_not_recorded_is_named(run):
+    with pytest.raises(UnknownNameError, match=r"'weights\[x->y\]' was not recorded; did you mean 'weights\[x->h\]'\?"):
+        run.values("weights[x->y]")
+    with pytest.raises(UnknownNameError, match=r"\(ask for it with record=...\)"):
+        Trajectory(run.data.drop_vars("weights[bridge]")).weights(0, record=0)
+
+
+@pytest.mark.parametrize("seed", [2, -3])
+def test_a_seed_that_was_not_run(run, seed):
+    with pytest.raises(RangeError, match=f"seed must be from 0 to 1; it was {seed}"):
+        run.weights(seed)
+
+
+@pytest.mark.parametrize("record", [3, -4])
+def test_a_moment_that_was_not_recorded(run, record):
+    with pytest.raises(RangeError, match=f"record must be from 0 to 2; it was {record}"):
+        run.weights(0, record=record)
+
+
+def test_status_has_three_values():
+    assert module.STATUS == ("running", "converged", "diverged")

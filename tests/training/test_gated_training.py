@@ -1,0 +1,118 @@
+"""Training of gated networks against gradient descent written by hand in numpy."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+import oracle
+
+# fifty steps, each exact to rounding; compression and narrowing change the order of sums
+HAND = 1e-12
+STEPS = 50
+
+
+def probable(problem, seed=0):
+    """The same problem with targets that are probabilities; one row asks for nothing."""
+    random = np.random.default_rng(seed)
+    targets = {}
+    for node, rows in problem.task.targets.items():
+        drawn = random.uniform(size=rows.shape)
+        targets[node] = drawn / drawn.sum(axis=1, keepdims=True)
+        targets[node][-1] = 0
+    return nr.Problem(problem.architecture, nr.Task(problem.task.inputs, targets, problem.task.weights), problem.gates)
+
+
+def linear(hidden):
+    """A chain with a hidden node of the given width between three inputs and two outputs, half of it gated."""
+    random = np.random.default_rng(4)
+    architecture = nr.Architecture(
+        {"x": 3, "h": hidden, "g": 4, "y": 2}, [("x", "h"), ("h", "y"), ("x", "g"), ("g", "y"), ("x", "y")]
+    )
+    task = nr.Task({"x": random.normal(size=(9, 3))}, {"y": random.normal(size=(9, 2))}, random.uniform(size=9))
+    return nr.Problem(architecture, task, nr.Gates({"g": random.integers(2, size=9), "h": random.normal(size=9)}))
+
+
+def assert_trained_as_by_hand(problem, kind="squared", gradient_at=None, rate=0.05, **options):
+    weights = oracle.random_weights(problem.architecture, 1, 0.4)
+    wanted = oracle.descend(gradient_at or (lambda w: oracle.gradient(problem, w, kind)), weights, rate, STEPS)
+    run = nr.train(problem, weights, rate, STEPS, loss=kind, record="weights", **options)
+    np.testing.assert_allclose(run.loss[0], [oracle.loss(problem, w, kind) for w in wanted], rtol=HAND)
+    oracle.assert_weights_close(run.weights(0), wanted[-1], HAND)
+    oracle.assert_weights_close(run.weights(0, record=STEPS // 2), wanted[STEPS // 2], HAND)
+    np.testing.assert_allclose(run.time, rate * np.arange(STEPS + 1), rtol=1e-15)
+
+
+@pytest.mark.parametrize("seed", [2, 7, 19, 33])
+def test_random_problems(seed):
+    assert_trained_as_by_hand(nr.tasks.random_problem(seed))
+
+
+@pytest.mark.parametrize("seed", [3, 12])
+def test_random_problems_with_cross_entropy(seed):
+    assert_trained_as_by_hand(probable(nr.tasks.random_problem(seed, examples=9)), "cross-entropy", rate=0.2)
+
+
+@pytest.mark.parametrize("kind", ["squared", "cross-entropy"])
+@pytest.mark.parametrize("hidden", [4, 40])
+def test_narrow_and_wide_hidden_nodes(hidden, kind):
+    """Forty units between three inputs and two outputs are trained as five."""
+    problem = linear(hidden)
+    assert_trained_as_by_hand(probable(problem) if kind == "cross-entropy" else problem, kind)
+
+
+@pytest.mark.parametrize("kind", ["squared", "cross-entropy"])
+@pytest.mark.parametrize("hidden", [3, 30])
+def test_residual_coupling(hidden, kind):
+    """FACTS, P2: the common pathway descends its own loss, the others that of what it leaves."""
+    problem = nr.tasks.contextual(contexts=2, items=2).problem("common + all-but-one", hidden=hidden)
+    problem = probable(problem) if kind == "cross-entropy" else problem
+    common = [edge for edge in problem.architecture.edges if "common" in edge]
+
+    def by_hand(weights):
+        alone = {edge: matrix if edge in common else 0 * matrix for edge, matrix in weights.items()}
+        own = oracle.gradient(problem, alone, kind)
+        # with the output of the common pathway held constant the rest sees the gradient of the whole loss
+        rest = oracle.gradient(problem, weights, kind)
+        return {edge: own[edge] if edge in common else rest[edge] for edge in weights}
+
+    assert_trained_as_by_hand(problem, kind, by_hand, coupling="residual")
+
+
+def test_edges_that_are_always_closed_stay():
+    problem = nr.tasks.routing(3, 1).problem("P=1", hidden=2)
+    weights = oracle.random_weights(problem.architecture)
+    final = nr.train(problem, weights, 0.05, 5).weights(0)
+    closed = [e for e, slope in oracle.gradient(problem, weights).items() if not slope.any()]
+    assert len(closed) == 18
+    for edge in closed:
+        np.testing.assert_array_equal(final[edge], weights[edge])
+
+
+def test_layer_balance_drifts_with_the_square_of_the_step():
+    """sum_out W^T W - sum_in W W^T: each step adds a term of second order, so a fixed time adds one of first."""
+    problem = linear(4)
+    weights = oracle.random_weights(problem.architecture, 2, 0.5)
+
+    def drift(rate, steps):
+        final = nr.train(problem, weights, rate, steps).weights(0)
+
+        def balance(w):
+            return w["h", "y"].T @ w["h", "y"] - w["x", "h"] @ w["x", "h"].T
+
+        return np.linalg.norm(balance(final) - balance(weights))
+
+    # the next order is a rate of 0.01 times the largest curvature, about 3: within a tenth
+    assert drift(0.01, 100) / drift(0.005, 200) == pytest.approx(2, rel=0.1)
+    assert drift(0.01, 1) / drift(0.005, 1) == pytest.approx(4, rel=1e-6)
+
+
+def test_the_loss_falls_to_that_of_least_squares():
+    """One open linear layer ends at the least-squares solution."""
+    random = np.random.default_rng(0)
+    rows, wanted = random.normal(size=(20, 3)), random.normal(size=(20, 2))
+    problem = nr.Problem(nr.Architecture({"x": 3, "y": 2}, [("x", "y")]), nr.Task({"x": rows}, {"y": wanted}))
+    run = nr.train(problem, nr.initial.gaussian(0.1), 0.5, 300)
+    best = np.linalg.lstsq(rows, wanted, rcond=None)[0]
+    # the slowest mode shrinks by more than 0.8 a step, so nothing is left after 300
+    np.testing.assert_allclose(run.weights(0)["x", "y"], best.T, rtol=0, atol=1e-10)
+    assert run.status.tolist() == ["converged"]

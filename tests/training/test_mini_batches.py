@@ -1,0 +1,126 @@
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+import oracle
+from neuralrace.errors import ProblemError, RangeError
+from neuralrace.precision import float64
+from neuralrace.training.gated import GatedLearner
+from neuralrace.training.objective import Objective
+from neuralrace.training.rectified import RectifiedLearner
+
+ROUNDING = 1e-12
+
+
+def linear(count=6):
+    """One weight per example: a step moves exactly those of the examples in its batch."""
+    task = nr.Task({"x": np.eye(count)}, {"y": np.ones((count, 1))}, np.arange(1.0, count + 1))
+    return nr.Problem(nr.Architecture({"x": count, "y": 1}, [("x", "y")]), task)
+
+
+def moved(run):
+    """(steps, examples): which examples each step used."""
+    weights = run.values("weights[x->y]")[0, :, 0]
+    return np.diff(weights, axis=0) != 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_each_epoch_goes_once_through_a_new_order(size):
+    problem = linear()
+    run = nr.train(problem, {("x", "y"): np.zeros((1, 6))}, 0.01, 24, batch_size=size, record="weights")
+    used = moved(run)
+    assert (used.sum(axis=1) == size).all()
+    epochs = used.reshape(-1, 6 // size, 6)
+    assert (epochs.sum(axis=1) == 1).all()
+    if size < 6:
+        assert len(np.unique(epochs[:, 0], axis=0)) > 1
+
+
+def test_what_does_not_fill_a_batch_waits():
+    run = nr.train(linear(7), {("x", "y"): np.zeros((1, 7))}, 0.01, 30, batch_size=3, record="weights")
+    epochs = moved(run).reshape(-1, 2, 7)
+    assert (epochs.sum(axis=(1, 2)) == 6).all()
+    assert (epochs.sum(axis=1) <= 1).all()
+    assert (epochs.sum(axis=(0, 1)) > 0).all()
+
+
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_batch_of_all_examples_is_the_full_batch(relu):
+    problem = nr.tasks.random_problem(19, examples=8)
+    network = nr.ReLUNetwork(problem.task, 5) if relu else problem
+    weights = oracle.random_weights(network.architecture, 1, 0.4)
+    whole = nr.train(network, weights, 0.05, 20)
+    batch = nr.train(network, weights, 0.05, 20, batch_size=8)
+    np.testing.assert_allclose(batch.loss, whole.loss, rtol=ROUNDING)
+    oracle.assert_weights_close(batch.weights(0), whole.weights(0), ROUNDING)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("kind", ["squared", "cross-entropy"])
+def test_the_gradient_is_unbiased(relu, kind):
+    """The mean over all single examples is the gradient of the whole."""
+    problem = nr.tasks.random_problem(19, examples=5)
+    probable = {
+        node: np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True) for node, rows in problem.task.targets.items()
+    }
+    if kind == "cross-entropy":
+        task = nr.Task(problem.task.inputs, probable, problem.task.weights)
+        problem = nr.Problem(problem.architecture, task, problem.gates)
+    network = nr.ReLUNetwork(problem.task, 4) if relu else problem
+    learner = RectifiedLearner(network, Objective(kind)) if relu else GatedLearner(network, Objective(kind))
+    weights = oracle.random_weights(network.architecture, 1)
+
+    def both():
+        parameters = learner.pack(weights)
+        whole = jax.jit(learner.loss_and_gradient)(parameters, learner.data(mini_batches=False))[1]
+        data = learner.data(mini_batches=True)
+        batch = jax.jit(learner.batch_gradient)
+        singles = [batch(parameters, data, jax.numpy.array([i])) for i in range(5)]
+        mean = jax.tree.map(lambda *parts: sum(parts) / 5, *singles)
+        return [{edge: np.asarray(w) for edge, w in learner.unpack(part).items()} for part in (whole, mean)]
+
+    whole, mean = float64(both)()
+    oracle.assert_weights_close(mean, whole, ROUNDING)
+
+
+def test_order_depends_on_seed_and_key_alone():
+    problem = linear()
+    start = {("x", "y"): np.zeros((1, 6))}
+    options = {"batch_size": 1, "record": "weights"}
+    three = nr.train(problem, start, 0.01, 12, seeds=3, key=5, **options).values("weights[x->y]")
+    again = nr.train(problem, start, 0.01, 12, seeds=3, key=5, **options).values("weights[x->y]")
+    np.testing.assert_array_equal(three, again)
+    assert len({three[seed].tobytes() for seed in range(3)}) == 3
+    later = nr.train(problem, start, 0.01, 12, seeds=1, key=6, **options).values("weights[x->y]")
+    assert (later[0] != three[0]).any()
+    sparse = nr.train(problem, start, 0.01, 12, seeds=3, key=5, batch_size=1, every=5, record="weights")
+    np.testing.assert_allclose(sparse.values("weights[x->y]"), three[:, [0, 5, 10, 12]], rtol=ROUNDING)
+
+
+def test_the_order_does_not_share_its_random_numbers_with_the_initial_weights(monkeypatch):
+    """Keys that are folded from small numbers are those that a split hands out, so they must be kept apart."""
+    seen = []
+    split = jax.random.split
+    monkeypatch.setattr(jax.random, "split", lambda key, count=2: seen.append(split(key, count)) or seen[-1])
+    fold = jax.random.fold_in
+    folded = []
+    monkeypatch.setattr(jax.random, "fold_in", lambda key, data: folded.append(fold(key, data)) or folded[-1])
+    nr.train(nr.tasks.xor().problem("xor", hidden=2), nr.initial.gaussian(0.1), 0.1, 2, seeds=2, batch_size=2)
+    concrete = [key for key in folded if not isinstance(key, jax.core.Tracer)]
+    drawn = {tuple(jax.random.key_data(k).tolist()) for keys in seen if keys.ndim == 1 for k in keys}
+    assert drawn
+    assert drawn.isdisjoint({tuple(jax.random.key_data(k).tolist()) for k in concrete})
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"batch_size": 5}, RangeError, "batch_size must be at most the number of examples, 4; it was 5"),
+        ({"batch_size": 0}, RangeError, "batch_size must be a whole number, at least 1; it was 0"),
+        ({"batch_size": 2, "coupling": "residual"}, ProblemError, "mini-batches go with coupling='joint'"),
+    ],
+)
+def test_batches_that_cannot_be(options, error, words):
+    with pytest.raises(error, match=words):
+        nr.train(nr.tasks.xor().problem("xor", hidden=2), nr.initial.gaussian(1.0), 0.1, 5, **options)

@@ -1,0 +1,71 @@
+"""Any optax optimiser sees one matrix per edge, as a user would hand them over."""
+
+import jax
+import numpy as np
+import optax
+import pytest
+
+import neuralrace as nr
+import oracle
+from neuralrace.errors import WeightError
+from neuralrace.precision import float64
+
+HAND = 1e-11  # fifty steps; adam divides by the root of a mean square, which magnifies rounding
+STEPS = 50
+
+
+def by_hand(problem, weights, optimiser):
+    names = {edge: str(i) for i, edge in enumerate(weights)}
+    tree = {names[edge]: matrix for edge, matrix in weights.items()}
+    state, losses, update = optimiser.init(tree), [], jax.jit(optimiser.update)
+    for _ in range(STEPS):
+        current = {edge: np.asarray(tree[name]) for edge, name in names.items()}
+        losses.append(oracle.loss(problem, current))
+        slope = oracle.gradient(problem, current)
+        updates, state = update({names[e]: s for e, s in slope.items()}, state, tree)
+        tree = {name: leaf + np.asarray(updates[name]) for name, leaf in tree.items()}
+    final = {edge: tree[name] for edge, name in names.items()}
+    return [*losses, oracle.loss(problem, final)], final
+
+
+@pytest.mark.parametrize(
+    "optimiser",
+    [
+        optax.sgd(0.05, momentum=0.9),
+        optax.adam(0.01),
+        # per matrix, so it would tell stacked edges from single ones
+        optax.chain(optax.clip_by_block_rms(0.02), optax.sgd(1.0)),
+    ],
+    ids=["momentum", "adam", "clipped"],
+)
+@pytest.mark.parametrize("name", ["xor", "random"])
+def test_as_by_hand(name, optimiser):
+    # in the first a hidden node of forty units would be narrowed, which holds for plain descent only
+    problem = nr.tasks.xor(0.5).problem("linear", hidden=40) if name == "xor" else nr.tasks.random_problem(7)
+    weights = oracle.random_weights(problem.architecture, 1, 0.3)
+    losses, final = float64(by_hand)(problem, weights, optimiser)
+    run = nr.train(problem, weights, steps=STEPS, optimiser=optimiser)
+    np.testing.assert_allclose(run.loss[0], losses, rtol=HAND)
+    oracle.assert_weights_close(run.weights(0), final, HAND)
+    np.testing.assert_array_equal(run.time, np.arange(STEPS + 1))
+
+
+def test_plain_sgd_is_plain_descent():
+    problem = nr.tasks.random_problem(19)
+    weights = oracle.random_weights(problem.architecture, 1, 0.4)
+    one = nr.train(problem, weights, 0.05, STEPS)
+    two = nr.train(problem, weights, 0.05, STEPS, optimiser=optax.sgd(0.05))
+    np.testing.assert_allclose(one.loss, two.loss, rtol=HAND)
+    np.testing.assert_array_equal(one.time, two.time)
+
+
+def test_a_relu_network_with_adam():
+    network = nr.ReLUNetwork(nr.tasks.xor(0.2).task, 5)
+    run = nr.train(network, nr.initial.gaussian(0.5), steps=20, optimiser=optax.adam(0.02), seeds=2)
+    assert (run.loss[:, -1] < run.loss[:, 0]).all()
+
+
+def test_something_else_is_refused():
+    problem = nr.tasks.xor().problem("xor", hidden=2)
+    with pytest.raises(WeightError, match=r"an optax gradient transformation such as optax.adam\(1e-3\); it was str"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimiser="adam")

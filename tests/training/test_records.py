@@ -1,0 +1,188 @@
+"""What is recorded, when, and that it is what it says it is."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+import oracle
+from neuralrace.errors import ProblemError, RangeError, UnknownNameError
+from neuralrace.training.schedule import make_schedule
+
+ROUNDING = 1e-12
+EVERYTHING = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")
+SEEDS, STEPS = 3, 6
+
+
+def expected_shapes(problem):
+    nodes, examples = problem.architecture.nodes, len(problem.task)
+    shapes = {"loss": ((), ())}
+    for edge, (source, target) in problem.architecture.edges.items():
+        name = edge if isinstance(edge, str) else f"{source}->{target}"
+        shapes[f"weights[{name}]"] = ((f"{target}_unit", f"{source}_unit"), (nodes[target], nodes[source]))
+        count = min(nodes[source], nodes[target])
+        shapes[f"weight_singular_values[{name}]"] = ((f"mode_of_{count}",), (count,))
+    for path in problem.architecture.paths():
+        count = min(nodes[path.source], nodes[path.target])
+        shapes[f"path_singular_values[{path}]"] = ((f"mode_of_{count}",), (count,))
+    for kind, chosen in (("outputs", problem.architecture.outputs), ("activity", problem.architecture.hidden)):
+        for node in chosen:
+            shapes[f"{kind}[{node}]"] = (("example", f"{node}_unit"), (examples, nodes[node]))
+    return shapes
+
+
+@pytest.mark.parametrize("name", ["wide", "random"])
+def test_every_variable_of_a_gated_network(name):
+    """Once with hidden nodes that are narrowed for computing, and must come back in full width."""
+    problem = nr.tasks.random_problem(19) if name == "random" else nr.tasks.xor(0.5).problem("linear", hidden=30)
+    run = nr.train(problem, nr.initial.gaussian(0.3), 0.05, STEPS, seeds=SEEDS, record=EVERYTHING)
+    shapes = expected_shapes(problem)
+    recorded = {n: v for n, v in run.data.data_vars.items() if n != "status" and not n.startswith("final")}
+    assert set(recorded) == set(shapes)
+    for variable, (dimensions, shape) in shapes.items():
+        assert recorded[variable].dims == ("seed", "time", *dimensions), variable
+        assert recorded[variable].shape == (SEEDS, STEPS + 1, *shape), variable
+        assert recorded[variable].dtype == np.float64
+    for seed in range(SEEDS):
+        for moment in (0, 3, STEPS):
+            weights = run.weights(seed, record=moment)
+            assert run.loss[seed, moment] == pytest.approx(oracle.loss(problem, weights), rel=ROUNDING)
+            found = oracle.activities(problem, weights)
+            for node in problem.architecture.outputs:
+                at = run.values(f"outputs[{node}]")[seed, moment]
+                np.testing.assert_allclose(at, found[node], rtol=0, atol=ROUNDING)
+            for node in problem.architecture.hidden:
+                at = run.values(f"activity[{node}]")[seed, moment]
+                np.testing.assert_allclose(at, found[node], rtol=0, atol=ROUNDING)
+            for edge, matrix in weights.items():
+                label = edge if isinstance(edge, str) else "->".join(edge)
+                at = run.values(f"weight_singular_values[{label}]")[seed, moment]
+                np.testing.assert_allclose(at, np.linalg.svd(matrix, compute_uv=False), rtol=0, atol=ROUNDING)
+            for path in problem.architecture.paths():
+                product = np.linalg.multi_dot(
+                    [*(weights[edge] for edge in reversed(path.edges)), np.eye(problem.architecture.nodes[path.source])]
+                )
+                at = run.values(f"path_singular_values[{path}]")[seed, moment]
+                np.testing.assert_allclose(at, np.linalg.svd(product, compute_uv=False), rtol=0, atol=ROUNDING)
+        oracle.assert_weights_close(run.weights(seed), run.weights(seed, record=-1), ROUNDING)
+
+
+def test_every_variable_of_a_relu_network():
+    network = nr.ReLUNetwork(nr.tasks.xor(0.3).task, (5, 4), slope=0.1)
+    record = (*EVERYTHING, "gate_patterns")
+    run = nr.train(network, nr.initial.gaussian(0.7), 0.05, STEPS, seeds=2, record=record, at=[0, STEPS])
+    assert run.data["gate_patterns[h2]"].dims == ("seed", "time", "example", "h2_unit")
+    assert run.data["gate_patterns[h2]"].shape == (2, 2, 4, 4)
+    assert run.data["gate_patterns[h2]"].dtype == bool
+    assert run.data["outputs[y]"].dims == ("seed", "time", "example", "y_unit")
+    for seed in range(2):
+        for moment in range(2):
+            weights = run.weights(seed, record=moment)
+            activity = network.inputs
+            for layer, edge in (("h1", ("x", "h1")), ("h2", ("h1", "h2"))):
+                received = activity @ weights[edge].T
+                activity = np.where(received > 0, received, 0.1 * received)
+                np.testing.assert_array_equal(run.values(f"gate_patterns[{layer}]")[seed, moment], received > 0)
+                found = run.values(f"activity[{layer}]")[seed, moment]
+                np.testing.assert_allclose(found, activity, rtol=0, atol=ROUNDING)
+            outputs = activity @ weights["h2", "y"].T
+            np.testing.assert_allclose(run.values("outputs[y]")[seed, moment], outputs, rtol=0, atol=ROUNDING)
+            product = weights["h2", "y"] @ weights["h1", "h2"] @ weights["x", "h1"]
+            found = run.values("path_singular_values[x->h1 . h1->h2 . h2->y]")[seed, moment]
+            np.testing.assert_allclose(found, np.linalg.svd(product, compute_uv=False), rtol=0, atol=ROUNDING)
+
+
+@pytest.fixture(scope="module")
+def dense():
+    """Every step of a run with outputs and weights, to compare sparser records with."""
+    problem = nr.tasks.random_problem(19)
+    weights = oracle.random_weights(problem.architecture, 1, 0.4)
+
+    def run(steps=230, **options):
+        return nr.train(problem, weights, 0.01, steps, record=("outputs", "weights"), **options)
+
+    return run, run()
+
+
+@pytest.mark.parametrize(
+    ("options", "steps"),
+    [
+        ({"every": 100}, [0, 100, 200, 230]),
+        ({"every": 23}, list(range(0, 231, 23))),
+        ({"at": [7, 3, 229, 3]}, [3, 7, 229]),
+        ({"at": [230]}, [230]),
+        ({"at": [0], "every": 5}, [0]),
+        ({"at": np.array([1, 2])}, [1, 2]),
+    ],
+)
+def test_which_steps_are_recorded_and_that_they_are_those_of_a_full_record(dense, options, steps):
+    make, whole = dense
+    run = make(**options)
+    assert run.data["step"].values.tolist() == steps
+    np.testing.assert_allclose(run.time, 0.01 * np.array(steps), rtol=1e-15)
+    for name, variable in run.data.data_vars.items():
+        wanted = whole.data[name].values
+        wanted = wanted if "time" not in variable.dims else wanted[:, steps]
+        # the same arithmetic in another program: fused differently, some roundings apart after 230 steps
+        np.testing.assert_allclose(variable.values, wanted, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+def test_no_steps_record_the_start(dense):
+    make, whole = dense
+    run = make(steps=0)
+    assert run.time.tolist() == [0.0]
+    np.testing.assert_allclose(run.loss, whole.loss[:, :1], rtol=ROUNDING)
+    oracle.assert_weights_close(run.weights(0), whole.weights(0, record=0), ROUNDING)
+    assert run.status.tolist() == ["running"]
+
+
+def test_a_schedule_looks_often_enough_and_ends_at_the_end():
+    schedule = make_schedule(100_000, 1, [5, 99_999])
+    assert schedule.looks[[0, -1]].tolist() == [0, 100_000]
+    assert schedule.gaps.max() <= 100
+    assert schedule.looks[schedule.kept].tolist() == schedule.recorded.tolist() == [5, 99_999]
+
+
+def test_the_settings_are_in_the_record():
+    problem = nr.tasks.xor().problem("xor", hidden=2)
+    run = nr.train(problem, nr.initial.gaussian(0.1), 0.25, 3, seeds=2, key=11)
+    settings = run.settings["settings"]
+    assert settings["learning_rate"] == 0.25
+    assert settings["seeds"] == 2
+    assert settings["key"] == "11"
+    assert settings["initial"] == "Gaussian(std=0.1)"
+    assert (settings["loss"], settings["coupling"]) == ("squared", "joint")
+    assert run.settings["problem"]["nodes"] == {"x": 2, "h0": 2, "h1": 2, "h2": 2, "h3": 2, "y": 1}
+    assert run.data.sizes == {"seed": 2, "time": 4, "x_unit": 2, "y_unit": 1} | {f"h{i}_unit": 2 for i in range(4)}
+
+
+# bad input
+
+PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"record": "lss"}, UnknownNameError, r"record can hold .*it held 'lss'; did you mean 'loss'\?"),
+        ({"record": ("loss", "weigths")}, UnknownNameError, r"it held 'weigths'; did you mean 'weights'\?"),
+        ({"record": "gate_patterns"}, ProblemError, "a gated network has fixed gates: see problem.gates"),
+        ({"every": 0}, RangeError, "every must be a whole number, at least 1; it was 0"),
+        ({"at": []}, RangeError, r"at must name whole steps from 0 to 5; it was \[\]"),
+        ({"at": [6]}, RangeError, r"at must name whole steps from 0 to 5; it was \[6\]"),
+        ({"at": [-1]}, RangeError, r"at must name whole steps from 0 to 5; it was \[-1\]"),
+        ({"at": [0.5]}, RangeError, r"at must name whole steps from 0 to 5; it was \[0.5\]"),
+        ({"at": ["end"]}, RangeError, "at must name whole steps from 0 to 5; it was"),
+    ],
+)
+def test_records_that_cannot_be(options, error, words):
+    with pytest.raises(error, match=words):
+        nr.train(PROBLEM, nr.initial.gaussian(0.1), 0.1, 5, **options)
+
+
+def test_what_is_recorded_does_not_change_the_status():
+    """The slope at the end is judged on the same steps, however sparse the record is."""
+    problem = nr.Problem(nr.Architecture({"x": 1, "y": 1}, [("x", "y")]), nr.Task({"x": [[1.0]]}, {"y": [[1.0]]}))
+    for rate in (0.012, 0.02, 0.03):
+        options = ({}, {"every": 500}, {"at": [0]}, {"at": [*range(440, 500)]})
+        found = {nr.train(problem, {("x", "y"): [[0.0]]}, rate, 500, **given).status[0] for given in options}
+        assert len(found) == 1

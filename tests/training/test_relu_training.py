@@ -1,0 +1,136 @@
+"""Training of ReLU networks against jax.grad of the textbook definition."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import neuralrace as nr
+import oracle
+from neuralrace.precision import float64
+
+HAND = 1e-12  # fifty steps, each exact to rounding; equal inputs are summed in another order
+STEPS = 50
+
+
+def task(kind="squared", seed=0):
+    """Two input and two output nodes; inputs repeat, targets do not."""
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(6, 3))[[0, 1, 2, 3, 4, 5, 0, 0, 2]]
+    wanted = random.normal(size=(9, 3))
+    if kind == "cross-entropy":
+        wanted = np.exp(wanted) / np.exp(wanted).sum(axis=1, keepdims=True)
+        return nr.Task({"x": rows[:, :2], "z": rows[:, 2:]}, {"y": wanted}, random.uniform(size=9))
+    return nr.Task(
+        {"x": rows[:, :2], "z": rows[:, 2:]}, {"y": wanted[:, :1], "w": wanted[:, 1:]}, random.uniform(size=9)
+    )
+
+
+def definition(data, slope, kind):
+    """The loss of a list of layers, one example at a time."""
+    inputs = np.hstack(list(data.inputs.values()))
+    targets = np.hstack(list(data.targets.values()))
+
+    def one(layers, x, y):
+        for layer in layers[:-1]:
+            z = layer @ x
+            x = jnp.maximum(z, 0) + slope * jnp.minimum(z, 0)
+        out = layers[-1] @ x
+        if kind == "squared":
+            return 0.5 * jnp.sum((out - y) ** 2)
+        return jnp.sum(y) * jax.scipy.special.logsumexp(out) - y @ out
+
+    def loss(layers):
+        losses = jax.vmap(one, (None, 0, 0))(layers, jnp.asarray(inputs), jnp.asarray(targets))
+        return jnp.asarray(data.weights) @ losses
+
+    return loss
+
+
+def by_hand(loss, layers, rate):
+    step = jax.jit(jax.value_and_grad(loss))
+    losses = []
+    for _ in range(STEPS):
+        value, slope = step(layers)
+        losses.append(float(value))
+        layers = [layer - rate * s for layer, s in zip(layers, slope, strict=True)]
+    return [*losses, float(step(layers)[0])], layers
+
+
+@pytest.mark.parametrize(
+    ("hidden", "slope", "kind"),
+    [
+        (6, 0.0, "squared"),
+        ((5, 4), 0.0, "squared"),
+        ((5, 4, 3), 0.0, "squared"),
+        ((6,), 0.2, "squared"),
+        ((5, 4), -0.5, "squared"),
+        ((6,), 0.0, "cross-entropy"),
+        ((5, 4, 3), 0.1, "cross-entropy"),
+    ],
+)
+def test_every_depth_slope_and_loss(hidden, slope, kind):
+    network = nr.ReLUNetwork(task(kind), hidden, slope)
+    weights = oracle.random_weights(network.architecture, 3, 0.6)
+    losses, layers = float64(by_hand)(definition(network.task, slope, kind), [*weights.values()], 0.1)
+    run = nr.train(network, weights, 0.1, STEPS, loss=kind)
+    np.testing.assert_allclose(run.loss[0], losses, rtol=HAND)
+    final = dict(zip(weights, map(np.asarray, layers), strict=True))
+    oracle.assert_weights_close(run.weights(0), final, HAND)
+    if kind == "squared":
+        assert network.loss(run.weights(0)) == pytest.approx(losses[-1], rel=HAND)
+
+
+def test_slope_one_is_a_deep_linear_network():
+    network = nr.ReLUNetwork(task(), (5, 4), slope=1.0)
+    weights = oracle.random_weights(network.architecture, 3, 0.5)
+    joined = nr.Task({"x": network.inputs}, {"y": network.targets}, network.task.weights)
+    linear = nr.Problem(network.architecture, joined)
+    one, two = (nr.train(model, weights, 0.1, STEPS) for model in (network, linear))
+    np.testing.assert_allclose(one.loss, two.loss, rtol=HAND)
+    oracle.assert_weights_close(one.weights(0), two.weights(0), HAND)
+
+
+def test_computing_equal_inputs_once_changes_nothing(monkeypatch):
+    network = nr.ReLUNetwork(task(), (6,))
+    weights = oracle.random_weights(network.architecture, 3, 0.6)
+    once = nr.train(network, weights, 0.1, STEPS)
+    monkeypatch.setattr("neuralrace.training.rectified.partition", lambda count, columns: np.arange(count))
+    each = nr.train(network, weights, 0.1, STEPS)
+    np.testing.assert_allclose(once.loss, each.loss, rtol=HAND)
+    oracle.assert_weights_close(once.weights(0), each.weights(0), HAND)
+
+
+def test_outputs_are_split_among_the_nodes_of_the_task():
+    network = nr.ReLUNetwork(task(), (6,))
+    weights = oracle.random_weights(network.architecture, 3)
+    hidden = np.maximum(network.inputs @ weights["x", "h1"].T, 0)
+    wanted = hidden @ weights["h1", "y"].T
+    found = network.forward(weights)
+    assert list(found) == ["y", "w"]
+    np.testing.assert_allclose(np.hstack([found["y"], found["w"]]), wanted, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        network.preactivations(weights)["h1"], network.inputs @ weights["x", "h1"].T, rtol=0, atol=1e-13
+    )
+    assert network.describe()["network"] == "ReLU"
+    assert nr.ReLUNetwork(task(), 2, slope=0.1).describe()["network"] == "leaky ReLU (0.1)"
+
+
+@pytest.mark.parametrize(
+    ("hidden", "slope", "words"),
+    [
+        ((), 0.0, "at least one hidden layer; it was empty"),
+        ((3, 0), 0.0, "the width of hidden layer 2 must be a whole number, at least 1; it was 0"),
+        (2.5, 0.0, "the width of hidden layer 1 must be a whole number, at least 1; it was 2.5"),
+        (None, 0.0, "the width of hidden layer 1 must be a whole number"),
+        (4, np.nan, "slope must be a finite number; it was nan"),
+    ],
+)
+def test_a_network_that_is_none(hidden, slope, words):
+    with pytest.raises(nr.NeuralRaceError, match=words):
+        nr.ReLUNetwork(task(), hidden, slope)
+
+
+def test_widths_may_come_from_numpy():
+    assert nr.ReLUNetwork(task(), np.int64(3)).hidden == (3,)
+    assert nr.ReLUNetwork(task(), np.array([3, 2])).hidden == (3, 2)

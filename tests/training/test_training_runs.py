@@ -1,0 +1,189 @@
+"""Seeds, repetition, chunks, divergence: what holds whatever is trained."""
+
+import jax
+import numpy as np
+import pytest
+import xarray
+
+import neuralrace as nr
+import oracle
+from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, WeightError
+from neuralrace.training import descent, train
+
+ROUNDING = 1e-12
+INITIAL = nr.initial.gaussian(0.5)
+
+
+def networks():
+    return {
+        "gated": nr.tasks.xor(0.5).problem("linear", hidden=3),
+        "relu": nr.ReLUNetwork(nr.tasks.xor(0.5).task, 4),
+    }
+
+
+@pytest.mark.parametrize("name", ["gated", "relu"])
+def test_a_seed_is_the_same_however_many_others_there_are(name):
+    network = networks()[name]
+    ten, three = (nr.train(network, INITIAL, 0.1, 60, seeds=count, key=4) for count in (10, 3))
+    # batched products of another size may be summed in another order
+    np.testing.assert_allclose(ten.loss[:3], three.loss, rtol=ROUNDING)
+    for seed in range(3):
+        oracle.assert_weights_close(ten.weights(seed), three.weights(seed), ROUNDING)
+        start = INITIAL(network, jax.random.fold_in(jax.random.key(4), seed))
+        assert three.loss[seed, 0] == pytest.approx(network.loss(start), rel=ROUNDING)
+    assert len(set(ten.loss[:, 0])) == 10
+
+
+@pytest.mark.parametrize("name", ["gated", "relu"])
+def test_the_same_key_gives_the_same_bits(name):
+    network = networks()[name]
+    options = {"seeds": 4, "record": ("weights", "weight_singular_values"), "batch_size": 2}
+    one, two = (nr.train(network, INITIAL, 0.1, 60, key=key, **options) for key in (3, jax.random.key(3)))
+    xarray.testing.assert_equal(one.data, two.data)
+    other = nr.train(network, INITIAL, 0.1, 60, key=4, **options)
+    assert (one.loss != other.loss).all()
+
+
+def test_given_weights_serve_every_seed():
+    network = networks()["gated"]
+    run = nr.train(network, oracle.random_weights(network.architecture), 0.1, 5, seeds=3)
+    np.testing.assert_allclose(run.loss, np.tile(run.loss[:1], (3, 1)), rtol=ROUNDING)
+
+
+@pytest.mark.parametrize("name", ["gated", "relu"])
+def test_chunks_of_time_and_of_seeds_change_nothing(monkeypatch, name):
+    network = networks()[name]
+    options = {"seeds": 5, "record": ("weights", "outputs"), "every": 3}
+    whole = nr.train(network, INITIAL, 0.1, 60, **options)
+    monkeypatch.setattr(descent, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(descent, "CONSTANT_BYTES", 0)
+    looks = nr.train(network, INITIAL, 0.1, 60, **options)
+    monkeypatch.setattr(train_module(), "SEED_BYTES", 1)
+    both = nr.train(network, INITIAL, 0.1, 60, **options)
+    for parts in (looks, both):
+        assert parts.data.sizes == whole.data.sizes
+        for variable in whole.data.data_vars:
+            np.testing.assert_allclose(
+                parts.data[variable], whole.data[variable], rtol=1e-11, atol=ROUNDING, err_msg=variable
+            )
+
+
+def train_module():
+    import sys
+
+    return sys.modules["neuralrace.training.train"]
+
+
+class OneTooLarge:
+    """Ordinary weights, except for one seed, whose weights make the step unstable."""
+
+    def __init__(self, key, seed, size=1e4):
+        self.bad = jax.random.key_data(jax.random.fold_in(jax.random.key(key), seed)).tolist()
+        self.size = size
+
+    def __call__(self, network, key):
+        scale = self.size if jax.random.key_data(key).tolist() == self.bad else 0.5
+        return nr.initial.gaussian(scale)(network, key)
+
+
+@pytest.mark.parametrize("name", ["gated", "relu"])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_one_bad_seed_does_not_kill_the_others(monkeypatch, name, one_by_one):
+    """Side by side, and in groups of one, where the run of the bad seed stops early."""
+    network = networks()[name]
+    good = nr.train(network, INITIAL, 0.1, 120, seeds=3, key=2)
+    if one_by_one:
+        monkeypatch.setattr(train_module(), "SEED_BYTES", 1)
+    run = nr.train(network, OneTooLarge(2, 1), 0.1, 120, seeds=3, key=2, record="weight_singular_values")
+    assert run.status[1] == "diverged"
+    assert not np.isfinite(run.loss[1, -1])
+    assert run.loss.shape == (3, 121)
+    for seed in (0, 2):
+        assert run.status[seed] == good.status[seed] != "diverged"
+        np.testing.assert_allclose(run.loss[seed], good.loss[seed], rtol=1e-11)
+        oracle.assert_weights_close(run.weights(seed), good.weights(seed), 1e-11)
+    values = run.values("weight_singular_values[" + ("x->positive]" if name == "gated" else "x->h1]"))
+    assert np.isnan(values[1, -1]).all()
+    assert np.isfinite(values[[0, 2]]).all()
+
+
+def test_when_every_seed_diverges_training_stops_and_says_so():
+    network = networks()["gated"]
+    run = nr.train(network, nr.initial.gaussian(1e4), 0.1, 100_000, seeds=2, every=1000)
+    assert run.status.tolist() == ["diverged", "diverged"]
+    assert run.loss.shape == (2, 101)
+    assert np.isnan(run.loss[:, -1]).all()
+    assert np.isfinite(run.loss[:, 0]).all()
+
+
+def test_growth_without_overflow_is_divergence_too():
+    """A step just above the limit of stability grows by a factor of 2.2 each time."""
+    problem = nr.Problem(nr.Architecture({"x": 1, "y": 1}, [("x", "y")]), nr.Task({"x": [[1.0]]}, {"y": [[0.0]]}))
+    run = nr.train(problem, {("x", "y"): [[1.0]]}, 3.2, 30)
+    assert np.isfinite(run.loss).all()
+    assert run.status.tolist() == ["diverged"]
+
+
+def test_status_tells_settled_from_running():
+    problem = nr.Problem(nr.Architecture({"x": 1, "y": 1}, [("x", "y")]), nr.Task({"x": [[1.0]]}, {"y": [[1.0]]}))
+    start = {("x", "y"): [[0.0]]}
+    assert nr.train(problem, start, 0.1, 500).status.tolist() == ["converged"]
+    assert nr.train(problem, start, 0.001, 500).status.tolist() == ["running"]
+    assert nr.train(problem, {("x", "y"): [[1.0]]}, 0.1, 500).status.tolist() == ["running"]
+
+
+def test_a_perfect_start_is_not_divergence():
+    """The loss is zero but for rounding, whose ratio to the first loss means nothing."""
+    random = np.random.default_rng(0)
+    architecture = nr.Architecture({"x": 3, "h": 3, "y": 2}, [("x", "h"), ("h", "y")])
+    weights = oracle.random_weights(architecture)
+    rows = random.normal(size=(5, 3))
+    task = nr.Task({"x": rows}, {"y": rows @ (weights["h", "y"] @ weights["x", "h"]).T})
+    assert nr.train(nr.Problem(architecture, task), weights, 0.1, 200).status.tolist() == ["running"]
+
+
+# bad input
+
+PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"learning_rate": 0}, RangeError, "learning_rate must be a finite number, above 0; it was 0"),
+        ({"learning_rate": -0.1}, RangeError, "learning_rate must be a finite number, above 0; it was -0.1"),
+        ({"learning_rate": np.nan}, RangeError, "learning_rate must be a finite number, above 0; it was nan"),
+        ({"learning_rate": "fast"}, RangeError, "learning_rate must be a finite number, above 0; it was 'fast'"),
+        ({"learning_rate": None}, RangeError, "learning_rate is required: give learning_rate=..., or an optax"),
+        ({"steps": -1}, RangeError, "steps must be a whole number, at least 0; it was -1"),
+        ({"steps": 2.5}, RangeError, "steps must be a whole number, at least 0; it was 2.5"),
+        ({"seeds": 0}, RangeError, "seeds must be a whole number, at least 1; it was 0"),
+        ({"key": 1.5}, WeightError, "key must be an integer seed or a JAX key; it was float"),
+        ({"loss": "sqared"}, UnknownNameError, r"loss must be one of .* did you mean 'squared'\?"),
+        ({"loss": "cross-entropy"}, TaskError, "probabilities, each row summing to one; example 0 of 'y' sums to -1"),
+        ({"coupling": "residul"}, UnknownNameError, r"it was 'residul'; did you mean 'residual'\?"),
+        ({"coupling": "residual"}, ProblemError, "0 of 8 edges are on always-open paths: use coupling='joint'"),
+        ({"initial": 0.1}, WeightError, "initial must be an initialiser .* or weights by edge; it was 0.1"),
+        ({"initial": {}}, WeightError, r"must have a matrix for edge \('x', 'h0'\); it is missing"),
+        ({"network": PROBLEM.task}, ProblemError, "a Problem or a ReLUNetwork is required; Task came"),
+    ],
+)
+def test_runs_that_cannot_be(options, error, words):
+    given = {"network": PROBLEM, "initial": INITIAL, "learning_rate": 0.1, "steps": 5, **options}
+    with pytest.raises(error, match=words):
+        train(**given)
+
+
+def test_residual_coupling_needs_pathways_that_are_not_always_open():
+    problem = nr.tasks.hierarchy(levels=2)
+    linear = problem.problem(next(iter(problem.gatings)), hidden=2)
+    with pytest.raises(ProblemError, match="2 of 2 edges are on always-open paths"):
+        nr.train(linear, INITIAL, 0.1, 5, coupling="residual")
+    with pytest.raises(ProblemError, match="is for gated networks; a ReLU network has no pathways to order"):
+        nr.train(networks()["relu"], INITIAL, 0.1, 5, coupling="residual")
+
+
+def test_cross_entropy_refuses_negative_probabilities():
+    task = nr.Task({"x": np.eye(2)}, {"y": [[0.5, 0.5], [1.5, -0.5]]})
+    with pytest.raises(TaskError, match=r"example 1 of 'y' sums to 1 with least entry -0\.5"):
+        nr.train(nr.ReLUNetwork(task, 2), INITIAL, 0.1, 5, loss="cross-entropy")

@@ -1,13 +1,26 @@
-"""What the routing figures share: the units of the paper, and errors on trained and untrained routes."""
+"""What the routing figures share: the units of the paper, errors on trained and untrained routes, and two pictures."""
 
 import numpy as np
+from matplotlib.axes import Axes
 
+from neuralrace.plotting import heat_map
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.types import Weights
 
 ITEMS, OUTPUTS = 4, 7  # of the base data set; the paper's loss is a mean over the outputs
 ZERO_OUTPUT = 122.0  # the error of a network that says nothing
+
+
+def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
+    """Similarity between items of all input domains."""
+    names = "item, by input domain"
+    heat_map(axis, similarity, title, horizontal=names, vertical=names, blocks=(ITEMS, ITEMS))
+
+
+def draw_outputs(axis: Axes, outputs: np.ndarray, title: str) -> None:
+    """Outputs on all routes, as `output_picture` gives them."""
+    heat_map(axis, outputs, title, horizontal="output domain", vertical="input domain", blocks=(ITEMS, OUTPUTS))
 
 
 def paper_rate(domains: int, trained: int, rate: float) -> float:

@@ -1,9 +1,13 @@
 """Learning curves: theory as lines, training as a mean with the range of its seeds."""
 
+from typing import Literal
+
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from neuralrace.plotting.style import COLOURS
+
+Place = Literal["best", "center right"]
 
 
 def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: str) -> None:
@@ -19,13 +23,13 @@ def theory_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *
     axis.plot(time, values, color=COLOURS["theory"], linewidth=1.3, linestyle=style, label=label)
 
 
-def label_axes(axis: Axes, title: str, horizontal: str, vertical: str) -> None:
-    """Title, axes and legend."""
+def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: Place = "best") -> None:
+    """Title, axes and legend, the last at a place that hides nothing."""
     axis.set_title(title, fontsize=10)
     axis.set_xlabel(horizontal, fontsize=9)
     axis.set_ylabel(vertical, fontsize=9)
     if axis.get_legend_handles_labels()[0]:
-        axis.legend(frameon=False, fontsize=8)
+        axis.legend(frameon=False, fontsize=8, loc=legend)
 
 
 def loss_axis(axis: Axes, title: str) -> None:

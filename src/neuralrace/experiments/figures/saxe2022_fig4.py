@@ -11,13 +11,15 @@ from neuralrace.analysis import Line, agreement, cosine_similarity
 from neuralrace.experiments.experiment import Claim, Experiment
 from neuralrace.experiments.routing import (
     ZERO_OUTPUT,
+    draw_outputs,
+    draw_similarity,
     output_picture,
     paper_rate,
     representation_order,
     route_errors,
     same_item_similarity,
 )
-from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.theory import Forecast, predict
@@ -197,11 +199,10 @@ def draw(data: xarray.Dataset) -> Figure:
             theory_line(
                 axes[0, 1], time, data["theory_strengths"][layer, mode].values, "theory" if not layer + mode else None
             )
-    label_axes(axes[0, 1], "f  singular values", "time t (learning rate x step)", "singular value")
-    heat_map(axes[1, 0], data["similarity"].values, "g  similarity at h1 (cosine)", "item and input domain", block=4)
-    heat_map(
-        axes[1, 1], data["outputs"].values, "h  outputs on all routes", "output domain", block=7, rows="input domain"
-    )
+    axes[0, 1].set_xlim(right=1.5 * time[-1])
+    label_axes(axes[0, 1], "f  singular values", "time t (learning rate x step)", "singular value", "center right")
+    draw_similarity(axes[1, 0], data["similarity"].values, "g  similarity at h1 (cosine)")
+    draw_outputs(axes[1, 1], data["outputs"].values, "h  outputs on all routes")
     return figure
 
 

@@ -11,13 +11,15 @@ from neuralrace.analysis import cosine_similarity, kernel_change, tangent_kernel
 from neuralrace.experiments.experiment import Claim, Experiment
 from neuralrace.experiments.routing import (
     ZERO_OUTPUT,
+    draw_outputs,
+    draw_similarity,
     output_picture,
     paper_rate,
     representation_order,
     route_errors,
     same_item_similarity,
 )
-from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_axis, new_figure
+from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure
 from neuralrace.training import train
 
 
@@ -135,21 +137,8 @@ def draw(data: xarray.Dataset) -> Figure:
     label_axes(axes[0, 2], "how far the tangent kernel turned", "initial scale", "1 - cosine, start to end")
     for column, index in enumerate((0, len(scales) // 2, len(scales) - 1)):
         title = f"scale {scales[index]:.2f}"
-        heat_map(
-            axes[1, column],
-            data["similarity"][index].values,
-            f"c  similarity at h1, {title}",
-            "item and domain",
-            block=4,
-        )
-        heat_map(
-            axes[2, column],
-            data["outputs"][index].values,
-            f"d  outputs, {title}",
-            "output domain",
-            block=7,
-            rows="input domain",
-        )
+        draw_similarity(axes[1, column], data["similarity"][index].values, f"c  similarity at h1, {title}")
+        draw_outputs(axes[2, column], data["outputs"][index].values, f"d  outputs, {title}")
     return figure
 
 

@@ -22,7 +22,7 @@ class Settings:
     hidden: int = 32
     learning_rate: float = 0.1
     std: float = 0.001
-    steps: int = 1500
+    steps: int = 700
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -37,7 +37,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     correlation = problem.statistics().input_output(path)
     left, values, right = np.linalg.svd(correlation, full_matrices=False)
     modes = np.abs(forecast.modes.path(path))
-    data = xarray.Dataset(coords={"time": run.time})
+    items, properties = named.labels["x"], named.labels["y"]
+    data = xarray.Dataset(coords={"time": run.time, "item": list(items), "property": list(properties)})
     data["loss"] = (("seed", "time"), run.loss)
     data["theory"] = ("time", forecast.loss)
     data["targets"] = (("item", "property"), named.task.targets["y"])
@@ -86,8 +87,23 @@ def draw(data: xarray.Dataset) -> Figure:
     """The data, the input modes, the loss and the strengths of the modes."""
     figure, axes = new_figure(2, 2, width=4.6)
     time = data["time"].values
-    heat_map(axes[0, 0], data["targets"].values, "a  items and their properties", "property", rows="item")
-    heat_map(axes[0, 1], data["right"].values, "a  input singular vectors", "item", rows="mode")
+    items, properties = (data[name].values.tolist() for name in ("item", "property"))
+    heat_map(
+        axes[0, 0],
+        data["targets"].values,
+        "a  items and their properties",
+        horizontal="property",
+        vertical="item",
+        names=(items, properties),
+    )
+    heat_map(
+        axes[0, 1],
+        data["right"].values,
+        "a  input singular vectors",
+        horizontal="item",
+        vertical="mode",
+        names=(None, items),
+    )
     training_band(axes[1, 0], time, data["loss"].values, "gated", "training")
     theory_line(axes[1, 0], time, data["theory"].values, "theory")
     loss_axis(axes[1, 0], "c  loss")

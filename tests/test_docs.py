@@ -54,3 +54,10 @@ def test_versions_agree() -> None:
 
 def test_the_continuous_check_calls_the_readme_command() -> None:
     assert "make test" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
+def test_tests_that_the_errata_name_exist() -> None:
+    named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", (ROOT / "docs/theory/errata.md").read_text(encoding="utf-8"))
+    assert named
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / "tests/theory/exact" / file).read_text(encoding="utf-8")

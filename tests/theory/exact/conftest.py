@@ -10,9 +10,7 @@ from neuralrace.precision import float64
 
 def _integrate(field: Callable, start: np.ndarray, times: np.ndarray, method: str = "DOP853") -> np.ndarray:
     """States at the times, (times, ...), by scipy at a tolerance of 1e-12."""
-    solution = solve_ivp(
-        field, (0.0, float(times[-1])), start, t_eval=times, rtol=1e-12, atol=1e-14, method=method
-    )
+    solution = solve_ivp(field, (0.0, float(times[-1])), start, t_eval=times, rtol=1e-12, atol=1e-14, method=method)
     assert solution.success
     return solution.y.T
 
@@ -35,11 +33,27 @@ def check_gradients() -> Callable:
             # a relative step of 1e-5 balances truncation (1e-10) and rounding (1e-11)
             step = 1e-5 * abs(value)
             ahead, behind = (
-                float(np.sum(function(*arguments[:i], value + sign * step, *arguments[i + 1 :])))
-                for sign in (1, -1)
+                float(np.sum(function(*arguments[:i], value + sign * step, *arguments[i + 1 :]))) for sign in (1, -1)
             )
             difference = (ahead - behind) / (2 * step)
             rounding = 1e-15 * (abs(ahead) + abs(behind)) / step
             assert float(gradient) == pytest.approx(difference, rel=tolerance, abs=rounding), i
 
     return check
+
+
+@pytest.fixture
+def padded() -> Callable:
+    """Wrap an elementwise function so that every call has one size, and so is compiled once for all tests."""
+
+    def wrap(function: Callable, size: int = 64) -> Callable:
+        def wrapped(*arguments: object) -> object:
+            arrays = np.broadcast_arrays(*arguments)
+            shape, count = arrays[0].shape, arrays[0].size
+            assert count <= size
+            result = function(*(np.pad(a.ravel().astype(float), (0, size - count), mode="edge") for a in arrays))
+            return jax.tree.map(lambda x: x[:count].reshape(shape), result)
+
+        return wrapped
+
+    return wrap

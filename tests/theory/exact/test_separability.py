@@ -58,9 +58,7 @@ def test_loss_is_that_of_the_gated_network(name, integrate):
     states = integrate(field, start, times)
     losses = [0.5 * np.mean((LABELS - output(state)[2]) ** 2) for state in states]
     # the oracle's outputs carry 1e-11, and the last loss is 1e-10 of the first
-    np.testing.assert_allclose(
-        exact.gating_loss(times, statistics(margin), a0), losses, rtol=1e-8, atol=1e-14
-    )
+    np.testing.assert_allclose(exact.gating_loss(times, statistics(margin), a0), losses, rtol=1e-8, atol=1e-14)
 
 
 def test_printed_variance_of_the_four_path_gating_is_refuted():
@@ -98,10 +96,10 @@ def test_crossover_moves_smoothly_with_criterion_and_strength(check_gradients):
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(RangeError, match="margin must be finite and above 0; it was 0.*nothing to learn"):
+    with pytest.raises(RangeError, match=r"margin must be finite and above 0; it was 0.*nothing to learn"):
         exact.linear_gating(0.0)
-    with pytest.raises(RangeError, match="margin must be finite and at least 0; it was -1"):
+    with pytest.raises(RangeError, match=r"margin must be finite and at least 0; it was -1"):
         exact.xor_gating(-1.0)
-    with pytest.raises(RangeError, match="initial_strength was left out"):
+    with pytest.raises(RangeError, match=r"initial_strength was left out"):
         exact.crossover_margin(loss=0.2)
     assert exact.gating_time(-0.1, exact.xor_gating(1.0), 1e-3) == np.inf

@@ -56,9 +56,7 @@ def test_nothing_overflows_at_very_late_times():
 
 
 def test_a_mode_without_signal_decays_as_a_power():
-    np.testing.assert_allclose(
-        exact.two_layer_mode([0.0, 3.0], 0.0, 0.5, 2.0), [2.0, 2 / (1 + 2 * 0.5 * 2 * 3)]
-    )
+    np.testing.assert_allclose(exact.two_layer_mode([0.0, 3.0], 0.0, 0.5, 2.0), [2.0, 2 / (1 + 2 * 0.5 * 2 * 3)])
     assert float(exact.two_layer_time(0.5, 0.0, 0.5, 2.0)) == pytest.approx((1 / 0.5 - 1 / 2) / (2 * 0.5))
 
 
@@ -88,9 +86,7 @@ def test_loss_is_the_loss_of_the_data():
     y = 0.7 * x + rng.normal(size=200)
     s, d, power = np.mean(x * y), np.mean(x**2), np.mean(y**2)
     a = exact.two_layer_mode(1.5, s, d, 0.01)
-    assert float(exact.two_layer_loss(1.5, s, d, 0.01, power)) == pytest.approx(
-        0.5 * np.mean((y - a * x) ** 2)
-    )
+    assert float(exact.two_layer_loss(1.5, s, d, 0.01, power)) == pytest.approx(0.5 * np.mean((y - a * x) ** 2))
 
 
 def test_limits_of_a_criterion():

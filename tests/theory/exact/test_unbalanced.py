@@ -109,9 +109,9 @@ def test_gradients(check_gradients):
 
 
 def test_bad_numbers_are_named():
-    with pytest.raises(RangeError, match="first_layer and second_layer must not both be 0.*never learns"):
+    with pytest.raises(RangeError, match=r"first_layer and second_layer must not both be 0.*never learns"):
         exact.unbalanced_mode(1.0, S, D, 0.0, 0.0)
-    with pytest.raises(RangeError, match="singular_value .* it was -1"):
+    with pytest.raises(RangeError, match=r"singular_value .* it was -1"):
         exact.unbalanced_mode(1.0, -1.0, D, 0.1, 0.1)
-    with pytest.raises(RangeError, match="times .* it was -1"):
+    with pytest.raises(RangeError, match=r"times .* it was -1"):
         exact.unbalanced_layers(-1.0, S, D, 0.1, 0.1)

@@ -6,7 +6,7 @@ from neuralrace.errors import RangeError
 from neuralrace.precision import float64
 from neuralrace.theory import exact
 
-# strengths, rates, depth, saturation; three views each so that one compiled solver serves all
+# strengths, rates, depth, saturation; the last starts at its end
 RACES = [
     ([1e-12, 1e-10, 1e-8], [3.0, 2.0, 1.2], 2.0, 2.0),
     ([1e-6, 2e-6, 3e-6], [1.0, 1.0, 1.0], 2.0, 1.0),
@@ -16,97 +16,101 @@ RACES = [
     ([0.05, 0.05, 0.05], [1.0, 1.0, 1.0], 3.0, 1.0),
     ([0.2, 0.21, 0.19], [1.0, 1.0, 1.3], 10.0, 1.0),
     ([0.5, 0.6, 0.1], [1.0, 2.0, 3.0], 2.5, 0.3),
+    ([0.48, 0.6, 0.64], [1.0, 2.0, 3.0], 2.0, 1.0),
 ]
+STRENGTHS, RATES, DEPTHS, SATURATIONS = (np.array([race[i] for race in RACES]) for i in range(4))
+UNITS = 1 / np.max(RATES * STRENGTHS ** (DEPTHS - 2)[:, None], axis=1)
+TIMES = UNITS * np.array([0.0, 0.01, 0.2, 0.33, 0.5, 0.9, 1.0, 2.0, 9.0, 15.0, 25.0, 60.0, 1e9])[:, None]
 
 
-def field(rates, depth, saturation):
-    def logs(_, y):
+@pytest.fixture(scope="module")
+def amplitudes():
+    """All races at all times in one call, (times, races, views); the last time is 1e9."""
+    return exact.race_amplitudes(TIMES, STRENGTHS, RATES, DEPTHS, SATURATIONS)
+
+
+def races(strengths, rates, depths):
+    """The ends of a few races, in a call of the size that is compiled already."""
+    strengths, rates, depths = np.atleast_2d(strengths), np.atleast_2d(rates), np.atleast_1d(depths)
+    count = max(len(strengths), len(rates), len(depths))
+    shape = np.broadcast_to(strengths, (count, 3)), np.broadcast_to(rates, (count, 3))
+    rows = [np.pad(x, ((0, len(RACES) - count), (0, 0)), mode="edge") for x in shape]
+    depths = np.pad(np.broadcast_to(depths, count).astype(float), (0, len(RACES) - count), mode="edge")
+    end = exact.race_end(*rows, depths, np.ones(len(RACES)))
+    return exact.RaceEnd(*(x[:count] for x in end))
+
+
+@pytest.fixture(scope="module")
+def ends():
+    return exact.race_end(STRENGTHS, RATES, DEPTHS, SATURATIONS)
+
+
+@pytest.mark.parametrize("i", range(len(RACES)))
+def test_amplitudes_solve_the_race(i, amplitudes, integrate):
+    rates, depth, saturation, times = RATES[i], DEPTHS[i], SATURATIONS[i], TIMES[:-1, i]
+
+    def velocity(_, y):
         left = 1 - np.sum(np.exp(depth * y)) / saturation**depth
         return rates * np.exp((depth - 2) * y) * left
 
-    return logs
-
-
-@pytest.mark.parametrize("race", RACES)
-def test_amplitudes_solve_the_race(race, integrate):
-    strengths, rates, depth, saturation = (np.asarray(x) for x in race)
-    unit = 1 / np.max(rates * strengths ** (depth - 2))
-    times = unit * np.array([0.0, 0.01, 0.2, 0.33, 0.5, 0.9, 1.0, 2.0, 9.0, 15.0, 25.0, 60.0])
-    velocity = field(rates, depth, saturation)
-    states = integrate(velocity, np.log(strengths), times, "DOP853" if depth < 3 else "Radau")
-    found = np.log(exact.race_amplitudes(times, strengths, rates, depth, saturation))
+    states = integrate(velocity, np.log(STRENGTHS[i]), times, "DOP853" if depth < 3 else "Radau")
     speed = np.array([np.abs(velocity(0, y)) for y in states])
+    error = np.abs(np.log(amplitudes[:-1, i]) - states)
     # scipy's 1e-12 per step adds up to 1e-10 in amplitude and in time
-    assert np.max(np.abs(found - states) / (1 + speed * times[:, None])) < 1e-10
-    end = exact.race_end(strengths, rates, depth, saturation)
-    np.testing.assert_allclose(end.amplitudes, np.exp(states[-1]), rtol=1e-9)
-    assert end.winner == np.argmax(states[-1])
+    assert np.max(error / (1 + speed * times[:, None])) < 1e-10
 
 
-def test_end_is_exact():
-    for strengths, rates, depth, saturation in RACES:
-        end = exact.race_end(strengths, rates, depth, saturation)
-        assert np.sum(end.amplitudes**depth) == pytest.approx(saturation**depth, rel=1e-13)
-        np.testing.assert_allclose(end.shares, end.amplitudes**depth / saturation**depth, rtol=1e-12)
-        late = exact.race_amplitudes(1e9, strengths, rates, depth, saturation)
-        np.testing.assert_allclose(late, end.amplitudes, rtol=1e-12)
+def test_end_is_exact_and_reached(amplitudes, ends):
+    total = np.sum(ends.amplitudes ** DEPTHS[:, None], axis=1)
+    np.testing.assert_allclose(total, SATURATIONS**DEPTHS, rtol=1e-12)
+    np.testing.assert_allclose(ends.shares, ends.amplitudes ** DEPTHS[:, None] / total[:, None], rtol=1e-12)
+    np.testing.assert_array_equal(ends.winner, np.argmax(ends.amplitudes, axis=1))
+    np.testing.assert_allclose(amplitudes[-1], ends.amplitudes, rtol=1e-12)
 
 
-def test_differences_of_the_clocks_are_conserved():
-    for strengths, rates, depth, saturation in RACES[:5]:
-        end = exact.race_end(strengths, rates, depth, saturation).amplitudes
-        start = exact.race_invariants(strengths, rates, depth)
-        # the readings are as large as a^(2-L)/r, and differences carry a rounding of that
-        size = np.max(np.abs(np.asarray(strengths) ** (2.0 - depth))) + 50
-        np.testing.assert_allclose(exact.race_invariants(end, rates, depth), start, atol=1e-14 * size)
+def test_differences_of_the_clocks_are_conserved(ends):
+    start = exact.race_invariants(STRENGTHS, RATES, DEPTHS)
+    # the readings are as large as a^(2-L)/r, and differences carry a rounding of that
+    size = np.max(STRENGTHS ** (2 - DEPTHS)[:, None], axis=1, keepdims=True) + 50
+    after = exact.race_invariants(ends.amplitudes, RATES, DEPTHS)
+    assert np.max(np.abs(after - start) / size) < 2e-14
 
 
-def test_equal_rates_at_depth_two_are_one_logistic_curve():
-    strengths = np.array([1e-6, 2e-6, 3e-6])
-    times = np.array([0.0, 1.0, 10.0, 12.0, 13.0, 14.0, 20.0, 100.0])
+def test_equal_rates_at_depth_two_are_one_logistic_curve(amplitudes):
+    strengths, times = STRENGTHS[1], TIMES[:, 1]
     total = np.sum(strengths**2)
     # z = sum a^2 obeys dz/dt = 2 r z (1 - z)
     z = 1 / (1 + (1 / total - 1) * np.exp(-2 * times))
-    expected = strengths * np.sqrt(z / total)[:, None]
     # the oracle's own e^(-2t) loses 1e-14 where the logistic turns
-    np.testing.assert_allclose(exact.race_amplitudes(times, strengths, 1.0), expected, rtol=1e-12)
+    np.testing.assert_allclose(amplitudes[:, 1], strengths * np.sqrt(z / total)[:, None], rtol=1e-12)
+
+
+def test_a_race_that_starts_at_its_end_stays(amplitudes):
+    np.testing.assert_allclose(amplitudes[:, -1], np.tile(STRENGTHS[-1], (len(TIMES), 1)), rtol=1e-13)
 
 
 def test_losers_do_not_decay_at_depth_two():
     """P3 claims that losers decay to zero; at depth two with equal rates the shares never change."""
     strengths = np.array([1e-3, 2e-3, 3e-3])
-    end = exact.race_end(strengths, 1.0, depth=2)
-    np.testing.assert_allclose(end.shares, strengths**2 / np.sum(strengths**2), rtol=1e-13)
+    end = races(strengths, 1.0, [2, 3, 5])
+    np.testing.assert_allclose(end.shares[0], strengths**2 / np.sum(strengths**2), rtol=1e-13)
+    # nor does any amplitude fall at greater depth: the losers are left behind
     assert np.all(end.amplitudes > strengths)
-    for depth in (2, 3, 5):  # nor does any amplitude fall at greater depth: the losers are left behind
-        assert np.all(exact.race_end(strengths, 1.0, depth).amplitudes > strengths)
 
 
 def test_deeper_races_are_won_more_clearly():
-    shares = [exact.race_end([0.010, 0.011], 1.0, depth).shares[1] for depth in (2, 3, 4, 6)]
+    shares = races([0.010, 0.011, 0.009], 1.0, [2, 3, 4, 6]).shares[:, 1]
     assert np.all(np.diff(shares) > 0)
-    assert shares[0] == pytest.approx(1.21 / 2.21)
+    assert shares[0] == pytest.approx(1.21 / 3.02)
     assert shares[-1] > 1 - 1e-7
 
 
 def test_rate_times_strength_does_not_name_the_winner_at_depth_two():
     """P3's rule argmax r_m a_m(0): a faster view with a smaller product still wins from small strengths."""
-    strengths, rates = np.array([1e-6, 3e-6]), np.array([1.5, 1.0])
+    strengths, rates = np.array([1e-6, 3e-6, 1e-6]), np.array([1.5, 1.0, 0.5])
     assert np.argmax(rates * strengths) == 1
-    assert exact.race_end(strengths, rates, depth=2).winner == 0
-    assert exact.race_end(strengths, rates, depth=3).winner == 1, "at depth three the rule is right"
-
-
-def test_a_race_that_starts_at_its_end_stays():
-    still = exact.race_amplitudes([0.0, 1.0, 1e6], [0.6, 0.8], [1.0, 2.0])
-    np.testing.assert_allclose(still, np.tile([0.6, 0.8], (3, 1)), rtol=1e-14)
-
-
-def test_races_and_times_broadcast():
-    strengths = np.full((4, 3), 0.1) + np.arange(3) * 0.01
-    times = np.linspace(0, 5, 6)[:, None]
-    assert exact.race_amplitudes(times, strengths, 1.0, depth=np.array([2, 2.5, 3, 4])).shape == (6, 4, 3)
-    assert exact.race_end(strengths, np.ones(3), saturation=2.0).winner.shape == (4,)
+    # at depth three the rule is right
+    np.testing.assert_array_equal(races(strengths, rates, [2, 3]).winner, [0, 1])
 
 
 def test_gradients():
@@ -133,9 +137,33 @@ def test_bad_numbers_are_named():
         exact.race_end([0.1, 0.0], 1.0)
     with pytest.raises(RangeError, match=r"rates must be finite and above 0; it was -1"):
         exact.race_end([0.1, 0.1], [1.0, -1.0])
-    with pytest.raises(RangeError, match="depth must be finite and at least 2; it was 1"):
+    with pytest.raises(RangeError, match=r"depth must be finite and at least 2; it was 1"):
         exact.race_end([0.1, 0.1], 1.0, depth=1)
-    with pytest.raises(RangeError, match="saturation"):
+    with pytest.raises(RangeError, match=r"saturation"):
         exact.race_end([0.1, 0.1], 1.0, saturation=0.0)
-    with pytest.raises(RangeError, match="times .* it was -1"):
+    with pytest.raises(RangeError, match=r"times .* it was -1"):
         exact.race_amplitudes(-1.0, [0.1, 0.1], 1.0)
+
+
+def test_race_is_eq_10_for_parallel_paths(integrate):
+    """Two-layer linear paths with weights of their own, views shown together, one output (P1 eq. 10)."""
+    views, target = np.array([1.0, 0.7, 1.3]), 0.8  # each view is a scalar input of this size
+    start = np.array([0.01, 0.02, 0.015])
+
+    def field(_, state):
+        inner, outer = state[:3], state[3:]
+        error = target - np.sum(outer * inner * views)
+        return np.concatenate([outer * error * views, inner * error * views])
+
+    times = np.array([0.0, 1.0, 3.0, 4.0, 8.0])
+    layers = integrate(field, np.concatenate([start, start]), times)[:, :3]
+    # with b_m = sqrt(view_m) a_m the sum of b^2 is the output: rates target * view_m, saturation sqrt(target)
+    count = len(RACES)
+    found = exact.race_amplitudes(
+        np.tile(np.pad(times, (0, len(TIMES) - len(times)))[:, None], count),
+        np.tile(start * np.sqrt(views), (count, 1)),
+        np.tile(target * views, (count, 1)),
+        np.full(count, 2.0),
+        np.full(count, np.sqrt(target)),
+    )[: len(times), 0]
+    np.testing.assert_allclose(found / np.sqrt(views), layers, rtol=1e-9)  # scipy's 1e-12, added up

@@ -5,19 +5,25 @@ arrays in double precision; inside a JAX transformation they are JAX's, and grad
 `float64(jax.grad(f))`. Derivations and assumptions are in docs/theory/exact.md.
 """
 
-# isort: off  (the order is that of the theory)
+# ruff: noqa: I001 (the order is that of the theory)
 
 # Two layers, one mode: the logistic curve
-# The contextual network
-from neuralrace.theory.exact.contextual import (
-    ContextualStatistics,
-    LearningEvents,
-    Overlaps,
-    contextual_events,
-    contextual_loss,
-    contextual_mode,
-    contextual_overlaps,
-    contextual_statistics,
+from neuralrace.theory.exact.two_layer import (
+    two_layer_gap,
+    two_layer_loss,
+    two_layer_mode,
+    two_layer_time,
+    two_layer_time_to_loss,
+)
+
+# Between XOR and a linear margin: which gating is faster
+from neuralrace.theory.exact.separability import (
+    GatingStatistics,
+    crossover_margin,
+    gating_loss,
+    gating_time,
+    linear_gating,
+    xor_gating,
 )
 
 # Any depth
@@ -27,6 +33,15 @@ from neuralrace.theory.exact.depth import (
     deep_time,
     infinitely_deep_mode,
     infinitely_deep_time,
+)
+
+# Layers that differ: from rich to lazy
+from neuralrace.theory.exact.unbalanced import (
+    laziness,
+    unbalanced_layers,
+    unbalanced_loss,
+    unbalanced_mode,
+    unbalanced_time,
 )
 
 # Two layers, unaligned: the whole matrix
@@ -48,14 +63,24 @@ from neuralrace.theory.exact.routing import (
     routing_time,
 )
 
-# Between XOR and a linear margin: which gating is faster
-from neuralrace.theory.exact.separability import (
-    GatingStatistics,
-    crossover_margin,
-    gating_loss,
-    gating_time,
-    linear_gating,
-    xor_gating,
+# The contextual network
+from neuralrace.theory.exact.contextual import (
+    ContextualStatistics,
+    LearningEvents,
+    Overlaps,
+    contextual_events,
+    contextual_loss,
+    contextual_mode,
+    contextual_overlaps,
+    contextual_statistics,
+)
+
+# The race of views
+from neuralrace.theory.exact.views import (
+    RaceEnd,
+    race_amplitudes,
+    race_end,
+    race_invariants,
 )
 
 # ReLU networks that are linear in disguise
@@ -70,28 +95,12 @@ from neuralrace.theory.exact.sign_symmetric import (
 )
 
 # A whole spectrum: order and plateaus
-from neuralrace.theory.exact.spectrum import LearningOrder, Plateau, learning_order, next_plateau
-from neuralrace.theory.exact.two_layer import (
-    two_layer_gap,
-    two_layer_loss,
-    two_layer_mode,
-    two_layer_time,
-    two_layer_time_to_loss,
+from neuralrace.theory.exact.spectrum import (
+    LearningOrder,
+    Plateau,
+    learning_order,
+    next_plateau,
 )
-
-# Layers that differ: from rich to lazy
-from neuralrace.theory.exact.unbalanced import (
-    laziness,
-    unbalanced_layers,
-    unbalanced_loss,
-    unbalanced_mode,
-    unbalanced_time,
-)
-
-# The race of views
-from neuralrace.theory.exact.views import RaceEnd, race_amplitudes, race_end, race_invariants
-
-# isort: on
 
 __all__ = [
     "ContextualStatistics", "GatingStatistics", "LearningEvents", "LearningOrder", "Overlaps", "Plateau",

@@ -11,17 +11,19 @@ import numpy as np
 Increasing = Callable[..., jax.Array]
 State = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
 MOST_STEPS = 200
+NEARLY = 1e-7  # the square of this is below rounding
 
 
 def _value_and_slope(function: Increasing, x: jax.Array, parameters: Any) -> tuple[jax.Array, jax.Array]:
     return jax.jvp(lambda y: function(y, *parameters), (x,), (jnp.ones_like(x),))
 
 
-def _safe_newton(function: Increasing, guess: jax.Array, parameters: Any) -> jax.Array:
+def _safe_newton(function: Increasing, guess: jax.Array, parameters: Any, tolerance: float | None = None) -> jax.Array:
     """Newton's method in a bracket that is found on the way.
 
     While one side is open a step is at most a width that doubles; once both are closed a step that leaves
-    the bracket is a bisection, and so is every fourth.
+    the bracket is a bisection, and so is every fourth. It ends when a step of Newton's, which squares the
+    error, is below the tolerance (rounding, if none is given).
     """
     epsilon = float(np.finfo(guess.dtype).eps)
 
@@ -40,7 +42,7 @@ def _safe_newton(function: Increasing, guess: jax.Array, parameters: Any) -> jax
         inside &= jnp.where(open_side, jnp.abs(newton - x) <= width, count % 4 != 3)
         safe = jnp.where(open_side, x - jnp.sign(value) * width, 0.5 * (lower + upper))
         following = jnp.where(inside, newton, safe)
-        close = jnp.abs(following - x) <= 2 * epsilon * jnp.abs(x)
+        close = jnp.abs(following - x) <= (2 * epsilon * jnp.abs(x) if tolerance is None else tolerance)
         finished = done | (value == 0) | (inside & close) | (upper - lower <= epsilon * jnp.abs(x))
         following = jnp.where(done | (value == 0), x, following)
         return lower, upper, following, finished, count + 1
@@ -70,9 +72,7 @@ def _solve_increasing_jvp(function: Increasing, primals: Any, tangents: Any) -> 
     return root, -moved / slope
 
 
-def _log_mismatch(
-    log_x: jax.Array, elapsed: Increasing, time: jax.Array, *parameters: jax.Array
-) -> jax.Array:
+def _log_mismatch(log_x: jax.Array, elapsed: Increasing, time: jax.Array, *parameters: jax.Array) -> jax.Array:
     return jnp.log(elapsed(jnp.exp(log_x), *parameters)) - jnp.log(time)
 
 
@@ -90,7 +90,7 @@ def invert_elapsed(elapsed: Increasing, time: jax.Array, *parameters: jax.Array)
     def mismatch(log_x: jax.Array, *p: jax.Array) -> jax.Array:
         return _log_mismatch(log_x, elapsed, *p)
 
-    x = jnp.exp(_safe_newton(mismatch, jnp.log(after), (after, *parameters)))
+    x = jnp.exp(_safe_newton(mismatch, jnp.log(after), (after, *parameters), NEARLY))
     value, slope = _value_and_slope(elapsed, x, parameters)
     polished = x - (value - after) / slope
     return jnp.where(begun, jnp.where(polished > 0, polished, x), 0.0)

@@ -39,9 +39,7 @@ def power_ratio(exponent: jax.Array, log_base: jax.Array) -> jax.Array:
     return log_base * expm1_ratio(exponent * log_base)
 
 
-def reciprocal_square_integral(
-    start: jax.Array, step: jax.Array, constant: jax.Array, square: jax.Array
-) -> jax.Array:
+def reciprocal_square_integral(start: jax.Array, step: jax.Array, constant: jax.Array, square: jax.Array) -> jax.Array:
     """Return the integral of 1 / (x^2 + constant) from start to start + step, for either sign.
 
     `square` is start^2 + constant, given apart so that a small one keeps its digits. The integral is

@@ -82,9 +82,7 @@ def contextual_overlaps(contexts: int) -> Overlaps:
 def _structure(name: str, value: ArrayLike) -> np.ndarray:
     entries = np.asarray(_checks.matrix(name, value))
     if entries.shape[1] < 2:
-        raise RangeError(
-            f"{name} must have a column for each of two or more items; it had {entries.shape[1]}"
-        )
+        raise RangeError(f"{name} must have a column for each of two or more items; it had {entries.shape[1]}")
     return entries
 
 
@@ -181,14 +179,10 @@ def contextual_loss(
     examples, so the losses add: half d (s/d - pi)^2 per common mode and (A - B)^2 / (2 N) per contextual one.
     """
     t = _checks.time(times)[..., None]
-    common = two_layer_loss(
-        t, statistics.common_singular_value, statistics.common_input_variance, common_strength
-    )
+    common = two_layer_loss(t, statistics.common_singular_value, statistics.common_input_variance, common_strength)
     value, final = statistics.contextual_singular_value, statistics.final_strength
     # A two-layer mode with d = S/A; its loss S (A - B)^2/(2A) is rescaled to the (A - B)^2/(2N) of the paths.
-    residual = (
-        two_layer_loss(t, value, value / final, contextual_strength) * final / (value * statistics.items)
-    )
+    residual = two_layer_loss(t, value, value / final, contextual_strength) * final / (value * statistics.items)
     return common.sum(-1) + residual.sum(-1)
 
 

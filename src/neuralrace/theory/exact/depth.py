@@ -51,10 +51,9 @@ def _far_part(u: jax.Array, u0: jax.Array, r: jax.Array) -> jax.Array:
     """Return the clock from u0 down to u, both at least 1.6: the sum of (u^-n - u0^-n)/n, n = 2-r+k."""
     p = 2 - r
 
-    def tail(x: jax.Array) -> jax.Array:
-        return x ** (-p - 1) * _horner(x, lambda total, k: 1 / (p + k) + total / x)
-
-    return tail(u) - tail(u0) - u0 ** (-p) * power_ratio(-p, jnp.log(u / u0))
+    both = jnp.stack([u, u0])  # one loop for the two of them
+    tails = both ** (-p - 1) * _horner(both, lambda total, k: 1 / (p + k) + total / both)
+    return tails[0] - tails[1] - u0 ** (-p) * power_ratio(-p, jnp.log(u / u0))
 
 
 @jax.jit
@@ -68,11 +67,12 @@ def clock(w: jax.Array, u0: jax.Array, r: jax.Array) -> jax.Array:
     log_growth = jnp.log1p(travelled / near_u0)
     powers = near_u0 ** (r - 1) * power_ratio(r - 1, log_growth) + near_u0**r * power_ratio(r, log_growth)
     gap0 = 1 - near_u0
-    regular = _regular_part(near_u0 + travelled, gap0 * jnp.exp(-near_w), r) - _regular_part(near_u0, gap0, r)
+    ends = jnp.stack([near_u0 + travelled, near_u0]), jnp.stack([gap0 * jnp.exp(-near_w), gap0])
+    now, before = _regular_part(*ends, r)
     far_u0 = jnp.maximum(u0, FAR)
     far_w = jnp.minimum(w, above)
     far = _far_part(far_u0 + (far_u0 - 1) * jnp.expm1(-far_w), far_u0, r)
-    return powers + near_w - regular + jnp.where(u0 > FAR, far, 0.0)
+    return powers + near_w - (now - before) + jnp.where(u0 > FAR, far, 0.0)
 
 
 def _arguments(
@@ -94,11 +94,13 @@ def _log_gap(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a
     return w
 
 
+@jax.jit
 def _mode(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     w = _log_gap(scaled_time, r, s, d, a0)
     return a0 - (s / d - a0) * jnp.expm1(-w)
 
 
+@jax.jit
 def _time(a: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     """Return the scaled time to a strength: 0 if it is behind, inf if it is at or beyond s/d."""
     travelled, drive, first_drive = a - a0, s - d * a, s - d * a0

@@ -35,6 +35,7 @@ class TwoLayerFlow(NamedTuple):
     output_gram: jax.Array  # W2 W2^T, (..., outputs, outputs)
 
 
+@jax.jit
 def _imbalance(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return lambda, and the residual of lambda-balance relative to the squared size of the weights."""
     stacked = jnp.concatenate([first.T, second])
@@ -106,9 +107,7 @@ def _eliminate(rows: jax.Array, log_weight: jax.Array) -> tuple[jax.Array, jax.A
     def step(state: tuple[jax.Array, jax.Array], _: None) -> tuple[Any, Any]:
         rest, seen = state
         square = jnp.sum(rest**2, 1)
-        there = (
-            square > floor**2
-        )  # the rest is rounding: drop its value, which would grow, not its derivative
+        there = square > floor**2  # the rest is rounding: drop its value, which would grow, not its derivative
         rest = jnp.where(there[:, None], rest, rest - jax.lax.stop_gradient(rest))
         size = jnp.sqrt(jnp.where(there, square, 1.0))
         weighted = jnp.where(there & ~seen, log_weight + jnp.log(size), -jnp.inf)
@@ -129,9 +128,7 @@ def _eliminate(rows: jax.Array, log_weight: jax.Array) -> tuple[jax.Array, jax.A
     return components.T, jax.lax.stop_gradient(scales)
 
 
-def _square_at(
-    t: jax.Array, values: jax.Array, vectors: jax.Array, mixing: jax.Array, stacked: jax.Array
-) -> jax.Array:
+def _square_at(t: jax.Array, values: jax.Array, vectors: jax.Array, mixing: jax.Array, stacked: jax.Array) -> jax.Array:
     """Return Q Q^T at one time."""
     rows = vectors.T @ stacked
     rows = rows + t * (mixing @ rows)
@@ -194,9 +191,7 @@ def lambda_balanced_flow(
     _check_balance(first, second)
     square = _squares(t, target, first, second)
     inputs = first.shape[1]
-    return TwoLayerFlow(
-        square[..., inputs:, :inputs], square[..., :inputs, :inputs], square[..., inputs:, inputs:]
-    )
+    return TwoLayerFlow(square[..., inputs:, :inputs], square[..., :inputs, :inputs], square[..., inputs:, inputs:])
 
 
 def _check_balance(first: jax.Array, second: jax.Array) -> None:

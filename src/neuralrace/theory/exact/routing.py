@@ -42,28 +42,16 @@ class _Route(NamedTuple):
     final: jax.Array  # b, the hidden layer at the end
 
 
-@jax.jit
 def _cubic(log_x: jax.Array, linear: jax.Array) -> jax.Array:
     x = jnp.exp(log_x)
     return x**3 + linear * x - 1
 
 
 def _final_hidden(invariant: jax.Array, constant: jax.Array) -> jax.Array:
-    """Return the root of b^3 + C b = K that has b^2 + C > 0."""
+    """Return the one positive root of b^3 + C b = K; it has b^2 + C = K/b > 0."""
     scale = jnp.cbrt(constant)
     linear = invariant / scale**2
-    # for C < 0 the smaller positive roots have b^2 + C < 0: shift the variable past sqrt(-C)
-    floor = jnp.sqrt(jnp.where(linear < 0, -linear, 1.0))
-    shifted = solve_increasing(_shifted_cubic, jnp.zeros_like(linear), jnp.where(linear < 0, floor, 0.0))
-    plain = jnp.exp(solve_increasing(_cubic, jnp.zeros_like(linear), jnp.maximum(linear, 0.0)))
-    return scale * jnp.where(linear < 0, floor + jnp.exp(shifted), plain)
-
-
-@jax.jit
-def _shifted_cubic(log_x: jax.Array, floor: jax.Array) -> jax.Array:
-    """Return (floor + x)^3 - floor^2 (floor + x) - 1, increasing for x > 0, free of cancellation."""
-    x = jnp.exp(log_x)
-    return (floor + x) * x * (2 * floor + x) - 1
+    return scale * jnp.exp(solve_increasing(_cubic, jnp.zeros_like(linear), linear))
 
 
 def _route(
@@ -78,7 +66,13 @@ def _route(
     d = _checks.positive("input_variance", input_variance)
     first = _checks.strength("outer", outer)
     second = _checks.strength("hidden", hidden)
-    sharing, speed = _sharing(domains, paths)
+    return _prepare(s, d, first, second, *_sharing(domains, paths))
+
+
+@jax.jit
+def _prepare(
+    s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array, sharing: jax.Array, speed: jax.Array
+) -> _Route:
     invariant = sharing * first**2 - second**2
     s, d, sharing, invariant = jnp.broadcast_arrays(s, d, sharing, invariant)
     return _Route(s, d, first, second, sharing, speed, invariant, _final_hidden(invariant, sharing * s / d))
@@ -99,26 +93,32 @@ def _sharing(domains: ArrayLike, paths: ArrayLike | None) -> tuple[jax.Array, ja
 
 @jax.jit
 def _clock(
-    w: jax.Array, hidden: jax.Array, outer_square: jax.Array, invariant: jax.Array, final: jax.Array
+    w: jax.Array,
+    hidden: jax.Array,
+    outer_square: jax.Array,
+    invariant: jax.Array,
+    final: jax.Array,
+    constant: jax.Array,
 ) -> jax.Array:
     """Return the integral of 1/((x^2 + C)(K - x^3 - C x)) until the gap b - x is down by e^(-w).
 
-    outer_square is B2(0)^2 + C = m B1(0)^2.
+    outer_square is B2(0)^2 + C = m B1(0)^2, final is b, constant is K = b (b^2 + C).
     """
     step = -(final - hidden) * jnp.expm1(-w)
-    q = final**2 + invariant
-    weight = 1 / (q * (3 * final**2 + invariant))
+    q = constant / final
+    weight = 1 / (q * (2 * final**2 + q))
     quadratic0 = hidden**2 + final * hidden + q
     growth = jnp.log1p(step * (2 * hidden + step + final) / quadratic0)
     inner = reciprocal_square_integral(hidden, step, invariant, outer_square)
     outer = reciprocal_square_integral(hidden + final / 2, step, 0.75 * final**2 + invariant, quadratic0)
-    return weight * (w + growth / 2 - (q / final + final / 2) * outer) + inner / (final * q)
+    return weight * (w + growth / 2 - (q / final + final / 2) * outer) + inner / constant
 
 
-def _clock_arguments(r: _Route) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    return r.hidden, r.sharing * r.outer**2, r.invariant, r.final
+def _clock_arguments(r: _Route) -> tuple[jax.Array, ...]:
+    return r.hidden, r.sharing * r.outer**2, r.invariant, r.final, r.sharing * r.s / r.d
 
 
+@jax.jit
 def _log_gap(t: jax.Array, r: _Route) -> jax.Array:
     scaled_time = r.speed * r.d / r.sharing * t
     w: jax.Array = invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
@@ -189,7 +189,7 @@ def routing_loss(
     r = _route(singular_value, input_variance, outer, hidden, domains, paths)
     w = _log_gap(_checks.time(times), r)
     now = r.hidden - (r.final - r.hidden) * jnp.expm1(-w)
-    quadratic = now**2 + r.final * now + r.final**2 + r.invariant
+    quadratic = now**2 + r.final * now + r.sharing * r.s / (r.d * r.final)
     return 0.5 * r.d * ((r.final - r.hidden) * jnp.exp(-w) * quadratic / r.sharing) ** 2
 
 

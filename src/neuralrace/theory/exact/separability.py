@@ -90,7 +90,5 @@ def crossover_margin(loss: ArrayLike | None = None, initial_strength: ArrayLike 
     level = _checks.number("loss", loss, above=0.0, most=0.49)
     strength = _checks.number("initial_strength", initial_strength, above=0.0, most=0.1)
     return jnp.exp(
-        solve_increasing(
-            _time_lead, jnp.zeros(jnp.broadcast_shapes(level.shape, strength.shape)), level, strength
-        )
+        solve_increasing(_time_lead, jnp.zeros(jnp.broadcast_shapes(level.shape, strength.shape)), level, strength)
     )

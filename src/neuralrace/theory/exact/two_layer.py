@@ -24,12 +24,14 @@ def _mode_arguments(
     )
 
 
+@jax.jit
 def _decay_and_growth(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return e^(-2st) and the denominator e^(-2st) + (a0 d / s)(1 - e^(-2st)) that a0 is divided by."""
     decay = jnp.exp(-2 * s * t)
     return decay, decay + 2 * a0 * d * t * expm1_ratio(-2 * s * t)
 
 
+@jax.jit
 def remaining_gap(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     """Return s/d - a(t) with full relative accuracy (arrays, unchecked)."""
     decay, denominator = _decay_and_growth(t, s, d, a0)
@@ -73,6 +75,7 @@ def two_layer_time(
     return _time_from_gaps(a - a0, s - d * a, s - d * a0, s, a0)
 
 
+@jax.jit
 def _time_from_gaps(
     travelled: jax.Array, drive: jax.Array, first_drive: jax.Array, s: jax.Array, a0: jax.Array
 ) -> jax.Array:

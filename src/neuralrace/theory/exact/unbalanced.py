@@ -62,19 +62,25 @@ def _map(t: jax.Array, m: _Mode) -> tuple[jax.Array, jax.Array, jax.Array, jax.A
     return decay, grown, up, down
 
 
+@jax.jit
 def _strength(t: jax.Array, m: _Mode) -> jax.Array:
     decay, grown, up, down = _map(t, m)
     k, s = m.rate, m.s
     linear = k * m.strength + s * m.norm
     square = k * m.norm + 4 * s * m.strength + m.d * m.imbalance**2
-    return (4 * decay**2 * m.strength + 4 * decay * grown * linear + 2 * s * grown**2 * square) / (up * down)
+    total = 4 * decay**2 * m.strength + 4 * decay * grown * linear + 2 * s * grown**2 * square
+    valley = m.plus == 0  # w1 = -w2: the terms with `grown` cancel and a factor of 2 decay with them
+    return jnp.where(valley, 2 * decay * m.strength / up, total / (up * jnp.where(valley, 1.0, down)))
 
 
+@jax.jit
 def _gap(t: jax.Array, m: _Mode) -> jax.Array:
     decay, _, up, down = _map(t, m)
     final_plus = (m.rate + 2 * m.s) / m.d  # X at the end
     turned = (final_plus + m.minus * down / up) / (final_plus + m.minus)
-    return (m.s / m.d - m.strength) * 2 * decay / down * turned
+    valley = m.plus == 0
+    shrunk = jnp.where(valley, 1.0, 2 * decay / jnp.where(valley, 1.0, down))
+    return (m.s / m.d - m.strength) * shrunk * turned
 
 
 @entry_point
@@ -106,13 +112,15 @@ def unbalanced_layers(
     t = _checks.time(times)
     m = _mode(singular_value, input_variance, first_layer, second_layer)
     _, _, up, down = _map(t, m)
-    growth = jnp.sqrt(up / down)
-    total, difference = (m.first + m.second) * growth, (m.second - m.first) / growth
+    valley = m.plus == 0
+    growth = jnp.sqrt(up / jnp.where(valley, 1.0, down))
+    shrinking = jnp.sqrt(down / up)
+    total, difference = (m.first + m.second) * growth, (m.second - m.first) * shrinking
     first, second = 0.5 * (total - difference), 0.5 * (total + difference)
     strength = _strength(t, m)
     second_larger = jnp.abs(second) >= jnp.abs(first)
     larger = jnp.where(second_larger, second, first)
-    smaller = strength / larger
+    smaller = strength / jnp.where(larger == 0, 1.0, larger)
     return jnp.where(second_larger, smaller, first), jnp.where(second_larger, second, smaller)
 
 
@@ -141,12 +149,12 @@ def unbalanced_time(
 
     Zero where it is past it from the start, inf where it never gets there.
     """
-    a = _checks.number("strength", strength)
+    goal = _checks.number("strength", strength)
     m = _mode(singular_value, input_variance, first_layer, second_layer)
     end = m.s / m.d
-    forward = (a - m.strength) * (end - m.strength) > 0
-    reached = forward & ((end - a) * (end - m.strength) > 0) & (m.plus > 0)
-    a = jnp.where(reached, a, m.strength)
+    forward = (goal - m.strength) * (end - m.strength) > 0
+    reached = forward & ((end - goal) * (end - m.strength) > 0) & (m.plus > 0)
+    a = jnp.where(reached, goal, m.strength)
     root = jnp.sqrt(4 * a**2 + m.imbalance**2)
     plus = jnp.where(a >= 0, 2 * a + root, m.imbalance**2 / jnp.where(a >= 0, 1.0, root - 2 * a))
     plus = jnp.where(reached, plus, 1.0)
@@ -156,15 +164,15 @@ def unbalanced_time(
     remaining = jnp.where(reached, remaining, 1.0)
     source = jnp.where(reached, m.plus + m.excess / m.d, 1.0)
     t = jnp.log1p(2 * m.rate / m.d * travelled / (remaining * source)) / m.rate
-    valley = forward & (m.plus == 0) & (_checks.number("strength", strength) < 0)
-    t = jnp.where(valley, _valley_time(jnp.where(valley, strength, m.strength), m), t)
+    valley = forward & (m.plus == 0) & (goal < 0)
+    t = jnp.where(valley, _valley_time(goal, valley, m), t)
     return jnp.where(reached | valley, t, jnp.where(forward, jnp.inf, 0.0))
 
 
-def _valley_time(a: jax.Array, m: _Mode) -> jax.Array:
+def _valley_time(goal: jax.Array, valley: jax.Array, m: _Mode) -> jax.Array:
     """Return the time to a negative strength from w1 = -w2, whence the strength rises to 0 and no further."""
-    a = jnp.where(a < 0, a, -1.0)
-    return jnp.log1p(m.s * (a - m.strength) / (-a * (m.s - m.d * m.strength))) / (2 * m.s)
+    goal, start = jnp.where(valley, goal, -1.0), jnp.where(valley, m.strength, -1.0)
+    return jnp.log1p(m.s * (goal - start) / (-goal * (m.s - m.d * start))) / (2 * m.s)
 
 
 @entry_point

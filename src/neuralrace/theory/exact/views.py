@@ -48,22 +48,28 @@ class _Race(NamedTuple):
     log_saturation: jax.Array  # log A, (...)
 
 
-def _race(strengths: ArrayLike, rates: ArrayLike, depth: ArrayLike, saturation: ArrayLike) -> _Race:
+def _arguments(
+    strengths: ArrayLike, rates: ArrayLike, depth: ArrayLike, saturation: ArrayLike
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     start = _checks.strength("strengths", strengths)
     rate = _checks.positive("rates", rates)
     layers = _checks.number("depth", depth, least=2.0, hint="one layer has no race: its views add linearly")
-    limit = _checks.positive("saturation", saturation)
+    return start, rate, layers, _checks.positive("saturation", saturation)
+
+
+def _race(start: jax.Array, rate: jax.Array, layers: jax.Array, limit: jax.Array) -> _Race:
     start, rate = jnp.broadcast_arrays(jnp.atleast_1d(start), rate)
-    layers = jnp.broadcast_to(layers, start.shape[:-1])
+    batch = jnp.broadcast_shapes(start.shape[:-1], layers.shape, limit.shape)
+    start, rate = (jnp.broadcast_to(x, (*batch, start.shape[-1])) for x in (start, rate))
+    layers, limit = jnp.broadcast_to(layers, batch), jnp.broadcast_to(limit, batch)
     log_start = jnp.log(start)
     log_speed = jnp.log(rate) + (layers - 2)[..., None] * log_start
     fastest = jnp.take_along_axis(log_speed, log_speed.argmax(-1, keepdims=True), -1)
     behind = log_speed - fastest
-    limit = jnp.broadcast_to(jnp.log(limit), start.shape[:-1])
-    return _Race(log_start, jnp.exp(behind), -jnp.expm1(behind), jnp.exp(fastest[..., 0]), layers, limit)
+    lag = -jnp.expm1(behind)
+    return _Race(log_start, jnp.exp(behind), lag, jnp.exp(fastest[..., 0]), layers, jnp.log(limit))
 
 
-@jax.jit
 def _log_growth(y: jax.Array, lead: jax.Array, lag: jax.Array, q: jax.Array) -> jax.Array:
     """Return log(a_m / a_m(0)) = -log(lag + lead e^(-q y)) / q, and lead * y at q = 0."""
     y, q = y[..., None], q[..., None]
@@ -80,7 +86,6 @@ def _log_growth(y: jax.Array, lead: jax.Array, lag: jax.Array, q: jax.Array) -> 
     return jnp.where(moderate, near, far)
 
 
-@jax.jit
 def _excess(y: jax.Array, *race: jax.Array) -> jax.Array:
     """Return log(sum a_m^L / A^L) when the clock is at y, zero at the end."""
     r = _Race(*race)
@@ -107,7 +112,6 @@ def _to_go(v: jax.Array, k: jax.Array, q: jax.Array) -> jax.Array:
     return jnp.where(moderate, near, far)
 
 
-@jax.jit
 def _elapsed(w: jax.Array, end: jax.Array, *race: jax.Array) -> jax.Array:
     """Return x t when all but e^(-w) of the clock has run: free growth, pole and Gauss-Legendre rest."""
     r = _Race(*race)
@@ -130,21 +134,36 @@ def _elapsed(w: jax.Array, end: jax.Array, *race: jax.Array) -> jax.Array:
     return y * expm1_ratio(-q * y) + pole * w + regular
 
 
+@jax.jit
+def _race_end(*arguments: jax.Array) -> RaceEnd:
+    r = _race(*arguments)
+    logs = r.log_start + _log_growth(_end(r), r.lead, r.lag, r.depth - 2)
+    log_shares = r.depth[..., None] * logs
+    shares = jnp.exp(log_shares - logsumexp(log_shares, axis=-1, keepdims=True))
+    return RaceEnd(jnp.exp(logs), shares, logs.argmax(-1))
+
+
+@jax.jit
+def _amplitudes(t: jax.Array, *arguments: jax.Array) -> jax.Array:
+    r = _race(*arguments)
+    end = _end(r)
+    end = jnp.where(jnp.abs(end) < STARTED, STARTED, end)
+    batch = jnp.broadcast_shapes(t.shape, end.shape)
+    r = _Race(*(jnp.broadcast_to(x, (*batch, x.shape[-1]) if x.ndim > end.ndim else batch) for x in r))
+    end = jnp.broadcast_to(end, batch)
+    w = invert_elapsed(_elapsed, jnp.broadcast_to(t, batch) * r.fastest, end, *r)
+    return jnp.exp(r.log_start + _log_growth(-end * jnp.expm1(-w), r.lead, r.lag, r.depth - 2))
+
+
 @entry_point
-def race_end(
-    strengths: ArrayLike, rates: ArrayLike, depth: ArrayLike = 2, saturation: ArrayLike = 1.0
-) -> RaceEnd:
+def race_end(strengths: ArrayLike, rates: ArrayLike, depth: ArrayLike = 2, saturation: ArrayLike = 1.0) -> RaceEnd:
     """Return where a race of views ends: amplitudes, shares and winner, from a scalar root.
 
     strengths a_m(0) > 0 are layer amplitudes (P3's s_m at depth two), rates r_m > 0 (sigma_m), depth L >= 2,
     saturation A (s_max). The view is the last axis of strengths and rates; leading axes are races, and
     depth and saturation broadcast over those.
     """
-    r = _race(strengths, rates, depth, saturation)
-    logs = r.log_start + _log_growth(_end(r), r.lead, r.lag, r.depth - 2)
-    log_shares = r.depth[..., None] * logs
-    shares = jnp.exp(log_shares - logsumexp(log_shares, axis=-1, keepdims=True))
-    return RaceEnd(jnp.exp(logs), shares, logs.argmax(-1))
+    return _race_end(*_arguments(strengths, rates, depth, saturation))
 
 
 @entry_point
@@ -160,15 +179,7 @@ def race_amplitudes(
     Arguments as in `race_end`; times broadcast against the leading axes of the races, so for one race any
     shape of times serves and the answer has that shape and then the view.
     """
-    t = _checks.time(times)
-    r = _race(strengths, rates, depth, saturation)
-    end = _end(r)
-    end = jnp.where(jnp.abs(end) < STARTED, STARTED, end)
-    batch = jnp.broadcast_shapes(t.shape, end.shape)
-    r = _Race(*(jnp.broadcast_to(x, (*batch, x.shape[-1]) if x.ndim > end.ndim else batch) for x in r))
-    end = jnp.broadcast_to(end, batch)
-    w = invert_elapsed(_elapsed, jnp.broadcast_to(t, batch) * r.fastest, end, *r)
-    return jnp.exp(r.log_start + _log_growth(-end * jnp.expm1(-w), r.lead, r.lag, r.depth - 2))
+    return _amplitudes(_checks.time(times), *_arguments(strengths, rates, depth, saturation))
 
 
 @entry_point

@@ -1,0 +1,207 @@
+import numpy as np
+import pytest
+
+from neuralrace.errors import AssumptionError, RangeError
+from neuralrace.theory import exact
+
+HIERARCHY = np.vstack([np.ones(4), np.kron(np.eye(2), np.ones(2)), np.eye(4)])  # 7 features, 4 items
+ITEMS = 4
+
+
+def data(contexts: int, own: np.ndarray = HIERARCHY, common: np.ndarray = HIERARCHY) -> tuple[np.ndarray, ...]:
+    """Inputs, targets and context of every example, in rows, as FACTS describes the data set."""
+    inputs, targets, shown = [], [], []
+    for c in range(contexts):
+        for i in range(own.shape[1]):
+            inputs.append(np.concatenate([np.eye(own.shape[1])[i], np.eye(contexts)[c]]))
+            targets.append(np.concatenate([common[:, i], np.kron(np.eye(contexts)[c], own[:, i])]))
+            shown.append(c)
+    return np.array(inputs), np.array(targets), np.array(shown)
+
+
+def residual(contexts: int) -> np.ndarray:
+    inputs, targets, _ = data(contexts)
+    return targets - inputs @ np.linalg.lstsq(inputs, targets, rcond=None)[0]
+
+
+def gates(contexts: int) -> np.ndarray:
+    return data(contexts)[2] != np.arange(contexts)[:, None]  # path p is closed in context p only
+
+
+@pytest.mark.parametrize("contexts", [3, 4, 5, 8])
+def test_overlaps_are_those_of_the_data(contexts):
+    """U_p^T U_j = -1/(C-1): -1/2, -1/3, -1/4; appendix G prints -1/6 and -1/12 for C = 4 and 5."""
+    items = data(contexts)[0][:, :ITEMS]
+    rest, gate = residual(contexts), gates(contexts)
+    count = len(items)
+    correlation = [rest.T @ (g[:, None] * items) / count for g in gate]
+    # U_0 S V^T and U_1 S V^T share V, so the product is V S (U_0^T U_1) S V^T
+    product = correlation[0].T @ correlation[1]
+    singular = np.linalg.svd(correlation[0], compute_uv=False)[: ITEMS - 1]
+    expected = exact.contextual_overlaps(contexts)
+    spectrum = np.sort(np.linalg.eigvalsh(product))[: ITEMS - 1]
+    np.testing.assert_allclose(spectrum, np.sort(expected.outputs * singular**2), rtol=1e-12)
+    inputs = [items.T @ ((gate[0] & other)[:, None] * items) / count for other in gate[:2]]
+    np.testing.assert_allclose(inputs[1], expected.inputs * inputs[0], atol=1e-16)
+    assert expected.competition == pytest.approx(1 / (contexts - 1))
+
+
+@pytest.mark.parametrize(("contexts", "printed", "used"), [(4, -1 / 6, 1 / 3), (5, -1 / 12, 1 / 4)])
+def test_printed_overlaps_do_not_add_up_to_the_printed_result(contexts, printed, used):
+    overlaps = exact.contextual_overlaps(contexts)
+    assert 1 + (contexts - 1) * overlaps.inputs * printed != pytest.approx(used, rel=0.5)
+    assert 1 + (contexts - 1) * overlaps.inputs * overlaps.outputs == pytest.approx(used)
+
+
+@pytest.mark.parametrize("contexts", [3, 5])
+def test_statistics_are_those_of_the_data(contexts):
+    found = exact.contextual_statistics(HIERARCHY, contexts)
+    inputs, targets, _ = data(contexts)
+    _, s, v = np.linalg.svd(targets.T @ inputs / len(inputs))
+    rank = len(found.common_singular_value)
+    order = np.argsort(-found.common_singular_value, kind="stable")
+    np.testing.assert_allclose(found.common_singular_value[order], s[:rank], rtol=1e-13)
+    assert np.all(s[rank:] < 1e-15)
+    variance = [row @ (inputs.T @ inputs / len(inputs)) @ row for row in v[:rank]]
+    # equal singular values of two kinds would mix their variances; here there are none
+    np.testing.assert_allclose(found.common_input_variance[order], variance, rtol=1e-12)
+    items, rest = inputs[:, :ITEMS], residual(contexts)
+    for gate in gates(contexts):
+        own = np.linalg.svd(rest.T @ (gate[:, None] * items) / len(items), compute_uv=False)
+        np.testing.assert_allclose(found.contextual_singular_value, own[: ITEMS - 1], rtol=1e-12)
+        np.testing.assert_allclose(
+            items.T @ (gate[:, None] * items) / len(items),
+            found.contextual_input_variance[0] * np.eye(ITEMS),
+            atol=1e-16,
+        )
+
+
+def aligned(correlation: np.ndarray, strength: float, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    u, _, v = np.linalg.svd(correlation)
+    root = np.sqrt(strength) * np.eye(rank)
+    return root @ v[:rank], u[:, :rank] @ root
+
+
+@pytest.mark.parametrize("contexts", [3, 5])
+def test_loss_is_that_of_the_network_itself(contexts, integrate):
+    """The matrix flow of common and contextual paths, residual training, from aligned balanced weights."""
+    inputs, targets, _ = data(contexts)
+    items, rest, gate = inputs[:, :ITEMS], residual(contexts), gates(contexts)
+    count = len(inputs)
+    b0, pi0 = 1e-3, 1e-4
+    statistics = exact.contextual_statistics(HIERARCHY, contexts)
+    paths = [aligned(rest.T @ (g[:, None] * items) / count, b0, ITEMS - 1) for g in gate]
+    # the same input vectors in each path, as the reduction wants: those of path 0, its outputs permuted
+    first = paths[0][0]
+    seconds = [rest.T @ (g[:, None] * items) / count @ first.T for g in gate]
+    paths = [(first, np.sqrt(b0) * w / np.linalg.norm(w, axis=0)) for w in seconds]
+    common = aligned(targets.T @ inputs / count, pi0, len(statistics.common_singular_value))
+    weights = [*common, *(w for path in paths for w in path)]
+    shapes = [w.shape for w in weights]
+    cuts = np.cumsum([w.size for w in weights])[:-1]
+
+    def split(state):
+        return [part.reshape(shape) for part, shape in zip(np.split(state, cuts), shapes, strict=True)]
+
+    def contextual(parts):
+        outputs = [g[:, None] * (items @ w1.T @ w2.T) for g, w1, w2 in zip(gate, parts[::2], parts[1::2], strict=True)]
+        return sum(outputs)
+
+    def field(_, state):
+        parts = split(state)
+        error = (targets - inputs @ parts[0].T @ parts[1].T).T @ inputs / count
+        slopes = [parts[1].T @ error, error @ parts[0].T]
+        left = rest - contextual(parts[2:])
+        for p, g in enumerate(gate):
+            w1, w2 = parts[2 + 2 * p : 4 + 2 * p]
+            error = left.T @ (g[:, None] * items) / count
+            slopes += [w2.T @ error, error @ w1.T]
+        return np.concatenate([slope.ravel() for slope in slopes])
+
+    times = np.array([0.0, 5.0, 12.0, 20.0, 40.0, 60.0, 90.0, 150.0])
+    states = integrate(field, np.concatenate([w.ravel() for w in weights]), times)
+    losses, strengths = [], []
+    for state in states:
+        parts = split(state)
+        whole = inputs @ parts[0].T @ parts[1].T + contextual(parts[2:])
+        losses.append(0.5 * np.sum((targets - whole) ** 2) / count)
+        strengths.append(np.linalg.svd(parts[3] @ parts[2], compute_uv=False)[: ITEMS - 1])
+    # rounding can turn the paths apart where they race; over this time it stays below 1e-8
+    np.testing.assert_allclose(exact.contextual_loss(times, statistics, pi0, b0), losses, rtol=1e-7, atol=1e-12)
+    found = exact.contextual_mode(
+        times[:, None],
+        statistics.contextual_singular_value,
+        statistics.contextual_input_variance,
+        contexts,
+        b0,
+    )
+    np.testing.assert_allclose(np.sort(found)[:, ::-1], strengths, rtol=1e-7)
+
+
+def test_printed_closed_form_is_refuted():
+    """P2 appendix F prints (2S/D)/(1 - (1 - S/(D B0)) e^(+2St)): not B0 at t = 0, and zero in the end."""
+    s, d, b0, contexts = 0.1, 0.4, 1e-2, 3
+
+    def printed(t):
+        return (2 * s / d) / (1 - (1 - s / (d * b0)) * np.exp(2 * s * t))
+
+    assert printed(0.0) == pytest.approx(2 * b0)
+    assert abs(printed(1e3)) < 1e-50
+    assert float(exact.contextual_mode(0.0, s, d, contexts, b0)) == pytest.approx(b0)
+    assert float(exact.contextual_mode(1e6, s, d, contexts, b0)) == pytest.approx(2 * s / d)
+
+
+@pytest.mark.parametrize("contexts", [3, 4, 7])
+def test_initial_loss_is_the_power_of_the_targets(contexts):
+    common = np.vstack([np.eye(4), np.zeros((2, 4))])
+    statistics = exact.contextual_statistics(HIERARCHY, contexts, common)
+    targets = data(contexts, HIERARCHY, common)[1]
+    loss = exact.contextual_loss(0.0, statistics, 1e-13, 1e-13)
+    assert float(loss) == pytest.approx(0.5 * np.mean(np.sum(targets**2, 1)), rel=1e-11)
+
+
+@pytest.mark.parametrize("contexts", [3, 6])
+def test_order_of_learning(contexts):
+    statistics = exact.contextual_statistics(HIERARCHY, contexts)
+    events = exact.contextual_events(statistics, 1e-4, 1e-4)
+    assert events.names[0] == "common mean 0"
+    assert events.names[-1].startswith("contextual")
+    assert np.all(np.diff(events.times) >= 0)
+    assert len(events.names) == len(statistics.common_kind) + len(statistics.contextual_singular_value)
+    first = events.names.index("contextual 0")
+    reached = exact.contextual_mode(
+        events.times[first],
+        statistics.contextual_singular_value[0],
+        statistics.contextual_input_variance[0],
+        contexts,
+        1e-4,
+    )
+    assert float(reached) == pytest.approx(0.5 * statistics.final_strength[0], rel=1e-12)
+
+
+def test_a_structure_without_a_mean_mode_is_refused():
+    with pytest.raises(AssumptionError, match=r"mean over items .* relative residual was 0\."):
+        exact.contextual_statistics([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], 3)
+
+
+def test_bad_arguments_are_named():
+    with pytest.raises(RangeError, match=r"contexts must be a whole number, at least 3; it was 2"):
+        exact.contextual_statistics(HIERARCHY, 2)
+    with pytest.raises(RangeError, match=r"structure must be a matrix"):
+        exact.contextual_statistics([1.0, 2.0], 3)
+    with pytest.raises(RangeError, match=r"common_structure must have as many columns"):
+        exact.contextual_statistics(HIERARCHY, 3, np.eye(3))
+    with pytest.raises(RangeError, match=r"fraction must be below 1"):
+        exact.contextual_events(exact.contextual_statistics(HIERARCHY, 3), 1e-3, 1e-3, fraction=1.0)
+    with pytest.raises(RangeError, match=r"initial_strength"):
+        exact.contextual_mode(1.0, 1.0, 1.0, 3, 0.0)
+
+
+def test_joint_descent_is_another_flow():
+    """While the common path is unlearned its targets drive the contextual paths: the residual's S is not theirs."""
+    contexts = 3
+    inputs, targets, _ = data(contexts)
+    items, gate = inputs[:, :ITEMS], gates(contexts)[0]
+    joint = np.linalg.svd(targets.T @ (gate[:, None] * items) / len(items), compute_uv=False)
+    alone = exact.contextual_statistics(HIERARCHY, contexts).contextual_singular_value
+    assert joint[0] > 2 * alone[0]

@@ -6,7 +6,18 @@ from typing import Any
 
 from latex2mathml.converter import convert
 
+import neuralrace as nr
+
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in the listings that the registries know."""
+    experiments = [nr.experiments.get(name) for name in nr.experiments.names()]
+    rows = "\n".join(f"| `{e.name}` | {e.title} | {e.source} |" for e in experiments)
+    tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
+    markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
+    return markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -1,6 +1,7 @@
 import os
 
 from hypothesis import settings
+from jaxtyping import install_import_hook
 
 # Nearly all time goes into compiling small networks. Without LLVM's optimisation passes that takes half as long;
 # JAX reads the flag when it first needs a device, which is after this.
@@ -9,3 +10,8 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_backend_opti
 # the same examples in every run; compiling a problem takes longer than hypothesis allows for one example
 settings.register_profile("neuralrace", derandomize=True, deadline=None, max_examples=15)
 settings.load_profile("neuralrace")
+
+# Shapes and types are checked at every call of the modules that name them. Not at the front doors: what a user hands
+# over is refused there by the package's own errors, which the tests are about.
+CHECKED = ("partition", "openness", "states", "compression", "statistics", "plan", "rowmap", "bases")
+install_import_hook([f"neuralrace.{module}" for module in CHECKED], "beartype.beartype")

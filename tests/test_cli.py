@@ -26,11 +26,12 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_run_prints_claims_and_keeps_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert ending(["run", NAME, "--size", "tiny", "--seeds", "1", "--set", "steps=20", "--out", str(tmp_path)]) == 0
+    command = ["run", NAME, "--size", "tiny", "--seeds", "1", "--set", "steps=20", "--out", str(tmp_path)]
+    assert ending([*command, "--format", "png", "--format", "svg"]) == 0
     printed = capsys.readouterr().out
     assert "not judged at this size" in printed
     assert "gated loss" in printed
-    assert {path.name for path in (tmp_path / NAME).iterdir()} == {"data.nc", "claims.json", "figure.png"}
+    assert {path.name for path in (tmp_path / NAME).iterdir()} == {"data.nc", "claims.json", "figure.png", "figure.svg"}
 
 
 def test_json_is_alone_on_standard_output(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -60,6 +61,7 @@ def test_a_verdict_other_than_recorded_is_status_one(monkeypatch: pytest.MonkeyP
         (["run", NAME, "--set", "steps=few"], "'steps' must be a whole number"),
         (["run", NAME, "--seeds", "0"], "seeds must be a whole number, at least 1; it was 0"),
         (["run", NAME, "--seeds", "some"], "--seeds"),
+        (["run", NAME, "--format", "gif"], "a figure can be png, svg, pdf; 'gif' was asked"),
         (["run", NAME, "--set", "learning_rate=-1"], "learning_rate must be a finite number, above 0"),
         (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
     ],

@@ -1,4 +1,5 @@
 import json
+import pickle
 
 import h5netcdf
 import h5py
@@ -207,8 +208,6 @@ class Bomb:
 
 def test_nothing_in_a_file_is_executed(run, tmp_path):
     """Bytes of a pickle, as a variable and as an attribute, stay bytes."""
-    import pickle
-
     path = run.save(tmp_path / "bomb.nc")
     payload = pickle.dumps(Bomb())
     with h5netcdf.File(path, "a") as file:

@@ -11,19 +11,19 @@ from neuralrace.statistics import PathStatistics
 from neuralrace.task import Task
 
 # theory: from statistics to a learning curve
-from neuralrace import theory  # isort: skip
-from neuralrace.theory import predict  # isort: skip
+from neuralrace import theory
+from neuralrace.theory import predict
 
 # training, and what it returns
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
 # comparing the two
-from neuralrace import analysis  # isort: skip
-from neuralrace.analysis import agreement  # isort: skip
+from neuralrace import analysis
+from neuralrace.analysis import agreement
 
 # the figures of the papers; last, because they use all of the above
-from neuralrace import experiments  # isort: skip
+from neuralrace import experiments
 
 __all__ = [
     "Architecture",

@@ -27,6 +27,7 @@ app = typer.Typer(
 
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Out = Annotated[Path | None, typer.Option(help="Folder for data, claims and figures.")]
+Formats = Annotated[list[str] | None, typer.Option("--format", help="png (default), svg or pdf; may be repeated.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 
 
@@ -55,12 +56,14 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, any setting.")] = None,
     out: Out = None,
+    formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
+    experiments.check_formats(formats or ())
     wanted = _changes(changes or [], seeds)
     result = experiments.run(name, size, changes=wanted, out=out)
-    pictures = experiments.save_result(result, out) if out is not None else []
+    pictures = experiments.save_result(result, out, formats or ("png",)) if out is not None else []
     if as_json:
         print(json.dumps(experiments.summarise(result)))
     else:
@@ -74,16 +77,18 @@ def run(
 def reproduce(
     only: Annotated[list[str] | None, typer.Option(help="Run these experiments only.")] = None,
     size: Size = "full",
-    out: Annotated[Path, typer.Option(help="Folder for data, claims and figures.")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for data, claims, figures and the report.")] = Path("results"),
+    formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
+    experiments.check_formats(formats or ())
     names = [experiments.get(name).name for name in only] if only else list(experiments.names())
     results = []
     for index, name in enumerate(names):
         say(f"[{index + 1}/{len(names)}] {name}")
         result = experiments.run(name, size, out=out, reuse=True)
-        experiments.save_result(result, out)
+        experiments.save_result(result, out, formats or ("png",))
         results.append(result)
         if not as_json:
             _show(result)

@@ -8,12 +8,16 @@ targets. The triangular factor of a thin QR of the weighted rows has the same mo
 from collections.abc import Iterable, Mapping
 
 import numpy as np
+from jaxtyping import Float
 
 from neuralrace.partition import partition
 from neuralrace.task import Task
+from neuralrace.types import Chosen, PerExample, Rows
 
 
-def compress_rows(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def compress_rows(
+    rows: Rows, weights: PerExample
+) -> tuple[Float[np.ndarray, "fewer size"], Float[np.ndarray, " fewer"]]:
     """Return rows and weights with the same weighted second moment and the same total weight."""
     used = np.flatnonzero(rows.any(axis=0))
     if len(rows) <= max(len(used), 1):
@@ -28,7 +32,7 @@ def compress_rows(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
 
 
 def compress_task(
-    task: Task, gate_columns: Iterable[np.ndarray], visible: Mapping[str, np.ndarray]
+    task: Task, gate_columns: Iterable[PerExample], visible: Mapping[str, Chosen]
 ) -> tuple[Task, np.ndarray]:
     """Compress each set of examples with equal gates; also return one original example per new row.
 
@@ -57,7 +61,7 @@ def compress_task(
 class _Columns:
     """All inputs and targets of a task side by side, without ever building more than is asked for."""
 
-    def __init__(self, task: Task, visible: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, task: Task, visible: Mapping[str, Chosen]) -> None:
         self._task, self._visible = task, visible
         self._arrays = [*task.inputs.values(), *task.targets.values()]
         self._sizes = np.array([array.shape[1] for array in self._arrays])
@@ -68,7 +72,7 @@ class _Columns:
         """Whether there are more rows than columns that hold anything."""
         if len(members) <= self._sizes[self._used[members[0]]].sum():
             return False
-        return len(members) > self._sizes[self._used[members].any(axis=0)].sum()
+        return len(members) > int(self._sizes[self._used[members].any(axis=0)].sum())
 
     def stacked(self, members: np.ndarray) -> np.ndarray:
         """The rows of some examples; inputs that nobody sees are zero."""

@@ -7,12 +7,12 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.gates import Gates
 from neuralrace.task import Task
-from neuralrace.types import Edge
+from neuralrace.types import Chosen, Edge, PerExample
 
 
-def edge_gates(architecture: Architecture, gates: Gates, count: int) -> dict[Edge, np.ndarray]:
+def edge_gates(architecture: Architecture, gates: Gates, count: int) -> dict[Edge, PerExample]:
     """Fold node gates into edge gates: g_e g_t(e), and g_s(e) too where the source is an input node."""
-    folded: dict[Edge, np.ndarray] = {}
+    folded: dict[Edge, PerExample] = {}
     for edge, (source, target) in architecture.edges.items():
         factors = [gates.edges.get(edge), gates.nodes.get(target)]
         if source in architecture.inputs:
@@ -27,7 +27,7 @@ def edge_gates(architecture: Architecture, gates: Gates, count: int) -> dict[Edg
 
 def carrying_gates(
     architecture: Architecture, task: Task, gates: Gates, *, to_outputs_only: bool = True
-) -> dict[Edge, np.ndarray]:
+) -> dict[Edge, PerExample]:
     """The folded gates, set to zero for the examples in which an edge carries nothing.
 
     An edge carries nothing where its source is silent (no open way from a non-zero input) and, with
@@ -43,7 +43,7 @@ def carrying_gates(
     return carrying
 
 
-def _active(architecture: Architecture, task: Task, folded: Mapping[Edge, np.ndarray]) -> dict[str, np.ndarray]:
+def _active(architecture: Architecture, task: Task, folded: Mapping[Edge, PerExample]) -> dict[str, Chosen]:
     active: dict[str, np.ndarray] = {}
     for node in architecture.order:
         if node in architecture.inputs:
@@ -54,7 +54,7 @@ def _active(architecture: Architecture, task: Task, folded: Mapping[Edge, np.nda
     return active
 
 
-def _heard(architecture: Architecture, count: int, folded: Mapping[Edge, np.ndarray]) -> dict[str, np.ndarray]:
+def _heard(architecture: Architecture, count: int, folded: Mapping[Edge, PerExample]) -> dict[str, Chosen]:
     heard: dict[str, np.ndarray] = {}
     for node in reversed(architecture.order):
         if node in architecture.outputs:

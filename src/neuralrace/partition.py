@@ -3,11 +3,14 @@
 from collections.abc import Iterable
 
 import numpy as np
+from jaxtyping import Shaped
+
+from neuralrace.types import States
 
 PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
 
 
-def partition(count: int, columns: Iterable[np.ndarray]) -> np.ndarray:
+def partition(count: int, columns: Iterable[np.ndarray]) -> States:
     """Label the rows 0, 1, 2, ... so that two rows agree in every column exactly if their labels do."""
     labels = np.zeros(count, dtype=np.int64)
     packed, width = np.zeros(count, dtype=np.int64), 0
@@ -30,7 +33,7 @@ def representatives(labels: np.ndarray) -> np.ndarray:
     return np.unique(labels, return_index=True)[1]
 
 
-def _refine(labels: np.ndarray, column: np.ndarray) -> np.ndarray:
+def _refine(labels: States, column: Shaped[np.ndarray, " examples"]) -> States:
     """Split the classes of a partition by the values of one more column."""
     codes = np.unique(column, return_inverse=True)[1]
     joint = labels * (int(codes.max(initial=0)) + 1) + codes

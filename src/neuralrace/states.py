@@ -16,7 +16,7 @@ from scipy.sparse import csgraph
 from neuralrace.architecture import Architecture
 from neuralrace.partition import partition, representatives
 from neuralrace.task import Task
-from neuralrace.types import Edge
+from neuralrace.types import Chosen, Edge, PerExample, Rows, States
 
 RANK_WORK = 2e9  # a decomposition above this many operations is not worth the rows that it saves
 
@@ -30,7 +30,7 @@ class NodeStates:
     rows x size: the input rows themselves.
     """
 
-    state: np.ndarray
+    state: States
     expansion: sparse.csr_matrix
     generator: sparse.csr_matrix
 
@@ -49,7 +49,7 @@ class NodeStates:
 
 
 def node_states(
-    architecture: Architecture, task: Task, carrying: Mapping[Edge, np.ndarray], *, reduce_outputs: bool
+    architecture: Architecture, task: Task, carrying: Mapping[Edge, PerExample], *, reduce_outputs: bool
 ) -> dict[str, NodeStates]:
     """Find the states of every node, from the inputs forward.
 
@@ -73,7 +73,7 @@ def node_states(
     return found
 
 
-def _input_states(rows: np.ndarray, used: np.ndarray) -> tuple[sparse.csr_matrix, np.ndarray]:
+def _input_states(rows: Rows, used: Chosen) -> tuple[sparse.csr_matrix, States]:
     examples = np.flatnonzero(used)
     labels = partition(len(examples), rows[examples].T)
     state = np.full(len(rows), -1)
@@ -83,10 +83,10 @@ def _input_states(rows: np.ndarray, used: np.ndarray) -> tuple[sparse.csr_matrix
 
 def _formal_states(
     architecture: Architecture,
-    carrying: Mapping[Edge, np.ndarray],
+    carrying: Mapping[Edge, PerExample],
     found: Mapping[str, NodeStates],
     node: str,
-) -> tuple[sparse.csr_matrix, np.ndarray]:
+) -> tuple[sparse.csr_matrix, States]:
     """The states of a node as formal combinations of its sources' basis rows."""
     edges = architecture.incoming[node]
     examples = np.flatnonzero(np.logical_or.reduce([carrying[e] != 0 for e in edges]))
@@ -112,7 +112,7 @@ def _formal_states(
     return sparse.csr_matrix(sparse.hstack(blocks, format="csr")), state
 
 
-def _state_weights(weights: np.ndarray, state: np.ndarray, count: int) -> np.ndarray:
+def _state_weights(weights: PerExample, state: States, count: int) -> np.ndarray:
     return np.bincount(state[state >= 0], weights=weights[state >= 0], minlength=count)
 
 

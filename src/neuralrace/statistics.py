@@ -7,6 +7,7 @@ sums over configurations, and two paths that are never open together have nothin
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from neuralrace.gates import Gates
 from neuralrace.openness import carrying_gates
 from neuralrace.partition import partition
 from neuralrace.task import Task
-from neuralrace.types import Edge, Weights
+from neuralrace.types import Edge, Matrix, PerExample, Weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class PathStatistics:
         """The paths that are open for some example; the rest have no statistics."""
         return {entry.path: entry for entry in self._walk()}
 
-    def input_output(self, path: Path) -> np.ndarray:
+    def input_output(self, path: Path) -> Matrix:
         """Sigma_yx(p) = <g_p y x^T>, eq. 5; (|t(p)|, |s(p)|)."""
         total = np.zeros((self.architecture.nodes[path.target], self.architecture.nodes[path.source]))
         entry = self._entry(path)
@@ -94,11 +95,11 @@ class PathStatistics:
         found = dict.fromkeys(p for c in entry.configurations for p in self._paths_of[c] if p.target == path.target)
         return tuple(found)
 
-    def input_moment(self, configuration: int, first: str, second: str) -> np.ndarray:
+    def input_moment(self, configuration: SupportsIndex, first: str, second: str) -> np.ndarray:
         """<x x^T> between two input nodes over the examples of one configuration."""
         return self._moment(configuration, self.task.inputs[first], self.task.inputs[second])
 
-    def input_output_moment(self, configuration: int, target: str, source: str) -> np.ndarray:
+    def input_output_moment(self, configuration: SupportsIndex, target: str, source: str) -> Matrix:
         """<y x^T> between an output and an input node over the examples of one configuration."""
         return self._moment(configuration, self.task.targets[target], self.task.inputs[source])
 
@@ -112,7 +113,7 @@ class PathStatistics:
                 loss += float(np.sum(maps[node] * (0.5 * maps[node] @ second - correlation)))
         return loss
 
-    def gradient(self, weights: Weights) -> dict[Edge, np.ndarray]:
+    def gradient(self, weights: Weights) -> dict[Edge, Matrix]:
         """dL/dW_e from the statistics alone (eqs 3-4), the sum over paths taken node by node."""
         gradient = {edge: np.zeros(self.architecture.shape(edge)) for edge in self.architecture.edges}
         for configuration in range(self.configuration_count):
@@ -135,7 +136,7 @@ class PathStatistics:
     # how the sums are taken
 
     @cached_property
-    def _carrying(self) -> dict[Edge, np.ndarray]:
+    def _carrying(self) -> dict[Edge, PerExample]:
         return carrying_gates(self.architecture, self.task, self.gates)
 
     @cached_property
@@ -191,7 +192,7 @@ class PathStatistics:
         for node in architecture.inputs:
             yield from extend(node, (), node, everywhere, np.ones(len(everywhere)))
 
-    def _moment(self, configuration: int, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    def _moment(self, configuration: SupportsIndex, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         members = self._members[configuration]
         moment: np.ndarray = (left[members] * self.task.weights[members, None]).T @ right[members]
         return moment

@@ -9,12 +9,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 Edge = str | tuple[str, str]  # a name, or the (source, target) pair
 Array = np.ndarray | jax.Array
 
 PerExample = Float[np.ndarray, "examples"]
+Chosen = Bool[np.ndarray, "examples"]
 Rows = Float[np.ndarray, "examples size"]
 States = Int[np.ndarray, "examples"]
 Matrix = Float[np.ndarray, "target source"]

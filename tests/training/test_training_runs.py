@@ -1,5 +1,7 @@
 """Seeds, repetition, chunks, divergence: what holds whatever is trained."""
 
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, WeightError
 from neuralrace.training import descent, train
+from neuralrace.trajectory import STATUS
 
 ROUNDING = 1e-12
 INITIAL = nr.initial.gaussian(0.5)
@@ -69,8 +72,7 @@ def test_chunks_of_time_and_of_seeds_change_nothing(monkeypatch, name):
 
 
 def train_module():
-    import sys
-
+    """The module, which the function of the same name hides."""
     return sys.modules["neuralrace.training.train"]
 
 
@@ -139,7 +141,9 @@ def test_a_perfect_start_is_not_divergence():
     weights = oracle.random_weights(architecture)
     rows = random.normal(size=(5, 3))
     task = nr.Task({"x": rows}, {"y": rows @ (weights["h", "y"] @ weights["x", "h"]).T})
-    assert nr.train(nr.Problem(architecture, task), weights, 0.1, 200).status.tolist() == ["running"]
+    assert nr.train(nr.Problem(architecture, task), weights, 0.1, 200).status.tolist() != ["diverged"]
+    rounding = np.array([[0.0] + [1e-30] * 60])
+    assert STATUS[train_module()._status(rounding)[0]] == "running"
 
 
 # bad input

@@ -2,6 +2,6 @@
 
 from neuralrace.experiments.experiment import Claim, Experiment, Result
 from neuralrace.experiments.registry import get, names
-from neuralrace.experiments.store import run, save_result, summarise
+from neuralrace.experiments.store import check_formats, run, save_result, summarise
 
-__all__ = ["Claim", "Experiment", "Result", "get", "names", "run", "save_result", "summarise"]
+__all__ = ["Claim", "Experiment", "Result", "check_formats", "get", "names", "run", "save_result", "summarise"]

@@ -3,7 +3,7 @@
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json, override
 
 SIZES = ("full", "tiny")
+FORMATS = ("png", "svg", "pdf")
 
 
 @functools.cache
@@ -52,8 +53,9 @@ def run(
     return Result(experiment, size, settings, data)
 
 
-def save_result(result: Result, out: str | Path, formats: tuple[str, ...] = ("png",)) -> list[Path]:
-    """Write an experiment's claims and figure beside its data; return the pictures."""
+def save_result(result: Result, out: str | Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Write an experiment's claims and figure beside its data; return the pictures, one for each format."""
+    check_formats(formats)
     folder = _folder(out, result.experiment.name)
     summary = json.dumps(summarise(result), indent=2)
     write_whole(folder / "claims.json", lambda part: part.write_text(summary, encoding="utf-8"))
@@ -69,6 +71,15 @@ def _folder(out: str | Path, name: str) -> Path:
         reason = error.strerror or type(error).__name__
         raise FileFormatError(f"out must be a folder that can be written; {folder} cannot be made ({reason})") from None
     return folder
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse a picture format that cannot be written."""
+    for kind in formats:
+        if kind not in FORMATS:
+            raise UnknownNameError(
+                f"a figure can be {', '.join(FORMATS)}; {kind!r} was asked; {nearest(kind, FORMATS)}"
+            )
 
 
 def _save_figure(result: Result, path: Path) -> Path:

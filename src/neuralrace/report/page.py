@@ -15,6 +15,8 @@ from neuralrace.experiments.experiment import Claim, Result
 from neuralrace.experiments.settings import as_json
 from neuralrace.trajectory import RECORDED_VERSIONS
 
+SCREEN_DPI = 105  # how large an inch of a figure is on the screen
+
 
 def write_report(results: Sequence[Result], path: Path) -> Path:
     """Write the report of some results to one file."""
@@ -68,7 +70,7 @@ def _section(result: Result) -> str:
     return f"""<section id="{experiment.name}">
 <h2>{escape(experiment.title)}</h2>
 <p class="soft">{escape(experiment.name)} &middot; {escape(experiment.source)} &middot; {escape(result.size)} size</p>
-<figure><img alt="{escape(experiment.title)}" src="data:image/png;base64,{_picture(result)}"></figure>
+<figure>{_picture(result)}</figure>
 <ul class="claims">{claims}</ul>
 <details><summary>Settings</summary><pre>{escape(settings)}</pre></details>
 </section>
@@ -93,9 +95,11 @@ def _verdict(claim: Claim, judged: bool) -> tuple[str, str]:
 
 
 def _picture(result: Result) -> str:
-    buffer = io.BytesIO()
-    result.figure().savefig(buffer, format="png", dpi=150)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    buffer, figure = io.BytesIO(), result.figure()
+    figure.savefig(buffer, format="png", dpi=150)
+    encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
+    width = round(SCREEN_DPI * figure.get_figwidth())
+    return f'<img width="{width}" alt="{escape(result.experiment.title)}" src="data:image/png;base64,{encoded}">'
 
 
 def _versions() -> str:

@@ -151,8 +151,8 @@ def _joined(parts: list[dict[Any, np.ndarray]]) -> dict[Any, np.ndarray]:
 def _status(loss: np.ndarray) -> np.ndarray:
     """Diverged: not finite, or EXPLODED times the first loss. Converged: fell, and is still at the end.
 
-    loss: (seeds, regular looks), so that what is recorded makes no difference. Still means that over the last tenth of the run the loss changed by less than SETTLED
-    of all that it fell; a long plateau looks the same.
+    loss: (seeds, regular looks), so that what is recorded makes no difference. Still means that over the last tenth
+    of the run the loss changed by less than SETTLED of all that it fell; a long plateau looks the same.
     """
     status = np.full(len(loss), STATUS.index("running"))
     first = np.maximum(loss[:, 0], np.finfo(float).eps)  # a perfect start leaves rounding, which may grow a little

@@ -199,7 +199,7 @@ def draw(data: xarray.Dataset) -> Figure:
             theory_line(
                 axes[0, 1], time, data["theory_strengths"][layer, mode].values, "theory" if not layer + mode else None
             )
-    axes[0, 1].set_xlim(right=1.5 * time[-1])
+    axes[0, 1].set_xlim(right=1.9 * time[-1])
     label_axes(axes[0, 1], "f  singular values", "time t (learning rate x step)", "singular value", "center right")
     draw_similarity(axes[1, 0], data["similarity"].values, "g  similarity at h1 (cosine)")
     draw_outputs(axes[1, 1], data["outputs"].values, "h  outputs on all routes")

@@ -74,5 +74,5 @@ def test_the_residual_is_the_relative_size_of_what_is_off_the_diagonal(seed):
         sigma = statistics.input_output(path)
         strengths = bases.strengths(statistics, path)
         rebuilt = (bases.outputs[path.target] * strengths) @ bases.inputs[path.source].T
-        found = np.linalg.norm(sigma - rebuilt) / np.linalg.norm(sigma)
+        found = np.linalg.norm(sigma - rebuilt) / np.linalg.norm(sigma)  # the same sums in another order
         assert bases.residuals[f"Sigma_yx({path})"] == pytest.approx(found, abs=1e-12)

@@ -39,7 +39,7 @@ def test_there_are_at_most_inputs_plus_targets_rows_per_configuration(seed, copi
     gates = [*problem.gates.nodes.values(), *problem.gates.edges.values()]
     configurations = len(np.unique(np.array(gates).T, axis=0)) if gates else 1
     assert len(small.task) <= min(columns * configurations, len(problem.task))
-    assert small.task.weights.sum() == pytest.approx(1, rel=1e-14)
+    assert small.task.weights.sum() == pytest.approx(1, rel=1e-14)  # a sum of at most 240 weights
     assert len(small.compress().task) == len(small.task)
     assert small.compress() is small or (problem.task.weights == 0).any()
 
@@ -84,6 +84,7 @@ def test_rows_keep_their_moments_and_total_weight():
     rows[:, 2] = 0
     fewer, mass = compress_rows(rows, weights)
     assert fewer.shape == (3, 4)
+    # a QR of thirty rows of size one, exact to rounding
     np.testing.assert_allclose((fewer.T * mass) @ fewer, (rows.T * weights) @ rows, rtol=0, atol=1e-12)
     assert mass.sum() == pytest.approx(weights.sum(), rel=1e-14)
 
@@ -92,3 +93,14 @@ def test_rows_of_zeros_become_one():
     fewer, mass = compress_rows(np.zeros((5, 2)), np.full(5, 0.2))
     np.testing.assert_array_equal(fewer, np.zeros((1, 2)))
     assert mass.tolist() == pytest.approx([1.0], rel=1e-15)
+
+
+def test_examples_that_show_nothing_and_ask_for_nothing():
+    """Closed gates and targets of zero: rows without a single number, of which one is kept."""
+    architecture = nr.Architecture({"x": 2, "y": 1}, [("x", "y")])
+    targets = np.array([[1.0], [2.0], [0.0], [0.0], [0.0], [0.0]])
+    task = nr.Task({"x": np.random.default_rng(0).normal(size=(6, 2))}, {"y": targets})
+    problem = nr.Problem(architecture, task, nr.Gates({"y": [1, 1, 0, 0, 0, 0]}))
+    assert len(problem.compress().task) == 2 + 1
+    weights = oracle.random_weights(architecture)
+    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)

@@ -55,6 +55,7 @@ def test_decoupled_weights_are_diagonal_in_the_modes(hidden):
     product = weights["h2", "y0"] @ weights["h1", "h2"] @ weights["x1", "h1"]
     rotated = left.T @ product @ right.T
     modes = min(hidden, 4)
+    # orthogonal factors from decompositions of statistics of size one, exact to some hundred roundings
     if modes == 4:
         np.testing.assert_allclose(rotated, 0.3**3 * np.eye(4), rtol=0, atol=1e-12)
     else:  # the two equal modes are not among the two strongest
@@ -68,7 +69,7 @@ def test_decoupled_takes_one_number_per_mode():
     count = int((np.linalg.svd(modes, compute_uv=False) > 1e-9).sum())
     strengths = np.linspace(1, 2, count)
     weights = nr.initial.decoupled(dict.fromkeys(edges, strengths))(problem, 0)
-    values = np.linalg.svd(weights[edges[0]], compute_uv=False)[:count]
+    values = np.linalg.svd(weights[edges[0]], compute_uv=False)[:count]  # of a product of three factors: rounding
     np.testing.assert_allclose(np.sort(values), strengths, rtol=1e-12)
 
 

@@ -22,6 +22,9 @@ class Gates:
     edges: Mapping[Edge, np.ndarray]
 
     def __init__(self, nodes: Mapping[str, Any] | None = None, edges: Mapping[Edge, Any] | None = None) -> None:
+        for kind, given in (("nodes", nodes), ("edges", edges)):
+            if given is not None and not isinstance(given, Mapping):
+                raise GateError(f"{kind} must map names to gate values; it was {type(given).__name__}")
         checked_nodes = {
             name: frozen_array(f"the gate of node {name!r}", value, 1, GateError)
             for name, value in (nodes or {}).items()

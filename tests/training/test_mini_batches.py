@@ -10,7 +10,7 @@ from neuralrace.training.gated import GatedLearner
 from neuralrace.training.objective import Objective
 from neuralrace.training.rectified import RectifiedLearner
 
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # a few dozen steps whose sums are taken in another order
 
 
 def linear(count=6):

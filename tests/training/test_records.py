@@ -8,7 +8,7 @@ import oracle
 from neuralrace.errors import ProblemError, RangeError, UnknownNameError
 from neuralrace.training.schedule import make_schedule
 
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # one forward pass or decomposition of matrices of size one
 EVERYTHING = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")
 SEEDS, STEPS = 3, 6
 

@@ -108,6 +108,7 @@ def test_outputs_are_split_among_the_nodes_of_the_task():
     wanted = hidden @ weights["h1", "y"].T
     found = network.forward(weights)
     assert list(found) == ["y", "w"]
+    # sums of at most six products of size one
     np.testing.assert_allclose(np.hstack([found["y"], found["w"]]), wanted, rtol=0, atol=1e-13)
     np.testing.assert_allclose(
         network.preactivations(weights)["h1"], network.inputs @ weights["x", "h1"].T, rtol=0, atol=1e-13
@@ -129,6 +130,11 @@ def test_outputs_are_split_among_the_nodes_of_the_task():
 def test_a_network_that_is_none(hidden, slope, words):
     with pytest.raises(nr.NeuralRaceError, match=words):
         nr.ReLUNetwork(task(), hidden, slope)
+
+
+def test_a_named_task_is_not_a_task():
+    with pytest.raises(nr.NeuralRaceError, match="task must be of type Task; it was NamedTask"):
+        nr.ReLUNetwork(nr.tasks.xor(), 3)
 
 
 def test_widths_may_come_from_numpy():

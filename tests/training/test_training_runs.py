@@ -13,7 +13,7 @@ from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameEr
 from neuralrace.training import descent, train
 from neuralrace.trajectory import STATUS
 
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # some sixty steps whose sums may be taken in another order
 INITIAL = nr.initial.gaussian(0.5)
 
 
@@ -63,6 +63,7 @@ def test_chunks_of_time_and_of_seeds_change_nothing(monkeypatch, name):
     looks = nr.train(network, INITIAL, 0.1, 60, **options)
     monkeypatch.setattr(train_module(), "SEED_BYTES", 1)
     both = nr.train(network, INITIAL, 0.1, 60, **options)
+    # other programs for the same steps: some roundings more than between seeds
     for parts in (looks, both):
         assert parts.data.sizes == whole.data.sizes
         for variable in whole.data.data_vars:
@@ -100,7 +101,7 @@ def test_one_bad_seed_does_not_kill_the_others(monkeypatch, name, one_by_one):
     assert run.status[1] == "diverged"
     assert not np.isfinite(run.loss[1, -1])
     assert run.loss.shape == (3, 121)
-    for seed in (0, 2):
+    for seed in (0, 2):  # twice as many steps as above, and another program
         assert run.status[seed] == good.status[seed] != "diverged"
         np.testing.assert_allclose(run.loss[seed], good.loss[seed], rtol=1e-11)
         oracle.assert_weights_close(run.weights(seed), good.weights(seed), 1e-11)

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import neuralrace
 from neuralrace.datafiles import load_dataset, save_dataset, write_whole
 from neuralrace.errors import FileFormatError, UnknownNameError, nearest
 from neuralrace.experiments.experiment import Experiment, Result
@@ -21,7 +20,7 @@ FORMATS = ("png", "svg", "pdf")
 @functools.cache
 def code_version() -> str:
     """A digest of the package's own source, so that a result knows which code made it."""
-    root = Path(neuralrace.__file__).parent
+    root = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -77,9 +76,7 @@ def check_formats(formats: Sequence[str]) -> None:
     """Refuse a picture format that cannot be written."""
     for kind in formats:
         if kind not in FORMATS:
-            raise UnknownNameError(
-                f"a figure can be {', '.join(FORMATS)}; {kind!r} was asked; {nearest(kind, FORMATS)}"
-            )
+            raise UnknownNameError(f"a figure can be {', '.join(FORMATS)}; {kind!r} was asked")
 
 
 def _save_figure(result: Result, path: Path) -> Path:

@@ -140,8 +140,7 @@ def _program(loop: Loop, data: Data, capacity: int, several: bool) -> Callable[.
             state, seen = loop.first_step(state, examples, keys, step)
             buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, seen)
             if several:
-                more = lambda k, s: loop.step(s, examples, keys, step + k)  # noqa: E731
-                state = jax.lax.fori_loop(1, gaps[i], more, state)
+                state = jax.lax.fori_loop(1, gaps[i], lambda k, s: loop.step(s, examples, keys, step + k), state)
             return state, buffers, step + gaps[i]
 
         state, buffers, _ = jax.lax.fori_loop(0, count, body, (state, buffers, step))

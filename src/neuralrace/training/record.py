@@ -1,6 +1,6 @@
 """What can be recorded of a run, and how each part becomes a named array."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class Recorder:
 
 def make_recorder(learner: Learner, record: Sequence[str]) -> Recorder:
     """Put together what the caller asked for; the loss is always among it."""
-    names = (record,) if isinstance(record, str) else tuple(record)
+    names = (record,) if isinstance(record, str) else tuple(record) if isinstance(record, Iterable) else (record,)
     for name in names:
         if name not in RECORDABLE:
             raise UnknownNameError(

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.errors import RangeError, require_count, require_number
+from neuralrace.errors import RangeError, TaskError, require_count, require_number
 from neuralrace.precision import float64
 from neuralrace.problem import check_weights
 from neuralrace.task import Task
@@ -32,6 +32,8 @@ class ReLUNetwork:
     slope: float = 0.0
 
     def __init__(self, task: Task, hidden: int | Sequence[int] = (128,), slope: float = 0.0) -> None:
+        if not isinstance(task, Task):
+            raise TaskError(f"task must be of type Task; it was {type(task).__name__}")
         widths: tuple[Any, ...] = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)  # type: ignore[arg-type]
         if not widths:
             raise RangeError("hidden must name the width of at least one hidden layer; it was empty")

@@ -5,8 +5,6 @@ arrays in double precision; inside a JAX transformation they are JAX's, and grad
 `float64(jax.grad(f))`. Derivations and assumptions are in docs/theory/exact.md.
 """
 
-# ruff: noqa: I001 (the order is that of the theory)
-
 # Two layers, one mode: the logistic curve
 from neuralrace.theory.exact.two_layer import (
     two_layer_gap,

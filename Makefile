@@ -13,7 +13,7 @@ $(READY): pyproject.toml
 	touch $@
 
 run: $(READY)
-	$(BIN)/neuralrace reproduce --out results
+	$(BIN)/neuralrace reproduce --only 'saxe2022-*' --out results
 
 test: $(READY)
 	$(BIN)/ruff check .

@@ -42,6 +42,13 @@ def test_json_is_alone_on_standard_output(capsys: pytest.CaptureFixture[str], tm
     assert NAME in printed.err
 
 
+def test_only_takes_patterns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    command = ["reproduce", "--only", "*-fig3", "--only", NAME, "--size", "tiny", "--out", str(tmp_path), "--json"]
+    assert ending(command) == 0
+    assert [r["experiment"] for r in json.loads(capsys.readouterr().out)["results"]] == [NAME]
+    assert (tmp_path / "report.html").is_file()
+
+
 def test_a_verdict_other_than_recorded_is_status_one(monkeypatch: pytest.MonkeyPatch) -> None:
     tiny = nr.experiments.run(NAME, size="tiny")
     judged = Result(tiny.experiment, "full", tiny.settings, tiny.data + 1.0)  # nothing learned

@@ -1,5 +1,6 @@
 """The command line: thin, one line for a user's mistake, JSON alone on standard output when asked."""
 
+import fnmatch
 import json
 import sys
 from collections.abc import Sequence
@@ -75,7 +76,7 @@ def run(
 
 @app.command()
 def reproduce(
-    only: Annotated[list[str] | None, typer.Option(help="Run these experiments only.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
     size: Size = "full",
     out: Annotated[Path, typer.Option(help="Folder for data, claims, figures and the report.")] = Path("results"),
     formats: Formats = None,
@@ -83,7 +84,7 @@ def reproduce(
 ) -> None:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     experiments.check_formats(formats or ())
-    names = [experiments.get(name).name for name in only] if only else list(experiments.names())
+    names = _chosen(only) if only else list(experiments.names())
     results = []
     for index, name in enumerate(names):
         say(f"[{index + 1}/{len(names)}] {name}")
@@ -98,6 +99,12 @@ def reproduce(
     else:
         print(f"report: {page}")
     raise typer.Exit(0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED)
+
+
+def _chosen(patterns: Sequence[str]) -> list[str]:
+    """The experiments that match a name or a pattern such as 'saxe2022-*', each once."""
+    found = [name for pattern in patterns for name in fnmatch.filter(experiments.names(), pattern) or [pattern]]
+    return [experiments.get(name).name for name in dict.fromkeys(found)]
 
 
 def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:

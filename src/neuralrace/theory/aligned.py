@@ -1,6 +1,7 @@
 """Paths with singular vectors of their own: the reduction with couplings between modes (P2 appendix F).
 
-Where paths into one output have different singular vectors, Sigma_yx(p) = U_p S_p V_p^T, each path keeps its own modes and
+Where paths into one output have different singular vectors, Sigma_yx(p) = U_p S_p V_p^T, each path keeps its own
+modes and
 
     dB_e/dt = B_rest [ S_p - sum_j (U_p^T U_j) B_j (V_j^T Sigma_x(j, p) V_p) ].
 
@@ -54,13 +55,17 @@ def own_modes(statistics: PathStatistics) -> dict[Path, OwnModes]:
         for thing in (*path.edges, *inner):
             other = users.setdefault(thing, path)
             if other != path:
-                name = f"edge {edge_name(thing)}" if thing in path.edges else f"node {thing!r}"  # type: ignore[arg-type]
+                name = f"edge {edge_name(thing)}" if thing in path.edges else f"node {thing!r}"
                 raise AssumptionError(
-                    f"aligned paths must have edges and hidden nodes of their own; {name} is on both {other} and {path}: "
-                    f"use method='flow'"
+                    f"aligned paths must have edges and hidden nodes of their own; {name} is on both {other} and "
+                    f"{path}: use method='flow'"
                 )
         left, values, right = np.linalg.svd(statistics.input_output(path), full_matrices=False)
         kept = values > RANK * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
+        if not kept.any():
+            raise AssumptionError(
+                f"aligned paths must have a correlation to align to; that of path {path} is zero: use method='flow'"
+            )
         found[path] = OwnModes(path, left[:, kept], values[kept], right[kept].T)
     return found
 
@@ -108,26 +113,26 @@ def couplings(statistics: PathStatistics, own: OwnModes, partner: OwnModes) -> n
 
 def own_strengths(
     statistics: PathStatistics, modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
-) -> tuple[dict[Edge, np.ndarray], dict[str, np.ndarray], float, str]:
+) -> tuple[dict[Edge, np.ndarray], dict[str, np.ndarray], float, str, bool]:
     """Initial strengths of every path's own modes, its hidden bases, and how far the weights are from aligned.
 
-    Two-layer paths: the growing part. Deeper ones: the diagonal in bases found from the weights.
+    Two-layer paths: the growing part, and True last. Deeper ones: the diagonal in bases found from the weights.
     """
     strengths: dict[Edge, np.ndarray] = {}
     hidden: dict[str, np.ndarray] = {}
-    residual, where = 0.0, "no path"
+    residual, where, grown = 0.0, "no path", False
     for path, own in modes.items():
         alone = own.architecture(statistics.architecture)
-        matrices = {edge_name(edge): weights[edge] for edge in path.edges}
+        matrices: dict[Edge, np.ndarray] = {edge_name(edge): weights[edge] for edge in path.edges}
         aligned = align(alone, matrices, own.bases())
-        misfit, size, found, bases = aligned.worst[1], 0.0, aligned.strengths, aligned.bases
+        misfit, found, bases = aligned.worst[1], aligned.strengths, aligned.bases
         if misfit > 1e-8 and len(path.edges) == 2:
             growing = _growing(statistics, own, alone, matrices)
-            misfit, found, bases = growing.size, growing.strengths, growing.bases
-        residual, where = max((residual, where), (max(misfit, size), f"path {path}"))
+            misfit, found, bases, grown = growing.size, growing.strengths, growing.bases, True
+        residual, where = max((residual, where), (misfit, f"path {path}"))
         strengths |= {edge: found[edge_name(edge)] for edge in path.edges}
         hidden |= {node: bases[node] for node in alone.hidden}
-    return strengths, hidden, residual, where
+    return strengths, hidden, residual, where, grown
 
 
 def aligned_weights(
@@ -150,7 +155,7 @@ def off_diagonal(
     statistics: PathStatistics, modes: Mapping[Path, OwnModes], products: Mapping[Path, np.ndarray]
 ) -> tuple[float, str]:
     """The largest force that would turn a path's modes into each other, relative to S_p; products: (times, modes)."""
-    worst, where = 0.0, "no path"
+    worst, where = 0.0, "every path"
     for path, own in modes.items():
         force = np.zeros((1, len(own.strengths), len(own.strengths)))
         for partner in statistics.partners(path):

@@ -19,6 +19,7 @@ class Alignment:
     bases: Mapping[str, np.ndarray]  # R_v, (size, modes); a mode that a node does not carry is a zero column
     strengths: Mapping[Edge, np.ndarray]  # diagonal of B_e, (modes,)
     residuals: Mapping[Edge, float]  # |W_e - R_t B_e R_s^T| / |W_e|
+    matrices: Mapping[Edge, np.ndarray]  # W_e
 
     @property
     def worst(self) -> tuple[str, float]:
@@ -48,7 +49,7 @@ def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared
         rest = matrix - (bases[target] * strength) @ bases[source].T
         strengths[edge] = np.where(np.abs(strength) > ROUNDING * size, strength, 0.0)
         residuals[edge] = float(np.linalg.norm(rest)) / size if size > 0 else 0.0
-    return Alignment(bases, strengths, residuals)
+    return Alignment(bases, strengths, residuals, weights)
 
 
 def decoupled_weights(

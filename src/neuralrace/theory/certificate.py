@@ -10,13 +10,15 @@ class Assumption:
     """One condition of a method.
 
     name: what is assumed. residual: how far it is from true, zero where it is exact. tolerance: up to where it is taken
-    to hold. detail: the worst statistic, path, edge or mode.
+    to hold. detail: the worst statistic, path, edge or mode. needed: whether the forecast rests on it; what was
+    measured for another method, or for information, is not.
     """
 
     name: str
     residual: float
     tolerance: float
     detail: str
+    needed: bool = True
 
     @property
     def holds(self) -> bool:
@@ -24,7 +26,7 @@ class Assumption:
         return self.residual <= self.tolerance
 
     def __str__(self) -> str:
-        verdict = "holds" if self.holds else "FAILS"
+        verdict = "holds" if self.holds else "FAILS" if self.needed else "no"
         return f"{self.name:<28} {verdict:<6} {self.residual:>9.2g} (tolerance {self.tolerance:.2g})  {self.detail}"
 
 

@@ -85,7 +85,7 @@ def _solution(term: Separated, start: np.ndarray) -> tuple[Solution | None, str]
     if len(term.distinct) == 1:
         return _equal_layers(term, float(values[0])), ""
     ratio = term.count(term.distinct[1]) / term.count(term.distinct[0])
-    if len(term.factors) == 3 and ratio >= 1:
+    if len(term.factors) == 3 and len(term.distinct) == 2 and ratio >= 1:
         return _routing(term, start, ratio), ""
     return None, f"no formula for {len(term.factors)} layers of which {len(term.distinct)} differ"
 

@@ -35,9 +35,7 @@ class Coordinates:
 
     def leave(self, inner: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
         """Write weights in the neurons' own coordinates again."""
-        return {
-            e: self.bases[t] @ inner[e] @ self.bases[s].T + self.fixed[e] for e, (s, t) in self.ends.items()
-        }
+        return {e: self.bases[t] @ inner[e] @ self.bases[s].T + self.fixed[e] for e, (s, t) in self.ends.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,9 +104,7 @@ def make_coordinates(
     bases.update(outputs)
     inner = {e: bases[t].T @ weights[e] @ bases[s] for e, (s, t) in architecture.edges.items()}
     for node in architecture.hidden:
-        sides = [inner[e] for e in architecture.incoming[node]] + [
-            inner[e].T for e in architecture.outgoing[node]
-        ]
+        sides = [inner[e] for e in architecture.incoming[node]] + [inner[e].T for e in architecture.outgoing[node]]
         reach = np.hstack(sides)
         if reach.shape[1] < reach.shape[0]:
             bases[node] = np.linalg.qr(reach)[0]
@@ -126,12 +122,8 @@ def _heard(statistics: PathStatistics) -> dict[str, list[list[str]]]:
     architecture = statistics.architecture
     found: dict[str, list[list[str]]] = {"inputs": [], "outputs": []}
     gates = {
-        "inputs": {
-            n: [statistics.edge_gates[e] for e in architecture.outgoing[n]] for n in architecture.inputs
-        },
-        "outputs": {
-            n: [statistics.edge_gates[e] for e in architecture.incoming[n]] for n in architecture.outputs
-        },
+        "inputs": {n: [statistics.edge_gates[e] for e in architecture.outgoing[n]] for n in architecture.inputs},
+        "outputs": {n: [statistics.edge_gates[e] for e in architecture.incoming[n]] for n in architecture.outputs},
     }
     for side, by_node in gates.items():
         open_in = {node: np.any(np.array(values) != 0, axis=0) for node, values in by_node.items()}

@@ -1,7 +1,7 @@
 """The exact matrix flow of P1 eqs 3-4, and gradient descent, from the statistics of a problem alone."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import equinox as eqx
@@ -16,8 +16,10 @@ from neuralrace.theory.matrixfield import Blocks, MatrixField, Stacks, make_fiel
 from neuralrace.theory.moments import collect_moments
 from neuralrace.types import Edge
 
+KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
+BATCH = 256  # times at which weights are held at once
 NEGLIGIBLE = 0.1  # of the tolerance, for what is left out
-NOISE = 1e-14  # relative size below which a mode is rounding and its relative error means nothing
+NOISE = 4e-16  # rounding of the largest weight, below which an error means nothing
 
 
 class FlowSystem(eqx.Module):
@@ -26,28 +28,31 @@ class FlowSystem(eqx.Module):
     field: MatrixField
     rows: tuple[jax.Array, ...]  # per block and edge: 1 where the rows are modes of an output
     columns: tuple[jax.Array, ...]  # per block and edge: 1 where the columns are modes of an input
-    floor: jax.Array
+    atol: jax.Array
+    keep: bool = eqx.field(static=True, default=False)  # record the weights and not only the loss
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
         return self.field.velocity(state)
 
-    def record(self, state: Stacks) -> jax.Array:
-        """The loss above its constant part."""
-        return self.field.excess(state)
+    def record(self, state: Stacks) -> Any:
+        """The loss above its constant part, or the weights."""
+        return state if self.keep else self.field.excess(state)
 
-    def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
-        """dL/dt = -|dW/dt|^2."""
-        return -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
+    def rate(self, state: Stacks, velocity: Stacks) -> Any:
+        """dL/dt = -|dW/dt|^2, or dW/dt."""
+        return velocity if self.keep else -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
 
-    def error(self, error: Stacks, before: Stacks, after: Stacks) -> jax.Array:
-        """The largest error of a mode relative to that mode."""
+    def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:
+        """The largest error of a mode relative to what is allowed: rtol of that mode, and rounding of the largest."""
         worst = jnp.zeros(())
+        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(y0), initial=0.0) for y0 in before]))
+        allowed = self.atol + NOISE * largest
         for e, y0, y1, rows, columns in zip(error, before, after, self.rows, self.columns, strict=True):
             for axes, mask in (((1, 2), jnp.ones_like(rows)), ((2,), rows), ((1,), columns)):
-                size = jnp.sqrt(jnp.maximum(jnp.sum(y0**2, axes), jnp.sum(y1**2, axes))) + self.floor
-                ratio = jnp.sqrt(jnp.sum(e**2, axes)) / size
-                worst = jnp.maximum(worst, jnp.max(ratio * mask.reshape((-1,) + (1,) * (ratio.ndim - 1))))
+                size = jnp.sqrt(jnp.maximum(jnp.sum(y0**2, axes), jnp.sum(y1**2, axes)))
+                ratio = jnp.sqrt(jnp.sum(e**2, axes)) / (rtol * size + allowed)
+                worst = jnp.maximum(worst, jnp.max(ratio * mask.reshape((-1,) + (1,) * (ratio.ndim - 1)), initial=0.0))
         return worst
 
 
@@ -59,38 +64,64 @@ class MatrixFlow:
     blocks: Blocks
     coordinates: Coordinates
     start: Stacks
+    _memory: dict[float, Curve] = field(default_factory=dict, repr=False)
 
     def curve(
-        self, end: float, *, rtol: float, max_steps: int, stop: Callable[[float, Any], bool] | None = None
+        self,
+        end: float,
+        *,
+        rtol: float,
+        max_steps: int,
+        stop: Callable[[float, Any], bool] | None = None,
     ) -> Curve:
-        """The excess loss over time, from zero to `end`."""
+        """The excess loss over time, from zero to `end` or until `stop` says so."""
         return integrate(self.system, self.start, end, rtol=rtol, max_steps=max_steps, stop=stop)
 
-    def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> list[dict[Edge, np.ndarray]]:
-        """The weights at increasing times, integrated anew so that they need not all be kept."""
-        found, state, before = [], self.start, 0.0
-        for time in times:
-            if time > before:
-                state = integrate(
-                    self.system, state, float(time) - before, rtol=rtol, max_steps=max_steps
-                ).last
-                before = float(time)
-            found.append(self.matrices(state))
-        return found
+    def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> Iterator[dict[Edge, np.ndarray]]:
+        """The weights at increasing times, one set after the other."""
+        if not len(times) or times[-1] == 0:
+            yield from (self.matrices(self.start) for _ in times)
+        elif sum(stack.size for stack in self.start) <= KEPT_UNKNOWNS:
+            curve = self._kept(float(times[-1]), rtol, max_steps)
+            for batch in np.array_split(times, len(times) // BATCH + 1):
+                stacks = curve.at(batch)
+                yield from (self.matrices(tuple(stack[i] for stack in stacks)) for i in range(len(batch)))
+        else:  # too large to keep: integrate from one time to the next
+            state, before = self.start, 0.0
+            for time in times:
+                if time > before:
+                    state = integrate(self.system, state, float(time) - before, rtol=rtol, max_steps=max_steps).last
+                    before = float(time)
+                yield self.matrices(state)
 
-    def descend(self, learning_rate: float, steps: np.ndarray) -> tuple[np.ndarray, list[Stacks]]:
-        """Gradient descent: the excess loss at the given step numbers, and the last weights."""
+    def _kept(self, end: float, rtol: float, max_steps: int) -> Curve:
+        """The flow with its weights at every step; the last one is remembered."""
+        if end not in self._memory:
+            system = self.system
+            keeping = FlowSystem(system.field, system.rows, system.columns, system.atol, keep=True)
+            self._memory.clear()
+            self._memory[end] = integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps)
+        return self._memory[end]
+
+    def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
+        """Gradient descent: the excess loss at the given step numbers."""
         counts = np.diff(steps, prepend=0)
-        last, losses = _descend(self.system, self.start, jnp.asarray(learning_rate), jnp.asarray(counts))
-        return np.asarray(losses), [last]
+        return np.asarray(_descend(self.system, self.start, jnp.asarray(learning_rate), jnp.asarray(counts))[1])
 
-    def descended_weights(self, learning_rate: float, steps: np.ndarray) -> list[dict[Edge, np.ndarray]]:
-        """The weights of gradient descent at increasing step numbers."""
-        found, state = [], self.start
+    def descended_weights(self, learning_rate: float, steps: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
+        """The weights of gradient descent at increasing step numbers, one set after the other."""
+        state = self.start
         for count in np.diff(steps, prepend=0):
             state, _ = _descend(self.system, state, jnp.asarray(learning_rate), jnp.asarray([count]))
-            found.append(self.matrices(state))
-        return found
+            yield self.matrices(state)
+
+    def velocity(self, state: Stacks) -> Stacks:
+        """dW/dt in the coordinates."""
+        return _velocity(self.system, state)
+
+    def excess(self, state: Stacks) -> float:
+        """The loss above its constant part."""
+        return float(_excess(self.system, state))
 
     def matrices(self, state: Stacks) -> dict[Edge, np.ndarray]:
         """A state of the flow as weight matrices between neurons."""
@@ -107,34 +138,43 @@ class FlowFactory:
     """What of the flow depends on the problem and not on the weights."""
 
     statistics: PathStatistics
+    bases: DataBases = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_moments", collect_moments(self.statistics))
-        object.__setattr__(self, "_bases", data_bases(self.statistics))
+        object.__setattr__(self, "bases", data_bases(self.statistics))
 
-    def start(self, weights: Mapping[Edge, np.ndarray], end: float, rtol: float) -> MatrixFlow:
+    def start(self, weights: Mapping[Edge, np.ndarray], end: float, rtol: float, atol: float = 0.0) -> MatrixFlow:
         """The flow from these weights, good for a relative accuracy up to a time."""
         architecture = self.statistics.architecture
-        bases: DataBases = self._bases  # type: ignore[attr-defined]
+        bases = self.bases
         inputs = bases.inputs
         outputs = bases.outputs(architecture, weights, NEGLIGIBLE * rtol / max(end, np.finfo(float).tiny))
         coordinates = make_coordinates(self.statistics, weights, inputs, outputs)
-        field, blocks = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)  # type: ignore[attr-defined]
+        matrix_field, blocks = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)  # type: ignore[attr-defined]
         inner = coordinates.enter(weights)
         masks = []
         for names, end in ((architecture.outputs, 1), (architecture.inputs, 0)):
             inside = set(names)
             masks.append(
-                tuple(
-                    jnp.array([float(architecture.edges[e][end] in inside) for e in block])
-                    for block in blocks.edges
-                )
+                tuple(jnp.array([float(architecture.edges[e][end] in inside) for e in block]) for block in blocks.edges)
             )
-        scale = max((float(np.abs(w).max()) for w in inner.values() if w.size), default=0.0)
-        floor = jnp.asarray(max(NOISE * scale, 1e-290))
         return MatrixFlow(
-            FlowSystem(field, masks[0], masks[1], floor), blocks, coordinates, blocks.stack(inner)
+            FlowSystem(matrix_field, masks[0], masks[1], jnp.asarray(max(atol, 1e-290))),
+            blocks,
+            coordinates,
+            blocks.stack(inner),
         )
+
+
+@eqx.filter_jit
+def _velocity(system: FlowSystem, state: Stacks) -> Stacks:
+    return system.velocity(state)
+
+
+@eqx.filter_jit
+def _excess(system: FlowSystem, state: Stacks) -> jax.Array:
+    return system.field.excess(state)
 
 
 @eqx.filter_jit

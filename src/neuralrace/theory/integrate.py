@@ -9,19 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import lineax
 import numpy as np
 
 from neuralrace.errors import RangeError
+from neuralrace.theory.solvers import Explicit, Rodas, Step
 
-CHUNK = 64  # steps per compiled call
-STIFF_STEPS = 4000  # an explicit solver with more steps than this still to go hands over to the implicit one
-RECORDED = ("value", "rate", "records")
-DENSE_UNKNOWNS = 400  # above this many the implicit equations are solved without forming a matrix
+CHUNK = 32  # steps per compiled call
+STIFF_STEPS = 20_000  # an explicit solver with more steps than this still to go hands over to the implicit one
+RETURNED = ("state", "time", "step", "count", "failed", "starts", "ends", "records")
+DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
 
 
 class System(Protocol):
@@ -30,8 +29,8 @@ class System(Protocol):
     def velocity(self, state: Any) -> Any:
         """The right-hand side."""
 
-    def error(self, error: Any, before: Any, after: Any) -> jax.Array:
-        """The largest relative error over the modes."""
+    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
+        """The largest error over the modes as a multiple of what is allowed."""
 
     def record(self, state: Any) -> Any:
         """What is kept of a state."""
@@ -68,22 +67,23 @@ def integrate(
     stop: Callable[[float, Any], bool] | None = None,
 ) -> Curve:
     """Integrate from time zero to `end`, or until `stop(time, state)` says so after some chunk of steps."""
-    starts, ends, records = [np.zeros(1)], [np.zeros(1)], [_standing(system.record(state))]
-    time, step, taken, solver = 0.0, _first_step(system, state, end), 0, explicit_solver()
+    starts, ends, records = [np.zeros(1)], [np.zeros(1)], [_standing(_first_record(system, state))]
+    solver: Explicit | Rodas = Explicit()
+    time, step, taken = 0.0, 0.0, 0  # a step of zero stands for one not yet known
+    stiff, small = False, sum(leaf.size for leaf in jax.tree.leaves(state)) <= DENSE_UNKNOWNS
     while time < end:
-        chunk = _advance(
-            system, solver, state, jnp.asarray(time), jnp.asarray(step), jnp.asarray(end), jnp.asarray(rtol)
-        )
-        count = int(chunk["count"])
-        if bool(chunk["failed"]):
+        moment = (jnp.asarray(time), jnp.asarray(step), jnp.asarray(end), jnp.asarray(rtol))
+        part = _advance(system, solver, state, *moment)
+        count = int(part["count"])
+        if bool(part["failed"]):
             raise RangeError(
-                f"the integration needs a step below {float(chunk['step']):.2g} at time {float(chunk['time']):.6g}: the "
+                f"the integration needs a step below {float(part['step']):.2g} at time {float(part['time']):.6g}: the "
                 f"tolerance rtol={rtol:.2g} is too tight for double precision; raise it"
             )
-        starts.append(np.asarray(chunk["starts"])[:count])
-        ends.append(np.asarray(chunk["ends"])[:count])
-        records.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], chunk["records"]))
-        time, step, state = float(chunk["time"]), float(chunk["step"]), chunk["state"]
+        starts.append(np.asarray(part["starts"])[:count])
+        ends.append(np.asarray(part["ends"])[:count])
+        records.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], part["records"]))
+        time, step, state = float(part["time"]), float(part["step"]), part["state"]
         taken += count
         if time < end and taken >= max_steps:
             raise RangeError(
@@ -92,49 +92,45 @@ def integrate(
             )
         if stop is not None and stop(time, state):
             break
-        if isinstance(solver, diffrax.Tsit5) and (end - time) / step > STIFF_STEPS:
-            solver = implicit_solver(sum(leaf.size for leaf in jax.tree.leaves(state)), rtol)
+        if not stiff and small and taken >= 8 * CHUNK and (end - time) / step > STIFF_STEPS:
+            solver, stiff = Rodas(), True
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
     return Curve(np.concatenate(starts), np.concatenate(ends), joined, state)
 
 
-def explicit_solver() -> diffrax.AbstractSolver:
-    """The solver of choice: fifth order, seven stages, the last being the next step's first."""
-    return diffrax.Tsit5()
+@eqx.filter_jit
+def _first_record(system: Any, state: Any) -> Any:
+    return system.record(state)
 
 
-def implicit_solver(unknowns: int, rtol: float) -> diffrax.AbstractSolver:
-    """The solver for long plateaus; matrix-free where there are many unknowns."""
-    tight = min(1e-2 * rtol, 1e-8)
-    linear: Any = lineax.AutoLinearSolver(well_posed=None)
-    if unknowns > DENSE_UNKNOWNS:
-        linear = lineax.GMRES(rtol=tight, atol=1e-30, restart=30, stagnation_iters=60)
-    return diffrax.Kvaerno5(root_finder=diffrax.VeryChord(rtol=tight, atol=1e-30, linear_solver=linear))
-
-
-def _first_step(system: System, state: Any, end: float) -> float:
-    leaves = zip(jax.tree.leaves(state), jax.tree.leaves(system.velocity(state)), strict=True)
-    ratios = [
-        float(jnp.max(jnp.abs(y))) / max(float(jnp.max(jnp.abs(v))), 1e-300) for y, v in leaves if y.size
-    ]
-    guess = 1e-2 * min((ratio for ratio in ratios if ratio > 0), default=end)
-    return min(guess, end) if end > 0 else 1.0
+def _first_step(state: Any, velocity: Any, end: jax.Array) -> jax.Array:
+    """A hundredth of the time in which the slowest part would grow by its own size."""
+    guess = jnp.asarray(end)
+    for y, v in zip(jax.tree.leaves(state), jax.tree.leaves(velocity), strict=True):
+        size, speed = jnp.max(jnp.abs(y), initial=0.0), jnp.max(jnp.abs(v), initial=0.0)
+        moving = (size > 0) & (speed > 0)
+        guess = jnp.where(moving, jnp.minimum(guess, 1e-2 * size / jnp.where(moving, speed, 1.0)), guess)
+    return guess
 
 
 @eqx.filter_jit
 def _advance(
-    system: Any, solver: Any, state: Any, time: jax.Array, step: jax.Array, end: jax.Array, rtol: jax.Array
+    system: Any,
+    solver: Any,
+    state: Any,
+    time: jax.Array,
+    step: jax.Array,
+    end: jax.Array,
+    rtol: jax.Array,
 ) -> dict[str, Any]:
     """Take up to CHUNK accepted steps."""
-    term = diffrax.ODETerm(lambda t, y, args: system.velocity(y))
-    order = solver.order(term)
-    memory = solver.init(term, time, time + step, state, None)
-    value, rate = system.record(state), system.rate(state, system.velocity(state))
+    velocity = system.velocity(state)
+    value, rate = system.record(state), system.rate(state, velocity)
     carry = {
         "state": state,
-        "memory": memory,
+        "velocity": velocity,
         "time": time,
-        "step": step,
+        "step": jnp.where(step > 0, step, _first_step(state, velocity, end)),
         "count": jnp.asarray(0),
         "failed": jnp.asarray(False),
         "starts": jnp.zeros(CHUNK),
@@ -151,58 +147,45 @@ def _advance(
         start = carry["time"]
         last = start + carry["step"] >= end * (1 - 1e-14)
         stop = jnp.where(last, end, start + carry["step"])
-        after, error, dense, memory, result = solver.step(
-            term, start, stop, carry["state"], None, carry["memory"], made_jump=False
-        )
-        size = system.error(error, carry["state"], after) / rtol
-        size = jnp.where(jnp.isfinite(size) & (result == diffrax.RESULTS.successful), size, jnp.inf)
+        tried = solver.step(system.velocity, carry["state"], carry["velocity"], stop - start)
+        size = system.error(tried.error, carry["state"], tried.after, rtol)
+        size = jnp.where(jnp.isfinite(size), size, jnp.inf)
         accepted = size <= 1.0
-        grown = (stop - start) * jnp.clip(0.9 * size ** (-1.0 / order), 0.2, 5.0)
-        taken = carry | {
-            "state": after,
-            "memory": memory,
-            "time": stop,
-            "count": carry["count"] + 1,
-            "starts": carry["starts"].at[carry["count"]].set(start),
-            "ends": carry["ends"].at[carry["count"]].set(stop),
-        }
-        chosen = jax.tree.map(lambda yes, no: jnp.where(accepted, yes, no), taken, carry)
-        curve = solver.interpolation_cls(t0=start, t1=stop, **dense)
-        written = jax.lax.cond(
-            accepted, lambda: _recorded(system, curve, dense, carry), lambda: {k: carry[k] for k in RECORDED}
-        )
-        chosen |= written
+        grown = (stop - start) * jnp.clip(0.9 * size ** (-1.0 / solver.order), 0.2, 5.0)
+        chosen = jax.lax.cond(accepted, lambda: _taken(system, carry, tried, stop), lambda: carry)
         # a last step that was cut short says nothing about the next one
-        chosen["step"] = jnp.where(accepted & last, jnp.maximum(carry["step"], grown), grown)
-        chosen["failed"] = ~accepted & (stop - start <= 1e-14 * jnp.maximum(stop, 1e-280))
-        return chosen
+        step = jnp.where(accepted & last, jnp.maximum(carry["step"], grown), grown)
+        failed = ~accepted & (stop - start <= 1e-14 * jnp.maximum(stop, 1e-280))
+        return chosen | {"step": step, "failed": failed}
 
     finished = jax.lax.while_loop(unfinished, attempt, carry)
-    return {name: value for name, value in finished.items() if name != "memory"}
+    return {name: finished[name] for name in RETURNED}
 
 
-def _recorded(system: Any, curve: Any, dense: dict[str, Any], carry: dict[str, Any]) -> dict[str, Any]:
-    """Write the record of an accepted step into the buffers."""
-    width = curve.t1 - curve.t0
-    after = dense["y1"]
-    final = jax.tree.map(
-        lambda k: k[-1] / width, dense["k"]
-    )  # the velocity at the end: the last stage is there
-    value, rate = system.record(after), system.rate(after, final)
-    middle = system.record(curve.evaluate(curve.t0 + 0.5 * width))
+def _taken(system: Any, carry: dict[str, Any], step: Step, stop: jax.Array) -> dict[str, Any]:
+    """The carry after an accepted step, its record written into the buffers."""
+    count, width = carry["count"], stop - carry["time"]
+    value, rate = system.record(step.after), system.rate(step.after, step.velocity)
     parts = jax.tree.map(
         lambda f0, fm, f1, d0, d1: jnp.stack([f0, fm, f1, width * d0, width * d1]),
-        *(carry["value"], middle, value, carry["rate"], rate),
+        *(carry["value"], system.record(step.middle), value, carry["rate"], rate),
     )
-    records = jax.tree.map(lambda buffer, new: buffer.at[carry["count"]].set(new), carry["records"], parts)
-    return {"value": value, "rate": rate, "records": records}
+    return carry | {
+        "state": step.after,
+        "velocity": step.velocity,
+        "time": stop,
+        "count": count + 1,
+        "starts": carry["starts"].at[count].set(carry["time"]),
+        "ends": carry["ends"].at[count].set(stop),
+        "value": value,
+        "rate": rate,
+        "records": jax.tree.map(lambda buffer, new: buffer.at[count].set(new), carry["records"], parts),
+    }
 
 
 def _standing(value: Any) -> Any:
     """The record of a step of no length."""
-    return jax.tree.map(
-        lambda leaf: np.stack([np.asarray(leaf)] * 3 + [0.0 * np.asarray(leaf)] * 2)[None], value
-    )
+    return jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * 3 + [0.0 * np.asarray(leaf)] * 2)[None], value)
 
 
 def _quartic(x: np.ndarray) -> np.ndarray:

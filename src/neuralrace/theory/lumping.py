@@ -1,7 +1,7 @@
 """Exact lumping: edges and modes that must evolve alike are found by partition refinement and kept once.
 
-A variable is a pair (edge, mode), a term a pair (path, mode). Start from the partition by initial values and by S(p). Two
-terms stay together if the classes of their edges and, class by class, their couplings D agree; two variables stay
+A variable is a pair (edge, mode), a term a pair (path, mode). Start from the partition by initial values and by S(p).
+Two terms stay together if the classes of their edges and, class by class, their couplings D agree; two variables stay
 together if, class by class, as many terms run through them. When nothing splits any more, members of a class
 have equal derivatives wherever they are equal, so they stay equal for ever.
 """

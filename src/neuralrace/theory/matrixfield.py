@@ -54,7 +54,7 @@ class MatrixField(eqx.Module):
         total = jnp.zeros(())
         for group in self.groups:
             maps.append(_group_map(group, stacks, maps))
-            if group.root is not None:
+            if group.root is not None and group.target is not None:
                 error = maps[-1] @ group.root - group.target
                 total = total + 0.5 * jnp.sum(error**2)
         return total
@@ -120,12 +120,12 @@ def make_field(
     for key in batches:
         slots = _slots(moments, batches[key], sizes, place, where)
         first = moments.states[batches[key][0]]
-        root, target = None, None
+        moments_here: tuple[jax.Array | None, jax.Array | None] = (None, None)
         if batches[key][0] in at_output:
             entries = [at_output[number] for number in batches[key]]
-            root, target = _padded(moments, entries, inputs, outputs)
+            moments_here = _padded(moments, entries, inputs, outputs)
         columns = sum(sizes[name] for name in first.columns)
-        groups.append(Group(len(batches[key]), sizes[first.node], columns, slots, root, target))
+        groups.append(Group(len(batches[key]), sizes[first.node], columns, slots, *moments_here))
     return MatrixField(tuple(groups), jnp.asarray(moments.constant)), blocks
 
 
@@ -135,9 +135,7 @@ def _key(moments: Moments, number: int, output: bool, sizes, place, where) -> tu
     slots = []
     for edge, _, source in state.incoming:
         before = moments.states[source]
-        slots.append(
-            (place[edge][0], where.get(source, (-1, 0))[0], _places(state.columns, before.columns, sizes))
-        )
+        slots.append((place[edge][0], where.get(source, (-1, 0))[0], _places(state.columns, before.columns, sizes)))
     return (output, sizes[state.node], tuple(sizes[name] for name in state.columns), tuple(slots))
 
 
@@ -161,9 +159,7 @@ def _slots(moments: Moments, members: list[int], sizes, place, where) -> tuple[S
     return tuple(slots)
 
 
-def _places(
-    whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]
-) -> tuple[int, ...] | None:
+def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...] | None:
     if whole == part:
         return None
     starts = dict(zip(whole, np.cumsum([0, *(sizes[name] for name in whole)]).tolist(), strict=False))

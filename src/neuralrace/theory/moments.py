@@ -57,8 +57,7 @@ def collect_moments(statistics: PathStatistics) -> Moments:
     outputs = []
     explained = 0.0
     for number, configurations in shared.items():
-        state = book.states[number]
-        root, target = _factored(*_summed(statistics, state, configurations))
+        root, target = _factored(*_summed(statistics, book.states[number], configurations))
         explained += float(np.sum(target**2))
         outputs.append(OutputMoments(number, root, target))
     constant = 0.5 * (statistics.target_energy - explained)
@@ -107,18 +106,12 @@ class _StateBook:
         return self._numbers[key]
 
 
-def _summed(
-    statistics: PathStatistics, state: State, configurations: list[int]
-) -> tuple[np.ndarray, np.ndarray]:
+def _summed(statistics: PathStatistics, state: State, configurations: list[int]) -> tuple[np.ndarray, np.ndarray]:
     second: np.ndarray | float = 0.0
     correlation: np.ndarray | float = 0.0
     for c in configurations:
-        second = second + np.block(
-            [[statistics.input_moment(c, a, b) for b in state.columns] for a in state.columns]
-        )
-        correlation = correlation + np.hstack(
-            [statistics.input_output_moment(c, state.node, a) for a in state.columns]
-        )
+        second = second + np.block([[statistics.input_moment(c, a, b) for b in state.columns] for a in state.columns])
+        correlation = correlation + np.hstack([statistics.input_output_moment(c, state.node, a) for a in state.columns])
     return np.asarray(second), np.asarray(correlation)
 
 

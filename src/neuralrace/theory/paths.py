@@ -1,6 +1,5 @@
 """The open paths of a problem in its shared bases: one row of strengths per path, one per pair that interacts."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +7,8 @@ import numpy as np
 
 from neuralrace.architecture import Path
 from neuralrace.bases import SharedBases
+from neuralrace.errors import AssumptionError, PathLimitError
 from neuralrace.statistics import PathStatistics
-from neuralrace.types import Edge
 
 PAIR_LIMIT = 4_000_000
 
@@ -55,30 +54,28 @@ def path_table(statistics: PathStatistics, bases: SharedBases) -> PathTable:
         edges=edges,
         paths=paths,
         route=route,
-        strengths=np.array(strengths).reshape(-1, modes),
+        strengths=np.array(strengths).reshape(len(paths), modes),
         first=np.array(first, dtype=int),
         second=np.array(second, dtype=int),
-        variances=np.array(variances).reshape(-1, modes),
+        variances=np.array(variances).reshape(len(first), modes),
         target_energy=statistics.target_energy,
     )
 
 
-def count_pairs(statistics: PathStatistics) -> int:
-    """How many ordered pairs of open paths into one output share a configuration, at most."""
-    per_configuration: dict[tuple[int, str], int] = {}
-    for path, entry in statistics.open_paths.items():
-        for configuration in entry.configurations.tolist():
-            key = (configuration, path.target)
-            per_configuration[key] = per_configuration.get(key, 0) + 1
-    return sum(count**2 for count in per_configuration.values())
-
-
-def path_strengths(table: PathTable, edge_strengths: Mapping[Edge, np.ndarray]) -> dict[Path, np.ndarray]:
-    """B_p: the product of the strengths along each path; leading axes are kept."""
-    found = {}
-    for path in table.paths:
-        product = np.ones(())
-        for edge in path.edges:
-            product = product * edge_strengths[edge]
-        found[path] = np.asarray(product)
-    return found
+def check_listable(statistics: PathStatistics) -> None:
+    """Refuse no open path, or more of them or of their interacting pairs than can be listed, without listing any."""
+    architecture = statistics.architecture
+    ways: dict[str, np.ndarray] = {}  # node -> open ways to it in each configuration
+    for node in architecture.order:
+        ways[node] = np.ones(statistics.configuration_count) if node in architecture.inputs else np.zeros(1)
+        for edge in architecture.incoming[node]:
+            ways[node] = ways[node] + (statistics.edge_gates[edge] != 0) * ways[architecture.source(edge)]
+    into = np.array([ways[node] + np.zeros(statistics.configuration_count) for node in architecture.outputs])
+    pairs, together = float((into**2).sum()), float(into.sum(axis=0).max(initial=0.0))
+    if together == 0:
+        raise AssumptionError("at least one path must be open for some example; none is, so nothing is learned")
+    if pairs > PAIR_LIMIT or together > statistics.limit:
+        raise PathLimitError(
+            f"at most {PAIR_LIMIT:,} interacting pairs of {statistics.limit:,} paths can be listed; this problem has "
+            f"{pairs:,.0f} pairs and {architecture.count_paths():,} paths: use method='flow', which lists none"
+        )

@@ -12,7 +12,7 @@ from neuralrace.theory.lumping import Partition
 from neuralrace.theory.paths import PathTable
 
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
-NOISE = 1e-14
+NOISE = 4e-16
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ class Polynomial(eqx.Module):
     counts: jax.Array
     best: jax.Array  # strengths at which the loss is least
     least: jax.Array  # that loss
-    floor: jax.Array
+    atol: jax.Array
 
     def products(self, state: jax.Array) -> jax.Array:
         """a_k, the product of the factors of each term."""
@@ -137,10 +137,11 @@ class Polynomial(eqx.Module):
         """Its velocity."""
         return velocity
 
-    def error(self, error: jax.Array, before: jax.Array, after: jax.Array) -> jax.Array:
-        """The largest error of a variable relative to that variable."""
-        size = jnp.maximum(jnp.abs(before), jnp.abs(after)) + self.floor
-        return jnp.max(jnp.abs(error) / size, initial=0.0)
+    def error(self, error: jax.Array, before: jax.Array, after: jax.Array, rtol: jax.Array) -> jax.Array:
+        """The largest error of a variable relative to what is allowed: rtol of that variable, and rounding."""
+        size = jnp.maximum(jnp.abs(before), jnp.abs(after))
+        allowed = self.atol + NOISE * jnp.max(jnp.abs(before), initial=0.0)
+        return jnp.max(jnp.abs(error) / (rtol * size + allowed), initial=0.0)
 
     def _factors(self, state: jax.Array) -> jax.Array:
         extended = jnp.concatenate([state, jnp.ones((len(state), 1))], axis=1)
@@ -156,8 +157,8 @@ class Polynomial(eqx.Module):
         return self._coupled(gap) if self.best.ndim else self._coupled(gap) - 2 * self.strengths
 
 
-def make_polynomial(terms: Terms, scale: float) -> Polynomial:
-    """Bring the system to JAX; scale: the largest initial strength."""
+def make_polynomial(terms: Terms, atol: float) -> Polynomial:
+    """Bring the system to JAX; atol: absolute error that is always allowed."""
     coupling = terms.coupling.tocoo()
     best, least = _least(terms)
     place = np.array([int(np.argmax(terms.factors[k] == v)) for v, k in terms.through], dtype=int)
@@ -176,7 +177,7 @@ def make_polynomial(terms: Terms, scale: float) -> Polynomial:
         counts=jnp.asarray(terms.counts),
         best=jnp.asarray(best),
         least=jnp.asarray(least),
-        floor=jnp.asarray(max(NOISE * scale, 1e-290)),
+        atol=jnp.asarray(max(atol, 1e-290)),
     )
 
 

@@ -1,6 +1,6 @@
 """The neural race reduction: one scalar per edge and mode (P1 eq. 10), lumped where symmetry allows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.types import Edge
 from neuralrace.theory.equations import Equations, Variable, write_equations
 from neuralrace.theory.integrate import integrate
 from neuralrace.theory.lumping import Partition, refine_partition, trivial_partition
 from neuralrace.theory.paths import PathTable
 from neuralrace.theory.polynomial import Polynomial, Terms, lumped_terms, make_polynomial
+from neuralrace.types import Edge
 
 Label = tuple[Edge, int]  # an edge and the number of a mode
 
@@ -32,6 +32,7 @@ class Reduction:
     partition: Partition
     start: np.ndarray
     asymmetry: float
+    atol: float = 0.0  # absolute error of a strength that is always allowed
 
     @cached_property
     def terms(self) -> Terms:
@@ -41,7 +42,7 @@ class Reduction:
     @cached_property
     def polynomial(self) -> Polynomial:
         """The lumped system in JAX."""
-        return make_polynomial(self.terms, float(np.abs(self.start).max(initial=0.0)))
+        return make_polynomial(self.terms, self.atol)
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -72,9 +73,7 @@ class Reduction:
         labels = self.partition.variables
         there = labels >= 0
         counts = np.bincount(labels[there], minlength=self.partition.variable_count)
-        totals = [
-            np.bincount(labels[there], weights=values[there], minlength=len(counts)) for values in self.start
-        ]
+        totals = [np.bincount(labels[there], weights=values[there], minlength=len(counts)) for values in self.start]
         return np.array(totals) / counts
 
     def solve(self, times: np.ndarray, *, rtol: float, max_steps: int) -> np.ndarray:
@@ -89,6 +88,10 @@ class Reduction:
         """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
         counts = jnp.asarray(np.diff(steps, prepend=0))
         return np.asarray(_descend(self.polynomial, jnp.asarray(self.initial_state()), learning_rate, counts))
+
+    def velocity(self) -> np.ndarray:
+        """The velocity of the initial state; (draws, variables)."""
+        return np.asarray(_velocity(self.polynomial, jnp.asarray(self.initial_state())))
 
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
@@ -109,7 +112,12 @@ class Reduction:
 
 
 def make_reduction(
-    table: PathTable, strengths: list[Mapping[Edge, np.ndarray]], *, lump: bool = True, symmetric: bool = False
+    table: PathTable,
+    strengths: Sequence[Mapping[Any, np.ndarray]],
+    *,
+    lump: bool = True,
+    symmetric: bool = False,
+    atol: float = 0.0,
 ) -> Reduction:
     """Set up the reduced system.
 
@@ -119,16 +127,16 @@ def make_reduction(
     start = np.array([[draw[edge] for edge in table.edges] for draw in strengths])
     start = start.reshape(len(strengths), len(table.edges), table.modes)
     if not lump:
-        return Reduction(table, trivial_partition(table), start, 0.0)
+        return Reduction(table, trivial_partition(table), start, 0.0, atol)
     partition = refine_partition(table, None if symmetric else start)
-    reduction = Reduction(table, partition, start, 0.0)
+    reduction = Reduction(table, partition, start, 0.0, atol)
     if not symmetric:
         return reduction
     there = partition.variables >= 0
     mean = reduction.initial_state()[:, partition.variables[there]]
     scale = max(float(np.abs(start).max(initial=0.0)), np.finfo(float).tiny)
     asymmetry = float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale
-    return Reduction(table, partition, start, asymmetry)
+    return Reduction(table, partition, start, asymmetry, atol)
 
 
 def _regrouped(found: dict[Any, np.ndarray]) -> dict[Edge, np.ndarray]:
@@ -147,6 +155,11 @@ def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: Any, count
         return state, state
 
     return jax.lax.scan(to_record, start, counts)[1]
+
+
+@eqx.filter_jit
+def _velocity(polynomial: Polynomial, state: jax.Array) -> jax.Array:
+    return polynomial.velocity(state)
 
 
 @eqx.filter_jit

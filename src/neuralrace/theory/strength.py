@@ -1,7 +1,7 @@
 """The strength with which each mode starts to grow, computed from the weights instead of set by hand.
 
-While a two-layer network is small it is linear in its weights. A hidden node with incoming vectors p_e = W_e v and outgoing
-q_f = W_f^T u of a mode obeys dp/dt = S^T q, dq/dt = S p over its edges, S being the matrix of S(p) of the
+While a two-layer network is small it is linear in its weights. A hidden node with incoming vectors p_e = W_e v and
+outgoing q_f = W_f^T u of a mode obeys dp/dt = S^T q, dq/dt = S p over its edges, S being the matrix of S(p) of the
 paths through it. Only the projection on the leading singular pair of S grows; for one path that is (p + q) / 2, so the
 mode starts with a_0 = |p + q|^2 / 4. Directions that a faster mode has taken are lost to the slower ones.
 """
@@ -115,9 +115,7 @@ def _final_strength(table: PathTable) -> np.ndarray:
     return np.divide(np.abs(table.strengths), own, out=np.zeros_like(own), where=own > 0)
 
 
-def _growing_directions(
-    drive: np.ndarray, vectors: list[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _growing_directions(drive: np.ndarray, vectors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each mode the growing vector (hidden, modes), its speed, and the share of each edge (edges, modes)."""
     modes = drive.shape[2]
     stacked = np.stack(vectors)  # (edges, hidden, modes)

@@ -165,17 +165,18 @@ class _Keeper:
         self._curve: list[np.ndarray] = []
 
     def keep(self, seen: Views, kept: np.ndarray) -> None:
-        chosen = np.flatnonzero(kept)
+        chosen = slice(0, len(kept)) if kept.all() else np.flatnonzero(kept)  # a slice copies nothing
+        count = int(kept.sum())
         self._curve.append(np.asarray(seen["loss"])[: len(kept)])
         for name, buffer in seen.items():
-            values = np.asarray(buffer)[: len(kept)][chosen]
+            values = np.asarray(buffer)[chosen]
             if name in self._finish:
                 values = self._finish[name](values)
             if name not in self._arrays:
                 blank = np.nan if values.dtype.kind == "f" else 0
                 self._arrays[name] = np.full((self._seeds, self._total, *values.shape[2:]), blank, values.dtype)
-            self._arrays[name][:, self._filled : self._filled + len(chosen)] = values.swapaxes(0, 1)
-        self._filled += len(chosen)
+            self._arrays[name][:, self._filled : self._filled + count] = values.swapaxes(0, 1)
+        self._filled += count
 
     def records(self) -> dict[str, np.ndarray]:
         curve = np.full((self._seeds, self._looks), np.nan)  # what a stop on divergence left out stays NaN

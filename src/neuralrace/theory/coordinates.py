@@ -58,7 +58,7 @@ class DataBases:
         found = {}
         for node, used in self.used.items():
             parts = [self.unused[node].T @ weights[e] for e in architecture.incoming[node]]
-            pull = float(np.linalg.norm(np.hstack(parts), 2)) ** 2 if self.unused[node].size else 0.0
+            pull = _largest(sum(part @ part.T for part in parts)) if self.unused[node].size else 0.0
             leave_out = pull * self.input_scale < bound and used.shape[1] > 0
             found[node] = used if leave_out else np.hstack([used, self.unused[node]])
         return found
@@ -115,6 +115,10 @@ def make_coordinates(
     ends = dict(architecture.edges)
     fixed = {e: weights[e] - bases[t] @ inner[e] @ bases[s].T for e, (s, t) in ends.items()}
     return Coordinates(bases, ends, fixed)
+
+
+def _largest(gram: np.ndarray) -> float:
+    return float(np.linalg.eigvalsh(gram)[-1])
 
 
 def _heard(statistics: PathStatistics) -> dict[str, list[list[str]]]:

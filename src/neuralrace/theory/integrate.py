@@ -7,7 +7,7 @@ and not by accuracy (a long plateau), an implicit solver takes over.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import equinox as eqx
 import jax
@@ -24,7 +24,12 @@ DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
 
 
 class System(Protocol):
-    """An autonomous differential equation with its own measure of error; an equinox module."""
+    """An autonomous differential equation with its own measure of error; an equinox module.
+
+    unrolled: whether the velocity is so small a program that a step may hold several copies of it.
+    """
+
+    unrolled: ClassVar[bool]
 
     def velocity(self, state: Any) -> Any:
         """The right-hand side."""
@@ -67,10 +72,11 @@ def integrate(
     stop: Callable[[float, Any], bool] | None = None,
 ) -> Curve:
     """Integrate from time zero to `end`, or until `stop(time, state)` says so after some chunk of steps."""
+    stiff = False
+    small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= DENSE_UNKNOWNS
     starts, ends, records = [np.zeros(1)], [np.zeros(1)], [_standing(_first_record(system, state))]
-    solver: Explicit | Rodas = Explicit()
+    solver: Explicit | Rodas = Explicit(system.unrolled)
     time, step, taken = 0.0, 0.0, 0  # a step of zero stands for one not yet known
-    stiff, small = False, sum(leaf.size for leaf in jax.tree.leaves(state)) <= DENSE_UNKNOWNS
     while time < end:
         moment = (jnp.asarray(time), jnp.asarray(step), jnp.asarray(end), jnp.asarray(rtol))
         part = _advance(system, solver, state, *moment)
@@ -124,21 +130,7 @@ def _advance(
     rtol: jax.Array,
 ) -> dict[str, Any]:
     """Take up to CHUNK accepted steps."""
-    velocity = system.velocity(state)
-    value, rate = system.record(state), system.rate(state, velocity)
-    carry = {
-        "state": state,
-        "velocity": velocity,
-        "time": time,
-        "step": jnp.where(step > 0, step, _first_step(state, velocity, end)),
-        "count": jnp.asarray(0),
-        "failed": jnp.asarray(False),
-        "starts": jnp.zeros(CHUNK),
-        "ends": jnp.zeros(CHUNK),
-        "value": value,
-        "rate": rate,
-        "records": jax.tree.map(lambda leaf: jnp.zeros((CHUNK, 5, *leaf.shape)), value),
-    }
+    carry = _opening(system, state, time, step, end)
 
     def unfinished(carry: dict[str, Any]) -> jax.Array:
         return (carry["count"] < CHUNK) & (carry["time"] < end) & ~carry["failed"]
@@ -160,6 +152,25 @@ def _advance(
 
     finished = jax.lax.while_loop(unfinished, attempt, carry)
     return {name: finished[name] for name in RETURNED}
+
+
+def _opening(system: Any, state: Any, time: jax.Array, step: jax.Array, end: jax.Array) -> dict[str, Any]:
+    """What is carried from step to step, with empty buffers."""
+    velocity = system.velocity(state)
+    value, rate = system.record(state), system.rate(state, velocity)
+    return {
+        "state": state,
+        "velocity": velocity,
+        "time": time,
+        "step": jnp.where(step > 0, step, _first_step(state, velocity, end)),
+        "count": jnp.asarray(0),
+        "failed": jnp.asarray(False),
+        "starts": jnp.zeros(CHUNK),
+        "ends": jnp.zeros(CHUNK),
+        "value": value,
+        "rate": rate,
+        "records": jax.tree.map(lambda leaf: jnp.zeros((CHUNK, 5, *leaf.shape)), value),
+    }
 
 
 def _taken(system: Any, carry: dict[str, Any], step: Step, stop: jax.Array) -> dict[str, Any]:

@@ -1,0 +1,69 @@
+"""The theory engine beside training of the same problem, warm, in one run."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import neuralrace as nr
+
+REPEATS = 3
+
+
+def rows() -> list[tuple[str, float, str]]:
+    """Label, measured and required: ratios, and seconds where the requirement is in seconds."""
+    return [*contextual_rows(), *routing_rows()]
+
+
+def contextual_rows() -> list[tuple[str, float, str]]:
+    """P2 Fig 4: four pathways, 8001 epochs; its loss sums over 24 examples, so a step is 24 * 0.001 of time."""
+    problem = nr.tasks.contextual(structure="mixed").gatings["common + all-but-one, items only"](100)
+    rate, steps = 24 * 0.001, 8000
+    weights = nr.initial.gaussian(0.005 / 700)(problem, 0)
+    times = rate * np.arange(steps + 1)
+
+    def forecast() -> None:
+        found = nr.predict(problem, weights, times, rtol=1e-4, diagonal=False, method="aligned")
+        for path in found.modes.paths:
+            found.modes.path(path)
+
+    training = warm(lambda: nr.train(problem, initial=weights, learning_rate=rate, steps=steps, seeds=1, key=0))
+    aligned = warm(forecast)
+    flow = warm(lambda: nr.predict(problem, weights, times, method="flow", rtol=1e-4))
+    return [
+        ("contextual forecast, loss and modes, over training", training / aligned, "at least 100"),
+        ("contextual flow over gradient descent", training / flow, "at least 5"),
+    ]
+
+
+def routing_rows() -> list[tuple[str, float, str]]:
+    """P1 Fig 4 from random orthogonal weights, and M = 100 with all 10,000 routes from decoupled ones."""
+    problem = nr.tasks.routing(domains=7, trained=4).gatings["shared"](64)
+    rate, steps = 0.16, 500
+    weights = nr.initial.orthogonal(0.2)(problem, 0)
+    times = rate * np.arange(steps + 1)
+    training = warm(lambda: nr.train(problem, initial=weights, learning_rate=rate, steps=steps, seeds=1, key=0))
+    flow = warm(lambda: nr.predict(problem, weights, times, method="flow", rtol=1e-4))
+    large = nr.tasks.routing(domains=100, trained=100).gatings["shared"](64)
+    start = nr.initial.decoupled(0.1)
+    seconds = [
+        warm(lambda method=method: nr.predict(large, start, np.linspace(0, 2000, 1001), method=method))
+        for method in ("reduction", "auto")
+    ]
+    return [
+        ("routing flow over gradient descent", training / flow, "at least 5"),
+        ("routing M = 100, reduction, seconds", seconds[0], "below 1"),
+        ("routing M = 100, closed form, seconds", seconds[1], "below 1"),
+    ]
+
+
+def warm(call: Callable[[], Any]) -> float:
+    """Seconds of the fastest of some calls after a first one that compiles."""
+    call()
+    found = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - start)
+    return min(found)

@@ -1,0 +1,210 @@
+"""A forecast: the predicted learning curve, its certificate, and everything that can be read off the weights."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray
+
+from neuralrace.architecture import Path
+from neuralrace.errors import RangeError, TaskError, UnknownNameError, nearest
+from neuralrace.precision import float64
+from neuralrace.problem import Problem
+from neuralrace.theory.certificate import Certificate
+from neuralrace.theory.evolution import Evolution
+from neuralrace.theory.reduction import Reduction
+from neuralrace.theory.strength import InitialStrength
+from neuralrace.trajectory import Trajectory, make_trajectory
+from neuralrace.types import Edge
+
+ORDER_PATHS = 500  # more paths than this are not ranked one by one
+
+
+class Band(NamedTuple):
+    """Quantiles of the loss over draws of the initial weights, (T,) each."""
+
+    low: np.ndarray  # one tenth of the draws lie below
+    middle: np.ndarray
+    high: np.ndarray  # one tenth lie above
+
+
+class Learned(NamedTuple):
+    """When a mode of a path reached half of what it comes to; infinite if it comes to nothing."""
+
+    path: Path
+    mode: int
+    time: float
+
+
+@dataclass(frozen=True, eq=False)
+class Modes:
+    """Mode strengths of a forecast over its times, (modes, T), the mean over the draws."""
+
+    time: np.ndarray
+    paths: tuple[Path, ...]
+    edges: tuple[Edge, ...]
+    draws: int
+    evolution: Evolution = field(repr=False)
+
+    @float64
+    def path(self, path: Path) -> np.ndarray:
+        """B_p: the strength of each mode of a path."""
+        if path not in self.paths:
+            raise UnknownNameError(f"an open path is required; {path} is not one; {nearest(path, self.paths)}")
+        return np.mean([self.evolution.path(path, self.time, d) for d in range(self.draws)], axis=0).T
+
+    @float64
+    def edge(self, edge: Edge) -> np.ndarray:
+        """B_e: the strength of each mode of an edge (for the flow its singular values)."""
+        if edge not in self.edges:
+            raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
+        return np.mean([self.evolution.edge(edge, self.time, d) for d in range(self.draws)], axis=0).T
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """A predicted learning curve.
+
+    time: (T,). losses: (draws, T). method: closed_form, reduction, aligned or flow. handover: the times, one per
+    draw, at which the exact flow gave way to the reduction, or None.
+    """
+
+    time: np.ndarray
+    losses: np.ndarray
+    method: str
+    certificate: Certificate
+    initial_strength: InitialStrength | None
+    handover: tuple[float, ...] | None
+    reduction: Reduction | None
+    problem: Problem | None = field(repr=False)
+    modes: Modes = field(repr=False)
+    settings: dict[str, Any] = field(repr=False)
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(T,): the mean over the draws."""
+        return np.asarray(self.losses.mean(axis=0))
+
+    @property
+    def band(self) -> Band | None:
+        """How the loss varies with the draw of the initial weights; None for given weights."""
+        if len(self.losses) < 2:
+            return None
+        return Band(*np.quantile(self.losses, (0.1, 0.5, 0.9), axis=0))
+
+    @float64
+    def weights(self, time: float | None = None, draw: int = 0) -> dict[Edge, np.ndarray]:
+        """The predicted weights at a time, the last one if none is given."""
+        return self._weights([time], draw)[0]
+
+    @float64
+    def outputs(
+        self, problem: Problem | None = None, *, time: float | None = None, draw: int = 0
+    ) -> dict[str, np.ndarray]:
+        """Predicted outputs for every example of the problem, or of another with the same graph (untrained routes)."""
+        return self._example_problem(problem).forward(self.weights(time, draw))
+
+    @float64
+    def similarity(
+        self, node: str, problem: Problem | None = None, *, time: float | None = None, draw: int = 0
+    ) -> np.ndarray:
+        """Inner products of the predicted activity of a node between all pairs of examples, (N, N)."""
+        examples = self._example_problem(problem)
+        if node in examples.architecture.inputs:
+            activity = examples.task.inputs[node]
+        elif node in examples.architecture.nodes:
+            activity = examples.activity(self.weights(time, draw))[node]
+        else:
+            raise UnknownNameError(f"there is no node {node!r}; {nearest(node, examples.architecture.nodes)}")
+        return np.asarray(activity @ activity.T)
+
+    @float64
+    def loss_by(
+        self, labels: Any, problem: Problem | None = None, *, times: Any = None, draw: int = 0
+    ) -> dict[Any, np.ndarray]:
+        """Half the mean squared error of each group of examples over time; labels: (N,), a context or a task."""
+        examples = self._example_problem(problem)
+        groups = np.asarray(labels)
+        if groups.shape != (len(examples.task),):
+            raise TaskError(f"labels must have one entry per example, {len(examples.task)}; shape {groups.shape} came")
+        moments = self.time if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+        found: dict[Any, list[float]] = {label: [] for label in np.unique(groups).tolist()}
+        for weights in self._weights(moments, draw):
+            outputs = examples.forward(weights)
+            errors = sum(np.sum((outputs[n] - y) ** 2, axis=1) for n, y in examples.task.targets.items())
+            for label, values in found.items():
+                inside = groups == label
+                values.append(0.5 * float(np.average(errors[inside], weights=examples.task.weights[inside])))
+        return {label: np.array(values) for label, values in found.items()}
+
+    def time_to(self, criterion: float) -> float:
+        """When the mean loss first comes down to a value, between recorded times by interpolation; inf if never."""
+        below = np.flatnonzero(self.loss <= criterion)
+        if not len(below):
+            return float("inf")
+        i = int(below[0])
+        if i == 0:
+            return float(self.time[0])
+        before, after = self.loss[i - 1], self.loss[i]
+        share = (before - criterion) / (before - after)
+        return float(self.time[i - 1] + share * (self.time[i] - self.time[i - 1]))
+
+    def order(self) -> tuple[Learned, ...]:
+        """The modes of all paths in the order in which they are learned: half of their last strength reached."""
+        if len(self.modes.paths) > ORDER_PATHS:
+            raise RangeError(
+                f"at most {ORDER_PATHS} paths are ranked; there are {len(self.modes.paths)}: look at "
+                f"reduction.variables, or at modes.path(p) for the paths of interest"
+            )
+        strengths = {path: np.abs(self.modes.path(path)) for path in self.modes.paths}
+        scale = max((float(values.max(initial=0.0)) for values in strengths.values()), default=0.0)
+        found = [
+            Learned(path, mode, _half_time(self.time, strength, scale))
+            for path, values in strengths.items()
+            for mode, strength in enumerate(values)
+        ]
+        return tuple(sorted(found, key=lambda entry: entry.time))
+
+    def to_trajectory(self) -> Trajectory:
+        """The same record as training gives; every draw is a seed."""
+        rate = self.settings.get("learning_rate")
+        step = np.rint(self.time / rate).astype(int) if rate else np.arange(len(self.time))
+        problem = self.problem.describe() if self.problem is not None else {}
+        return make_trajectory(
+            self.time,
+            step,
+            {"loss": (("seed", "time"), self.losses)},
+            np.zeros(len(self.losses)),
+            edges=self.modes.edges,
+            problem=problem,
+            settings=self.settings | {"method": self.method, "certificate": str(self.certificate)},
+        )
+
+    @property
+    def data(self) -> xarray.Dataset:
+        """The record as a dataset with named axes."""
+        return self.to_trajectory().data
+
+    def _weights(self, times: Any, draw: int) -> list[dict[Edge, np.ndarray]]:
+        if not 0 <= draw < len(self.losses):
+            raise RangeError(f"draw must be from 0 to {len(self.losses) - 1}; it was {draw}")
+        moments = np.array([self.time[-1] if time is None else float(time) for time in times])
+        if (moments < 0).any() or (np.diff(moments) < 0).any() or (moments > self.time[-1] * (1 + 1e-12)).any():
+            raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
+        return self.modes.evolution.weights(moments, draw)
+
+    def _example_problem(self, problem: Problem | None) -> Problem:
+        chosen = self.problem if problem is None else problem
+        if chosen is None:
+            raise TaskError("this forecast was made from statistics alone: give a problem with the examples to predict")
+        if chosen.architecture.nodes != self.modes.evolution.architecture.nodes:
+            raise TaskError("the problem must have the architecture of the forecast; its nodes differ")
+        return chosen
+
+
+def _half_time(time: np.ndarray, strength: np.ndarray, scale: float) -> float:
+    """When a strength first has half of its last value; a mode that never left its start is not learned."""
+    final = strength[-1]
+    if final == 0 or (final <= 2 * strength[0] and final <= 1e-2 * scale):
+        return float("inf")
+    return float(time[int(np.argmax(strength >= 0.5 * final))])

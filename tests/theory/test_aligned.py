@@ -1,0 +1,133 @@
+"""Paths with their own singular vectors: couplings, diagonal and whole strengths."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from theory_problems import chain, flatten
+
+from neuralrace import initial, tasks
+from neuralrace.architecture import Architecture
+from neuralrace.errors import AssumptionError
+from neuralrace.gates import Gates
+from neuralrace.problem import Problem
+from neuralrace.task import Task
+from neuralrace.theory import predict
+from neuralrace.theory.aligned import aligned_weights, couplings, own_modes, own_strengths
+from neuralrace.theory.prepared import prepare
+
+
+def overlapping(contexts=3, size=3):
+    """White items, all-but-one gates and targets such that U_p^T U_j is a multiple of the identity (P2 appendix F)."""
+    random = np.random.default_rng(0)
+    base = np.linalg.qr(random.normal(size=(size, size)))[0] * np.array([3.0, 2.0, 1.0])[:size]
+    context, item = np.repeat(np.arange(contexts), size), np.tile(np.arange(size), contexts)
+    centred = np.eye(contexts) - 1.0 / contexts  # what a common pathway would have left over
+    targets = np.einsum("nc,no->nco", centred[context], base.T[item]).reshape(len(item), -1)
+    names = [f"h{c}" for c in range(contexts)]
+    architecture = Architecture(
+        {"x": size, **dict.fromkeys(names, 4), "y": targets.shape[1]},
+        [("x", n) for n in names] + [(n, "y") for n in names],
+    )
+    gates = Gates(nodes={n: (context != c).astype(float) for c, n in enumerate(names)})
+    return Problem(architecture, Task({"x": np.eye(size)[item]}, {"y": targets}), gates)
+
+
+def test_couplings_are_computed_from_the_data():
+    problem = overlapping()
+    statistics = problem.statistics()
+    modes = own_modes(statistics)
+    first, second = list(modes.values())[:2]
+    whole = couplings(statistics, first, second)
+    overlap = first.output.T @ second.output
+    inputs = second.input.T @ statistics.input(second.path, first.path) @ first.input
+    # B_j = e_n e_n^T acts on mode m of p through (U_p^T U_j B_j V_j^T Sigma V_p)_mm
+    for n in range(3):
+        only = np.zeros((3, 3))
+        only[n, n] = 1.0
+        np.testing.assert_allclose(whole[:, n], np.diagonal(overlap @ only @ inputs), atol=1e-14)
+
+
+def test_appendix_f_is_exact_with_diagonal_strengths():
+    problem = overlapping()
+    modes = own_modes(problem.statistics())
+    values = {edge: np.full(3, 0.2) for edge in problem.architecture.edges}
+    random = np.random.default_rng(1)
+    hidden = {f"h{c}": np.linalg.qr(random.normal(size=(4, 3)))[0] for c in range(3)}
+    weights = aligned_weights(modes, problem.architecture, hidden, values)
+    times = np.linspace(0, 20, 41)
+    forecast = predict(problem, weights, times, rtol=1e-9)
+    assert forecast.method in ("closed_form", "aligned")
+    assert "mutual diagonalisability" in str(forecast.certificate)
+    assert forecast.certificate["own modes stay diagonal"].holds
+    flow = predict(problem, weights, times, "flow", rtol=1e-9)
+    np.testing.assert_allclose(forecast.loss, flow.loss, rtol=1e-6, atol=1e-10)
+    last = {edge: forecast.weights(20.0)[edge] for edge in weights}
+    np.testing.assert_allclose(flatten(problem, last), flatten(problem, flow.weights(20.0)), atol=1e-5)
+
+
+def test_the_diagonal_law_is_that_of_scipy():
+    problem = tasks.contextual(structure="mixed", items=8).gatings["common + all-but-one, items only"](10)
+    statistics = problem.statistics()
+    modes = own_modes(statistics)
+    weights = initial.gaussian(1e-3)(problem, 0)
+    strengths = own_strengths(statistics, modes, weights)[0]
+    coupled = {(p, j): couplings(statistics, modes[p], modes[j]) for p in modes for j in statistics.partners(p)}
+    order = [(p, e) for p in modes for e in p.edges]
+    sizes = [len(modes[p].strengths) for p, _ in order]
+
+    def right_hand_side(_, vector):
+        b = dict(zip(order, np.split(vector, np.cumsum(sizes)[:-1]), strict=True))
+        products = {p: b[p, p.edges[0]] * b[p, p.edges[1]] for p in modes}
+        change = []
+        for p, e in order:
+            error = modes[p].strengths - sum(coupled[p, j] @ products[j] for j in statistics.partners(p))
+            change.append(b[p, p.edges[1] if e == p.edges[0] else p.edges[0]] * error)
+        return np.concatenate(change)
+
+    times = np.linspace(0, 40, 21)
+    start = np.concatenate([strengths[e] for _, e in order])
+    exact = solve_ivp(right_hand_side, (0, 40), start, "DOP853", times, rtol=1e-11, atol=1e-14).y[:, -1]
+    forecast = predict(problem, weights, times, "aligned", diagonal=True, force=True, rtol=1e-9)
+    found = np.concatenate([forecast.modes.edge(e)[:, -1] for _, e in order])
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-7)
+    assert forecast.certificate.forced
+    with pytest.raises(AssumptionError, match="path item->without"):
+        predict(problem, weights, times, "aligned", diagonal=True)
+
+
+def test_whole_strengths_follow_the_mixed_contexts():
+    problem = tasks.contextual(structure="mixed").gatings["common + all-but-one, items only"](12)
+    weights = initial.gaussian(1e-5)(problem, 0)
+    times = np.linspace(0, 120, 61)
+    forecast = predict(problem, weights, times)
+    assert forecast.method == "aligned"
+    assert "whole matrices" in str(forecast.certificate)
+    flow = predict(problem, weights, times, "flow", rtol=1e-5)
+    assert np.abs(forecast.loss - flow.loss).max() < 2e-2 * flow.loss[0]
+    # the same start followed by the flow over nodes is the same curve
+    prepared = prepare(problem)
+    strengths, hidden = own_strengths(prepared.statistics, prepared.own, weights)[:2]
+    begin = aligned_weights(prepared.own, problem.architecture, hidden, strengths)
+    np.testing.assert_allclose(
+        predict(problem, begin, times, "flow").loss, predict(problem, weights, times, "aligned", diagonal=False).loss,
+        rtol=1e-4,
+    )  # fmt: skip
+    assert forecast.modes.path(forecast.modes.paths[0]).shape[1] == 61
+
+
+def test_xor_has_the_closed_form_of_its_pathways():
+    problem = tasks.xor().gatings["xor"](16)
+    weights = initial.gaussian(1e-4)(problem, 0)
+    times = np.linspace(0, 20, 81)
+    forecast = predict(problem, weights, times)
+    assert forecast.method == "closed_form"
+    flow = predict(problem, weights, times, "flow")
+    np.testing.assert_allclose(forecast.loss, flow.loss, atol=1e-4)
+
+
+def test_paths_that_share_a_node_are_refused():
+    problem = chain(hidden=(4,))
+    shared = tasks.routing(2, 2).gatings["shared"](4)
+    assert len(own_modes(problem.statistics())) == 1
+    with pytest.raises(AssumptionError, match="is on both"):
+        predict(shared, initial.gaussian(0.01), [1.0], "aligned", draws=1)

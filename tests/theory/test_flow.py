@@ -1,0 +1,113 @@
+"""The matrix flow against scipy, autodiff, gradient descent and the examples."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from theory_problems import chain, descent, flatten, small_weights, tangled, unflatten
+
+from neuralrace import initial
+from neuralrace.errors import RangeError
+from neuralrace.precision import float64
+from neuralrace.theory import predict
+from neuralrace.theory.flow import FlowFactory
+
+TIMES = np.linspace(0.0, 6.0, 25)
+
+
+@float64
+def velocity(problem, weights):
+    flow = FlowFactory(problem.statistics()).start(weights, 1.0, 1e-6)
+    inner = flow.blocks.unstack(flow.velocity(flow.start))
+    moved = flow.coordinates.leave(inner)
+    loss = flow.excess(flow.start) + flow.constant
+    return {edge: moved[edge] - flow.coordinates.fixed[edge] for edge in moved}, loss
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_velocity_is_minus_the_gradient_of_the_examples(seed):
+    problem = tangled(seed)
+    weights = small_weights(problem, seed)
+    found, loss = velocity(problem, weights)
+    by_autodiff = problem.gradient(weights)
+    # both are double precision sums of the same numbers
+    assert loss == pytest.approx(problem.loss(weights), rel=1e-12)
+    for edge, gradient in by_autodiff.items():
+        np.testing.assert_allclose(found[edge], -gradient, atol=1e-12)
+
+
+def test_flow_is_the_solution_of_scipy():
+    problem = tangled()
+    weights = small_weights(problem)
+    statistics = problem.statistics()
+
+    def right_hand_side(_, vector):
+        return -flatten(problem, statistics.gradient(unflatten(problem, vector)))
+
+    exact = solve_ivp(
+        right_hand_side, (0, TIMES[-1]), flatten(problem, weights), "DOP853", TIMES, rtol=1e-11, atol=1e-13
+    )
+    forecast = predict(problem, weights, TIMES, "flow", rtol=1e-8)
+    losses = [statistics.loss(unflatten(problem, column)) for column in exact.y.T]
+    np.testing.assert_allclose(forecast.loss, losses, rtol=1e-6)
+
+
+def test_gradient_descent_comes_nearer_at_first_order():
+    problem = tangled()
+    weights = small_weights(problem)
+    gaps = []
+    for rate in (0.04, 0.02, 0.01):
+        steps = round(2.0 / rate)
+        losses, _ = descent(problem, weights, rate, steps)
+        forecast = predict(problem, weights, rate * np.arange(steps + 1), "flow", rtol=1e-9)
+        gaps.append(np.abs(losses - forecast.loss).max())
+    orders = np.log2(np.array(gaps[:-1]) / gaps[1:])
+    np.testing.assert_allclose(orders, 1.0, atol=0.15)  # the next order is a few per cent at these rates
+
+
+def test_statistics_alone_give_the_same_forecast():
+    problem = tangled()
+    weights = small_weights(problem)
+    whole = predict(problem, weights, TIMES, "flow").loss
+    np.testing.assert_allclose(predict(problem.statistics(), weights, TIMES, "flow").loss, whole, rtol=1e-12)
+    np.testing.assert_allclose(predict(problem.compress(), weights, TIMES, "flow").loss, whole, rtol=1e-9)
+
+
+def test_descent_of_whole_matrices_is_gradient_descent():
+    problem = tangled()
+    weights = small_weights(problem)
+    losses, last = descent(problem, weights, 0.05, 40)
+    times = 0.05 * np.arange(41)
+    forecast = predict(problem, weights, times, "flow", learning_rate=0.05, dynamics="descent")
+    np.testing.assert_allclose(forecast.loss, losses, rtol=1e-11)
+    np.testing.assert_allclose(flatten(problem, forecast.weights(2.0)), flatten(problem, last), atol=1e-11)
+
+
+def test_flow_is_exact_from_weights_of_1e_12():
+    problem = chain(hidden=(4,))
+    times = np.linspace(0, 60, 200)
+    formula = predict(problem, initial.decoupled(1e-12), times, "closed_form").loss
+    found = predict(problem, initial.decoupled(1e-12), times, "flow", rtol=1e-8).loss
+    # a relative error of 1e-8 per step over e-folds of 27 shifts the transitions by less than 1e-6
+    np.testing.assert_allclose(found, formula, atol=1e-5)
+
+
+def test_zero_weights_stay_at_the_loss_of_output_zero():
+    problem = tangled()
+    weights = small_weights(problem, scale=0.0)
+    forecast = predict(problem, weights, TIMES)
+    np.testing.assert_allclose(forecast.loss, 0.5 * problem.statistics().target_energy, rtol=1e-14)
+    assert "saddle" in str(forecast.certificate)
+
+
+def test_too_few_steps_say_what_to_do():
+    problem = tangled()
+    with pytest.raises(RangeError, match="max_steps"):
+        predict(problem, small_weights(problem), [500.0], "flow", max_steps=10)
+
+
+def test_inputs_that_are_never_shown_change_nothing():
+    problem = chain()
+    wide = chain(strengths=(3.0, 2.0, 1.0, 1e-3), variances=(1.0, 1.0, 1.0, 1e-20), outputs=4)
+    forecast = predict(wide, initial.gaussian(0.1), TIMES, "flow", draws=1)
+    assert np.isfinite(forecast.loss).all()
+    assert np.isfinite(predict(problem, initial.gaussian(0.1), TIMES, "flow", draws=1).loss).all()

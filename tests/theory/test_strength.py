@@ -1,0 +1,99 @@
+"""The effective initial strength: exact for given weights, a law for initialisers, no constant set by hand."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from theory_problems import chain, gated
+
+from neuralrace import initial
+from neuralrace.bases import shared_bases
+from neuralrace.theory import predict
+from neuralrace.theory.paths import path_table
+from neuralrace.theory.strength import growing_strengths
+
+TIMES = np.linspace(0.0, 12.0, 61)
+
+
+def test_one_path_starts_with_a_quarter_of_the_squared_sum():
+    problem = chain(strengths=(2.0,), hidden=(5,), outputs=1)
+    statistics = problem.statistics()
+    bases = shared_bases(statistics)
+    weights = initial.gaussian(1e-3)(problem, 0)
+    found = growing_strengths(problem.architecture, weights, bases, path_table(statistics, bases))
+    p, q = weights["x", "h0"] @ bases.inputs["x"][:, 0], weights["h0", "y"].T @ bases.outputs["y"][:, 0]
+    strength = np.prod([found.strengths[edge][0] for edge in weights])
+    assert strength == pytest.approx(np.sum((p + q) ** 2) / 4, rel=1e-12)
+
+
+def test_the_growing_part_is_what_the_linear_phase_leaves():
+    """Integrate dp/dt = S^T q, dq/dt = S p of a hidden node with two paths and look at late times."""
+    drive = np.array([[1.0, 0.3]])  # one output, two inputs: S of the two paths
+    random = np.random.default_rng(0)
+    p, q = random.normal(size=(2, 4)), random.normal(size=(1, 4))
+
+    def linear(_, vector):
+        a, b = vector[:8].reshape(2, 4), vector[8:].reshape(1, 4)
+        return np.concatenate([(drive.T @ b).ravel(), (drive @ a).ravel()])
+
+    late = solve_ivp(linear, (0, 12), np.concatenate([p.ravel(), q.ravel()]), rtol=1e-11, atol=1e-12).y[:, -1]
+    speed = np.linalg.norm(drive)
+    left, right = np.ones(1), drive[0] / speed
+    grown = (right @ p + left @ q) / np.sqrt(2) * np.exp(speed * 12)
+    np.testing.assert_allclose(
+        late[:8].reshape(2, 4), np.outer(right, grown) / np.sqrt(2), atol=3
+    )  # what does not grow stays of order one
+
+
+@pytest.mark.parametrize("build", [lambda: chain(hidden=(20,)), lambda: gated(0, 2)])
+def test_the_projection_becomes_exact_as_the_weights_shrink(build):
+    problem = build()
+    gaps = []
+    for scale in (1e-2, 1e-4):
+        weights = initial.gaussian(scale)(problem, 1)
+        reduced = predict(problem, weights, TIMES, "reduction", small=1.0)
+        flow = predict(problem, weights, TIMES, "flow")
+        assert reduced.initial_strength.source == "growing direction"
+        gaps.append(np.abs(reduced.loss - flow.loss).max() / flow.loss[0])
+    assert gaps[1] < 0.02
+    assert gaps[1] < gaps[0]
+
+
+def test_a_gaussian_start_has_a_chi_square_law_and_a_band():
+    problem = chain(strengths=(2.0, 1.0), hidden=(30,), outputs=2)
+    start = initial.gaussian({("x", "h0"): 1e-3, ("h0", "y"): 2e-3})
+    forecast = predict(problem, start, TIMES, "reduction", draws=60)
+    mean, spread = forecast.initial_strength.law["h0"]
+    assert mean == pytest.approx(30 * 5e-6 / 4)
+    first, second = (forecast.initial_strength.values[edge][:, 0] for edge in problem.architecture.edges)
+    drawn = first * second
+    assert drawn.mean() == pytest.approx(mean, abs=4 * spread / np.sqrt(60))  # four standard errors
+    assert drawn.std() == pytest.approx(spread, rel=0.4)
+    assert forecast.band is not None
+    assert (forecast.band.low <= forecast.band.high).all()
+    assert forecast.losses.shape == (60, len(TIMES))
+    np.testing.assert_allclose(forecast.loss, forecast.losses.mean(axis=0))
+    assert predict(problem, initial.decoupled(0.1), TIMES).band is None
+
+
+def test_narrow_random_layers_lose_the_weak_modes():
+    problem = chain(hidden=(2,))
+    times = np.linspace(0, 60, 61)
+    forecast = predict(problem, initial.gaussian(1e-4)(problem, 0), times, "reduction")
+    assert "modes 2" in str(forecast.certificate)
+    flow = predict(problem, initial.gaussian(1e-4)(problem, 0), times, "flow")
+    assert forecast.loss[-1] == pytest.approx(flow.loss[-1], rel=1e-3)
+
+
+def test_deeper_networks_hand_over_at_a_named_time():
+    problem = chain(hidden=(6, 6))
+    weights = initial.orthogonal(0.02)(problem, 0)
+    times = np.linspace(0, 400, 201)
+    forecast = predict(problem, weights, times)
+    assert forecast.method == "reduction"
+    assert forecast.initial_strength.source == "hand-over"
+    (moment,) = forecast.handover
+    assert 0 < moment < 400
+    assert f"{moment:.4g}" in str(forecast.certificate)
+    flow = predict(problem, weights, times, "flow")
+    np.testing.assert_allclose(forecast.loss, flow.loss, atol=2e-2 * flow.loss[0])
+    np.testing.assert_allclose(forecast.modes.path(forecast.modes.paths[0])[:, -1], [3.0, 2.0, 1.0], rtol=0.02)

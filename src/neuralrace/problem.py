@@ -85,7 +85,7 @@ class Problem:
 
     def statistics(self) -> PathStatistics:
         """The moments of the examples that each path lets through (P1 eqs 5-6)."""
-        return PathStatistics(self.architecture, self.task, self.gates)
+        return self._statistics
 
     def describe(self) -> dict[str, object]:
         """What the problem is, in plain values that can be stored with a result."""
@@ -96,6 +96,10 @@ class Problem:
             "gated_nodes": list(self.gates.nodes),
             "gated_edges": [edge_name(e) for e in self.gates.edges],
         }
+
+    @cached_property
+    def _statistics(self) -> PathStatistics:
+        return PathStatistics(self.architecture, self.task, self.gates)
 
     @cached_property
     def network(self) -> GatedNetwork:

@@ -162,7 +162,7 @@ def off_diagonal(
             other = modes[partner]
             outputs = own.output.T @ other.output
             inputs = other.input.T @ statistics.input(partner, path) @ own.input
-            force = force - np.einsum("mj,tj,jn->tmn", outputs, products[partner], inputs)
+            force = force - (outputs * products[partner][:, None, :]) @ inputs
         index = np.arange(len(own.strengths))
         force[:, index, index] = 0.0
         size = float(np.sqrt((force**2).sum(axis=(1, 2)).max(initial=0.0)))

@@ -169,7 +169,9 @@ class PathStatistics:
         count = 0
         architecture = self.architecture
 
-        def extend(node: str, edges: tuple[Edge, ...], source: str, open_in: np.ndarray, gates: np.ndarray):  # type: ignore[no-untyped-def]
+        def extend(
+            node: str, edges: tuple[Edge, ...], source: str, open_in: np.ndarray, gates: np.ndarray
+        ) -> Iterator[OpenPath]:
             nonlocal count
             if not architecture.outgoing[node]:
                 count += 1

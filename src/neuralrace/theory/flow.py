@@ -13,7 +13,7 @@ from neuralrace.statistics import PathStatistics
 from neuralrace.theory.coordinates import Coordinates, DataBases, data_bases, make_coordinates
 from neuralrace.theory.integrate import Curve, integrate
 from neuralrace.theory.matrixfield import Blocks, MatrixField, Stacks, make_field
-from neuralrace.theory.moments import collect_moments
+from neuralrace.theory.moments import Moments, collect_moments
 from neuralrace.types import Edge
 
 KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
@@ -140,6 +140,7 @@ class FlowFactory:
 
     statistics: PathStatistics
     bases: DataBases = field(init=False)
+    _moments: Moments = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_moments", collect_moments(self.statistics))
@@ -152,7 +153,7 @@ class FlowFactory:
         inputs = bases.inputs
         outputs = bases.outputs(architecture, weights, NEGLIGIBLE * rtol / max(end, np.finfo(float).tiny))
         coordinates = make_coordinates(self.statistics, weights, inputs, outputs)
-        matrix_field, blocks = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)  # type: ignore[attr-defined]
+        matrix_field, blocks = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)
         inner = coordinates.enter(weights)
         masks = []
         for names, end in ((architecture.outputs, 1), (architecture.inputs, 0)):

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.theory.moments import Moments
+from neuralrace.theory.moments import Moments, OutputMoments
 from neuralrace.types import Edge
 
+Pair = tuple[int, int]
+Places = Mapping[Edge, Pair]  # edge -> its block and its place there
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
@@ -129,7 +131,9 @@ def make_field(
     return MatrixField(tuple(groups), jnp.asarray(moments.constant)), blocks
 
 
-def _key(moments: Moments, number: int, output: bool, sizes, place, where) -> tuple[object, ...]:  # type: ignore[no-untyped-def]
+def _key(
+    moments: Moments, number: int, output: bool, sizes: Mapping[str, int], place: Places, where: Mapping[int, Pair]
+) -> tuple[object, ...]:
     """States with the same key have maps of the same shape, made in the same way."""
     state = moments.states[number]
     slots = []
@@ -139,7 +143,9 @@ def _key(moments: Moments, number: int, output: bool, sizes, place, where) -> tu
     return (output, sizes[state.node], tuple(sizes[name] for name in state.columns), tuple(slots))
 
 
-def _slots(moments: Moments, members: list[int], sizes, place, where) -> tuple[Slot, ...]:  # type: ignore[no-untyped-def]
+def _slots(
+    moments: Moments, members: list[int], sizes: Mapping[str, int], place: Places, where: Mapping[int, Pair]
+) -> tuple[Slot, ...]:
     slots = []
     for k, (edge, _, source) in enumerate(moments.states[members[0]].incoming):
         entries = [moments.states[number].incoming[k] for number in members]
@@ -166,7 +172,12 @@ def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, i
     return tuple(starts[name] + i for name in part for i in range(sizes[name]))
 
 
-def _padded(moments: Moments, entries, inputs, outputs) -> tuple[jax.Array, jax.Array]:  # type: ignore[no-untyped-def]
+def _padded(
+    moments: Moments,
+    entries: list[OutputMoments],
+    inputs: Mapping[str, np.ndarray],
+    outputs: Mapping[str, np.ndarray],
+) -> tuple[jax.Array, jax.Array]:
     """The moments of a group of output states in the bases, padded with zeros to one rank."""
     rank = max(entry.root.shape[1] for entry in entries)
     roots, targets = [], []

@@ -77,11 +77,13 @@ def _drive(terms: Terms, variables: tuple[Variable, ...], number: int, k: int, c
     others = factors.copy()
     others.remove(number)
     row = terms.coupling.getrow(k).tocoo()
-    inside = _number(terms.strengths[k])
+    inside = _number(terms.strengths[k], latex=latex)
     for column, value in zip(row.col, row.data, strict=True):
         product = _product([int(v) for v in terms.factors[column] if v < terms.variable_count], variables, latex=latex)
-        inside += f" {'-' if value >= 0 else '+'} {_number(abs(value))} {product}"
-    lead = " ".join(filter(None, ["" if count == 1 else _number(count), _product(others, variables, latex=latex)]))
+        inside += f" {'-' if value >= 0 else '+'} {_number(abs(value), latex=latex)} {product}"
+    lead = " ".join(
+        filter(None, ["" if count == 1 else _number(count, latex=latex), _product(others, variables, latex=latex)])
+    )
     return f"{lead} \\left[ {inside} \\right]".strip() if latex else f"{lead} [{inside}]".strip()
 
 
@@ -95,8 +97,9 @@ def _product(factors: list[int], variables: tuple[Variable, ...], *, latex: bool
     return " ".join(written)
 
 
-def _number(value: float) -> str:
-    return f"{value:.6g}"
+def _number(value: float, *, latex: bool) -> str:
+    mantissa, power, exponent = f"{value:.6g}".partition("e")
+    return f"{mantissa} \\times 10^{{{int(exponent)}}}" if latex and power else mantissa + power + exponent
 
 
 def _conserved(terms: Terms, variables: tuple[Variable, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -97,9 +97,7 @@ def _random_edges(
     return pairs
 
 
-def _entering(
-    random: np.random.Generator, sources: list[str], target: str, density: float
-) -> list[tuple[str, str]]:
+def _entering(random: np.random.Generator, sources: list[str], target: str, density: float) -> list[tuple[str, str]]:
     chosen = {_pick(random, sources)} | {source for source in sources if random.random() < density}
     return [(source, target) for source in sources if source in chosen]
 
@@ -113,12 +111,8 @@ def _random_gates(
 ) -> Gates:
     """Gates for some nodes and edges, one value per configuration; one path is open in configuration 0."""
     often = random.uniform(0.1, 0.9)
-    nodes = {
-        node: _gate_values(random, kinds, gates) for node in architecture.nodes if random.random() < often
-    }
-    edges = {
-        edge: _gate_values(random, kinds, gates) for edge in architecture.edges if random.random() < often
-    }
+    nodes = {node: _gate_values(random, kinds, gates) for node in architecture.nodes if random.random() < often}
+    edges = {edge: _gate_values(random, kinds, gates) for edge in architecture.edges if random.random() < often}
     path_nodes, path_edges = _random_path(random, architecture)
     for values in (*(nodes.get(node) for node in path_nodes), *(edges.get(edge) for edge in path_edges)):
         if values is not None and values[0] == 0:
@@ -150,8 +144,7 @@ def _random_task(random: np.random.Generator, architecture: Architecture, number
     if random.random() < 0.4:
         again = random.integers(number, size=number)
         shown = {
-            node: rows[np.where(random.random(number) < 0.5, again, np.arange(number))]
-            for node, rows in shown.items()
+            node: rows[np.where(random.random(number) < 0.5, again, np.arange(number))] for node, rows in shown.items()
         }
     if random.random() < 0.3:
         silent = random.random(number) < 0.4

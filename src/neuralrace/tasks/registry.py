@@ -47,9 +47,7 @@ class NamedTask:
     def problem(self, gating: str, hidden: int | None = None) -> Problem:
         """The task with one of its gatings and `hidden` neurons in each layer of each pathway."""
         if gating not in self.gatings:
-            raise UnknownNameError(
-                f"task {self.name!r} has no gating {gating!r}; {nearest(gating, self.gatings)}"
-            )
+            raise UnknownNameError(f"task {self.name!r} has no gating {gating!r}; {nearest(gating, self.gatings)}")
         return self.gatings[gating](require_count("hidden", self.hidden if hidden is None else hidden))
 
     def complete(self) -> "NamedTask":
@@ -109,9 +107,7 @@ def get(name: str, **settings: Any) -> NamedTask:
     parameters = inspect.signature(known[name]).parameters
     for setting in settings:
         if setting not in parameters:
-            raise UnknownNameError(
-                f"task {name!r} has no setting {setting!r}; {nearest(setting, parameters)}"
-            )
+            raise UnknownNameError(f"task {name!r} has no setting {setting!r}; {nearest(setting, parameters)}")
     for setting, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and setting not in settings:
             raise TaskError(f"task {name!r} needs the setting {setting!r}; it was not given")

@@ -12,9 +12,7 @@ def hierarchy_block(items: int) -> np.ndarray:
     """The binary tree over the items, a row for each node from the root down; (2 items - 1, items)."""
     count = require_count("items", items)
     if count & (count - 1):
-        raise RangeError(
-            f"items must be a power of two, since they are the leaves of a binary tree; it was {count}"
-        )
+        raise RangeError(f"items must be a power of two, since they are the leaves of a binary tree; it was {count}")
     if count > MOST_ITEMS:
         raise RangeError(f"items must be at most {MOST_ITEMS}, since its square is stored; it was {count}")
     levels = count.bit_length()

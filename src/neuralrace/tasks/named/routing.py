@@ -59,8 +59,7 @@ def _base(inputs: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
     rows = frozen_array("inputs", np.eye(len(wanted)) if inputs is None else inputs, 2, TaskError)
     if len(rows) != len(wanted):
         raise TaskError(
-            f"inputs and targets must have one row per item; inputs has {len(rows)} rows and "
-            f"targets has {len(wanted)}"
+            f"inputs and targets must have one row per item; inputs has {len(rows)} rows and targets has {len(wanted)}"
         )
     if len(rows) == 0:
         raise TaskError("inputs and targets must hold at least one item; they hold none")

@@ -22,6 +22,9 @@ from neuralrace.trajectory import Trajectory
 from neuralrace import analysis
 from neuralrace.analysis import agreement
 
+# the race of views
+from neuralrace import views
+
 # the figures of the papers; last, because they use all of the above
 from neuralrace import experiments
 
@@ -44,4 +47,5 @@ __all__ = [
     "tasks",
     "theory",
     "train",
+    "views",
 ]

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xarray
 
@@ -30,11 +31,38 @@ def test_claims_are_complete(result: nr.experiments.Result) -> None:
         assert claim.on_record == "holds" or claim.on_record.startswith("refuted: ")
 
 
-def test_figures_are_labelled(result: nr.experiments.Result) -> None:
-    drawn = [axis for axis in result.figure().axes if axis.lines or axis.collections or axis.images]
-    assert drawn
-    for axis in drawn:
-        assert axis.get_xlabel() or axis.get_title() or axis.images
+# experiment -> for each axis in turn, how many lines and pictures it shows (colour bars left out)
+SHOWN = {
+    "saxe2022-contextual": [(4, 0)],
+    "saxe2022-fig3": [(4, 0), (3, 0)],
+    "saxe2022-fig4": [(4, 0), (16, 0), (0, 1), (0, 1)],
+    "saxe2022-fig5": [(4, 0), (2, 0), (0, 0)],
+    "saxe2022-fig6": [(3, 0), (2, 0), (1, 0), *[(0, 1)] * 6],
+    "saxe2022-linear": [(0, 1), (0, 1), (2, 0), (8, 0)],
+}
+
+
+def test_figures_show_what_they_should(result: nr.experiments.Result) -> None:
+    axes = [axis for axis in result.figure().axes if axis.get_label() != "<colorbar>"]
+    assert axes
+    for axis in result.figure().axes:
+        assert axis.get_ylabel()
+        assert axis.get_xlabel() or axis.get_label() == "<colorbar>"
+    if result.experiment.name in SHOWN:
+        # an error bar is one container of several lines, a histogram one of patches
+        lines = [0 if axis.patches else len(axis.containers) or len(axis.lines) for axis in axes]
+        pictures = [len(axis.images) for axis in axes]
+        assert list(zip(lines, pictures, strict=True)) == SHOWN[result.experiment.name]
+
+
+def test_what_is_drawn_lies_within_its_axes(result: nr.experiments.Result) -> None:
+    for axis in result.figure().axes:
+        low, high = sorted(axis.get_ylim())
+        for line in axis.lines:
+            values = np.asarray(line.get_ydata(), dtype=float)
+            values = values[np.isfinite(values)]
+            # error bars and bands may be cut by no more than rounding
+            assert len(values) == 0 or (values.min() >= low - 1e-9 and values.max() <= high + 1e-9)
 
 
 def test_tiny_results_are_not_judged(result: nr.experiments.Result) -> None:

@@ -9,7 +9,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import named, registry
 
-EXPECTED = ("contextual", "contextual_classification", "hierarchy", "routing", "semantic", "xor")
+EXPECTED = ("contextual", "contextual_classification", "hierarchy", "routing", "semantic", "views", "xor")
 
 
 def test_names_are_sorted_and_complete():

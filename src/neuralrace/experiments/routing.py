@@ -15,12 +15,20 @@ ZERO_OUTPUT = 122.0  # the error of a network that says nothing
 def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
     """Similarity between items of all input domains."""
     names = "item, by input domain"
-    heat_map(axis, similarity, title, horizontal=names, vertical=names, blocks=(ITEMS, ITEMS))
+    heat_map(axis, similarity, title, horizontal=names, vertical=names, value="cosine", blocks=(ITEMS, ITEMS))
 
 
 def draw_outputs(axis: Axes, outputs: np.ndarray, title: str) -> None:
     """Outputs on all routes, as `output_picture` gives them."""
-    heat_map(axis, outputs, title, horizontal="output domain", vertical="input domain", blocks=(ITEMS, OUTPUTS))
+    heat_map(
+        axis,
+        outputs,
+        title,
+        horizontal="output domain",
+        vertical="input domain",
+        value="output",
+        blocks=(ITEMS, OUTPUTS),
+    )
 
 
 def paper_rate(domains: int, trained: int, rate: float) -> float:

@@ -13,10 +13,11 @@ def heat_map(
     *,
     horizontal: str,
     vertical: str,
+    value: str,
     blocks: tuple[int, int] | None = None,
     names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None),
 ) -> None:
-    """Draw a matrix with a colour bar, zero in white.
+    """Draw a matrix with a colour bar for its value, zero in white.
 
     blocks: how many rows and columns belong together; they are numbered from one. names: of single rows and columns.
     """
@@ -33,4 +34,5 @@ def heat_map(
     axis.set_title(title, fontsize=10)
     axis.set_xlabel(horizontal, fontsize=9)
     axis.set_ylabel(vertical, fontsize=9)
-    axis.figure.colorbar(picture, ax=axis, shrink=0.8)
+    bar = axis.figure.colorbar(picture, ax=axis, shrink=0.8)
+    bar.set_label(value, fontsize=8)

@@ -94,6 +94,7 @@ def draw(data: xarray.Dataset) -> Figure:
         "a  items and their properties",
         horizontal="property",
         vertical="item",
+        value="target",
         names=(items, properties),
     )
     heat_map(
@@ -102,6 +103,7 @@ def draw(data: xarray.Dataset) -> Figure:
         "a  input singular vectors",
         horizontal="item",
         vertical="mode",
+        value="entry of the vector",
         names=(None, items),
     )
     training_band(axes[1, 0], time, data["loss"].values, "gated", "training")

@@ -1,0 +1,142 @@
+"""The race of views in exact form: shares, winner, amplitudes over time, what is conserved, and P3's three phases."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import brentq
+
+from neuralrace.errors import RangeError, require_number
+from neuralrace.theory.exact import RaceEnd, race_amplitudes, race_end, race_invariants
+
+BLOCK = 64  # times that are solved together; one shape, so that one program serves any number of them
+
+
+class Phases(NamedTuple):
+    """When the phases of P3 end, by the filled fraction G = sum_n a_n^L / A^L."""
+
+    growth: float  # G reaches `low`: until then every view grows as if alone
+    competition: float  # G reaches `high`: from here the shares are all but final
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """One race of M views, da_m/dt = r_m a_m^(L-1) (1 - sum_n a_n^L / A^L).
+
+    strengths: a_m(0), (M,). rates: r_m (P3's sigma_m), (M,). depth: L. saturation: A (P3's s_max).
+    """
+
+    strengths: np.ndarray
+    rates: np.ndarray
+    depth: float
+    saturation: float
+
+    @cached_property
+    def _end(self) -> RaceEnd:
+        return race_end(self.strengths, self.rates, self.depth, self.saturation)
+
+    @property
+    def final(self) -> np.ndarray:
+        """a_m at the end, (M,)."""
+        return np.asarray(self._end.amplitudes)
+
+    @property
+    def shares(self) -> np.ndarray:
+        """a_m^L at the end, normalised to one, (M,)."""
+        return np.asarray(self._end.shares)
+
+    @property
+    def winner(self) -> int:
+        """The view with the largest amplitude at the end; the first of several equal ones."""
+        return int(self._end.winner)
+
+    def amplitudes(self, times: Any) -> np.ndarray:
+        """a_m at the given times, view last."""
+        try:
+            moments = np.asarray(times, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise RangeError(f"times must be numbers; they were {times!r}") from None
+        flat = np.zeros(-(-max(moments.size, 1) // BLOCK) * BLOCK)
+        flat[: moments.size] = moments.ravel()
+        solved = [
+            race_amplitudes(block, self.strengths, self.rates, self.depth, self.saturation)
+            for block in flat.reshape(-1, BLOCK)
+        ]
+        return np.concatenate(solved)[: moments.size].reshape(*moments.shape, len(self.strengths))
+
+    @property
+    def invariants(self) -> np.ndarray:
+        """The conserved differences T_m - T_1 between the clocks of the views, (M,); zero first.
+
+        T_m = log(a_m) / r_m at depth two, (1 - a_m^(2-L)) / ((L-2) r_m) beyond.
+        """
+        return np.asarray(race_invariants(self.strengths, self.rates, self.depth))
+
+    def filled(self, times: Any) -> np.ndarray:
+        """G = sum_n a_n^L / A^L, the part of the target that is explained."""
+        return np.asarray(np.sum((self.amplitudes(times) / self.saturation) ** self.depth, axis=-1))
+
+    def time_to(self, level: float) -> float:
+        """When the filled fraction G first reaches a level between 0 and 1; 0 if it starts there."""
+        wanted = require_number("level", level, above=0)
+        if wanted >= 1:
+            raise RangeError(f"level must be below 1, which is reached only after infinite time; it was {wanted:g}")
+        fastest = float(np.max(self.rates * self.strengths ** (self.depth - 2)))
+        if self._filled_at(0.0) >= wanted:
+            return 0.0
+        high = 1.0
+        while self._filled_at(high) < wanted:
+            high *= 2
+        end = brentq(lambda y: self._filled_at(y) - wanted, 0.0, high, xtol=1e-14, rtol=1e-14)
+        speed = lambda y: np.exp(-(self.depth - 2) * y) / (1 - self._filled_at(y))  # noqa: E731
+        return float(quad(speed, 0.0, end, epsabs=0, epsrel=1e-10, limit=500)[0] / fastest)
+
+    def _filled_at(self, y: float) -> float:
+        """G when the fastest view has grown e^y-fold: T = (1 - e^(-(L-2) y)) / ((L-2) x), x its r a(0)^(L-2)."""
+        speeds, q = self.rates * self.strengths ** (self.depth - 2), self.depth - 2
+        lead = speeds / speeds.max()
+        logs = lead * y if q == 0 else -np.log(np.maximum(1 - lead + lead * np.exp(-q * y), 1e-300)) / q
+        return float(np.sum(np.exp(np.minimum(self.depth * (np.log(self.strengths / self.saturation) + logs), 300.0))))
+
+    def phases(self, low: float = 0.1, high: float = 0.9) -> Phases:
+        """Locate the phases of P3 in time: growth until G = low, competition until G = high, then settling."""
+        if not low < high:
+            raise RangeError(f"low must be below high; they were {low:g} and {high:g}")
+        return Phases(self.time_to(low), self.time_to(high))
+
+
+def race(strengths: Any, rates: Any, depth: float = 2, saturation: float = 1.0) -> Race:
+    """Set up a race between views and solve it exactly.
+
+    strengths: layer amplitudes a_m(0) > 0, one per view. rates: r_m > 0, one number or one per view.
+    da_m/dt = r_m a_m^(L-1) (1 - sum_n a_n^L / A^L) with L = depth >= 2 and A = saturation; at depth two this is P3's
+    equation in s_m = a_m.
+    """
+    start = _one_per_view("strengths", strengths)
+    if start.size < 2:
+        raise RangeError(
+            f"a race needs at least two views; strengths has {start.size}: one view learns alone, exact.deep_mode"
+        )
+    speed = _one_per_view("rates", rates)
+    if speed.size not in (1, start.size):
+        raise RangeError(f"rates must be one number or one per view, {start.size}; {speed.size} came")
+    checked = Race(
+        start,
+        np.broadcast_to(speed, start.shape),
+        require_number("depth", depth),
+        require_number("saturation", saturation),
+    )
+    _ = checked.winner  # the exact solver refuses what is no race: zero strength, negative rate, depth one
+    return checked
+
+
+def _one_per_view(name: str, value: Any) -> np.ndarray:
+    try:
+        entries = np.atleast_1d(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise RangeError(f"{name} must be numbers, one per view; it was {value!r}") from None
+    if entries.ndim != 1:
+        raise RangeError(f"{name} must have one axis, the view; its shape was {entries.shape}: call race once per race")
+    return entries

@@ -22,8 +22,8 @@ from neuralrace.trajectory import Trajectory
 from neuralrace import analysis
 from neuralrace.analysis import agreement
 
-# the race of views
-from neuralrace import views
+# ReLU networks read through gates, and the race of views
+from neuralrace import reln, views
 
 # the figures of the papers; last, because they use all of the above
 from neuralrace import experiments
@@ -44,6 +44,7 @@ __all__ = [
     "float64",
     "initial",
     "predict",
+    "reln",
     "tasks",
     "theory",
     "train",

@@ -2,6 +2,22 @@
 
 from neuralrace.analysis.agreement import Agreement, Line, agreement
 from neuralrace.analysis.kernel import kernel_change, tangent_kernel
+from neuralrace.analysis.mds import aligned_mds, mds, rotation_onto
+from neuralrace.analysis.selectivity import chance_by_groups, groups_active, share_by_groups
 from neuralrace.analysis.similarity import cosine_similarity, similarity
 
-__all__ = ["Agreement", "Line", "agreement", "cosine_similarity", "kernel_change", "similarity", "tangent_kernel"]
+__all__ = [
+    "Agreement",
+    "Line",
+    "agreement",
+    "aligned_mds",
+    "chance_by_groups",
+    "cosine_similarity",
+    "groups_active",
+    "kernel_change",
+    "mds",
+    "rotation_onto",
+    "share_by_groups",
+    "similarity",
+    "tangent_kernel",
+]

@@ -1,0 +1,141 @@
+"""Which gate patterns one ReLU neuron can have: linear separability, by linear programming."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+
+from neuralrace.arrays import frozen_array
+from neuralrace.errors import GateError, NeuralRaceError, RangeError, require_count
+
+TOLERANCE = 1e-7  # the accuracy of the solver, relative to the scale of the inputs
+MOST_PATTERNS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Implementable:
+    """Whether a neuron's pre-activation w.x can be positive for exactly the examples of a pattern, and the proof.
+
+    weights: a witness w, with w.x >= 1 where the pattern is on and w.x <= 0 elsewhere (with a bias, its last entry), or
+    None. strict: it has w.x < 0 where the pattern is off, so that a whole region of weights has the pattern.
+    certificate: or, where there is no such w, numbers m >= 0 with sum_on m = 1 and sum_on m x = sum_off m x, which
+    leave w no room: w would have to be positive and not positive on the same vector. residual: how far witness or
+    certificate are from what they must be.
+    """
+
+    possible: bool
+    strict: bool
+    weights: np.ndarray | None
+    certificate: np.ndarray | None
+    residual: float
+
+    def __bool__(self) -> bool:
+        return self.possible
+
+
+def implementable(pattern: Any, inputs: Any, bias: bool = False) -> Implementable:
+    """Say whether one ReLU neuron can be on for exactly the examples of a pattern.
+
+    pattern: (N,) of 0 and 1. inputs: (N, size). bias: the neuron has one, which is a further input of 1.
+    """
+    on = _checked_pattern(pattern)
+    rows = _checked_inputs(inputs, bias)
+    if len(on) != len(rows):
+        raise GateError(f"a pattern must have one entry per example, {len(rows)}; it has {len(on)}")
+    weights, margin = _witness(on, rows)
+    if weights is not None:
+        value = rows @ weights
+        off_by = max(float((1 - value[on]).max(initial=0)), float(value[~on].max(initial=0)))
+        return Implementable(True, margin > TOLERANCE, weights, None, off_by)
+    certificate = _certificate(on, rows)
+    signed = np.where(on, 1.0, -1.0) * certificate
+    residual = float(np.abs(signed @ rows).max(initial=0)) / _scale(rows)
+    if residual > TOLERANCE * len(rows):
+        raise NeuralRaceError(
+            f"the linear program found neither weights nor a proof that there are none (residual {residual:.2g}): "
+            "scale the inputs to comparable sizes and try again"
+        )
+    return Implementable(False, False, None, certificate, residual)
+
+
+def implementable_patterns(
+    inputs: Any, bias: bool = False, *, strict: bool = False, limit: int = MOST_PATTERNS
+) -> np.ndarray:
+    """Return every pattern that one ReLU neuron can have on some inputs, (patterns, N) of bool.
+
+    The examples are hyperplanes in the space of weights and the patterns its cells. They are found by adding one
+    example after the other and keeping the patterns that exist so far, so the work grows with the number of patterns
+    and not with 2^N. strict: only cells that are open, where no pre-activation has to be exactly zero.
+    """
+    rows = _checked_inputs(inputs, bias)
+    most = require_count("limit", limit)
+    known: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, dtype=bool), np.zeros(rows.shape[1]))]
+    for count in range(1, len(rows) + 1):
+        extended: list[tuple[np.ndarray, np.ndarray]] = []
+        for pattern, witness in known:
+            extended += _extensions(pattern, witness, rows[:count], strict)
+        if len(extended) > most:
+            raise RangeError(
+                f"at most {most:,} patterns were allowed and {count} of {len(rows)} examples have {len(extended):,}: "
+                "raise the limit, or take fewer examples"
+            )
+        known = extended
+    found = np.array([pattern for pattern, _ in known], dtype=bool).reshape(-1, len(rows))
+    return found[np.lexsort(found.T[::-1])] if found.size else found
+
+
+def _extensions(
+    pattern: np.ndarray, witness: np.ndarray, rows: np.ndarray, strict: bool
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The patterns that a further example makes of one; the old witness serves for one of them."""
+    found = []
+    free = float(rows[-1] @ witness)
+    clear = TOLERANCE * _scale(rows)
+    for on in (False, True):
+        longer = np.append(pattern, on)
+        serves = free > clear if on else (free < -clear if strict else free <= 0)
+        weights, margin = (witness, 1.0) if serves else _witness(longer, rows)
+        if weights is not None and (margin > TOLERANCE or not strict):
+            found.append((longer, weights))
+    return found
+
+
+def _witness(on: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray | None, float]:
+    """Weights with w.x >= 1 on and w.x <= -t off, t from 0 to 1 as large as can be; None if there are none."""
+    size = rows.shape[1]
+    signs = np.where(on, -1.0, 1.0)[:, None]
+    constraints = np.hstack([signs * rows, np.where(on, 0.0, 1.0)[:, None]])
+    limits = np.where(on, -1.0, 0.0)
+    bounds = [(None, None)] * size + [(0.0, 1.0)]
+    cost = np.append(np.zeros(size), -1.0)
+    solved = linprog(cost, A_ub=constraints, b_ub=limits, bounds=bounds, method="highs")
+    if solved.status != 0:
+        return None, 0.0
+    return np.asarray(solved.x[:size]), float(solved.x[size])
+
+
+def _certificate(on: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Farkas' alternative: m >= 0, sum_on m = 1, sum_on m x - sum_off m x = 0."""
+    signs = np.where(on, 1.0, -1.0)
+    equations = np.vstack([(signs[:, None] * rows).T, on.astype(float)])
+    right = np.append(np.zeros(rows.shape[1]), 1.0)
+    solved = linprog(np.zeros(len(on)), A_eq=equations, b_eq=right, bounds=(0, None), method="highs")
+    return np.asarray(solved.x) if solved.status == 0 else np.full(len(on), np.inf)
+
+
+def _scale(rows: np.ndarray) -> float:
+    return float(np.abs(rows).max(initial=0)) or 1.0
+
+
+def _checked_pattern(pattern: Any) -> np.ndarray:
+    values = frozen_array("a pattern", pattern, 1, GateError)
+    if not np.isin(values, (0, 1)).all():
+        wrong = values[~np.isin(values, (0, 1))][0]
+        raise GateError(f"a pattern must hold 0 and 1 only; it holds {wrong:g}: threshold it first")
+    return values > 0
+
+
+def _checked_inputs(inputs: Any, bias: bool) -> np.ndarray:
+    rows = frozen_array("inputs", inputs, 2, GateError)
+    return np.hstack([rows, np.ones((len(rows), 1))]) if bias else rows

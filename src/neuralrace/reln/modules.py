@@ -1,0 +1,95 @@
+"""Modules of a ReLU network: clusters of neurons that are on for the same examples (P2 Algorithm 1)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+
+from neuralrace.architecture import Architecture
+from neuralrace.errors import GateError, RangeError, UnknownNameError, require_count
+from neuralrace.gates import Gates
+from neuralrace.problem import Problem
+from neuralrace.task import Task
+from neuralrace.trajectory import Trajectory
+
+RESTARTS = 4  # of k-means, from seeded starts that are spread out
+
+
+@dataclass(frozen=True, eq=False)
+class Modules:
+    """Gate patterns that many neurons come near to, the most common first.
+
+    patterns: (k, N) of bool, the centroids above one half. centroids: (k, N), how often a neuron of the cluster is on.
+    consistency: (k,), the share of (neuron, example) pairs that agree with the pattern; 1 is perfect. share: (k,) of
+    all samples that were not silent. silent: the share of samples that were on for no example, which are no module.
+    """
+
+    patterns: np.ndarray
+    centroids: np.ndarray
+    consistency: np.ndarray
+    share: np.ndarray
+    silent: float
+
+    def __len__(self) -> int:
+        return len(self.patterns)
+
+    def nearest(self, patterns: np.ndarray) -> np.ndarray:
+        """The module that each pattern is nearest to, -1 for one that is never on; patterns are (..., N)."""
+        rows = np.asarray(patterns, dtype=float)
+        distance = np.abs(rows[..., None, :] - self.patterns).sum(axis=-1)
+        return np.where(rows.any(axis=-1), distance.argmin(axis=-1), -1)
+
+
+def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:
+    """The gate pattern of every neuron at every `every`-th record of every seed, (seeds, records, neurons, N)."""
+    try:
+        recorded = run.values(f"gate_patterns[{layer}]")
+    except UnknownNameError:
+        raise GateError(
+            f"the run must hold the gate patterns of layer {layer!r}; it does not: train with record='gate_patterns'"
+        ) from None
+    return recorded[:, :: require_count("every", every)].swapaxes(-1, -2)
+
+
+def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) -> Modules:
+    """Cluster gate patterns into `count` modules by k-means; equal patterns are counted, not repeated.
+
+    samples: (..., N) of 0 and 1. weights: how much each sample counts, such as the strength of its neuron; each counts
+    the same if not given. key: the seed of k-means.
+    """
+    rows = np.asarray(samples)
+    rows = rows.reshape(-1, rows.shape[-1]).astype(bool)
+    amount = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=float).reshape(-1)
+    if len(amount) != len(rows):
+        raise GateError(f"weights must have one number per sample, {len(rows)}; it has {len(amount)}")
+    active = rows.any(axis=1) & (amount > 0)
+    packed, inverse = np.unique(np.packbits(rows[active], axis=1), axis=0, return_inverse=True)
+    distinct = np.unpackbits(packed, axis=1, count=rows.shape[1]).astype(float)
+    size = require_count("modules", count)
+    if len(distinct) < size:
+        raise RangeError(f"modules must be at most the number of distinct patterns, {len(distinct)}; it was {size}")
+    mass = np.bincount(inverse.reshape(-1), weights=amount[active])
+    means = KMeans(size, n_init=RESTARTS, random_state=key).fit(distinct, sample_weight=mass)
+    share = np.bincount(means.labels_, weights=mass, minlength=size) / mass.sum()
+    order = np.argsort(-share, kind="stable")
+    centroids = means.cluster_centers_[order]
+    agree = np.where(centroids > 0.5, centroids, 1 - centroids).mean(axis=1)
+    silent = float(amount[~rows.any(axis=1)].sum() / amount.sum())
+    return Modules(centroids > 0.5, centroids, agree, share[order], silent)
+
+
+def gated_problem(task: Task, patterns: Any, widths: Any) -> Problem:
+    """The gated network with one pathway for each pattern, m0, m1, ...; every pathway reads all inputs.
+
+    patterns: (k, N). widths: neurons of each pathway, one number or one for each. Several inputs or outputs of the task
+    are put side by side, as in a ReLUNetwork.
+    """
+    gates = np.atleast_2d(np.asarray(patterns, dtype=float))
+    sizes = np.broadcast_to(np.asarray(widths), (len(gates),))
+    rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
+    names = [f"m{module}" for module in range(len(gates))]
+    nodes = {"x": rows.shape[1], **dict(zip(names, map(int, sizes), strict=True)), "y": wanted.shape[1]}
+    architecture = Architecture(nodes, [("x", name) for name in names] + [(name, "y") for name in names])
+    flat = Task({"x": rows}, {"y": wanted}, task.weights)
+    return Problem(architecture, flat, Gates(nodes=dict(zip(names, gates, strict=True))))

@@ -1,0 +1,123 @@
+"""Candidate gatings of one task, ranked by the theory before anything is trained."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuralrace.errors import ProblemError, RangeError, require_count
+from neuralrace.initial import Initialiser
+from neuralrace.problem import Problem
+from neuralrace.reln.modules import gated_problem
+from neuralrace.task import Task
+from neuralrace.theory import Forecast, predict
+
+FRACTION = 0.5  # of the first loss, the criterion unless one is given
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """One candidate. time: when its forecast loss meets the criterion, infinite if not by then.
+
+    rates: path -> the largest singular value of what the path sees, which its strength grows with twice from small
+    weights. final: the last loss of the forecast.
+    """
+
+    name: str
+    time: float
+    rates: dict[str, float]
+    final: float
+    forecast: Forecast
+
+    @property
+    def rate(self) -> float:
+        """The largest of the rates: the pathway that starts first."""
+        return max(self.rates.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Race:
+    """The candidates in the order in which they meet the criterion."""
+
+    runners: tuple[Runner, ...]
+    criterion: float
+
+    @property
+    def winner(self) -> str:
+        """The name of the fastest."""
+        return self.runners[0].name
+
+    def __getitem__(self, name: str) -> Runner:
+        return {runner.name: runner for runner in self.runners}[name]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'gating':36s} {'time to loss ' + format(self.criterion, '.3g'):>22s} {'rate':>9s} {'final loss':>11s}"
+        ]
+        lines += [f"{r.name:36s} {r.time:22.4g} {r.rate:9.4g} {r.final:11.3g}" for r in self.runners]
+        return "\n".join(lines)
+
+
+def gatings_of_groups(labels: Any, sizes: Any = None) -> dict[str, np.ndarray]:
+    """Every gating that treats the examples of a group alike: a common pathway and all pathways open in m groups.
+
+    labels: (N,), the group of each example, such as its context. sizes: the m to make; from 1 to one less than the
+    number of groups if not given. Returns name -> patterns (k, N). "common" alone is among them.
+    """
+    names = np.unique(np.asarray(labels))
+    wanted = range(1, len(names)) if sizes is None else sizes
+    common = np.ones((1, len(labels)), dtype=bool)
+    gatings = {"common": common}
+    for size in wanted:
+        size = require_count("a size", size)
+        if size >= len(names):
+            raise RangeError(f"a size must be below the number of groups, {len(names)}; it was {size}")
+        chosen = [np.isin(labels, groups) for groups in itertools.combinations(names, size)]
+        gatings[f"common + open in {size} of {len(names)}"] = np.vstack([common, *chosen])
+    return gatings
+
+
+def race(
+    task: Task,
+    candidates: Mapping[str, Any],
+    *,
+    initial: Initialiser,
+    times: Any,
+    criterion: float | None = None,
+    neurons: int = 120,
+    draws: int = 2,
+    key: Any = 0,
+) -> Race:
+    """Rank candidate gatings by the time at which the theory says they reach a loss; nothing is trained.
+
+    candidates: name -> patterns (k, N), or a Problem. Patterns share the `neurons` equally, so that no gating has more
+    of them. initial: the law of the initial weights. criterion: a loss; half of the first one if not given. Where
+    several never reach it, the lower last loss comes first.
+    """
+    if not candidates:
+        raise ProblemError("a race needs at least one candidate; none came")
+    forecasts = {}
+    for name, candidate in candidates.items():
+        problem = candidate if isinstance(candidate, Problem) else _of_patterns(task, candidate, neurons)
+        forecasts[name] = predict(problem, initial, times, method="flow", draws=draws, key=key), _rates(problem)
+    start = max(float(forecast.loss[0]) for forecast, _ in forecasts.values())
+    level = FRACTION * start if criterion is None else float(criterion)
+    runners = [
+        Runner(name, float(forecast.time_to(level)), rates, float(forecast.loss[-1]), forecast)
+        for name, (forecast, rates) in forecasts.items()
+    ]
+    return Race(tuple(sorted(runners, key=lambda runner: (runner.time, runner.final))), level)
+
+
+def _of_patterns(task: Task, patterns: Any, neurons: int) -> Problem:
+    rows = np.atleast_2d(np.asarray(patterns))
+    return gated_problem(task, rows, max(1, require_count("neurons", neurons) // len(rows)))
+
+
+def _rates(problem: Problem) -> dict[str, float]:
+    statistics = problem.statistics()
+    return {
+        str(path): float(np.linalg.norm(np.asarray(statistics.input_output(path)), 2)) for path in statistics.open_paths
+    }

@@ -1,0 +1,79 @@
+"""A sequence of gatings: one pathway while the neurons gate alike, then the modules, from early weights."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.errors import RangeError
+from neuralrace.reln.discovery import Discovery
+from neuralrace.reln.modules import gate_samples, gated_problem
+from neuralrace.task import Task
+from neuralrace.theory import predict
+from neuralrace.trajectory import Trajectory
+from neuralrace.types import Edge, Weights
+
+
+@dataclass(frozen=True, eq=False)
+class Staged:
+    """A forecast in two stretches. time: (T,). loss: (seeds, T). handover: the step at which the second starts."""
+
+    time: np.ndarray
+    loss: np.ndarray
+    handover: int
+    agreement: Agreement
+
+
+def handover_record(run: Trajectory, layer: str = "h1") -> int:
+    """The last record until which more than half of all neurons are on for every example, in the mean over seeds.
+
+    Counted from when they first are; record 0 if they never are.
+    """
+    together = gate_samples(run, layer).all(axis=-1).mean(axis=(0, 2)) > 0.5
+    if not together.any():
+        return 0
+    first = int(np.argmax(together))
+    apart = np.flatnonzero(~together[first:])
+    return first + int(apart[0]) - 1 if len(apart) else len(together) - 1
+
+
+def staged_forecast(run: Trajectory, early: Trajectory, found: Discovery, task: Task) -> Staged:
+    """Forecast every seed in two stretches, with no constant set by hand.
+
+    early: the same seeds trained up to the handover, step `run.data.step[handover_record(run)]`, with record="weights"
+    at its first and last step. Up to there all neurons form one pathway that is always open, from the network's
+    own initial weights. From there each neuron is in the module that it has at the end of the run, from its own weights
+    at the handover: so the pathways' strengths are those of the early weights.
+    """
+    record = handover_record(run)
+    step = int(run.data["step"].values[record])
+    if int(early.data["step"].values[-1]) != step or len(early.loss) != len(run.loss):
+        raise RangeError(
+            f"early must hold the {len(run.loss)} seeds of the run up to step {step}; it holds {len(early.loss)} up to "
+            f"step {int(early.data['step'].values[-1])}: train again with steps={step} and the same seeds and key"
+        )
+    losses = []
+    for seed in range(len(run.loss)):
+        parts = []
+        if record:
+            together = np.zeros_like(found.members[seed])
+            parts.append(_stretch(task, None, together, early.weights(seed, 0), run.time[:record]))
+        times = run.time[record:] - run.time[record]
+        parts.append(_stretch(task, found.patterns, found.members[seed], early.weights(seed), times))
+        losses.append(np.concatenate(parts))
+    loss = np.array(losses)
+    return Staged(run.time, loss, step, agreement(Line(run.time, loss), run))
+
+
+def _stretch(
+    task: Task, patterns: np.ndarray | None, members: np.ndarray, weights: Weights, times: np.ndarray
+) -> np.ndarray:
+    """The loss of the gated network whose pathways are made of a ReLU network's own neurons."""
+    gates = np.ones((1, len(task))) if patterns is None else patterns
+    used = [module for module in range(len(gates)) if np.any(members == module)]
+    problem = gated_problem(task, gates[used], [int(np.sum(members == module)) for module in used])
+    start: dict[Edge, np.ndarray] = {}
+    for place, module in enumerate(used):
+        start["x", f"m{place}"] = weights["x", "h1"][members == module]
+        start[f"m{place}", "y"] = weights["h1", "y"][:, members == module]
+    return predict(problem, start, times, method="flow").loss

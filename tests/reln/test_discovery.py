@@ -1,0 +1,120 @@
+"""Modules are found where they were planted, in trained networks, and the staged forecast follows the run."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import reln
+from neuralrace.errors import GateError, ProblemError, RangeError
+
+LAW = nr.initial.gaussian(0.001)
+RATE = 0.05
+
+
+def planted(noise, seed=0):
+    random = np.random.default_rng(seed)
+    patterns = np.array([[1] * 12, [0] * 4 + [1] * 8, [1] * 8 + [0] * 4], dtype=bool)
+    samples = np.repeat(patterns, [300, 200, 100], axis=0)
+    return patterns, samples ^ (random.random(samples.shape) < noise)
+
+
+def test_planted_patterns_come_back_with_their_shares_and_noise():
+    patterns, samples = planted(noise=0.05)
+    silent = np.zeros((150, 12), dtype=bool)
+    found = reln.find_modules(np.vstack([samples, silent]), 3)
+    assert np.array_equal(found.patterns, patterns)
+    # one sample in a hundred has two of its four telling bits turned and may go over; the flips have an error of 0.006
+    np.testing.assert_allclose(found.share, [0.5, 1 / 3, 1 / 6], atol=0.02)
+    np.testing.assert_allclose(found.consistency, 0.95, atol=0.02)
+    assert found.silent == pytest.approx(0.2)
+    assert found.nearest(np.vstack([patterns, silent[:1]])).tolist() == [0, 1, 2, -1]
+
+
+def test_strong_neurons_can_count_more():
+    _, samples = planted(noise=0.0)
+    weights = np.repeat([1.0, 3.0, 30.0], [300, 200, 100])
+    found = reln.find_modules(samples, 3, weights)
+    np.testing.assert_allclose(found.share, np.array([30, 6, 3]) / 39)
+    assert not found.patterns[0, -1]
+    with pytest.raises(GateError, match="one number per sample"):
+        reln.find_modules(samples, 3, weights[1:])
+    with pytest.raises(RangeError, match="distinct patterns, 3; it was 4"):
+        reln.find_modules(samples, 4)
+
+
+@pytest.fixture(scope="module")
+def contextual():
+    named = nr.tasks.contextual(3, items=4)
+    network = nr.ReLUNetwork(named.task, hidden=(90,))
+    run = nr.train(network, LAW, RATE, 1200, seeds=2, record="gate_patterns", every=30)
+    return named, network, run
+
+
+def test_modules_of_a_trained_network(contextual):
+    named, _, run = contextual
+    found = reln.discover(run, 4)
+    assert found.patterns.all(axis=1).sum() == 1  # one module is always open
+    assert all(reln.implementable(pattern, named.task.inputs["x"]) for pattern in found.patterns)
+    assert found.members.shape == (2, 90)
+    with pytest.raises(ProblemError, match="task=task"):
+        _ = found.problem
+
+
+def test_the_number_of_modules_by_the_elbow(contextual):
+    named, _, run = contextual
+    found = reln.discover(run, task=named.task, initial=LAW, most=2, draws=1)
+    assert [row.modules for row in found.table] == [1, 2]
+    least = min(row.normalised_l1 for row in found.table)
+    assert found.agreement.normalised_l1 <= 1.5 * least
+    assert found.problem.architecture.outputs == ("y",)
+    with pytest.raises(GateError, match="needs task"):
+        reln.discover(run)
+    with pytest.raises(RangeError, match="whole number or 'auto'"):
+        reln.discover(run, "many")
+
+
+def test_the_staged_forecast_follows_the_network(contextual):
+    named, network, run = contextual
+    found = reln.discover(run, 4, task=named.task)
+    step = int(run.data["step"].values[reln.handover_record(run)])
+    assert 0 < step < 600
+    early = nr.train(network, LAW, RATE, step, seeds=2, record="weights", at=[0, step])
+    staged = reln.staged_forecast(run, early, found, named.task)
+    assert staged.loss.shape == run.loss.shape
+    # until the handover the only error is that of one gate pattern for all; after it that of four
+    assert staged.agreement.normalised_l1 < 0.15
+    with pytest.raises(RangeError, match=f"steps={step}"):
+        reln.staged_forecast(run, run, found, named.task)
+
+
+def test_a_run_without_patterns_is_refused():
+    run = nr.train(nr.ReLUNetwork(nr.tasks.xor().task, hidden=(4,)), LAW, 0.1, 2)
+    with pytest.raises(GateError, match="record='gate_patterns'"):
+        reln.discover(run, 2)
+
+
+def test_the_race_of_gatings_agrees_with_the_closed_form():
+    times = np.linspace(0, 60, 121)
+    for delta, winner in ((0.3, "xor"), (1.5, "linear")):
+        named = nr.tasks.xor(delta)
+        candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
+        found = reln.race(named.task, candidates, initial=nr.initial.gaussian(0.01), times=times, criterion=0.2)
+        assert found.winner == winner
+        assert winner in str(found)
+        rates = nr.theory.exact.xor_gating(delta), nr.theory.exact.linear_gating(delta)
+        assert found["xor"].rate == pytest.approx(float(rates[0].singular_value), rel=1e-12)
+        assert found["linear"].rate == pytest.approx(float(rates[1].singular_value), rel=1e-12)
+
+
+def test_gatings_that_respect_groups():
+    labels = nr.tasks.contextual(3, items=2).groups["context"]
+    gatings = reln.gatings_of_groups(labels)
+    assert {name: len(patterns) for name, patterns in gatings.items()} == {
+        "common": 1,
+        "common + open in 1 of 3": 4,
+        "common + open in 2 of 3": 4,
+    }
+    with pytest.raises(RangeError, match="below the number of groups, 3"):
+        reln.gatings_of_groups(labels, sizes=[3])
+    with pytest.raises(ProblemError, match="at least one candidate"):
+        reln.race(nr.tasks.xor().task, {}, initial=LAW, times=[0.0, 1.0])

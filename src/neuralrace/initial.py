@@ -41,11 +41,8 @@ class Gaussian:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales = _per_edge("std", self.std, architecture)
-        return {
-            edge: scales[edge] * np.asarray(jax.random.normal(edge_key, architecture.shape(edge)))
-            for edge, edge_key in _edge_keys(architecture, key).items()
-        }
+        scales, random = _per_edge("std", self.std, architecture), _stream(key)
+        return {edge: scales[edge] * random.standard_normal(architecture.shape(edge)) for edge in architecture.edges}
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,9 @@ class Orthogonal:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales = _per_edge("gain", self.gain, architecture)
+        scales, random = _per_edge("gain", self.gain, architecture), _stream(key)
         return {
-            edge: scales[edge] * _random_orthogonal(edge_key, *architecture.shape(edge))
-            for edge, edge_key in _edge_keys(architecture, key).items()
+            edge: scales[edge] * _random_orthogonal(random, *architecture.shape(edge)) for edge in architecture.edges
         }
 
 
@@ -94,11 +90,11 @@ class Decoupled:
         architecture = network.architecture
         rotation = {**bases.inputs, **bases.outputs}
         count = next(iter(rotation.values())).shape[1]
-        node_keys = jax.random.split(as_key(key), max(len(architecture.hidden), 1))
-        for node, node_key in zip(architecture.hidden, node_keys, strict=False):
+        random = _stream(key)
+        for node in architecture.hidden:
             size = architecture.nodes[node]
             rotation[node] = np.zeros((size, count))
-            rotation[node][:, : min(size, count)] = _random_orthogonal(node_key, size, min(size, count))
+            rotation[node][:, : min(size, count)] = _random_orthogonal(random, size, min(size, count))
         weights: dict[Edge, np.ndarray] = {}
         for edge, (source, target) in architecture.edges.items():
             strength = _mode_strengths(self.values, edge, count)
@@ -144,8 +140,9 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
     return drawn
 
 
-def _edge_keys(architecture: Architecture, key: Any) -> dict[Edge, jax.Array]:
-    return dict(zip(architecture.edges, jax.random.split(as_key(key), len(architecture.edges)), strict=True))
+def _stream(key: Any) -> np.random.Generator:
+    """A stream of random numbers that the key decides; JAX's own draws compile anew for every shape."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).ravel().tolist())
 
 
 def _per_edge(name: str, value: PerEdge, architecture: Architecture) -> dict[Edge, float]:
@@ -175,9 +172,9 @@ def _mode_strengths(values: float | Mapping[Edge, Any], edge: Edge, count: int) 
     return np.broadcast_to(value, (count,))
 
 
-def _random_orthogonal(key: jax.Array, rows: int, columns: int) -> np.ndarray:
+def _random_orthogonal(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:
     """A matrix with orthonormal rows or columns, whichever are fewer, uniform over all such."""
-    draw = np.asarray(jax.random.normal(key, (max(rows, columns), min(rows, columns))))
+    draw = random.standard_normal((max(rows, columns), min(rows, columns)))
     left, triangle = np.linalg.qr(draw)
     left = left * np.sign(np.diagonal(triangle))
     return left if rows >= columns else left.T

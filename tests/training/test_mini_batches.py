@@ -98,21 +98,6 @@ def test_order_depends_on_seed_and_key_alone():
     np.testing.assert_allclose(sparse.values("weights[x->y]"), three[:, [0, 5, 10, 12]], rtol=ROUNDING)
 
 
-def test_the_order_does_not_share_its_random_numbers_with_the_initial_weights(monkeypatch):
-    """Keys that are folded from small numbers are those that a split hands out, so they must be kept apart."""
-    seen = []
-    split = jax.random.split
-    monkeypatch.setattr(jax.random, "split", lambda key, count=2: seen.append(split(key, count)) or seen[-1])
-    fold = jax.random.fold_in
-    folded = []
-    monkeypatch.setattr(jax.random, "fold_in", lambda key, data: folded.append(fold(key, data)) or folded[-1])
-    nr.train(nr.tasks.xor().problem("xor", hidden=2), nr.initial.gaussian(0.1), 0.1, 2, seeds=2, batch_size=2)
-    concrete = [key for key in folded if not isinstance(key, jax.core.Tracer)]
-    drawn = {tuple(jax.random.key_data(k).tolist()) for keys in seen if keys.ndim == 1 for k in keys}
-    assert drawn
-    assert drawn.isdisjoint({tuple(jax.random.key_data(k).tolist()) for k in concrete})
-
-
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

@@ -4,9 +4,12 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import neuralrace as nr
+from benchmarks import by_hand
 
 REPEATS = 3
 
@@ -28,13 +31,33 @@ def contextual_rows() -> list[tuple[str, float, str]]:
         for path in found.modes.paths:
             found.modes.path(path)
 
-    training = warm(lambda: nr.train(problem, initial=weights, learning_rate=rate, steps=steps, seeds=1, key=0))
+    def train(record: str) -> Any:
+        return nr.train(problem, initial=weights, learning_rate=rate, steps=steps, record=record)
+
+    training = warm(lambda: train("loss"))
+    with_modes = warm(lambda: train("path_singular_values"))
+    by_loop = warm(lambda: loop_by_hand(rate, steps), repeats=1)
     aligned = warm(forecast)
     flow = warm(lambda: nr.predict(problem, weights, times, method="flow", rtol=1e-4))
     return [
-        ("contextual forecast, loss and modes, over training", training / aligned, "at least 100"),
-        ("contextual flow over gradient descent", training / flow, "at least 5"),
+        ("contextual: training / forecast of loss and modes", training / aligned, "at least 100"),
+        ("... the same modes recorded in training too", with_modes / aligned, "at least 100"),
+        ("... and training by hand, the same recorded", by_loop / aligned, "at least 100"),
+        ("contextual: gradient descent / flow", training / flow, "at least 5"),
     ]
+
+
+def loop_by_hand(rate: float, steps: int) -> None:
+    """The same network without the package: a jitted update in a Python loop, singular values at each epoch."""
+    problem = nr.tasks.contextual(structure="mixed").problem("common + all-but-one", hidden=100)
+    drawn = nr.initial.gaussian(0.005 / 700)(problem, 0)
+    with jax.enable_x64(True):
+        first, second = (
+            jnp.stack([jnp.asarray(drawn[edge]) for edge in drawn if (edge[0] == "x") == inner])
+            for inner in (True, False)
+        )
+        record = by_hand.pathway_singular_values
+        by_hand.descend(by_hand.pathway_loss(problem), (first, second), rate, steps, record)
 
 
 def routing_rows() -> list[tuple[str, float, str]]:
@@ -52,17 +75,17 @@ def routing_rows() -> list[tuple[str, float, str]]:
         for method in ("reduction", "auto")
     ]
     return [
-        ("routing flow over gradient descent", training / flow, "at least 5"),
+        ("routing: gradient descent / flow", training / flow, "at least 5"),
         ("routing M = 100, reduction, seconds", seconds[0], "below 1"),
         ("routing M = 100, closed form, seconds", seconds[1], "below 1"),
     ]
 
 
-def warm(call: Callable[[], Any]) -> float:
+def warm(call: Callable[[], Any], repeats: int = REPEATS) -> float:
     """Seconds of the fastest of some calls after a first one that compiles."""
     call()
     found = []
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         start = time.perf_counter()
         call()
         found.append(time.perf_counter() - start)

@@ -95,7 +95,7 @@ def test_decoupled_weights_leave_nothing_over(network):
 
 def test_what_random_weights_leave_over_is_the_rest_of_the_flow(network):
     problem, law = network
-    weights = initial.gaussian(0.5)(problem, 1)
+    weights = initial.gaussian(0.5)(problem, 11)
     left, own = views.error_term(problem, law, weights)
     slope, step = problem.gradient(weights), 1e-6
 

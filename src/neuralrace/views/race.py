@@ -90,8 +90,15 @@ class Race:
         while self._filled_at(high) < wanted:
             high *= 2
         end = brentq(lambda y: self._filled_at(y) - wanted, 0.0, high, xtol=1e-14, rtol=1e-14)
-        speed = lambda y: np.exp(-(self.depth - 2) * y) / (1 - self._filled_at(y))  # noqa: E731
-        return float(quad(speed, 0.0, end, epsabs=0, epsrel=1e-10, limit=500)[0] / fastest)
+        elapsed = quad(
+            lambda y: np.exp(-(self.depth - 2) * y) / (1 - self._filled_at(y)),
+            0.0,
+            end,
+            epsabs=0,
+            epsrel=1e-10,
+            limit=500,
+        )[0]
+        return float(elapsed / fastest)
 
     def _filled_at(self, y: float) -> float:
         """G when the fastest view has grown e^y-fold: T = (1 - e^(-(L-2) y)) / ((L-2) x), x its r a(0)^(L-2)."""

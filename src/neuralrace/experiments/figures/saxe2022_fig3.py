@@ -74,11 +74,13 @@ def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figure says."""
     theory = Line(data["time"].values, data["theory"].values)
     apart = {kind: agreement(theory, Line(theory.time, data[kind].values)) for kind in ("gated", "relu")}
+    flow = Line(theory.time, data["theory_flow"].values)
+    ahead = [agreement(flow, Line(theory.time, data[kind].values)).normalised_l1 for kind in ("gated", "relu")]
     counts, share = cell_types(data)
     coarse, fine = imbalance(data, ""), imbalance(data, "fine_")
     return [
         Claim(
-            "The gated network follows the forecast from the statistics and the law of its initial weights.",
+            "The gated network follows the forecast, iterated at the step size of training.",
             "P1 Fig 3c",
             "normalised L1 between forecast and mean run at most 0.05",
             f"{apart['gated'].normalised_l1:.3f} (method {data.attrs['method']})",
@@ -87,9 +89,17 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "ReLU networks from small weights closely track the gated network's solution.",
             "P1 Fig 3c",
-            "normalised L1 between the forecast and the mean of the ReLU runs at most 0.05",
+            "normalised L1 between the same forecast and the mean of the ReLU runs at most 0.05",
             f"{apart['relu'].normalised_l1:.3f}",
             apart["relu"].normalised_l1 <= 0.05,
+        ),
+        Claim(
+            "Both follow the solution for gradient flow, the formula of the paper.",
+            "P1 eqs 21-23 and Fig 3c",
+            "normalised L1 between the forecast of the flow and the mean runs at most 0.05",
+            f"gated {ahead[0]:.3f}, ReLU {ahead[1]:.3f}",
+            max(ahead) <= 0.05,
+            "refuted: at a rate of 0.4 the mode grows by 28 % in a step, and descent lags behind the flow",
         ),
         Claim(
             "The ReLU network's units fall into four functional cell types, one for each example.",

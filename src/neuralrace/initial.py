@@ -102,6 +102,12 @@ class Decoupled:
         return weights
 
 
+LAWS: dict[str, tuple[type[Gaussian] | type[Orthogonal], str]] = {
+    "gaussian": (Gaussian, "std"),
+    "orthogonal": (Orthogonal, "gain"),
+}
+
+
 def gaussian(std: PerEdge) -> Gaussian:
     """Independent normal weights with the given standard deviation: one number, or one per edge."""
     return Gaussian(std)
@@ -115,6 +121,26 @@ def orthogonal(gain: PerEdge) -> Orthogonal:
 def decoupled(values: float | Mapping[Edge, Any]) -> Decoupled:
     """Weights that are diagonal in the modes of the problem: one strength, or one (or one per mode) for each edge."""
     return Decoupled(values)
+
+
+def law_in_words(initial: Any) -> str:
+    """What a record says of its initial weights; `law_from_words` reads the laws of one number back."""
+    if isinstance(initial, Mapping):
+        return "given weights"
+    for name, (law, parameter) in LAWS.items():
+        value = getattr(initial, parameter, None)
+        if isinstance(initial, law) and not isinstance(value, Mapping):
+            return f"{name}({parameter}={float(value)!r})"  # type: ignore[arg-type]
+    return repr(initial)
+
+
+def law_from_words(words: str) -> Initialiser | None:
+    """The law that `law_in_words` wrote; None where it was none of one number."""
+    for name, (law, parameter) in LAWS.items():
+        number = words.removeprefix(f"{name}({parameter}=").removesuffix(")")
+        if words == f"{name}({parameter}={number})":
+            return law(float(number))
+    return None
 
 
 def as_key(key: Any) -> jax.Array:

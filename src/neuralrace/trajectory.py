@@ -14,10 +14,12 @@ import xarray
 from neuralrace.architecture import edge_name
 from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest
+from neuralrace.task import Task
 from neuralrace.types import Edge
 
 FORMAT = 1
 STATUS = ("running", "converged", "diverged")
+EXAMPLES = ("example_inputs", "example_targets")  # one variable for each data node
 RECORDED_VERSIONS = ("neuralrace", "jax", "numpy", "optax", "diffrax")
 
 
@@ -27,7 +29,8 @@ class Trajectory:
 
     Variables: loss (seed, time), status (seed) and whatever else was asked for. Coordinates: time
     (learning_rate * step, so gradient flow has tau = 1) and step. Attributes hold the problem's description,
-    the settings, the seed and the versions.
+    the settings, the seed and the versions. Gate patterns come with what they are patterns over, the examples, and
+    with the first weights.
     """
 
     data: xarray.Dataset
@@ -58,9 +61,24 @@ class Trajectory:
         listed = json.loads(self.data.attrs["edges"])
         return tuple(edge if isinstance(edge, str) else (edge[0], edge[1]) for edge in listed)
 
+    @property
+    def task(self) -> Task:
+        """The examples that the network was trained on, where the run holds them (with its gate patterns)."""
+        if "examples" not in self.data.attrs:
+            raise UnknownNameError("the run does not hold its examples: train with record='gate_patterns'")
+        nodes = json.loads(self.data.attrs["examples"])
+        inputs, targets = ({node: self.values(f"{kind}[{node}]") for node in nodes[kind]} for kind in EXAMPLES)
+        return Task(inputs, targets, self.values("example_weights"))
+
     def weights(self, seed: int = 0, record: int | None = None) -> dict[Edge, np.ndarray]:
         """The weights of one seed: at the end, or at one of the recorded moments if weights were recorded."""
-        kind = "final_weights" if record is None else "weights"
+        return self._weights("final_weights" if record is None else "weights", seed, record)
+
+    def first_weights(self, seed: int = 0) -> dict[Edge, np.ndarray]:
+        """The weights that one seed started from, where the run holds them (with its gate patterns)."""
+        return self._weights("first_weights", seed, None)
+
+    def _weights(self, kind: str, seed: int, record: int | None) -> dict[Edge, np.ndarray]:
         found: dict[Edge, np.ndarray] = {}
         for edge in self.edges:
             array = self.values(f"{kind}[{edge_name(edge)}]")
@@ -116,6 +134,15 @@ def make_trajectory(
     return Trajectory(data)
 
 
+def with_examples(run: Trajectory, task: Task) -> Trajectory:
+    """The same record with the examples in it, for `Trajectory.task` to read back."""
+    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"example_weights": (("example",), task.weights)}
+    for kind, by_node in zip(EXAMPLES, (task.inputs, task.targets), strict=True):
+        variables |= {f"{kind}[{node}]": (("example", f"{node}_column"), rows) for node, rows in by_node.items()}
+    order = {"example_inputs": list(task.inputs), "example_targets": list(task.targets)}
+    return Trajectory(run.data.assign(variables).assign_attrs(examples=json.dumps(order)))
+
+
 def _check(source: Path, data: xarray.Dataset) -> None:
     found = data.attrs.get("neuralrace_format")
     if not isinstance(found, (int, np.integer)) or found != FORMAT:
@@ -133,3 +160,18 @@ def _check(source: Path, data: xarray.Dataset) -> None:
             fits = False
         if not fits:
             raise FileFormatError(f"{source} must describe its {name} in JSON; it does not")
+    _check_examples(source, data)
+
+
+def _check_examples(source: Path, data: xarray.Dataset) -> None:
+    """Examples, where a record says that it has them, are all there."""
+    if "examples" not in data.attrs:
+        return
+    try:
+        nodes = json.loads(data.attrs["examples"])
+        names = ["example_weights", *(f"{kind}[{node}]" for kind in EXAMPLES for node in nodes[kind])]
+        fits = all(data[name].dims[0] == "example" and data[name].dtype.kind == "f" for name in names)
+    except (KeyError, TypeError, ValueError, IndexError):
+        fits = False
+    if not fits:
+        raise FileFormatError(f"{source} must hold the examples that it names; it does not")

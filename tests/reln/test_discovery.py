@@ -56,35 +56,75 @@ def test_modules_of_a_trained_network(contextual):
     assert found.patterns.all(axis=1).sum() == 1  # one module is always open
     assert all(reln.implementable(pattern, named.task.inputs["x"]) for pattern in found.patterns)
     assert found.members.shape == (2, 90)
-    with pytest.raises(ProblemError, match="task=task"):
-        _ = found.problem
+    assert found.problem.architecture.hidden == ("m0", "m1", "m2", "m3")
+    assert np.isfinite(found.agreement.normalised_l1)
 
 
 def test_the_number_of_modules_by_the_elbow(contextual):
-    named, _, run = contextual
-    found = reln.discover(run, task=named.task, initial=LAW, most=2, draws=1)
+    _, _, run = contextual
+    found = reln.discover(run, most=2, draws=1)
     assert [row.modules for row in found.table] == [1, 2]
     least = min(row.normalised_l1 for row in found.table)
     assert found.agreement.normalised_l1 <= 1.5 * least
     assert found.problem.architecture.outputs == ("y",)
-    with pytest.raises(GateError, match="needs task"):
-        reln.discover(run)
     with pytest.raises(RangeError, match="whole number or 'auto'"):
         reln.discover(run, "many")
 
 
+def test_a_run_that_was_saved_tells_the_same(contextual, tmp_path):
+    named, _, run = contextual
+    loaded = nr.Trajectory.load(run.save(tmp_path / "run.nc"))
+    np.testing.assert_array_equal(loaded.task.inputs["x"], named.task.inputs["x"])
+    np.testing.assert_array_equal(reln.discover(loaded, 4, draws=1).patterns, reln.discover(run, 4, draws=1).patterns)
+
+
+def test_a_run_from_given_weights_has_no_law(contextual):
+    _, network, run = contextual
+    given = nr.train(network, run.first_weights(1), RATE, 60, record="gate_patterns", every=20)
+    found = reln.discover(given, 2)
+    assert found.forecast is None
+    assert found.table == ()
+    with pytest.raises(GateError, match=r"initial=\.\.\."):
+        reln.discover(given)
+    with pytest.raises(ProblemError, match="from given weights"):
+        reln.staged_forecast(given, found)
+    assert len(reln.discover(given, initial=LAW, most=1, draws=1).table) == 1
+
+
+def test_strength_decides_which_neurons_count(contextual):
+    _, _, run = contextual
+    strengths = reln.neuron_strengths(run, "h1")
+    weights = run.weights(1)
+    assert strengths[1, 7] == pytest.approx(
+        np.linalg.norm(weights["x", "h1"][7]) * np.linalg.norm(weights["h1", "y"][:, 7]), rel=1e-12
+    )
+    found = reln.discover(run, 4, weighted=True, draws=1)
+    assert found.patterns.all(axis=1).sum() >= 1
+    assert not np.allclose(found.modules.share, reln.discover(run, 4, draws=1).modules.share)
+
+
+def test_two_hidden_layers_have_modules_each():
+    named = nr.tasks.contextual(2, items=2)
+    network = nr.ReLUNetwork(named.task, hidden=(12, 9))
+    run = nr.train(network, nr.initial.gaussian(0.1), 0.05, 200, seeds=2, record="gate_patterns", every=20)
+    found = reln.discover(run, 2, draws=1)
+    assert [layer.name for layer in found.layers] == ["h1", "h2"]
+    assert found.patterns.shape == (4, 4)
+    assert found.problem.architecture.hidden == ("h1_m0", "h1_m1", "h2_m0", "h2_m1")
+    assert found.problem.architecture.count_paths() == 4
+    assert found.forecast.loss.shape == run.time.shape
+    with pytest.raises(GateError, match="there are 2"):
+        _ = found.members
+
+
 def test_the_staged_forecast_follows_the_network(contextual):
-    named, network, run = contextual
-    found = reln.discover(run, 4, task=named.task)
-    step = int(run.data["step"].values[reln.handover_record(run)])
-    assert 0 < step < 600
-    early = nr.train(network, LAW, RATE, step, seeds=2, record="weights", at=[0, step])
-    staged = reln.staged_forecast(run, early, found, named.task)
+    _, _, run = contextual
+    found = reln.discover(run, 4, draws=1)
+    staged = reln.staged_forecast(run, found)
+    assert 0 < staged.handover < 600
     assert staged.loss.shape == run.loss.shape
     # until the handover the only error is that of one gate pattern for all; after it that of four
     assert staged.agreement.normalised_l1 < 0.15
-    with pytest.raises(RangeError, match=f"steps={step}"):
-        reln.staged_forecast(run, run, found, named.task)
 
 
 def test_a_run_without_patterns_is_refused():

@@ -1,27 +1,31 @@
 """ReLU networks read as gated networks: exactly, by the few modules that they form, and by the race between gatings."""
 
 # The few modules that it forms
-from neuralrace.reln.discovery import Discovery, Tried, discover
+from neuralrace.reln.discovery import Discovery, Layer, Tried, discover
 
 # A ReLU network is a gated network
 from neuralrace.reln.equivalence import Equivalent, equivalent, equivalent_arrays, equivalent_torch
 
 # Which gates a neuron can have
 from neuralrace.reln.implementable import Implementable, implementable, implementable_patterns
-from neuralrace.reln.modules import Modules, find_modules, gate_samples, gated_problem
+from neuralrace.reln.modules import Modules, find_modules, gated_problem
 
 # Which gating wins
 from neuralrace.reln.race import Race, Runner, gatings_of_groups, race
 
 # A sequence of gatings
+from neuralrace.reln.rebuilt import Rebuilt, rebuild, table_of, trade_off
+from neuralrace.reln.recorded import gate_samples, neuron_strengths
 from neuralrace.reln.staged import Staged, handover_record, staged_forecast
 
 __all__ = [
     "Discovery",
     "Equivalent",
     "Implementable",
+    "Layer",
     "Modules",
     "Race",
+    "Rebuilt",
     "Runner",
     "Staged",
     "Tried",
@@ -36,6 +40,10 @@ __all__ = [
     "handover_record",
     "implementable",
     "implementable_patterns",
+    "neuron_strengths",
     "race",
+    "rebuild",
     "staged_forecast",
+    "table_of",
+    "trade_off",
 ]

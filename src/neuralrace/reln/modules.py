@@ -7,11 +7,10 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from neuralrace.architecture import Architecture
-from neuralrace.errors import GateError, RangeError, UnknownNameError, require_count
+from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
-from neuralrace.trajectory import Trajectory
 
 RESTARTS = 4  # of k-means, from seeded starts that are spread out
 
@@ -39,17 +38,6 @@ class Modules:
         rows = np.asarray(patterns, dtype=float)
         distance = np.abs(rows[..., None, :] - self.patterns).sum(axis=-1)
         return np.where(rows.any(axis=-1), distance.argmin(axis=-1), -1)
-
-
-def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:
-    """The gate pattern of every neuron at every `every`-th record of every seed, (seeds, records, neurons, N)."""
-    try:
-        recorded = run.values(f"gate_patterns[{layer}]")
-    except UnknownNameError:
-        raise GateError(
-            f"the run must hold the gate patterns of layer {layer!r}; it does not: train with record='gate_patterns'"
-        ) from None
-    return recorded[:, :: require_count("every", every)].swapaxes(-1, -2)
 
 
 def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) -> Modules:
@@ -80,16 +68,24 @@ def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) ->
 
 
 def gated_problem(task: Task, patterns: Any, widths: Any) -> Problem:
-    """The gated network with one pathway for each pattern, m0, m1, ...; every pathway reads all inputs.
+    """The gated network with one node for each pattern, m0, m1, ...; the first nodes read all inputs.
 
-    patterns: (k, N). widths: neurons of each pathway, one number or one for each. Several inputs or outputs of the task
-    are put side by side, as in a ReLUNetwork.
+    patterns: (k, N), or a list of these, one for each hidden layer: then nodes are named h1_m0, ..., h2_m0, ... and
+    every node sends to all nodes of the next layer. widths: neurons of each node, one number or one for each, for each
+    layer. Several inputs or outputs of the task are put side by side, as in a ReLUNetwork.
     """
-    gates = np.atleast_2d(np.asarray(patterns, dtype=float))
-    sizes = np.broadcast_to(np.asarray(widths), (len(gates),))
+    layers = list(patterns) if isinstance(patterns, list) else [patterns]
+    sizes = list(widths) if isinstance(patterns, list) else [widths]
     rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
-    names = [f"m{module}" for module in range(len(gates))]
-    nodes = {"x": rows.shape[1], **dict(zip(names, map(int, sizes), strict=True)), "y": wanted.shape[1]}
-    architecture = Architecture(nodes, [("x", name) for name in names] + [(name, "y") for name in names])
-    flat = Task({"x": rows}, {"y": wanted}, task.weights)
-    return Problem(architecture, flat, Gates(nodes=dict(zip(names, gates, strict=True))))
+    nodes, edges, gates, sources = {"x": rows.shape[1]}, [], {}, ["x"]
+    for place, (layer, width) in enumerate(zip(layers, sizes, strict=True), start=1):
+        open_for = np.atleast_2d(np.asarray(layer, dtype=float))
+        prefix = f"h{place}_" if len(layers) > 1 else ""
+        names = [f"{prefix}m{module}" for module in range(len(open_for))]
+        nodes |= dict(zip(names, map(int, np.broadcast_to(np.asarray(width), (len(open_for),))), strict=True))
+        gates |= dict(zip(names, open_for, strict=True))
+        edges += [(source, name) for source in sources for name in names]
+        sources = names
+    edges += [(source, "y") for source in sources]
+    architecture = Architecture(nodes | {"y": wanted.shape[1]}, edges)
+    return Problem(architecture, Task({"x": rows}, {"y": wanted}, task.weights), Gates(nodes=gates))

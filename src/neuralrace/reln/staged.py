@@ -1,13 +1,13 @@
-"""A sequence of gatings: one pathway while the neurons gate alike, then the modules, from early weights."""
+"""A forecast in two stretches: one pathway while the neurons gate alike, then the modules, from early weights."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
-from neuralrace.errors import RangeError
 from neuralrace.reln.discovery import Discovery
-from neuralrace.reln.modules import gate_samples, gated_problem
+from neuralrace.reln.modules import gated_problem
+from neuralrace.reln.recorded import again, gate_samples
 from neuralrace.task import Task
 from neuralrace.theory import predict
 from neuralrace.trajectory import Trajectory
@@ -37,29 +37,24 @@ def handover_record(run: Trajectory, layer: str = "h1") -> int:
     return first + int(apart[0]) - 1 if len(apart) else len(together) - 1
 
 
-def staged_forecast(run: Trajectory, early: Trajectory, found: Discovery, task: Task) -> Staged:
-    """Forecast every seed in two stretches, with no constant set by hand.
+def staged_forecast(run: Trajectory, found: Discovery, *, progress: bool = True) -> Staged:
+    """Forecast every network of one hidden layer in two stretches, with no constant set by hand.
 
-    early: the same seeds trained up to the handover, step `run.data.step[handover_record(run)]`, with record="weights"
-    at its first and last step. Up to there all neurons form one pathway that is always open, from the network's
-    own initial weights. From there each neuron is in the module that it has at the end of the run, from its own weights
-    at the handover: so the pathways' strengths are those of the early weights.
+    Up to the handover all neurons form one pathway that is always open, from the network's own first weights. From
+    there each neuron is in the module that it has at the end of the run, from its own weights at the handover, for
+    which the network is trained that far once more: so the pathways' strengths are those of the early weights.
     """
-    record = handover_record(run)
+    record, members = handover_record(run), found.members
     step = int(run.data["step"].values[record])
-    if int(early.data["step"].values[-1]) != step or len(early.loss) != len(run.loss):
-        raise RangeError(
-            f"early must hold the {len(run.loss)} seeds of the run up to step {step}; it holds {len(early.loss)} up to "
-            f"step {int(early.data['step'].values[-1])}: train again with steps={step} and the same seeds and key"
-        )
+    early = again(run, step, record="loss", at=[step], progress=progress)
     losses = []
     for seed in range(len(run.loss)):
         parts = []
         if record:
-            together = np.zeros_like(found.members[seed])
-            parts.append(_stretch(task, None, together, early.weights(seed, 0), run.time[:record]))
+            together = np.zeros_like(members[seed])
+            parts.append(_stretch(found.task, None, together, run.first_weights(seed), run.time[:record]))
         times = run.time[record:] - run.time[record]
-        parts.append(_stretch(task, found.patterns, found.members[seed], early.weights(seed), times))
+        parts.append(_stretch(found.task, found.patterns, members[seed], early.weights(seed), times))
         losses.append(np.concatenate(parts))
     loss = np.array(losses)
     return Staged(run.time, loss, step, agreement(Line(run.time, loss), run))

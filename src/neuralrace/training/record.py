@@ -66,7 +66,7 @@ def _axes(learner: Learner, paths: Sequence[Path]) -> dict[str, tuple[str, ...]]
     axes: dict[str, tuple[str, ...]] = {}
     for edge, (source, target) in architecture.edges.items():
         name = edge_name(edge)
-        axes[f"weights[{name}]"] = axes[f"final_weights[{name}]"] = (f"{target}_unit", f"{source}_unit")
+        axes[f"weights[{name}]"] = (f"{target}_unit", f"{source}_unit")
         axes[f"weight_singular_values[{name}]"] = (f"mode_of_{min(architecture.shape(edge))}",)
     for path in paths:
         ranks = architecture.nodes[path.source], architecture.nodes[path.target]

@@ -84,6 +84,7 @@ class ReLUNetwork:
         """What the network is, in plain values that can be stored with a result."""
         return {
             "network": "ReLU" if self.slope == 0 else f"leaky ReLU ({self.slope:g})",
+            "slope": self.slope,
             "nodes": dict(self.architecture.nodes),
             "examples": len(self.task),
         }

@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.errors import ProblemError, RangeError, require_count, require_number
-from neuralrace.initial import Initialiser, as_key, draw
+from neuralrace.initial import Initialiser, as_key, draw, law_in_words
 from neuralrace.precision import float64
 from neuralrace.problem import Problem, check_weights
 from neuralrace.progress import Meter
@@ -23,7 +23,7 @@ from neuralrace.training.rectified import RectifiedLearner
 from neuralrace.training.relu import ReLUNetwork
 from neuralrace.training.rule import optax_rule, plain_descent
 from neuralrace.training.schedule import LOOKS, Schedule, make_schedule
-from neuralrace.trajectory import STATUS, Trajectory, make_trajectory
+from neuralrace.trajectory import STATUS, Trajectory, make_trajectory, with_examples
 from neuralrace.types import Edge, Weights
 
 SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much
@@ -66,7 +66,7 @@ def train(
     schedule = make_schedule(steps, every, at)
     learner = _learner(network, loss, coupling)
     batch = None if batch_size is None else _batch(batch_size, learner.example_count, coupling)
-    start = _initial_weights(network, initial, seeds, key)
+    start = first = _initial_weights(network, initial, seeds, key)
     narrowing = narrow(network, start) if optimiser is None and isinstance(network, Problem) else None
     if narrowing is not None and narrowing.bases:
         learner, start = _learner(narrowing.problem, loss, coupling), dict(narrowing.weights)
@@ -86,9 +86,12 @@ def train(
         "rule": rule.name,
         "batch_size": batch,
         "coupling": coupling,
-        "initial": repr(initial) if not isinstance(initial, Mapping) else "given weights",
+        "initial": law_in_words(initial),
     }
-    return _trajectory(network, recorder, records, final, schedule, rate, settings)
+    weights = {"final_weights": final}
+    if any(name.startswith("gate_patterns") for name in records):
+        weights["first_weights"] = first
+    return _trajectory(network, recorder, records, weights, schedule, rate, settings)
 
 
 def _learner(network: Problem | ReLUNetwork, loss: str, coupling: str) -> Learner:
@@ -170,20 +173,22 @@ def _trajectory(
     network: Problem | ReLUNetwork,
     recorder: Recorder,
     records: Mapping[str, np.ndarray],
-    final: Mapping[Edge, np.ndarray],
+    weights: Mapping[str, Mapping[Edge, np.ndarray]],
     schedule: Schedule,
     rate: float,
     settings: Mapping[str, object],
 ) -> Trajectory:
+    """Name the axes of everything; where the first weights are kept, so are the examples."""
     curve = records["curve"]
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for name, array in records.items():
         if name != "curve":
             variables[name] = (("seed", "time", *recorder.axes.get(name, ())), array)
-    for edge, matrix in final.items():
-        name = f"final_weights[{edge_name(edge)}]"
-        variables[name] = (("seed", *recorder.axes[name]), matrix)
-    return make_trajectory(
+    for kind, by_edge in weights.items():
+        for edge, matrix in by_edge.items():
+            axes = recorder.axes[f"weights[{edge_name(edge)}]"]
+            variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *axes), matrix)
+    run = make_trajectory(
         rate * schedule.recorded,
         schedule.recorded,
         variables,
@@ -192,3 +197,4 @@ def _trajectory(
         problem=network.describe(),
         settings=settings,
     )
+    return with_examples(run, network.task) if "first_weights" in weights else run

@@ -34,16 +34,15 @@ def compute(settings: Settings) -> xarray.Dataset:
     law, network = initial.gaussian(settings.std), ReLUNetwork(named.task, hidden=(settings.hidden,))
     rate = settings.paper_rate * len(named.task)
     run = train(network, law, rate, settings.steps, seeds=settings.seeds, record="gate_patterns", every=settings.every)
-    found = reln.discover(run, task=named.task, initial=law, most=settings.most, draws=1)
+    found = reln.discover(run, most=settings.most, draws=1)
     samples, context = reln.gate_samples(run), named.groups["context"]
-    weights = [run.weights(seed) for seed in range(settings.seeds)]
-    strength = [np.linalg.norm(w["x", "h1"], axis=1) * np.linalg.norm(w["h1", "y"], axis=0) for w in weights]
+    strength = reln.neuron_strengths(run, "h1")
     data = xarray.Dataset(coords={"modules": [row.modules for row in found.table], "active": np.arange(4)})
     data["error"] = ("modules", np.array([row.normalised_l1 for row in found.table]))
     data["consistency"] = ("modules", np.array([row.consistency for row in found.table]))
     data["chosen"] = ((), len(found.patterns))
     data["share"] = ("active", share_by_groups(samples[:, -1], context))
-    data["share_of_strength"] = ("active", share_by_groups(samples[:, -1], context, np.array(strength)))
+    data["share_of_strength"] = ("active", share_by_groups(samples[:, -1], context, strength))
     data["chance"] = ("active", chance_by_groups(named.task.inputs["x"], context))
     data["distinct"] = ("seed", np.array([len(np.unique(final, axis=0)) for final in samples[:, -1]]))
     data["context"] = ("example", context)

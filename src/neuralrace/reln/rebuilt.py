@@ -1,0 +1,165 @@
+"""ReLU networks rebuilt with imposed gates: a sequence of gatings, one for each stretch of time.
+
+A gate that turns on and off all the time, because its neuron sits on its own threshold, acts by the share of time
+that it is open. So the gate of a stretch is that share. Weights are carried over from stretch to stretch and never
+taken from the ReLU network again: with stretches of one step and a gate for every neuron it would be that network.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.cluster import KMeans
+
+from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.errors import ProblemError, RangeError, require_count
+from neuralrace.precision import float64
+from neuralrace.progress import Meter
+from neuralrace.reln.recorded import gate_samples, hidden_layers
+from neuralrace.trajectory import Trajectory
+
+RESTARTS = 2  # of k-means, in each stretch
+
+Layers = tuple[jax.Array, ...]  # per edge, (seeds, target, source)
+Gating = tuple[np.ndarray, ...]  # per hidden layer, (seeds, neurons, N)
+
+
+@dataclass(frozen=True, eq=False)
+class Rebuilt:
+    """Networks of the run's own neurons under imposed gates, from the run's first weights.
+
+    modules: how many each layer has in a stretch; None: every neuron has its own gate. bounds: the steps at which
+    stretches begin, and the end. loss: (seeds, T).
+    """
+
+    modules: int | None
+    bounds: tuple[int, ...]
+    time: np.ndarray = field(repr=False)
+    loss: np.ndarray = field(repr=False)
+    agreement: Agreement
+
+    @property
+    def stretches(self) -> int:
+        """How many gatings follow each other."""
+        return len(self.bounds) - 1
+
+
+@float64
+def rebuild(
+    run: Trajectory, modules: int | None = 4, stretches: int = 1, *, key: int = 0, progress: bool = True
+) -> Rebuilt:
+    """Train the networks of a run once more with gates that are imposed, constant over each stretch.
+
+    run: of ReLU networks by plain gradient descent, with record="gate_patterns". stretches: how many, cut where equal
+    amounts of gating have changed. modules: k-means clusters of the neurons of a stretch, whose gate is the mean of
+    their shares of time; None gives every neuron its own.
+    """
+    settings = run.settings["settings"]
+    if not settings["rule"].startswith("gradient descent") or settings["batch_size"] is not None:
+        raise ProblemError(f"a run of full-batch gradient descent is required; this one used {settings['rule']}")
+    size = None if modules is None else require_count("modules", modules)
+    samples = [gate_samples(run, layer) for layer in hidden_layers(run)]
+    bounds = _bounds(samples, require_count("stretches", stretches))
+    gatings = [_gating(samples, first, last, size, key) for first, last in itertools.pairwise(bounds)]
+    steps = run.data["step"].values
+    with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
+        loss = _play(run, gatings, bounds, meter)
+    return Rebuilt(
+        size, tuple(int(steps[bound]) for bound in bounds), run.time, loss, agreement(Line(run.time, loss), run)
+    )
+
+
+def trade_off(
+    run: Trajectory,
+    modules: Iterable[int | None] = (2, 4, 8, None),
+    stretches: Iterable[int] = (1, 2, 8, 32),
+    *,
+    key: int = 0,
+    progress: bool = True,
+) -> tuple[Rebuilt, ...]:
+    """Rebuild the networks with every number of modules and of stretches: what fidelity costs."""
+    lengths = tuple(stretches)
+    return tuple(rebuild(run, size, count, key=key, progress=progress) for size in modules for count in lengths)
+
+
+def table_of(rows: Sequence[Rebuilt]) -> str:
+    """The trade-off as text, one row for each way to rebuild."""
+    lines = [f"{'modules':>12s} {'stretches':>10s} {'normalised L1':>14s} {'log10 gap':>10s}"]
+    for row in rows:
+        size = "every neuron" if row.modules is None else str(row.modules)
+        apart = row.agreement
+        lines.append(f"{size:>12s} {row.stretches:10d} {apart.normalised_l1:14.3f} {apart.log10_gap:10.3f}")
+    return "\n".join(lines)
+
+
+def _bounds(samples: Sequence[np.ndarray], stretches: int) -> list[int]:
+    """The records that bound the stretches: equal changes of the gates between them, and at least one step."""
+    last = samples[0].shape[1] - 1
+    if stretches > last:
+        raise RangeError(f"stretches must be at most the number of records after the first, {last}; it was {stretches}")
+    change = sum(np.abs(np.diff(taken.astype(np.int8), axis=1)).mean(axis=(0, 2, 3)) for taken in samples)
+    grown = np.concatenate([[0.0], np.cumsum(change)])
+    inner = np.searchsorted(grown, np.linspace(0, grown[-1], stretches + 1)[1:-1])
+    bounds = [0]
+    for place, record in enumerate(inner, start=1):
+        bounds.append(int(np.clip(record, bounds[-1] + 1, last - (stretches - place))))
+    return [*bounds, last]
+
+
+def _gating(samples: Sequence[np.ndarray], first: int, last: int, modules: int | None, key: int) -> Gating:
+    shares = [taken[:, first:last].mean(axis=1) for taken in samples]
+    return tuple(shares if modules is None else [_clustered(share, modules, key) for share in shares])
+
+
+def _clustered(share: np.ndarray, modules: int, key: int) -> np.ndarray:
+    """Every neuron's share of open time replaced by the mean of its cluster; share: (seeds, neurons, N)."""
+    rows = share.reshape(-1, share.shape[-1])
+    distinct = len(np.unique(rows, axis=0))
+    means = KMeans(min(modules, distinct), n_init=RESTARTS, random_state=key).fit(rows)
+    return np.asarray(means.cluster_centers_[means.labels_].reshape(share.shape))
+
+
+def _play(run: Trajectory, gatings: Sequence[Gating], bounds: Sequence[int], meter: Meter) -> np.ndarray:
+    """The loss at every record, (seeds, T)."""
+    task, steps = run.task, run.data["step"].values
+    data = (
+        jnp.asarray(np.hstack(list(task.inputs.values()))),
+        jnp.asarray(np.hstack(list(task.targets.values()))),
+        jnp.asarray(task.weights),
+    )
+    seeds = [run.first_weights(seed) for seed in range(len(run.loss))]
+    layers: Layers = tuple(jnp.asarray(np.stack([weights[edge] for weights in seeds])) for edge in run.edges)
+    rate = jnp.asarray(run.settings["settings"]["learning_rate"])
+    losses = []
+    for gating, (first, last) in zip(gatings, itertools.pairwise(bounds), strict=True):
+        gates = tuple(jnp.asarray(gate.swapaxes(-1, -2)) for gate in gating)
+        for count in np.diff(steps[first : last + 1]):
+            layers, loss = _advance(layers, gates, data, rate, jnp.asarray(count))
+            losses.append(np.asarray(loss))
+            meter.advance(float(count))
+    losses.append(np.asarray(_advance(layers, gates, data, rate, jnp.asarray(0))[1]))
+    return np.stack(losses, axis=1)
+
+
+@jax.jit
+def _advance(
+    layers: Layers, gates: Layers, data: tuple[jax.Array, ...], rate: jax.Array, count: jax.Array
+) -> tuple[Layers, jax.Array]:
+    """The loss of every seed, and its weights after so many steps of descent."""
+
+    def loss_of(one: Layers, gate: Layers) -> jax.Array:
+        inputs, targets, weights = data
+        activity = inputs
+        for layer, here in zip(one[:-1], gate, strict=True):
+            activity = here * (activity @ layer.T)
+        errors = activity @ one[-1].T - targets
+        return 0.5 * weights @ jnp.sum(errors**2, axis=1)
+
+    def step(_: int, moved: Layers) -> Layers:
+        slope = jax.vmap(jax.grad(loss_of))(moved, gates)
+        return jax.tree.map(lambda w, g: w - rate * g, moved, slope)
+
+    return jax.lax.fori_loop(0, count, step, layers), jax.vmap(loss_of)(layers, gates)

@@ -1,0 +1,80 @@
+"""What the record of a ReLU network says about itself: the network, the law of its first weights, its gates."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count
+from neuralrace.initial import Initialiser, law_from_words
+from neuralrace.training import ReLUNetwork, train
+from neuralrace.trajectory import Trajectory
+
+PATTERNS = "gate_patterns"
+ASK = "train with record='gate_patterns'"
+
+
+def hidden_layers(run: Trajectory) -> tuple[str, ...]:
+    """The hidden layers whose gate patterns were recorded, the first one first."""
+    width = len(run.edges) - 1
+    found = tuple(f"h{i + 1}" for i in range(width) if f"{PATTERNS}[h{i + 1}]" in run.data)
+    if not found:
+        raise GateError(f"the run must hold gate patterns of a ReLU network; it does not: {ASK}")
+    return found
+
+
+def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:
+    """The gate pattern of every neuron at every `every`-th record of every seed, (seeds, records, neurons, N)."""
+    try:
+        recorded = run.values(f"{PATTERNS}[{layer}]")
+    except UnknownNameError:
+        raise GateError(f"the run must hold the gate patterns of layer {layer!r}; it does not: {ASK}") from None
+    return recorded[:, :: require_count("every", every)].swapaxes(-1, -2)
+
+
+def network_of(run: Trajectory) -> ReLUNetwork:
+    """The network that was trained, with its examples."""
+    described = run.settings["problem"]
+    if "slope" not in described:
+        raise ProblemError("a run of a ReLU network is required; this one is of another kind of network")
+    widths = [described["nodes"][layer] for layer in hidden_layers(run)]
+    return ReLUNetwork(run.task, widths, described["slope"])
+
+
+def law_of(run: Trajectory) -> Initialiser | None:
+    """The law that the first weights were drawn from; None where the run started from given weights."""
+    return law_from_words(run.settings["settings"]["initial"])
+
+
+def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options: Any) -> Trajectory:
+    """Train the same networks from the same first weights for some steps, to record something else of them."""
+    settings = run.settings["settings"]
+    law, key = law_of(run), settings["key"]
+    plain = settings["rule"].startswith("gradient descent") and settings["batch_size"] is None
+    if law is None or not key.lstrip("-").isdigit() or not plain:
+        raise ProblemError(
+            "a run can be repeated from its record if it is full-batch gradient descent from a law with one number and "
+            f"an integer key; this one is {settings['rule']} from {settings['initial']} with key {key}"
+        )
+    return train(
+        network_of(run),
+        law,
+        settings["learning_rate"],
+        steps,
+        seeds=settings["seeds"],
+        key=int(key),
+        record=record,
+        loss=settings["loss"],
+        **options,
+    )
+
+
+def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
+    """What each neuron carries at the end: the norm of its incoming times that of its outgoing weights."""
+    place = int(layer.removeprefix("h")) - 1
+    incoming, outgoing = run.edges[place], run.edges[place + 1]
+    found = []
+    for seed in range(len(run.loss)):
+        weights = run.weights(seed)
+        found.append(np.linalg.norm(weights[incoming], axis=1) * np.linalg.norm(weights[outgoing], axis=0))
+    return np.array(found)

@@ -70,7 +70,7 @@ def test_the_diagonal_law_is_that_of_scipy():
     statistics = problem.statistics()
     modes = own_modes(statistics)
     weights = initial.gaussian(1e-3)(problem, 0)
-    strengths = own_strengths(statistics, modes, weights)[0]
+    strengths = own_strengths(modes, weights)[0]
     coupled = {(p, j): couplings(statistics, modes[p], modes[j]) for p in modes for j in statistics.partners(p)}
     order = [(p, e) for p in modes for e in p.edges]
     sizes = [len(modes[p].strengths) for p, _ in order]
@@ -106,7 +106,7 @@ def test_whole_strengths_follow_the_mixed_contexts():
     assert np.abs(forecast.loss - flow.loss).max() < 2e-2 * flow.loss[0]
     # the same start followed by the flow over nodes is the same curve
     prepared = prepare(problem)
-    strengths, hidden = own_strengths(prepared.statistics, prepared.own, weights)[:2]
+    strengths, hidden = own_strengths(prepared.own, weights)[:2]
     begin = aligned_weights(prepared.own, problem.architecture, hidden, strengths)
     np.testing.assert_allclose(
         predict(problem, begin, times, "flow").loss, predict(problem, weights, times, "aligned", diagonal=False).loss,

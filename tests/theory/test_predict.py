@@ -2,7 +2,6 @@
 
 import itertools
 
-import jax
 import numpy as np
 import pytest
 from theory_problems import chain, flatten, gated, small_weights, tangled, unflatten
@@ -23,7 +22,6 @@ from neuralrace.task import Task
 from neuralrace.theory import METHODS, predict
 from neuralrace.theory.flow import FlowFactory
 from neuralrace.theory.sharpness import sharpness
-from neuralrace.theory.solvers import Explicit, Rodas
 from neuralrace.trajectory import Trajectory
 
 TIMES = np.linspace(0.0, 10.0, 41)
@@ -163,34 +161,3 @@ def test_a_forecast_is_recorded_like_training(tmp_path):
     again = Trajectory.load(run.save(tmp_path / "forecast.nc"))
     np.testing.assert_array_equal(again.loss, forecast.losses)
     assert forecast.data["loss"].dims == ("seed", "time")
-
-
-@float64
-@pytest.mark.parametrize(("solver", "order"), [(Explicit(), 5), (Explicit(unrolled=False), 5), (Rodas(), 4)])
-def test_the_solvers_have_their_orders(solver, order):
-    def velocity(state):
-        return jax.numpy.stack([state[1] * (1 - state[0] * state[1]), state[0] * (1 - state[0] * state[1])])
-
-    step = jax.jit(lambda y, width: solver.step(velocity, y, velocity(y), width))
-
-    def run(steps):
-        state = jax.numpy.array([0.3, 0.7])
-        for _ in range(steps):
-            taken = step(state, 2.0 / steps)
-            state = taken.after
-        return np.asarray(state), np.asarray(taken.velocity)
-
-    best, last = run(160)
-    np.testing.assert_allclose(last, velocity(best), atol=1e-12)
-    errors = [np.abs(run(steps)[0] - best).max() for steps in (5, 10, 20)]
-    assert np.log2(errors[0] / errors[2]) / 2 > order - 0.5
-    whole, half = step(best * 0.5, 0.1), step(best * 0.5, 0.05)
-    np.testing.assert_allclose(whole.middle, half.after, atol=1e-5)
-
-
-def test_long_plateaus_are_crossed():
-    problem = chain(hidden=(4, 4))
-    times = np.array([0.0, 3e5, 4e5, 6e5, 1e6, 3e6])  # from 1e-6 mode s is learned at about 1e6 / s
-    found = predict(problem, initial.decoupled(1e-6), times, "reduction").loss
-    formula = predict(problem, initial.decoupled(1e-6), times, "closed_form").loss
-    np.testing.assert_allclose(found[[0, 1, 2, 3, 5]], formula[[0, 1, 2, 3, 5]], atol=1e-5)

@@ -34,12 +34,8 @@ class OwnModes:
     output: np.ndarray  # U_p
     strengths: np.ndarray  # S_p
     input: np.ndarray  # V_p
-
-    def architecture(self, whole: Architecture) -> Architecture:
-        """The path alone."""
-        names = [self.path.source, *(whole.target(edge) for edge in self.path.edges)]
-        edges = {edge_name(edge): whole.edges[edge] for edge in self.path.edges}
-        return Architecture({name: whole.nodes[name] for name in names}, edges)
+    variances: np.ndarray  # diagonal of V_p^T Sigma_x(p, p) V_p
+    alone: Architecture  # the path and nothing else
 
     def bases(self) -> SharedBases:
         """Its singular vectors as the bases of its two ends."""
@@ -66,8 +62,17 @@ def own_modes(statistics: PathStatistics) -> dict[Path, OwnModes]:
             raise AssumptionError(
                 f"aligned paths must have a correlation to align to; that of path {path} is zero: use method='flow'"
             )
-        found[path] = OwnModes(path, left[:, kept], values[kept], right[kept].T)
+        source = right[kept].T
+        variances = np.diagonal(source.T @ statistics.input(path, path) @ source)
+        found[path] = OwnModes(path, left[:, kept], values[kept], source, variances, _alone(statistics, path))
     return found
+
+
+def _alone(statistics: PathStatistics, path: Path) -> Architecture:
+    whole = statistics.architecture
+    names = [path.source, *(whole.target(edge) for edge in path.edges)]
+    edges = {edge_name(edge): whole.edges[edge] for edge in path.edges}
+    return Architecture({name: whole.nodes[name] for name in names}, edges)
 
 
 def aligned_table(statistics: PathStatistics, modes: Mapping[Path, OwnModes]) -> PathTable:
@@ -112,7 +117,7 @@ def couplings(statistics: PathStatistics, own: OwnModes, partner: OwnModes) -> n
 
 
 def own_strengths(
-    statistics: PathStatistics, modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
+    modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
 ) -> tuple[dict[Edge, np.ndarray], dict[str, np.ndarray], float, str, bool]:
     """Initial strengths of every path's own modes, its hidden bases, and how far the weights are from aligned.
 
@@ -122,12 +127,12 @@ def own_strengths(
     hidden: dict[str, np.ndarray] = {}
     residual, where, grown = 0.0, "no path", False
     for path, own in modes.items():
-        alone = own.architecture(statistics.architecture)
+        alone = own.alone
         matrices: dict[Edge, np.ndarray] = {edge_name(edge): weights[edge] for edge in path.edges}
         aligned = align(alone, matrices, own.bases())
         misfit, found, bases = aligned.worst[1], aligned.strengths, aligned.bases
         if misfit > 1e-8 and len(path.edges) == 2:
-            growing = _growing(statistics, own, alone, matrices)
+            growing = _growing(own, matrices)
             misfit, found, bases, grown = growing.size, growing.strengths, growing.bases, True
         residual, where = max((residual, where), (misfit, f"path {path}"))
         strengths |= {edge: found[edge_name(edge)] for edge in path.edges}
@@ -172,19 +177,16 @@ def off_diagonal(
     return worst, where
 
 
-def _growing(
-    statistics: PathStatistics, own: OwnModes, alone: Architecture, matrices: Mapping[Edge, np.ndarray]
-) -> Growing:
+def _growing(own: OwnModes, matrices: Mapping[Edge, np.ndarray]) -> Growing:
     """The growing part of a two-layer path, its modes being the path's own."""
-    own_variance = np.diagonal(own.input.T @ statistics.input(own.path, own.path) @ own.input)
     table = PathTable(
-        edges=tuple(alone.edges),
+        edges=tuple(own.alone.edges),
         paths=(own.path,),
         route=np.array([[0, 1]]),
         strengths=own.strengths[None],
         first=np.array([0]),
         second=np.array([0]),
-        variances=own_variance[None],
+        variances=own.variances[None],
         target_energy=0.0,
     )
-    return growing_strengths(alone, matrices, own.bases(), table)
+    return growing_strengths(own.alone, matrices, own.bases(), table)

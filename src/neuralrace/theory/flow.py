@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -25,7 +25,6 @@ NOISE = 4e-16  # rounding of the largest weight, below which an error means noth
 class FlowSystem(eqx.Module):
     """The matrix flow with an error that is relative for every mode at the inputs and at the outputs."""
 
-    unrolled: ClassVar[bool] = False
     field: MatrixField
     rows: tuple[jax.Array, ...]  # per block and edge: 1 where the rows are modes of an output
     columns: tuple[jax.Array, ...]  # per block and edge: 1 where the columns are modes of an input

@@ -1,13 +1,13 @@
 """Adaptive integration with diffrax's solvers and an error control that is relative for every mode.
 
 A learning curve starts at weights that may be 1e-12 and stays on plateaus where one mode is learned and the next still
-tiny. So the error of each mode is measured against that mode alone. Where the step is held down by stability
-and not by accuracy (a long plateau), an implicit solver takes over.
+tiny. So the error of each mode is measured against that mode alone. Where stability and not accuracy holds down the
+step, the explicit solver changes its method; on the longest plateaus of small systems an implicit solver takes over.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
 import jax
@@ -15,21 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.solvers import Explicit, Rodas, Step
+from neuralrace.theory.solvers import Explicit, Rodas, Step, Stiffness
 
-CHUNK = 32  # steps per compiled call
-STIFF_STEPS = 20_000  # an explicit solver with more steps than this still to go hands over to the implicit one
-RETURNED = ("state", "time", "step", "count", "failed", "starts", "ends", "records")
+CHUNK, LONGEST_CHUNK = 32, 256  # fewest and most steps per compiled call
+BUFFER = 2**20  # numbers recorded in one, if more than the fewest steps
+STIFF_STEPS = 2000  # a stabilised method with more steps than this still to go hands over to the implicit solver
+RETURNED = ("state", "time", "step", "memory", "count", "failed", "starts", "ends", "records")
 DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
 
 
 class System(Protocol):
-    """An autonomous differential equation with its own measure of error; an equinox module.
-
-    unrolled: whether the velocity is so small a program that a step may hold several copies of it.
-    """
-
-    unrolled: ClassVar[bool]
+    """An autonomous differential equation with its own measure of error; an equinox module."""
 
     def velocity(self, state: Any) -> Any:
         """The right-hand side."""
@@ -72,24 +68,28 @@ def integrate(
     stop: Callable[[float, Any], bool] | None = None,
 ) -> Curve:
     """Integrate from time zero to `end`, or until `stop(time, state)` says so after some chunk of steps."""
-    stiff = False
     small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= DENSE_UNKNOWNS
-    starts, ends, records = [np.zeros(1)], [np.zeros(1)], [_standing(_first_record(system, state))]
-    solver: Explicit | Rodas = Explicit(system.unrolled)
+    starts: list[np.ndarray] = []
+    ends: list[np.ndarray] = []
+    records: list[Any] = []
+    solver: Explicit | Rodas = Explicit()
+    memory: Stiffness | None = solver.begin(state)
     time, step, taken = 0.0, 0.0, 0  # a step of zero stands for one not yet known
-    while time < end:
-        moment = (jnp.asarray(time), jnp.asarray(step), jnp.asarray(end), jnp.asarray(rtol))
-        part = _advance(system, solver, state, *moment)
-        count = int(part["count"])
-        if bool(part["failed"]):
+    while time < end or not starts:
+        moment = Moment(*(jnp.asarray(value) for value in (time, step, end, rtol)))
+        part = _advance(system, solver, state, memory, moment, stop is None)
+        state, memory = part.pop("state"), part.pop("memory")
+        part = jax.device_get(part)
+        time, step, count = float(part["time"]), float(part["step"]), int(part["count"])
+        if part["failed"]:
             raise RangeError(
-                f"the integration needs a step below {float(part['step']):.2g} at time {float(part['time']):.6g}: the "
+                f"the integration needs a step below {step:.2g} at time {time:.6g}: the "
                 f"tolerance rtol={rtol:.2g} is too tight for double precision; raise it"
             )
-        starts.append(np.asarray(part["starts"])[:count])
-        ends.append(np.asarray(part["ends"])[:count])
-        records.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[:n], part["records"]))
-        time, step, state = float(part["time"]), float(part["step"]), part["state"]
+        kept = slice(max(count, 1))  # with no time to go there is no step, but a record
+        starts.append(part["starts"][kept])
+        ends.append(part["ends"][kept])
+        records.append(jax.tree.map(lambda leaf, n=kept: leaf[n], part["records"]))
         taken += count
         if time < end and taken >= max_steps:
             raise RangeError(
@@ -98,15 +98,10 @@ def integrate(
             )
         if stop is not None and stop(time, state):
             break
-        if not stiff and small and taken >= 8 * CHUNK and (end - time) / step > STIFF_STEPS:
-            solver, stiff = Rodas(), True
+        if small and memory is not None and memory.stabilised and (end - time) / step > STIFF_STEPS:
+            solver, memory = Rodas(), None
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
     return Curve(np.concatenate(starts), np.concatenate(ends), joined, state)
-
-
-@eqx.filter_jit
-def _first_record(system: Any, state: Any) -> Any:
-    return system.record(state)
 
 
 def _first_step(state: Any, velocity: Any, end: jax.Array) -> jax.Array:
@@ -119,84 +114,117 @@ def _first_step(state: Any, velocity: Any, end: jax.Array) -> jax.Array:
     return guess
 
 
+class Moment(NamedTuple):
+    """Where a compiled call starts, and how far and how accurately it goes."""
+
+    time: jax.Array
+    step: jax.Array
+    end: jax.Array
+    rtol: jax.Array
+
+
+class Before(NamedTuple):
+    """The accepted step before: its width and its error."""
+
+    width: jax.Array
+    size: jax.Array
+
+
 @eqx.filter_jit
 def _advance(
     system: Any,
     solver: Any,
     state: Any,
-    time: jax.Array,
-    step: jax.Array,
-    end: jax.Array,
-    rtol: jax.Array,
+    memory: Any,
+    moment: Moment,
+    whole: bool,
 ) -> dict[str, Any]:
-    """Take up to CHUNK accepted steps."""
-    carry = _opening(system, state, time, step, end)
+    """Take some accepted steps; whole: many, because nobody looks in between."""
+    carry = _opening(system, state, memory, moment, whole)
+    end, rtol = moment.end, moment.rtol
 
     def unfinished(carry: dict[str, Any]) -> jax.Array:
-        return (carry["count"] < CHUNK) & (carry["time"] < end) & ~carry["failed"]
+        return (carry["count"] < len(carry["starts"])) & (carry["time"] < end) & ~carry["failed"]
 
     def attempt(carry: dict[str, Any]) -> dict[str, Any]:
         start = carry["time"]
         last = start + carry["step"] >= end * (1 - 1e-14)
         stop = jnp.where(last, end, start + carry["step"])
-        tried = solver.step(system.velocity, carry["state"], carry["velocity"], stop - start)
+        width, before = stop - start, carry["before"]
+        tried = solver.step(system.velocity, carry["state"], carry["velocity"], width, carry["memory"])
         size = system.error(tried.error, carry["state"], tried.after, rtol)
-        size = jnp.where(jnp.isfinite(size), size, jnp.inf)
+        size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
         accepted = size <= 1.0
-        grown = (stop - start) * jnp.clip(0.9 * size ** (-1.0 / solver.order), 0.2, 5.0)
-        chosen = jax.lax.cond(accepted, lambda: _taken(system, carry, tried, stop), lambda: carry)
+        factor = 0.9 * size ** (-1.0 / tried.order)
+        # where errors grow from step to step the next one is cut before it fails (Gustafsson)
+        trend = width / before.width * (before.size / size) ** (1.0 / tried.order)
+        factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
+        grown = width * jnp.clip(factor, 0.2, 5.0)
         # a last step that was cut short says nothing about the next one
-        step = jnp.where(accepted & last, jnp.maximum(carry["step"], grown), grown)
-        failed = ~accepted & (stop - start <= 1e-14 * jnp.maximum(stop, 1e-280))
-        return chosen | {"step": step, "failed": failed}
+        wish = jnp.where(accepted & last, jnp.maximum(carry["step"], grown), grown)
+        step, memory = solver.choose(wish, tried.memory)
+        failed = ~accepted & (width <= 1e-14 * jnp.maximum(stop, 1e-280))
+        new = _taken(system, carry, tried, stop) | {"before": Before(width, size)}
+        kept = {name: carry[name] for name in new}
+        chosen = jax.tree.map(lambda there, here: jnp.where(accepted, there, here), new, kept)
+        buffers = _written(carry, system.record(tried.middle), new, stop)
+        return carry | chosen | buffers | {"step": step, "memory": memory, "failed": failed}
 
     finished = jax.lax.while_loop(unfinished, attempt, carry)
     return {name: finished[name] for name in RETURNED}
 
 
-def _opening(system: Any, state: Any, time: jax.Array, step: jax.Array, end: jax.Array) -> dict[str, Any]:
-    """What is carried from step to step, with empty buffers."""
+def _opening(system: Any, state: Any, memory: Any, moment: Moment, whole: bool) -> dict[str, Any]:
+    """What is carried from step to step, with buffers that hold a step of no length."""
     velocity = system.velocity(state)
     value, rate = system.record(state), system.rate(state, velocity)
+    kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(value))
+    count = min(max(BUFFER // kept, CHUNK), LONGEST_CHUNK) if whole else CHUNK
+
+    def buffer(leaf: jax.Array) -> jax.Array:
+        return jnp.zeros((count, 5, *leaf.shape)).at[0, :3].set(leaf)
+
     return {
         "state": state,
         "velocity": velocity,
-        "time": time,
-        "step": jnp.where(step > 0, step, _first_step(state, velocity, end)),
+        "memory": memory,
+        "before": Before(jnp.asarray(1e-300), jnp.ones(())),
+        "time": moment.time,
+        "step": jnp.where(moment.step > 0, moment.step, _first_step(state, velocity, moment.end)),
         "count": jnp.asarray(0),
         "failed": jnp.asarray(False),
-        "starts": jnp.zeros(CHUNK),
-        "ends": jnp.zeros(CHUNK),
+        "starts": jnp.zeros(count),
+        "ends": jnp.zeros(count),
         "value": value,
         "rate": rate,
-        "records": jax.tree.map(lambda leaf: jnp.zeros((CHUNK, 5, *leaf.shape)), value),
+        "records": jax.tree.map(buffer, value),
     }
 
 
 def _taken(system: Any, carry: dict[str, Any], step: Step, stop: jax.Array) -> dict[str, Any]:
-    """The carry after an accepted step, its record written into the buffers."""
-    count, width = carry["count"], stop - carry["time"]
-    value, rate = system.record(step.after), system.rate(step.after, step.velocity)
-    parts = jax.tree.map(
-        lambda f0, fm, f1, d0, d1: jnp.stack([f0, fm, f1, width * d0, width * d1]),
-        *(carry["value"], system.record(step.middle), value, carry["rate"], rate),
-    )
-    return carry | {
+    """What an accepted step changes."""
+    return {
         "state": step.after,
         "velocity": step.velocity,
         "time": stop,
-        "count": count + 1,
-        "starts": carry["starts"].at[count].set(carry["time"]),
-        "ends": carry["ends"].at[count].set(stop),
-        "value": value,
-        "rate": rate,
-        "records": jax.tree.map(lambda buffer, new: buffer.at[count].set(new), carry["records"], parts),
+        "count": carry["count"] + 1,
+        "value": system.record(step.after),
+        "rate": system.rate(step.after, step.velocity),
     }
 
 
-def _standing(value: Any) -> Any:
-    """The record of a step of no length."""
-    return jax.tree.map(lambda leaf: np.stack([np.asarray(leaf)] * 3 + [0.0 * np.asarray(leaf)] * 2)[None], value)
+def _written(carry: dict[str, Any], middle: Any, new: dict[str, Any], stop: jax.Array) -> dict[str, Any]:
+    """The buffers with a step; one that is not accepted will be written over."""
+    count, width = carry["count"], stop - carry["time"]
+    parts = jax.tree.map(
+        lambda f0, fm, f1, d0, d1: jnp.stack([f0, fm, f1, width * d0, width * d1]),
+        *(carry["value"], middle, new["value"], carry["rate"], new["rate"]),
+    )
+    return {
+        "starts": carry["starts"].at[count].set(carry["time"]),
+        "ends": carry["ends"].at[count].set(stop),
+        "records": jax.tree.map(lambda buffer, part: buffer.at[count].set(part), carry["records"], parts),
+    }
 
 
 def _quartic(x: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,19 +15,42 @@ from neuralrace.types import Edge
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
+DENSE = 10_000  # up to so many pairs of a state and a product their gates are a table
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
 class Slot(eqx.Module):
-    """One incoming edge of every state of a group: which matrix, which source, which gate."""
+    """What arrives at the states of a group over edges of one shape from states of one group: products, and their sums.
+
+    A product is one matrix times the map of one source. In a state it counts with a gate. Where every state takes one
+    product of its own, `gates` are all that is needed; few states and products have a dense table `mix`; else
+    `chosen` lists the products of each state.
+    """
 
     block: int = eqx.field(static=True)
-    shared: bool = eqx.field(static=True)  # all states use the same matrix
-    group: int = eqx.field(static=True)  # the source's group; -1 for an input node
+    shared: bool = eqx.field(static=True)  # all products use the same matrix
+    group: int = eqx.field(static=True)  # the sources' group; -1 for an input node
     places: tuple[int, ...] | None = eqx.field(static=True)  # columns of the source among those of the state
-    edges: jax.Array
-    sources: jax.Array
-    gates: jax.Array
+    edges: jax.Array  # (products,)
+    sources: jax.Array  # (products,)
+    gates: jax.Array | None  # (states,) or, with `chosen`, (states, most products of a state)
+    chosen: jax.Array | None  # (states, most products of a state)
+    mix: jax.Array | None  # (states, products)
+
+    def arriving(self, stacks: Stacks, maps: list[jax.Array]) -> jax.Array:
+        """The sum of gated products in each state; (states, size, columns of the source)."""
+        weights = stacks[self.block]
+        products = weights[self.edges[0]] if self.shared else weights[self.edges]
+        if self.group >= 0:
+            products = products @ maps[self.group][self.sources]
+        elif self.shared:
+            products = products[None]
+        if self.mix is not None:
+            return jnp.tensordot(self.mix, products, 1)
+        if self.gates is not None and self.chosen is not None:
+            each = (self.gates[:, k, None, None] * products[self.chosen[:, k]] for k in range(self.chosen.shape[1]))
+            return sum(each, start=jnp.zeros(()))
+        return products if self.gates is None else self.gates[:, None, None] * products
 
 
 class Group(eqx.Module):
@@ -69,11 +93,7 @@ class MatrixField(eqx.Module):
 def _group_map(group: Group, stacks: Stacks, maps: list[jax.Array]) -> jax.Array:
     total = jnp.zeros((group.count, group.size, group.columns))
     for slot in group.slots:
-        weights = stacks[slot.block]
-        through = weights[slot.edges[0]] if slot.shared else weights[slot.edges]
-        if slot.group >= 0:
-            through = through @ maps[slot.group][slot.sources]
-        through = slot.gates[:, None, None] * through
+        through = slot.arriving(stacks, maps)
         total = total + through if slot.places is None else total.at[..., jnp.array(slot.places)].add(through)
     return total
 
@@ -109,15 +129,19 @@ def make_field(
     place = {edge: (b, i) for b, block in enumerate(blocks.edges) for i, edge in enumerate(block)}
     at_output = {entry.state: entry for entry in moments.outputs}
     batches: dict[tuple[object, ...], list[int]] = {}
-    where: dict[int, tuple[int, int]] = {}
-    numbers: dict[tuple[object, ...], int] = {}
+    where: dict[int, Pair] = {}
+    depth: dict[int, int] = {}
     for number, state in enumerate(moments.states):
-        if not state.incoming:
-            continue
-        key = _key(moments, number, number in at_output, sizes, place, where)
-        members = batches.setdefault(key, [])
-        where[number] = (numbers.setdefault(key, len(numbers)), len(members))
-        members.append(number)
+        depth[number] = max((depth[source] + 1 for _, _, source in state.incoming), default=0)
+    numbers: dict[tuple[object, ...], int] = {}
+    for number in sorted(depth, key=lambda n: depth[n]):
+        if depth[number]:
+            state = moments.states[number]
+            widths = tuple(sizes[name] for name in state.columns)
+            key = (depth[number], number in at_output, sizes[state.node], widths)
+            members = batches.setdefault(key, [])
+            where[number] = (numbers.setdefault(key, len(numbers)), len(members))
+            members.append(number)
     groups = []
     for key in batches:
         slots = _slots(moments, batches[key], sizes, place, where)
@@ -131,38 +155,43 @@ def make_field(
     return MatrixField(tuple(groups), jnp.asarray(moments.constant)), blocks
 
 
-def _key(
-    moments: Moments, number: int, output: bool, sizes: Mapping[str, int], place: Places, where: Mapping[int, Pair]
-) -> tuple[object, ...]:
-    """States with the same key have maps of the same shape, made in the same way."""
-    state = moments.states[number]
-    slots = []
-    for edge, _, source in state.incoming:
-        before = moments.states[source]
-        slots.append((place[edge][0], where.get(source, (-1, 0))[0], _places(state.columns, before.columns, sizes)))
-    return (output, sizes[state.node], tuple(sizes[name] for name in state.columns), tuple(slots))
-
-
 def _slots(
     moments: Moments, members: list[int], sizes: Mapping[str, int], place: Places, where: Mapping[int, Pair]
 ) -> tuple[Slot, ...]:
-    slots = []
-    for k, (edge, _, source) in enumerate(moments.states[members[0]].incoming):
-        entries = [moments.states[number].incoming[k] for number in members]
-        edges = np.array([place[e][1] for e, _, _ in entries])
-        state, before = moments.states[members[0]], moments.states[source]
-        slots.append(
-            Slot(
-                block=place[edge][0],
-                shared=bool((edges == edges[0]).all()),
-                group=where.get(source, (-1, 0))[0],
-                places=_places(state.columns, before.columns, sizes),
-                edges=jnp.asarray(edges),
-                sources=jnp.asarray(np.array([where.get(s, (-1, 0))[1] for _, _, s in entries])),
-                gates=jnp.asarray(np.array([gate for _, gate, _ in entries])),
-            )
-        )
-    return tuple(slots)
+    """One slot for each kind of edge and source that some state of the group has."""
+    kinds: dict[tuple[Any, ...], list[list[tuple[Pair, float]]]] = {}
+    for row, number in enumerate(members):
+        state = moments.states[number]
+        for edge, gate, source in state.incoming:
+            group, position = where.get(source, (-1, 0))
+            kind = (place[edge][0], group, _places(state.columns, moments.states[source].columns, sizes))
+            by_state = kinds.setdefault(kind, [[] for _ in members])
+            by_state[row].append(((place[edge][1], position), gate))
+    return tuple(_slot(kind, by_state) for kind, by_state in kinds.items())
+
+
+def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]]) -> Slot:
+    products = list(dict.fromkeys(pair for entries in by_state for pair, _ in entries))
+    number = {pair: i for i, pair in enumerate(products)}
+    edges, sources = (np.array(side) for side in zip(*products, strict=True))
+    one_each = all(len(entries) == 1 for entries in by_state) and len(products) == len(by_state)
+    most = max(len(entries) for entries in by_state)
+    gates, chosen, mix = None, None, None
+    if one_each:
+        gates = np.array([entries[0][1] for entries in by_state])
+    elif len(by_state) * len(products) <= DENSE:
+        mix = np.zeros((len(by_state), len(products)))
+        for row, entries in enumerate(by_state):
+            for pair, gate in entries:
+                mix[row, number[pair]] += gate
+    else:
+        gates, chosen = np.zeros((len(by_state), most)), np.zeros((len(by_state), most), dtype=int)
+        for row, entries in enumerate(by_state):
+            for k, (pair, gate) in enumerate(entries):
+                gates[row, k], chosen[row, k] = gate, number[pair]
+    arrays = [None if array is None else jnp.asarray(array) for array in (gates, chosen, mix)]
+    shared = bool((edges == edges[0]).all())
+    return Slot(kind[0], shared, kind[1], kind[2], jnp.asarray(edges), jnp.asarray(sources), *arrays)
 
 
 def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from neuralrace.theory.aligned import OwnModes, aligned_weights, off_diagonal, o
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import MatrixEvolution, PerDraw, ReducedEvolution
 from neuralrace.theory.flow import MatrixFlow
-from neuralrace.theory.pathfield import PathFlow, make_path_flow
+from neuralrace.theory.pathfield import PathFlow
 from neuralrace.theory.reduction import Reduction, make_reduction
 from neuralrace.theory.request import OTHERWISE, Findings, Outcome, Request, solver
 from neuralrace.theory.strength import InitialStrength
@@ -67,7 +67,7 @@ def diagonal_outcome(
 
 def _start(request: Request, findings: Findings) -> tuple[list[Mapping[Edge, np.ndarray]], Hidden, InitialStrength]:
     prepared = request.prepared
-    found = [own_strengths(prepared.statistics, prepared.own, weights) for weights in request.weights]
+    found = [own_strengths(prepared.own, weights) for weights in request.weights]
     residual, where = max((entry[2], entry[3]) for entry in found)
     if any(entry[4] for entry in found):  # what does not grow must not show either
         residual, where = max((residual, where), (prepared.initial_output(request.weights), "the initial output"))
@@ -85,8 +85,7 @@ def _whole(request: Request, findings: Findings) -> Outcome:
     losses, evolutions = [], []
     for draw, bases in zip(strengths, hidden, strict=True):
         if request.steps is None and all(len(path.edges) == 2 for path in modes):
-            args = (prepared.statistics, prepared.flow.bases, modes, bases, draw, request.atol)
-            quick = make_path_flow(*args)
+            quick = prepared.own_flow.start(bases, draw, request.atol)
             losses.append(quick.solve(request.times, rtol=request.rtol, max_steps=request.max_steps)[0])
             evolutions.append(matrix_evolution(request, quick))
         else:

@@ -5,7 +5,6 @@ Few paths make this smaller than the flow over nodes: a velocity is four product
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -20,34 +19,33 @@ from neuralrace.theory.flow import BATCH
 from neuralrace.theory.integrate import integrate
 from neuralrace.types import Edge
 
-State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, outputs, modes): W_1 and W_2
+State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 NOISE = 4e-16
+WRITTEN_OUT = 16  # longest sum that is written out term by term
 
 
 class PathField(eqx.Module):
     """Velocity, loss and mode strengths of all paths at once."""
 
-    unrolled: ClassVar[bool] = True
     second: jax.Array  # Sigma_x(j, p), (paths * inputs, paths * inputs)
-    best: jax.Array  # the maps of least loss, (outputs, paths * inputs)
+    best: jax.Array  # the maps of least loss, transposed, (paths, inputs, outputs)
     output: jax.Array  # U_p, (paths, outputs, modes)
     input: jax.Array  # V_p, (paths, inputs, modes)
     atol: jax.Array
     keep: bool = eqx.field(static=True, default=False)
 
     def velocity(self, state: State) -> State:
-        """dA/dt = B^T E, dB/dt = E A^T."""
+        """dA/dt = B E^T, dB/dt = A E."""
         first, last = state
-        paths = first.shape[0]
-        error = jnp.stack(jnp.split(-(self._gap(state) @ self.second), paths, axis=1))
-        return jnp.swapaxes(last, 1, 2) @ error, error @ jnp.swapaxes(first, 1, 2)
+        error = self._pull(self._gap(state))
+        return last @ jnp.swapaxes(error, 1, 2), _product(first, error)
 
     def record(self, state: State) -> State | tuple[jax.Array, jax.Array]:
         """The loss above its least value and the strength of each path's modes, or the weights."""
         if self.keep:
             return state
         gap = self._gap(state)
-        return 0.5 * jnp.sum((gap @ self.second) * gap), self._strengths(*state)
+        return -0.5 * jnp.sum(self._pull(gap) * gap), self._strengths(*state)
 
     def rate(self, state: State, velocity: State) -> State | tuple[jax.Array, jax.Array]:
         """The derivative in time of the record."""
@@ -62,18 +60,30 @@ class PathField(eqx.Module):
         worst = jnp.zeros(())
         largest = jnp.maximum(jnp.max(jnp.abs(before[0]), initial=0.0), jnp.max(jnp.abs(before[1]), initial=0.0))
         allowed = self.atol + NOISE * largest
-        for e, y0, y1, axis in zip(error, before, after, (2, 1), strict=True):
-            size = jnp.sqrt(jnp.maximum(jnp.sum(y0**2, axis), jnp.sum(y1**2, axis)))
-            worst = jnp.maximum(worst, jnp.max(jnp.sqrt(jnp.sum(e**2, axis)) / (rtol * size + allowed), initial=0.0))
+        for e, y0, y1 in zip(error, before, after, strict=True):
+            size = jnp.sqrt(jnp.maximum(jnp.sum(y0**2, 2), jnp.sum(y1**2, 2)))
+            worst = jnp.maximum(worst, jnp.max(jnp.sqrt(jnp.sum(e**2, 2)) / (rtol * size + allowed), initial=0.0))
         return worst
 
     def _gap(self, state: State) -> jax.Array:
-        maps = state[1] @ state[0]
-        return jnp.concatenate(list(maps), axis=1) - self.best
+        """The maps less the best ones, transposed; (paths, inputs, outputs)."""
+        return _product(jnp.swapaxes(state[0], 1, 2), state[1]) - self.best
+
+    def _pull(self, gap: jax.Array) -> jax.Array:
+        """E, the input-output correlation that is left to learn, transposed; (paths, inputs, outputs)."""
+        return -(self.second @ gap.reshape(len(self.second), -1)).reshape(gap.shape)
 
     def _strengths(self, first: jax.Array, last: jax.Array) -> jax.Array:
         """The diagonal of U_p^T W_p V_p; (paths, modes)."""
-        return jnp.sum((jnp.swapaxes(self.output, 1, 2) @ last) * jnp.swapaxes(first @ self.input, 1, 2), axis=-1)
+        return jnp.sum((last @ self.output) * (first @ self.input), axis=1)
+
+
+def _product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Products of many tiny matrices: written out they are one loop, where each would be a call of its own."""
+    count = left.shape[2]
+    if count > WRITTEN_OUT:
+        return left @ right
+    return sum((left[:, :, k, None] * right[:, k, None, :] for k in range(count)), start=jnp.zeros(()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,49 +127,60 @@ class PathFlow:
             basis, source, target = self.hidden[node], self.inputs[path.source], self.outputs[path.target]
             modes = basis.shape[1]
             weights[path.edges[0]] = basis @ first[i][:modes, : source.shape[1]] @ source.T
-            weights[path.edges[1]] = target @ last[i][: target.shape[1], :modes] @ basis.T
+            weights[path.edges[1]] = target @ last[i][:modes, : target.shape[1]].T @ basis.T
         return weights
 
 
-def make_path_flow(
-    statistics: PathStatistics,
-    bases: DataBases,
-    modes: Mapping[Path, OwnModes],
-    hidden: Mapping[str, np.ndarray],
-    strengths: Mapping[Edge, np.ndarray],
-    atol: float,
-) -> PathFlow:
-    """Set up the flow of two-layer paths that start decoupled in their own modes."""
-    paths = tuple(modes)
-    inputs, outputs = bases.inputs, bases.used
-    rank = max((len(own.strengths) for own in modes.values()), default=0)
-    wide = max((inputs[path.source].shape[1] for path in paths), default=0)
-    high = max((outputs[path.target].shape[1] for path in paths), default=0)
-    first, last = np.zeros((len(paths), rank, wide)), np.zeros((len(paths), high, rank))
-    left, right = np.zeros((len(paths), high, rank)), np.zeros((len(paths), wide, rank))
-    drive = np.zeros((high, len(paths), wide))
-    second = np.zeros((len(paths), wide, len(paths), wide))
-    number = {path: i for i, path in enumerate(paths)}
-    for i, (path, own) in enumerate(modes.items()):
-        u, v = outputs[path.target].T @ own.output, inputs[path.source].T @ own.input
-        left[i, : u.shape[0], : u.shape[1]], right[i, : v.shape[0], : v.shape[1]] = u, v
-        first[i, : v.shape[1], : v.shape[0]] = strengths[path.edges[0]][:, None] * v.T
-        last[i, : u.shape[0], : u.shape[1]] = u * strengths[path.edges[1]]
-        drive[: u.shape[0], i, : v.shape[0]] = (u * own.strengths) @ v.T
-        for partner in statistics.partners(path):
-            block = inputs[partner.source].T @ statistics.input(partner, path) @ inputs[path.source]
-            second[number[partner], : block.shape[0], i, : block.shape[1]] = block
-    flat = second.reshape(len(paths) * wide, -1)
-    wanted = drive.reshape(high, -1)
-    best = np.linalg.lstsq(flat.T, wanted.T, rcond=1e-12)[0].T
-    least = 0.5 * (statistics.target_energy - float(np.sum(best * wanted)))
-    system = PathField(
-        second=jnp.asarray(flat),
-        best=jnp.asarray(best),
-        output=jnp.asarray(left),
-        input=jnp.asarray(right),
-        atol=jnp.asarray(max(atol, 1e-290)),
-    )
-    constant = least if least > 1e-14 * statistics.target_energy else 0.0
-    begin = (jnp.asarray(first), jnp.asarray(last))
-    return PathFlow(system, begin, constant, paths, inputs, outputs, hidden, statistics.architecture)
+class PathFactory:
+    """What of the flow of two-layer paths depends on the problem and not on the weights."""
+
+    def __init__(self, statistics: PathStatistics, bases: DataBases, modes: Mapping[Path, OwnModes]) -> None:
+        self.architecture = statistics.architecture
+        self.inputs, self.outputs = bases.inputs, bases.used
+        paths = self.paths = tuple(modes)
+        rank = max((len(own.strengths) for own in modes.values()), default=0)
+        wide = max((self.inputs[path.source].shape[1] for path in paths), default=0)
+        high = max((self.outputs[path.target].shape[1] for path in paths), default=0)
+        left, right = np.zeros((len(paths), high, rank)), np.zeros((len(paths), wide, rank))
+        drive = np.zeros((high, len(paths), wide))
+        second = np.zeros((len(paths), wide, len(paths), wide))
+        number = {path: i for i, path in enumerate(paths)}
+        for i, (path, own) in enumerate(modes.items()):
+            u, v = self.outputs[path.target].T @ own.output, self.inputs[path.source].T @ own.input
+            left[i, : u.shape[0], : u.shape[1]], right[i, : v.shape[0], : v.shape[1]] = u, v
+            drive[: u.shape[0], i, : v.shape[0]] = (u * own.strengths) @ v.T
+            for partner in statistics.partners(path):
+                block = self.inputs[partner.source].T @ statistics.input(partner, path) @ self.inputs[path.source]
+                second[number[partner], : block.shape[0], i, : block.shape[1]] = block
+        flat = second.reshape(len(paths) * wide, -1)
+        wanted = drive.reshape(high, -1).T
+        best = np.linalg.lstsq(flat.T, wanted, rcond=1e-12)[0]
+        least = 0.5 * (statistics.target_energy - float(np.sum(best * wanted)))
+        self.constant = least if least > 1e-14 * statistics.target_energy else 0.0
+        self.second, self.best = flat, best.reshape(len(paths), wide, high)
+        self.left, self.right = left, right
+
+    def start(self, hidden: Mapping[str, np.ndarray], strengths: Mapping[Edge, np.ndarray], atol: float) -> PathFlow:
+        """The flow of paths that start decoupled in their own modes."""
+        scales = np.zeros((2, len(self.paths), self.left.shape[2], 1))
+        for i, path in enumerate(self.paths):
+            for scale, edge in zip(scales, path.edges, strict=True):
+                scale[i, : len(strengths[edge]), 0] = strengths[edge]
+        first, last = scales[0] * np.swapaxes(self.right, 1, 2), scales[1] * np.swapaxes(self.left, 1, 2)
+        system = PathField(
+            second=jnp.asarray(self.second),
+            best=jnp.asarray(self.best),
+            output=jnp.asarray(self.left),
+            input=jnp.asarray(self.right),
+            atol=jnp.asarray(max(atol, 1e-290)),
+        )
+        return PathFlow(
+            system,
+            (jnp.asarray(first), jnp.asarray(last)),
+            self.constant,
+            self.paths,
+            self.inputs,
+            self.outputs,
+            hidden,
+            self.architecture,
+        )

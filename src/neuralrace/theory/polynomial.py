@@ -1,7 +1,6 @@
 """The reduced dynamics as a polynomial system: one scalar per class of variables (P1 eq. 10)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -94,7 +93,6 @@ def _uses(
 class Polynomial(eqx.Module):
     """Velocity and loss of the reduced system for a batch of draws, (draws, variables)."""
 
-    unrolled: ClassVar[bool] = True
     factors: jax.Array
     strengths: jax.Array
     coupling: jax.Array | None  # dense where it is small

@@ -13,6 +13,7 @@ from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned import OwnModes, aligned_table, own_modes
 from neuralrace.theory.flow import FlowFactory
+from neuralrace.theory.pathfield import PathFactory
 from neuralrace.theory.paths import PathTable, check_listable, path_table
 from neuralrace.types import Edge
 
@@ -49,6 +50,11 @@ class Prepared:
     def own_table(self) -> PathTable:
         """The couplings between the paths' own modes."""
         return aligned_table(self.statistics, self.own)
+
+    @cached_property
+    def own_flow(self) -> PathFactory:
+        """The flow of two-layer paths in their own modes."""
+        return PathFactory(self.statistics, self.flow.bases, self.own)
 
     def initial_output(self, weights: Sequence[Mapping[Edge, np.ndarray]]) -> float:
         """How far the loss at the start is from that of output zero, relative to the larger; the worst draw."""

@@ -1,6 +1,6 @@
-"""The two solvers: an explicit one, and a stiff one for plateaus that the first would cross in tiny steps.
+"""The solvers: an explicit one with two methods, and a stiff one for plateaus that the first would cross too slowly.
 
-Both take the velocity at the start of a step and give that at its end, so that no evaluation is made twice, and the
+All take the velocity at the start of a step and give that at its end, so that no evaluation is made twice, and the
 state half way, from which the record of a step is drawn.
 """
 
@@ -15,7 +15,16 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 
+from neuralrace.theory import chebyshev
+
 Velocity = Callable[[Any], Any]
+
+STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
+LONG = 4.0  # a wish for more than this takes the stabilised method, whose steps are shorter for the same accuracy
+SHORT = 2.5  # a wish for less than this goes back
+MARGIN = 1.1  # of the radius, which the power iteration finds from below
+ROUNDS = 8  # of the power iteration when the stabilised method takes over; one in each step after
+NUDGE = 1e-7  # relative size of the finite difference in it
 
 
 class Step(NamedTuple):
@@ -25,50 +34,89 @@ class Step(NamedTuple):
     error: Any
     middle: Any
     velocity: Any  # at the end
+    order: jax.Array  # of the error in the width of the step
+    memory: Any
+
+
+class Stiffness(NamedTuple):
+    """What the explicit solver remembers: which method is next, and the largest eigenvalue of the Jacobian."""
+
+    stabilised: jax.Array
+    radius: jax.Array
+    direction: Any  # near the eigenvector
+    rounds: jax.Array
 
 
 class Explicit(eqx.Module):
-    """Tsitouras' method of fifth order with diffrax's table.
+    """Tsitouras' method of fifth order, and a stabilised one of fourth where stability would hold down the step.
 
-    unrolled: whether the stages are written out one by one, which runs faster, or as a loop, which compiles faster.
+    The Jacobian of a gradient flow is symmetric, so its eigenvalues are real and the stabilised method is made for it.
+    In every loop the velocity is that of a state carried over; the compiler would make any other anew for each use.
     """
 
-    unrolled: bool = eqx.field(static=True, default=True)
-    order: int = eqx.field(static=True, default=5)
+    def begin(self, state: Any) -> Stiffness:
+        """Start with Tsitouras' method."""
+        return Stiffness(jnp.asarray(False), jnp.zeros(()), state, jnp.asarray(ROUNDS))
 
-    def step(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array) -> Step:
-        """Six evaluations, the last of which is the next step's first."""
+    def choose(self, width: jax.Array, memory: Stiffness) -> tuple[jax.Array, Stiffness]:
+        """The method and the width of the next step, from the width that accuracy allows."""
+        reach = width * memory.radius
+        longer, shorter = ~memory.stabilised & (reach > LONG), memory.stabilised & (reach < SHORT)
+        stabilised = (memory.stabilised | longer) & ~shorter
+        limit = jnp.where(stabilised, 0.9 * chebyshev.extent(chebyshev.STAGES[-1]) / MARGIN, STABLE)
+        stable = jnp.where(memory.radius > 0, limit / jnp.where(memory.radius > 0, memory.radius, 1.0), jnp.inf)
+        width = jnp.minimum(jnp.where(longer, 0.5 * width, width), stable)
+        return width, memory._replace(stabilised=stabilised, rounds=jnp.where(longer, ROUNDS, 1))
+
+    def step(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array, memory: Stiffness) -> Step:
+        """One step of the method that was chosen."""
+        taken: Step = jax.lax.cond(
+            memory.stabilised,
+            lambda: self.stabilised(velocity, state, slope, width, memory),
+            lambda: self.plain(velocity, state, slope, width, memory),
+        )
+        return taken
+
+    def plain(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array, memory: Stiffness) -> Step:
+        """Tsitouras' method with diffrax's table: six evaluations, the last of which is the next step's first."""
         table = diffrax.Tsit5.tableau
-        if not self.unrolled:
-            return self._looped(velocity, state, slope, width)
-        slopes = [slope]
-        at = state
-        for row in table.a_lower:
-            at = _combined(state, slopes, row, width)
-            slopes.append(velocity(at))
+        rows = np.array([np.pad(row, (0, len(table.a_lower) - len(row))) for row in table.a_lower])
+        near, after, slopes = _stages(velocity, state, slope, rows, width)
         nothing = jax.tree.map(jnp.zeros_like, state)
-        error = _combined(nothing, slopes, table.b_error, width)
-        return Step(at, error, _combined(state, slopes, _half_way(), width), slopes[-1])
+        error = _mixed(nothing, slopes, table.b_error, width)
+        middle = _mixed(state, slopes, _half_way(), width)
+        # the last two stages are both at the end of the step: how far apart they and their slopes are
+        apart = jax.tree.map(jnp.subtract, after, near)
+        last = jax.tree.map(lambda k: k[-1], slopes)
+        gap, pull = _norm(apart), _norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
+        known = (gap > 1e-12 * _norm(after)) & jnp.isfinite(pull)  # neither rounding nor overflow
+        found = jnp.where(known, pull / jnp.where(known, gap, 1.0), 0.0)
+        direction = jax.tree.map(lambda new, old: jnp.where(known, new, old), apart, memory.direction)
+        memory = memory._replace(radius=jnp.maximum(found, 0.98 * memory.radius), direction=direction)
+        return Step(after, error, middle, last, jnp.asarray(5.0), memory)
 
-    def _looped(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array) -> Step:
-        table = diffrax.Tsit5.tableau
-        count = len(table.b_sol)
-        rows = jnp.asarray(np.array([np.pad(row, (0, count - len(row))) for row in table.a_lower]))
+    def stabilised(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array, memory: Stiffness) -> Step:
+        """As many stages as the radius asks for; the error is that of a third order method."""
+        memory = _power(velocity, state, slope, memory)
+        table = chebyshev.table()
+        which = jnp.searchsorted(jnp.asarray(table.extent), MARGIN * width * memory.radius)
+        which = jnp.minimum(which, len(table.extent) - 1)
+        mu, nu = jnp.asarray(table.mu)[which], jnp.asarray(table.nu)[which]
 
-        def mixed(weights: jax.Array, slopes: Any, start: Any) -> Any:
-            return jax.tree.map(lambda y, k: y + width * jnp.tensordot(weights, k, 1), start, slopes)
+        def stage(j: jax.Array, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+            before, at, _ = carry
+            rate = velocity(at)
+            return at, jax.tree.map(lambda b, y, v: y + nu[j] * (y - b) + mu[j] * width * v, before, at, rate), rate
 
-        def stage(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
-            at = mixed(rows[i], carry[1], state)
-            slopes = jax.tree.map(lambda k, new: k.at[i + 1].set(new), carry[1], velocity(at))
-            return at, slopes
-
-        first = jax.tree.map(lambda v: jnp.zeros((count, *v.shape)).at[0].set(v), slope)
-        after, slopes = jax.lax.fori_loop(0, count - 1, stage, (state, first))
+        start = (state, jax.tree.map(lambda y, v: y + mu[0] * width * v, state, slope), slope)
+        # the coefficients after the last are zero, so that one round more only finds the slope
+        _, at, rate = jax.lax.fori_loop(1, jnp.asarray(table.length)[which] + 1, stage, start)
+        _, after, slopes = _stages(velocity, at, rate, jnp.asarray(table.last)[which], width)
         nothing = jax.tree.map(jnp.zeros_like, state)
-        error = mixed(jnp.asarray(table.b_error), slopes, nothing)
-        middle = mixed(jnp.asarray(_half_way()), slopes, state)
-        return Step(after, error, middle, jax.tree.map(lambda k: k[-1], slopes))
+        error = _mixed(nothing, slopes, jnp.asarray(table.error)[which], width)
+        last = jax.tree.map(lambda k: k[-1], slopes)
+        middle = _cubic(state, after, slope, last, width)
+        return Step(after, error, middle, last, jnp.asarray(4.0), memory)
 
 
 class Rodas(eqx.Module):
@@ -78,9 +126,14 @@ class Rodas(eqx.Module):
     1e-12 keeps its digits beside one of 1.
     """
 
-    order: int = eqx.field(static=True, default=4)
+    def begin(self, state: Any) -> None:
+        """Nothing is remembered."""
 
-    def step(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array) -> Step:
+    def choose(self, width: jax.Array, memory: None) -> tuple[jax.Array, None]:
+        """Every step is stable."""
+        return width, memory
+
+    def step(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array, memory: None) -> Step:
         """Six stages on the state as one vector."""
         start, restore = jax.flatten_util.ravel_pytree(state)
         first = jax.flatten_util.ravel_pytree(slope)[0]
@@ -98,17 +151,59 @@ class Rodas(eqx.Module):
             increments.append(jax.scipy.linalg.lu_solve(factors, here + push))
         after = at + increments[-1]
         last = flat(after)
-        middle = 0.5 * (start + after) + 0.125 * width * (first - last)
-        return Step(restore(after), restore(increments[-1]), restore(middle), restore(last))
+        middle = _cubic(start, after, first, last, width)
+        return Step(restore(after), restore(increments[-1]), restore(middle), restore(last), jnp.asarray(4.0), memory)
 
 
-def _combined(state: Any, slopes: list[Any], weights: Any, width: jax.Array) -> Any:
-    used = [(float(weight), slope) for weight, slope in zip(weights, slopes, strict=False) if weight != 0]
+def _stages(velocity: Velocity, start: Any, slope: Any, rows: Any, width: jax.Array) -> tuple[Any, Any, Any]:
+    """Explicit stages, each from the slopes before it: the last two states, and all slopes."""
+    count = len(rows)
+    weights = jnp.pad(jnp.asarray(rows), ((0, 1), (0, 1)))
 
-    def combine(leaf: jax.Array, *parts: jax.Array) -> jax.Array:
-        return leaf + width * sum(weight * part for (weight, _), part in zip(used, parts, strict=True))
+    def stage(i: jax.Array, carry: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
+        _, near, at, slopes = carry
+        slopes = jax.tree.map(lambda k, new: k.at[i].set(new), slopes, velocity(at))
+        return near, at, _mixed(start, slopes, weights[i], width), slopes
 
-    return jax.tree.map(combine, state, *(slope for _, slope in used))
+    slopes = jax.tree.map(lambda v: jnp.zeros((count + 1, *v.shape)).at[0].set(v), slope)
+    carry = (start, start, _mixed(start, slopes, weights[0], width), slopes)
+    near, at, _, slopes = jax.lax.fori_loop(1, count + 1, stage, carry)
+    return near, at, slopes
+
+
+def _mixed(start: Any, slopes: Any, weights: Any, width: jax.Array) -> Any:
+    """The start and a weighted sum of slopes, written out so that it is one loop."""
+
+    def mix(y: jax.Array, k: jax.Array) -> jax.Array:
+        return y + width * sum((weights[i] * k[i] for i in range(len(weights))), start=jnp.zeros(()))
+
+    return jax.tree.map(mix, start, slopes)
+
+
+def _power(velocity: Velocity, state: Any, slope: Any, memory: Stiffness) -> Stiffness:
+    """Rounds of the power iteration on the Jacobian, by finite differences along the direction."""
+    size = NUDGE * _norm(state)
+
+    def nudged(direction: Any) -> Any:
+        length = _norm(direction)
+        scale = jnp.where(length > 0, size / jnp.where(length > 0, length, 1.0), 0.0)
+        return jax.tree.map(lambda y, d: y + scale * d, state, direction)
+
+    def turn(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        pull = jax.tree.map(jnp.subtract, velocity(carry[0]), slope)
+        return nudged(pull), pull
+
+    _, pull = jax.lax.fori_loop(0, memory.rounds, turn, (nudged(memory.direction), memory.direction))
+    return memory._replace(direction=pull, radius=_norm(pull) / size)
+
+
+def _norm(state: Any) -> jax.Array:
+    return jnp.sqrt(sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(state)), start=jnp.zeros(())))
+
+
+def _cubic(start: Any, after: Any, first: Any, last: Any, width: jax.Array) -> Any:
+    """Half way on the cubic through both ends of a step with their slopes."""
+    return jax.tree.map(lambda y0, y1, v0, v1: 0.5 * (y0 + y1) + 0.125 * width * (v0 - v1), start, after, first, last)
 
 
 def _half_way() -> np.ndarray:

@@ -25,8 +25,9 @@ from neuralrace.analysis import agreement
 # ReLU networks read through gates, and the race of views
 from neuralrace import reln, views
 
-# the figures of the papers; last, because they use all of the above
+# the figures of the papers, and one task explained; last, because they use all of the above
 from neuralrace import experiments
+from neuralrace.explanation import Report, explain
 
 __all__ = [
     "Architecture",
@@ -36,11 +37,13 @@ __all__ = [
     "PathStatistics",
     "Problem",
     "ReLUNetwork",
+    "Report",
     "Task",
     "Trajectory",
     "agreement",
     "analysis",
     "experiments",
+    "explain",
     "float64",
     "initial",
     "predict",

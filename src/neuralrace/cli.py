@@ -11,9 +11,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from neuralrace import experiments
+from neuralrace import experiments, initial
+from neuralrace.datafiles import make_folder
 from neuralrace.errors import NeuralRaceError, RangeError
 from neuralrace.experiments.experiment import Result
+from neuralrace.explanation import explain, resolve, task_settings
 from neuralrace.report import write_report
 
 MISTAKE = 2
@@ -99,6 +101,51 @@ def reproduce(
     else:
         print(f"report: {page}")
     raise typer.Exit(0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED)
+
+
+@app.command("explain")
+def explain_task(
+    task: Annotated[
+        list[str],
+        typer.Argument(help="A named task, an .npz file, or .csv files: inputs, targets and, if any, groups."),
+    ],
+    hidden: Annotated[
+        list[int] | None, typer.Option(help="Width of a hidden layer; repeat it for more layers.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of networks.")] = 5,
+    groups: Annotated[
+        str | None, typer.Option(help="Which grouping of a named task; the coarsest if not given.")
+    ] = None,
+    modules: Annotated[str, typer.Option(help="How many modules in each layer; auto finds the elbow.")] = "auto",
+    learning_rate: Annotated[float | None, typer.Option(help="Step size; from the task if not given.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps; until a first network has learned if not given.")] = None,
+    std: Annotated[float | None, typer.Option(help="Standard deviation of the first weights.")] = None,
+    key: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting of the named task.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the page, the figure and the networks.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train ReLU networks on a task and report their modules, why those, and how they learn."""
+    if out is not None:
+        make_folder(out)
+    report = explain(
+        resolve(*task, settings=task_settings(task[0], _changes(changes or [], None))),
+        tuple(hidden or (700,)),
+        seeds,
+        groups=groups,
+        modules=int(modules) if modules.isdigit() else modules,
+        initial=None if std is None else initial.gaussian(std),
+        learning_rate=learning_rate,
+        steps=steps,
+        key=key,
+    )
+    page = None if out is None else report.save(out)
+    if as_json:
+        print(json.dumps(report.summary() | ({} if page is None else {"page": str(page)})))
+        return
+    print(report)
+    if page is not None:
+        print(f"\npage: {page}")
 
 
 def _chosen(patterns: Sequence[str]) -> list[str]:

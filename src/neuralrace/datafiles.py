@@ -28,6 +28,17 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
     return target
 
 
+def make_folder(path: str | os.PathLike[str]) -> Path:
+    """Make a folder for results, before any work is done for it."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise FileFormatError(f"out must be a folder that can be written; {folder} cannot be made ({reason})") from None
+    return folder
+
+
 def save_dataset(data: xarray.Dataset, path: str | os.PathLike[str]) -> Path:
     """Write one netCDF file."""
     return write_whole(path, lambda part: data.to_netcdf(part, engine="h5netcdf"))

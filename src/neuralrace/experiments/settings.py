@@ -15,7 +15,7 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     for name, value in changes.items():
         if name not in known:
             raise UnknownNameError(f"there is no setting {name!r}; {nearest(name, known)}")
-        read[name] = _read(name, value, known[name])
+        read[name] = read_setting(name, value, known[name])
     return dataclasses.replace(settings, **read)
 
 
@@ -24,12 +24,12 @@ def as_json(settings: Any) -> str:
     return json.dumps(dataclasses.asdict(settings), sort_keys=True)
 
 
-def _read(name: str, value: Any, present: Any) -> Any:
+def read_setting(name: str, value: Any, present: Any) -> Any:
     """Turn a value into the kind of the present one: a number, a word, or a comma-separated list of those."""
     kind = type(present)
     if isinstance(present, tuple):
         parts = value.split(",") if isinstance(value, str) else list(value)
-        return tuple(_read(name, part, present[0] if present else part) for part in parts)
+        return tuple(read_setting(name, part, present[0] if present else part) for part in parts)
     if isinstance(value, str) and kind is bool:
         if value.lower() in ("true", "false"):
             return value.lower() == "true"

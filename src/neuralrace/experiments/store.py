@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from neuralrace.datafiles import load_dataset, save_dataset, write_whole
+from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
 from neuralrace.errors import FileFormatError, UnknownNameError, nearest
 from neuralrace.experiments.experiment import Experiment, Result
 from neuralrace.experiments.registry import get
@@ -41,7 +41,7 @@ def run(
         raise UnknownNameError(f"size must be full or tiny; it was {size!r}; {nearest(size, SIZES)}")
     settings = override(experiment.full if size == "full" else experiment.tiny, changes or {})
     stamp = {"experiment": name, "size": size, "settings": as_json(settings), "code": code_version()}
-    path = None if out is None else _folder(out, name) / "data.nc"
+    path = None if out is None else make_folder(Path(out) / name) / "data.nc"
     if path is not None and reuse:
         stored = _stored(path, stamp)
         if stored is not None:
@@ -55,21 +55,10 @@ def run(
 def save_result(result: Result, out: str | Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write an experiment's claims and figure beside its data; return the pictures, one for each format."""
     check_formats(formats)
-    folder = _folder(out, result.experiment.name)
+    folder = make_folder(Path(out) / result.experiment.name)
     summary = json.dumps(summarise(result), indent=2)
     write_whole(folder / "claims.json", lambda part: part.write_text(summary, encoding="utf-8"))
     return [_save_figure(result, folder / f"figure.{kind}") for kind in formats]
-
-
-def _folder(out: str | Path, name: str) -> Path:
-    """Make an experiment's folder, before any work is done for it."""
-    folder = Path(out) / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileFormatError(f"out must be a folder that can be written; {folder} cannot be made ({reason})") from None
-    return folder
 
 
 def check_formats(formats: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from neuralrace.trajectory import Trajectory
 
 ELBOW = 1.5  # the fewest modules whose error is at most so many times the least
 MOST_MODULES = 6
+RTOL = 1e-4  # of forecasts, whose distance from training is read to two digits
 SAMPLES = 81  # records that are clustered, evenly over the run
 
 
@@ -132,12 +133,17 @@ def discover(
     return Discovery(best.layers, best.task, best.forecast, best.agreement, rows)
 
 
-def _counts(modules: int | str, most: int) -> Sequence[int]:
+def check_modules(modules: int | str) -> None:
+    """Refuse what is neither a number of modules nor "auto"."""
     if not isinstance(modules, str):
-        return (require_count("modules", modules),)
-    if modules != "auto":
+        require_count("modules", modules)
+    elif modules != "auto":
         raise RangeError(f"modules must be a whole number or 'auto'; it was {modules!r}")
-    return range(1, require_count("most", most) + 1)
+
+
+def _counts(modules: int | str, most: int) -> Sequence[int]:
+    check_modules(modules)
+    return range(1, require_count("most", most) + 1) if isinstance(modules, str) else (modules,)
 
 
 def _sampled(samples: np.ndarray) -> np.ndarray:
@@ -158,7 +164,7 @@ def _forecast(
     """Forecast the gated network of some modules, and compare."""
     if law is None:
         return found
-    forecast = predict(found.problem, law, run.time, method="flow", draws=draws, key=key)
+    forecast = predict(found.problem, law, run.time, method="flow", draws=draws, key=key, rtol=RTOL)
     apart = agreement(forecast, run)
     least = min(float(layer.modules.consistency.min()) for layer in found.layers)
     row = Tried(count, apart.normalised_l1, apart.log10_gap, least)

@@ -77,7 +77,9 @@ def gated_problem(task: Task, patterns: Any, widths: Any) -> Problem:
     layers = list(patterns) if isinstance(patterns, list) else [patterns]
     sizes = list(widths) if isinstance(patterns, list) else [widths]
     rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
-    nodes, edges, gates, sources = {"x": rows.shape[1]}, [], {}, ["x"]
+    nodes, sources = {"x": rows.shape[1]}, ["x"]
+    edges: list[tuple[str, str]] = []
+    gates: dict[str, np.ndarray] = {}
     for place, (layer, width) in enumerate(zip(layers, sizes, strict=True), start=1):
         open_for = np.atleast_2d(np.asarray(layer, dtype=float))
         prefix = f"h{place}_" if len(layers) > 1 else ""

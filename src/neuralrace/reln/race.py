@@ -10,6 +10,7 @@ import numpy as np
 from neuralrace.errors import ProblemError, RangeError, require_count
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
+from neuralrace.reln.discovery import RTOL
 from neuralrace.reln.modules import gated_problem
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
@@ -101,7 +102,10 @@ def race(
     forecasts = {}
     for name, candidate in candidates.items():
         problem = candidate if isinstance(candidate, Problem) else _of_patterns(task, candidate, neurons)
-        forecasts[name] = predict(problem, initial, times, method="flow", draws=draws, key=key), _rates(problem)
+        forecasts[name] = (
+            predict(problem, initial, times, method="flow", draws=draws, key=key, rtol=RTOL),
+            _rates(problem),
+        )
     start = max(float(forecast.loss[0]) for forecast, _ in forecasts.values())
     level = FRACTION * start if criterion is None else float(criterion)
     runners = [

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
-from neuralrace.reln.discovery import Discovery
+from neuralrace.reln.discovery import RTOL, Discovery
 from neuralrace.reln.modules import gated_problem
 from neuralrace.reln.recorded import again, gate_samples
 from neuralrace.task import Task
@@ -71,4 +71,4 @@ def _stretch(
     for place, module in enumerate(used):
         start["x", f"m{place}"] = weights["x", "h1"][members == module]
         start[f"m{place}", "y"] = weights["h1", "y"][:, members == module]
-    return predict(problem, start, times, method="flow").loss
+    return predict(problem, start, times, method="flow", rtol=RTOL).loss

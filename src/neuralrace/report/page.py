@@ -1,21 +1,14 @@
-"""The report: HTML with its style and pictures inside, for a screen, a phone, the dark and paper."""
+"""The report of experiments: every figure beside its claims and their verdicts."""
 
-import base64
-import io
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from html import escape
-from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 
 from neuralrace.datafiles import write_whole
 from neuralrace.experiments.experiment import Claim, Result
 from neuralrace.experiments.settings import as_json
-from neuralrace.trajectory import RECORDED_VERSIONS
-
-SCREEN_DPI = 105  # how large an inch of a figure is on the screen
+from neuralrace.report.document import document, picture
 
 
 def write_report(results: Sequence[Result], path: Path) -> Path:
@@ -26,29 +19,16 @@ def write_report(results: Sequence[Result], path: Path) -> Path:
 
 def render_report(results: Sequence[Result]) -> str:
     """The report as HTML that needs no other file and no network."""
-    style = (files("neuralrace.report") / "style.css").read_text(encoding="utf-8")
     links = "".join(f'<li><a href="#{r.experiment.name}">{escape(r.experiment.title)}</a></li>' for r in results)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>neuralrace: predicted and trained</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
+    body = f"""<header>
 <h1>neuralrace: predicted and trained</h1>
 <p>{escape(_tally(results))}</p>
 <p class="soft">Theory is drawn as black dashed lines, training in colour: the mean over seeds, and a band from the
 lowest to the highest. Theory sees the task only through its statistics and is fitted to nothing.</p>
 </header>
 <nav><ul>{links}</ul></nav>
-{"".join(_section(result) for result in results)}
-<footer class="soft"><p>{escape(_versions())}</p></footer>
-</body>
-</html>
-"""
+{"".join(_section(result) for result in results)}"""
+    return document("neuralrace: predicted and trained", body)
 
 
 def _tally(results: Sequence[Result]) -> str:
@@ -70,7 +50,7 @@ def _section(result: Result) -> str:
     return f"""<section id="{experiment.name}">
 <h2>{escape(experiment.title)}</h2>
 <p class="soft">{escape(experiment.name)} &middot; {escape(experiment.source)} &middot; {escape(result.size)} size</p>
-<figure>{_picture(result)}</figure>
+<figure>{picture(result.figure(), experiment.title)}</figure>
 <ul class="claims">{claims}</ul>
 <details><summary>Settings</summary><pre>{escape(settings)}</pre></details>
 </section>
@@ -92,16 +72,3 @@ def _verdict(claim: Claim, judged: bool) -> tuple[str, str]:
     if not claim.as_recorded:
         return ("Holds, other than recorded." if claim.holds else "Does not hold, other than recorded."), "fails"
     return ("Holds.", "holds") if claim.holds else ("Does not hold, as recorded.", "known")
-
-
-def _picture(result: Result) -> str:
-    buffer, figure = io.BytesIO(), result.figure()
-    figure.savefig(buffer, format="png", dpi=150)
-    encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
-    width = round(SCREEN_DPI * figure.get_figwidth())
-    return f'<img width="{width}" alt="{escape(result.experiment.title)}" src="data:image/png;base64,{encoded}">'
-
-
-def _versions() -> str:
-    listed = ", ".join(f"{name} {version(name)}" for name in RECORDED_VERSIONS)
-    return f"Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC with {listed}."

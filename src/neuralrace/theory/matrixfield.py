@@ -138,9 +138,9 @@ def make_field(
         if depth[number]:
             state = moments.states[number]
             widths = tuple(sizes[name] for name in state.columns)
-            key = (depth[number], number in at_output, sizes[state.node], widths)
-            members = batches.setdefault(key, [])
-            where[number] = (numbers.setdefault(key, len(numbers)), len(members))
+            kind = (depth[number], number in at_output, sizes[state.node], widths)
+            members = batches.setdefault(kind, [])
+            where[number] = (numbers.setdefault(kind, len(numbers)), len(members))
             members.append(number)
     groups = []
     for key in batches:

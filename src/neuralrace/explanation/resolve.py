@@ -1,0 +1,43 @@
+"""Which task is meant: examples, a named task or its name, or files."""
+
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from neuralrace import tasks
+from neuralrace.errors import TaskError, UnknownNameError, nearest
+from neuralrace.experiments.settings import read_setting
+from neuralrace.task import Task
+from neuralrace.tasks import NamedTask
+
+FILES = (".npz", ".csv")
+
+
+def resolve(task: Any, *more: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> NamedTask:
+    """The task that is meant: examples, a named task or its name with settings, or files."""
+    if isinstance(task, NamedTask):
+        return task
+    if isinstance(task, Task):
+        return NamedTask(name="task", settings={}, task=task, gatings={}, hidden=100)
+    if not isinstance(task, (str, os.PathLike)):
+        raise TaskError(f"a task, the name of one or a file is required; {type(task).__name__} came")
+    text = os.fspath(task)
+    if more or text.endswith(FILES) or os.path.exists(text):
+        if settings:
+            raise TaskError("settings are for named tasks; a file has none")
+        return tasks.read(text, *more)
+    if text not in tasks.names():
+        raise UnknownNameError(
+            f"there is no task and no file {text!r}; {nearest(text, tasks.names())}; files end in .npz or .csv"
+        )
+    return tasks.get(text, **(settings or {}))
+
+
+def task_settings(name: str, given: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of a named task that came as text, each read as the kind of its default."""
+    if name not in tasks.names():
+        return dict(given)
+    defaults = {key: p.default for key, p in inspect.signature(tasks.factories()[name]).parameters.items()}
+    plain = {key for key, default in defaults.items() if isinstance(default, (int, float, str, tuple))}
+    return {key: read_setting(key, text, defaults[key]) if key in plain else text for key, text in given.items()}

@@ -1,0 +1,47 @@
+"""An HTML page that needs no other file and no network: its frame, its style, its pictures, what made it."""
+
+import base64
+import io
+from datetime import UTC, datetime
+from html import escape
+from importlib.metadata import version
+from importlib.resources import files
+
+from matplotlib.figure import Figure
+
+from neuralrace.trajectory import RECORDED_VERSIONS
+
+SCREEN_DPI = 105  # how large an inch of a figure is on the screen
+
+
+def document(title: str, body: str) -> str:
+    """The page around a body of HTML."""
+    style = (files("neuralrace.report") / "style.css").read_text(encoding="utf-8")
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{escape(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+<footer class="soft"><p>{escape(_versions())}</p></footer>
+</body>
+</html>
+"""
+
+
+def picture(figure: Figure, description: str) -> str:
+    """A figure as an image that is part of the page."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=150)
+    encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
+    width = round(SCREEN_DPI * figure.get_figwidth())
+    return f'<img width="{width}" alt="{escape(description)}" src="data:image/png;base64,{encoded}">'
+
+
+def _versions() -> str:
+    listed = ", ".join(f"{name} {version(name)}" for name in RECORDED_VERSIONS)
+    return f"Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC with {listed}."

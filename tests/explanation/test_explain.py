@@ -1,0 +1,127 @@
+"""One small task explained: every part of the report is there, in words, in values and on the page."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.errors import RangeError, TaskError, UnknownNameError
+from neuralrace.explanation.plan import curvature, plan_training
+from neuralrace.explanation.resolve import resolve, task_settings
+
+NAMED = nr.tasks.contextual(2, items=2)
+SIGNS = nr.Task({"x": [[1.0], [-1.0]]}, {"y": [[1.0], [-1.0]]})  # where no neuron can fall silent
+SMALL = {"hidden": 8, "seeds": 2, "learning_rate": 0.1, "modules": 2, "initial": nr.initial.gaussian(0.05)}
+
+
+@pytest.fixture(scope="module")
+def report():
+    return nr.explain(NAMED, steps=200, **SMALL)
+
+
+def test_the_report_has_the_whole_story(report):
+    assert [module.name for module in report.modules] == ["m0", "m1"]
+    assert sum(module.neurons for module in report.modules) <= 8
+    assert set(report.agreements) == {"one gating", "two stretches"}
+    assert report.race.runners[0].time <= report.race.runners[-1].time
+    assert [one.layer for one in report.selectivity] == ["h1"]
+    assert report.selectivity[0].share.sum() == pytest.approx(1)
+    text = str(report)
+    for word in ("modules", "agreement with training", "race of gatings", "selectivity", "assumptions", "m1: "):
+        assert word in text
+
+
+def test_what_a_module_adds_sums_to_the_output(report):
+    """Without cancellation between modules the mean sizes add up to at least the size of the output."""
+    network = nr.ReLUNetwork(NAMED.task, hidden=8)
+    outputs = [network.forward(report.run.weights(seed))["y"] for seed in range(2)]
+    size = np.mean(np.abs(outputs), axis=(0, 1))
+    assert (sum(module.written for module in report.modules) >= size - 1e-9).all()
+
+
+def test_the_effective_data_of_a_module_is_what_it_is_on_for(report):
+    for module in report.modules:
+        rows, wanted = NAMED.task.inputs["x"][module.on], NAMED.task.targets["y"][module.on]
+        values = np.linalg.svd(wanted.T @ rows / len(NAMED.task), compute_uv=False)
+        np.testing.assert_allclose(module.singular_values, values[: len(module.singular_values)], atol=1e-12)
+
+
+def test_files_of_a_report(report, tmp_path):
+    page = report.save(tmp_path / "new" / "folder")
+    assert sorted(path.name for path in page.parent.iterdir()) == [
+        "figure.png",
+        "report.html",
+        "run.nc",
+        "summary.json",
+    ]
+    html = page.read_text(encoding="utf-8")
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
+    assert "How far the assumptions held" in html
+    summary = json.loads((page.parent / "summary.json").read_text(encoding="utf-8"))
+    assert summary["explained"] == report.explained
+    assert len(summary["modules"]) == 2
+    assert nr.Trajectory.load(page.parent / "run.nc").loss.shape == report.run.loss.shape
+
+
+def test_the_verdict_says_so_when_modules_do_not_explain(report):
+    assert report.explained == ("do not explain" not in report.verdict and "hardly" not in report.verdict)
+    short = nr.explain(NAMED.task, steps=2, **SMALL)
+    assert not short.explained
+    assert "hardly learned" in short.verdict
+    assert short.selectivity == ()  # no groups were given
+
+
+def test_two_hidden_layers():
+    report = nr.explain(NAMED, steps=20, **(SMALL | {"hidden": (6, 5), "modules": 1, "seeds": 1}), groups="item")
+    assert [module.name for module in report.modules] == ["h1_m0", "h2_m0"]
+    assert report.staged is None
+    assert len(report.selectivity) == 2
+    assert report.figure() is not None
+
+
+def test_a_plan_fills_in_what_is_missing():
+    network = nr.ReLUNetwork(nr.tasks.xor(delta=0.0).task, hidden=20)
+    plan = plan_training(network, None, None, None, key=0, progress=False)
+    run = nr.train(network, plan.law, plan.learning_rate, plan.steps)
+    assert run.loss[0, -1] < 0.01 * run.loss[0, 0]
+    assert plan.law == nr.initial.gaussian(0.005 / 20)
+
+
+def test_the_curvature_bounds_that_of_a_trained_linear_network():
+    """The oracle: the largest eigenvalue of the Hessian of one map W2 W1 at its best, from its singular values."""
+    random = np.random.default_rng(0)
+    for layers in (2, 3):
+        rows, wanted = random.normal(size=(30, 4)), random.normal(size=(30, 3))
+        task = nr.Task({"x": rows}, {"y": wanted})
+        second, correlation = rows.T @ rows / 30, wanted.T @ rows / 30
+        strength = np.linalg.svd(correlation @ np.linalg.inv(second), compute_uv=False)[0]
+        eigenvalues = np.linalg.eigvalsh(second)
+        assert curvature(task, layers) >= layers * eigenvalues[0] * strength ** (2 - 2 / layers)
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "error", "words"),
+    [
+        ("contextul", {}, UnknownNameError, "did you mean 'contextual'"),
+        (3, {}, TaskError, "a file is required; int came"),
+        (NAMED, {"seeds": 0}, RangeError, "seeds must be"),
+        (NAMED, {"modules": "many"}, RangeError, "modules must be"),
+        (NAMED, {"groups": "colour"}, UnknownNameError, "has no grouping 'colour'"),
+        (NAMED, {"groups": [1, 2]}, TaskError, "one label per example, 4"),
+        (SIGNS, {"initial": nr.initial.gaussian(1.0), "learning_rate": 30.0}, RangeError, "give a smaller one"),
+        (nr.Task({"x": np.eye(2)}, {"y": np.zeros((2, 1))}), {}, RangeError, "not all zero"),
+    ],
+)
+def test_bad_input_is_one_clear_line(task, options, error, words):
+    with pytest.raises(error, match=words) as caught:
+        nr.explain(task, **({"hidden": 6, "seeds": 1} | options))
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_of_a_task_from_text():
+    assert task_settings("contextual", {"contexts": "4", "structure": "mixed"}) == {"contexts": 4, "structure": "mixed"}
+    assert resolve("contextual", settings={"contexts": 4}).settings["contexts"] == 4
+    with pytest.raises(RangeError, match="whole number"):
+        task_settings("contextual", {"contexts": "four"})

@@ -33,6 +33,7 @@ def test_claims_are_complete(result: nr.experiments.Result) -> None:
 
 # experiment -> for each axis in turn, how many lines and pictures it shows (colour bars left out)
 SHOWN = {
+    "jarvis2025-fig6": [(9, 0), (4, 0), (12, 0), *[(0, 1)] * 3],
     "saxe2022-contextual": [(4, 0)],
     "saxe2022-fig3": [(4, 0), (3, 0)],
     "saxe2022-fig4": [(4, 0), (16, 0), (0, 1), (0, 1)],

@@ -22,6 +22,8 @@ from neuralrace.reln.recorded import gate_samples, hidden_layers
 from neuralrace.trajectory import Trajectory
 
 RESTARTS = 2  # of k-means, in each stretch
+WINDOWS = 160  # in which shares of open time are compared, to see where gates change
+MOMENTS = 400  # at which the loss is compared, at most, beside the bounds
 
 Layers = tuple[jax.Array, ...]  # per edge, (seeds, target, source)
 Gating = tuple[np.ndarray, ...]  # per hidden layer, (seeds, neurons, N)
@@ -32,7 +34,7 @@ class Rebuilt:
     """Networks of the run's own neurons under imposed gates, from the run's first weights.
 
     modules: how many each layer has in a stretch; None: every neuron has its own gate. bounds: the steps at which
-    stretches begin, and the end. loss: (seeds, T).
+    stretches begin, and the end. time: (T,), some of the run's. loss: (seeds, T).
     """
 
     modules: int | None
@@ -53,9 +55,10 @@ def rebuild(
 ) -> Rebuilt:
     """Train the networks of a run once more with gates that are imposed, constant over each stretch.
 
-    run: of ReLU networks by plain gradient descent, with record="gate_patterns". stretches: how many, cut where equal
-    amounts of gating have changed. modules: k-means clusters of the neurons of a stretch, whose gate is the mean of
-    their shares of time; None gives every neuron its own.
+    run: of ReLU networks by plain gradient descent, with record="gate_patterns", at every step if it is to be near:
+    gates may change from step to step. stretches: how many, cut where equal amounts of gating have changed. modules:
+    k-means clusters of the neurons of a stretch, whose gate is the mean of their shares of time; None gives every
+    neuron its own.
     """
     settings = run.settings["settings"]
     if not settings["rule"].startswith("gradient descent") or settings["batch_size"] is not None:
@@ -64,12 +67,13 @@ def rebuild(
     samples = [gate_samples(run, layer) for layer in hidden_layers(run)]
     bounds = _bounds(samples, require_count("stretches", stretches))
     gatings = [_gating(samples, first, last, size, key) for first, last in itertools.pairwise(bounds)]
-    steps = run.data["step"].values
+    steps, last = run.data["step"].values, bounds[-1]
+    moments = np.unique([*bounds, *np.linspace(0, last, min(MOMENTS, last) + 1).astype(int)])
     with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
-        loss = _play(run, gatings, bounds, meter)
-    return Rebuilt(
-        size, tuple(int(steps[bound]) for bound in bounds), run.time, loss, agreement(Line(run.time, loss), run)
-    )
+        loss = _play(run, gatings, bounds, moments, meter)
+    time = run.time[moments]
+    apart = agreement(Line(time, loss), Line(time, run.loss[:, moments]))
+    return Rebuilt(size, tuple(int(steps[bound]) for bound in bounds), time, loss, apart)
 
 
 def trade_off(
@@ -96,12 +100,16 @@ def table_of(rows: Sequence[Rebuilt]) -> str:
 
 
 def _bounds(samples: Sequence[np.ndarray], stretches: int) -> list[int]:
-    """The records that bound the stretches: equal changes of the gates between them, and at least one step."""
+    """The records that bound the stretches: equal changes of the shares of open time, and at least one record each."""
     last = samples[0].shape[1] - 1
     if stretches > last:
         raise RangeError(f"stretches must be at most the number of records after the first, {last}; it was {stretches}")
-    change = sum(np.abs(np.diff(taken.astype(np.int8), axis=1)).mean(axis=(0, 2, 3)) for taken in samples)
-    grown = np.concatenate([[0.0], np.cumsum(change)])
+    starts = np.unique(np.linspace(0, last, min(WINDOWS, last) + 1).astype(int)[:-1])
+    change = np.zeros(len(starts) - 1)
+    for taken in samples:
+        shares = np.stack([taken[:, a:b].mean(axis=1) for a, b in itertools.pairwise([*starts, last + 1])])
+        change += np.abs(np.diff(shares, axis=0)).mean(axis=(1, 2, 3))
+    grown = np.interp(np.arange(last + 1), starts, [0.0, *np.cumsum(change)])
     inner = np.searchsorted(grown, np.linspace(0, grown[-1], stretches + 1)[1:-1])
     bounds = [0]
     for place, record in enumerate(inner, start=1):
@@ -122,8 +130,10 @@ def _clustered(share: np.ndarray, modules: int, key: int) -> np.ndarray:
     return np.asarray(means.cluster_centers_[means.labels_].reshape(share.shape))
 
 
-def _play(run: Trajectory, gatings: Sequence[Gating], bounds: Sequence[int], meter: Meter) -> np.ndarray:
-    """The loss at every record, (seeds, T)."""
+def _play(
+    run: Trajectory, gatings: Sequence[Gating], bounds: Sequence[int], moments: np.ndarray, meter: Meter
+) -> np.ndarray:
+    """The loss at some records, the bounds among them, (seeds, moments)."""
     task, steps = run.task, run.data["step"].values
     data = (
         jnp.asarray(np.hstack(list(task.inputs.values()))),
@@ -136,7 +146,7 @@ def _play(run: Trajectory, gatings: Sequence[Gating], bounds: Sequence[int], met
     losses = []
     for gating, (first, last) in zip(gatings, itertools.pairwise(bounds), strict=True):
         gates = tuple(jnp.asarray(gate.swapaxes(-1, -2)) for gate in gating)
-        for count in np.diff(steps[first : last + 1]):
+        for count in np.diff(steps[moments[(moments >= first) & (moments <= last)]]):
             layers, loss = _advance(layers, gates, data, rate, jnp.asarray(count))
             losses.append(np.asarray(loss))
             meter.advance(float(count))

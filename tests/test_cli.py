@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,30 @@ def test_only_takes_patterns(capsys: pytest.CaptureFixture[str], tmp_path: Path)
     assert ending(command) == 0
     assert [r["experiment"] for r in json.loads(capsys.readouterr().out)["results"]] == [NAME]
     assert (tmp_path / "report.html").is_file()
+
+
+def test_explain_passes_what_it_is_given(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The work itself is tested with `explain`; here a report that was made once stands for every command."""
+    report = nr.explain("xor", hidden=6, seeds=1, modules=1, steps=30, learning_rate=0.1)
+    asked: list[tuple[Any, ...]] = []
+
+    def stand_in(*task: Any, **options: Any) -> nr.Report:
+        asked.append((*task, options))
+        return report
+
+    monkeypatch.setattr(cli, "explain", stand_in)
+    command = ["explain", "contextual", "--set", "contexts=2", "--hidden", "9", "--hidden", "8", "--modules", "3"]
+    assert ending([*command, "--std", "0.1", "--out", str(tmp_path / "out")]) == 0
+    printed = capsys.readouterr().out
+    assert report.verdict in printed
+    assert (tmp_path / "out" / "report.html").is_file()
+    named, hidden, seeds, options = asked[0]
+    assert (named.settings["contexts"], hidden, seeds, options["modules"]) == (2, (9, 8), 5, 3)
+    assert options["initial"] == nr.initial.gaussian(0.1)
+    assert ending(["explain", "xor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == report.verdict
 
 
 def test_a_verdict_other_than_recorded_is_status_one(monkeypatch: pytest.MonkeyPatch) -> None:

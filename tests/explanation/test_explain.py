@@ -1,5 +1,6 @@
 """One small task explained: every part of the report is there, in words, in values and on the page."""
 
+import dataclasses
 import json
 import re
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+from neuralrace.analysis import Agreement
 from neuralrace.errors import RangeError, TaskError, UnknownNameError
 from neuralrace.explanation.plan import curvature, plan_training
 from neuralrace.explanation.resolve import resolve, task_settings
@@ -66,18 +68,30 @@ def test_files_of_a_report(report, tmp_path):
 
 
 def test_the_verdict_says_so_when_modules_do_not_explain(report):
-    assert report.explained == ("do not explain" not in report.verdict and "hardly" not in report.verdict)
-    short = nr.explain(NAMED.task, steps=2, **SMALL)
+    near, far = Agreement(0.01, 0.01, 0.01), Agreement(0.5, 0.01, 0.5)
+    found = {name: dataclasses.replace(report.found, agreement=a) for name, a in (("near", near), ("far", far))}
+    trained = dataclasses.replace(report, staged=None, run=fallen(report.run, 0.01))
+    assert dataclasses.replace(trained, found=found["near"]).explained
+    poor = dataclasses.replace(trained, found=found["far"])
+    assert not poor.explained
+    assert "do not explain" in poor.verdict
+    short = dataclasses.replace(trained, found=found["near"], run=fallen(report.run, 0.9))
     assert not short.explained
-    assert "hardly learned" in short.verdict
-    assert short.selectivity == ()  # no groups were given
+    assert "hardly learned: 90%" in short.verdict
 
 
-def test_two_hidden_layers():
-    report = nr.explain(NAMED, steps=20, **(SMALL | {"hidden": (6, 5), "modules": 1, "seeds": 1}), groups="item")
+def fallen(run, part):
+    """The same run with a loss that falls to a part of its first."""
+    loss = np.broadcast_to(np.linspace(1, part, len(run.time)), run.loss.shape)
+    return nr.Trajectory(run.data.assign(loss=(("seed", "time"), loss)))
+
+
+def test_two_hidden_layers_without_groups():
+    options = SMALL | {"hidden": (6, 5), "modules": 1, "seeds": 1}
+    report = nr.explain(NAMED.task, steps=20, **options)
     assert [module.name for module in report.modules] == ["h1_m0", "h2_m0"]
     assert report.staged is None
-    assert len(report.selectivity) == 2
+    assert report.selectivity == ()
     assert report.figure() is not None
 
 

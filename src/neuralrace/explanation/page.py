@@ -47,7 +47,7 @@ def _modules(report: Findings) -> str:
                 module.responds,
                 module.writes,
                 ", ".join(f"{value:.3g}" for value in module.singular_values),
-                f"{module.learned:.3g}",
+                "never" if module.learned == float("inf") else f"{module.learned:.3g}",
             )
             for module in report.modules
         ),
@@ -64,7 +64,10 @@ def _agreement(report: Findings) -> str:
 
 def _race(report: Findings) -> str:
     finish = f"time to loss {report.race.criterion:.3g}"
-    rows = ((r.name, f"{r.time:.4g}", f"{r.rate:.4g}", f"{r.final:.3g}") for r in report.race.runners)
+    rows = (
+        (r.name, "never" if r.time == float("inf") else f"{r.time:.4g}", f"{r.rate:.4g}", f"{r.final:.3g}")
+        for r in report.race.runners
+    )
     return _table(("gating", finish, "first rate", "final loss"), rows)
 
 

@@ -2,6 +2,6 @@
 
 from neuralrace.plotting.curves import label_axes, loss_axis, theory_line, training_band
 from neuralrace.plotting.heat import heat_map
-from neuralrace.plotting.style import COLOURS, new_figure
+from neuralrace.plotting.style import COLOURS, SERIES, new_figure
 
-__all__ = ["COLOURS", "heat_map", "label_axes", "loss_axis", "new_figure", "theory_line", "training_band"]
+__all__ = ["COLOURS", "SERIES", "heat_map", "label_axes", "loss_axis", "new_figure", "theory_line", "training_band"]

@@ -14,6 +14,8 @@ COLOURS = {
     "reference": "#7F7F7F",
 }
 
+SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F")  # things of one kind, in turn
+
 
 def new_figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: float = 3.2) -> tuple[Figure, Any]:
     """A figure with a grid of axes, (rows, columns), that belongs to no window."""
@@ -25,7 +27,8 @@ def new_figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: floa
 
 
 def tidy(axis: Axes) -> None:
-    """Take away what carries no information."""
+    """Take away what carries no information, and draw unnamed lines in the colours of a series."""
+    axis.set_prop_cycle(color=SERIES)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     axis.tick_params(labelsize=9)

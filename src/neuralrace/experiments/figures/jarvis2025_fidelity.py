@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, reln, tasks
 from neuralrace.experiments.experiment import Claim, Experiment
-from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, training_band
+from neuralrace.plotting import COLOURS, SERIES, label_axes, loss_axis, new_figure, training_band
 from neuralrace.training import ReLUNetwork, train
 
 KEY = 7  # other networks than those on which ways to rebuild were tried
@@ -153,7 +153,7 @@ def draw(data: xarray.Dataset) -> Figure:
     ):
         for place, (modules, (stretches, values)) in enumerate(curves(data, name).items()):
             own = modules == EVERY_NEURON
-            colour = COLOURS["theory"] if own else f"C{place}"
+            colour = COLOURS["theory"] if own else SERIES[place]
             axis.loglog(stretches, values, "s-" if own else "o-", color=colour, markersize=4, label=_label(modules))
         label_axes(axis, f"distance from the ReLU networks: {title}", "stretches of constant gates", title)
     time = data["time"].values

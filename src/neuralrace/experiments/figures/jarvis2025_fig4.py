@@ -10,7 +10,7 @@ from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Agreement, Line, agreement, similarity
 from neuralrace.analysis.mds import aligned_mds
 from neuralrace.experiments.experiment import Claim, Experiment
-from neuralrace.plotting import heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import SERIES, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork, train
 
@@ -179,8 +179,8 @@ def draw(data: xarray.Dataset) -> Figure:
     theory_line(axes[0, 0], time, data["one_stretch"].values, "theory, one stretch", dotted=True)
     loss_axis(axes[0, 0], "a  mixed contexts")
     for pathway, values in enumerate(data["singular_values"].values):
-        axes[0, 1].plot(time, values, color=f"C{pathway}", linewidth=0.8)
-        axes[0, 1].plot([], [], color=f"C{pathway}", label="common" if not pathway else f"all but context {pathway}")
+        axes[0, 1].plot(time, values, color=SERIES[pathway], linewidth=0.8)
+        axes[0, 1].plot([], [], color=SERIES[pathway], label="common" if not pathway else f"all but context {pathway}")
     label_axes(axes[0, 1], "b  pathways, trained jointly", "time t (learning rate x step)", "singular value")
     heat_map(
         axes[0, 2],
@@ -195,8 +195,8 @@ def draw(data: xarray.Dataset) -> Figure:
         axis = axes[1, row]
         for context in np.unique(data["context"].values):
             chosen = data[f"{name}_points"].values[:, data["context"].values == context]
-            axis.plot(chosen[..., 0], chosen[..., 1], color=f"C{context}", linewidth=0.7)
-            axis.plot(chosen[-1, :, 0], chosen[-1, :, 1], ".", color=f"C{context}", label=f"context {context + 1}")
+            axis.plot(chosen[..., 0], chosen[..., 1], color=SERIES[context], linewidth=0.7)
+            axis.plot(chosen[-1, :, 0], chosen[-1, :, 1], ".", color=SERIES[context], label=f"context {context + 1}")
         label_axes(axis, f"c  hidden layer over time, {title}", "first axis", "second axis")
     error = (data["relu_output"] - data["gated_output"]).values[middle]
     heat_map(

@@ -33,10 +33,7 @@ REFUTED = {  # claim and contexts -> the verdict on record
     ("loss", "5"): TOO_FAST.format("0.11 and 0.6"),
     ("loss", "6"): TOO_FAST.format("0.16 and 0.9"),
     ("loss", "8"): TOO_FAST.format("0.25 and 1.2"),
-    (
-        "winner",
-        "3",
-    ): "refuted: the common pathway alone, with all neurons, is first (921 against 1002)",
+    ("winner", "3"): "refuted: the common pathway alone, with all neurons, is first (921 against 1002)",
     ("winner", "6"): "refuted: the clusters are no gating by context",
     ("winner", "8"): "refuted: the clusters are no gating by context",
 }
@@ -97,15 +94,14 @@ def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
     samples = reln.gate_samples(run)
     found = {tuple(row) for row in reln.find_modules(samples, count + 1).patterns}
     wanted = {size: {tuple(row) for row in _gating(context, size)} for size in (1, count - 1)}
-    weights = [run.weights(seed) for seed in range(settings.seeds)]
-    strength = [np.linalg.norm(w["x", "h1"], axis=1) * np.linalg.norm(w["h1", "y"], axis=0) for w in weights]
+    strength = reln.neuron_strengths(run, "h1")
     return xarray.Dataset(
         {
             "relu": (("seed", "epoch"), run.loss),
             "found": ((), len(found & wanted[count - 1])),
             "used": ((), next((size for size, gating in wanted.items() if gating == found), -1)),
             "share": ("active", share_by_groups(samples[:, -1], context)),
-            "share_of_strength": ("active", share_by_groups(samples[:, -1], context, np.array(strength))),
+            "share_of_strength": ("active", share_by_groups(samples[:, -1], context, strength)),
             "chance": ("active", chance_by_groups(task.inputs["x"], context, key=THEORY_KEY)),
         },
         coords={"epoch": settings.epochs, "active": np.arange(count + 1)},

@@ -104,7 +104,7 @@ def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
     member = modules.nearest(samples) == common
     active = np.maximum(first @ task.inputs["x"].T, 0) * member[..., None]
     outputs = np.einsum("syph,syhn->sypn", second, active) if active.size else active
-    strength = np.linalg.norm(first[:, -1], axis=2) * np.linalg.norm(second[:, -1], axis=1)
+    strength = reln.neuron_strengths(run, "h1")
     return xarray.Dataset(
         {
             "relu": (("seed", "time"), run.loss),

@@ -234,8 +234,7 @@ def _written(pattern: np.ndarray, named: NamedTask) -> str:
 def _shares(run: Trajectory, patterns: np.ndarray) -> np.ndarray:
     """The share of all strength, at the end, in neurons that have each pattern."""
     last = reln.gate_samples(run)[:, -1].astype(bool)
-    weights = [run.weights(seed) for seed in range(len(last))]
-    strength = np.array([np.linalg.norm(w["x", "h1"], axis=1) * np.linalg.norm(w["h1", "y"], axis=0) for w in weights])
+    strength = reln.neuron_strengths(run, "h1")
     return np.array([strength[(last == row).all(axis=-1)].sum() for row in patterns]) / strength.sum()
 
 

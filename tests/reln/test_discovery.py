@@ -50,9 +50,14 @@ def contextual():
     return named, network, run
 
 
-def test_modules_of_a_trained_network(contextual):
-    named, _, run = contextual
-    found = reln.discover(run, 4)
+@pytest.fixture(scope="module")
+def four(contextual):
+    return reln.discover(contextual[2], 4, draws=1)
+
+
+def test_modules_of_a_trained_network(contextual, four):
+    named, _, _ = contextual
+    found = four
     assert found.patterns.all(axis=1).sum() == 1  # one module is always open
     assert all(reln.implementable(pattern, named.task.inputs["x"]) for pattern in found.patterns)
     assert found.members.shape == (2, 90)
@@ -71,16 +76,14 @@ def test_the_number_of_modules_by_the_elbow(contextual):
         reln.discover(run, "many")
 
 
-def test_a_run_that_was_saved_tells_the_same(contextual, tmp_path):
-    named, _, run = contextual
-    loaded = nr.Trajectory.load(run.save(tmp_path / "run.nc"))
-    np.testing.assert_array_equal(loaded.task.inputs["x"], named.task.inputs["x"])
-    np.testing.assert_array_equal(reln.discover(loaded, 4, draws=1).patterns, reln.discover(run, 4, draws=1).patterns)
-
-
-def test_a_run_from_given_weights_has_no_law(contextual):
+@pytest.fixture(scope="module")
+def given(contextual):
+    """A network from given weights, for which there is no law to forecast from."""
     _, network, run = contextual
-    given = nr.train(network, run.first_weights(1), RATE, 60, record="gate_patterns", every=20)
+    return nr.train(network, run.first_weights(1), RATE, 600, record="gate_patterns", every=30)
+
+
+def test_a_run_from_given_weights_has_no_law(given):
     found = reln.discover(given, 2)
     assert found.forecast is None
     assert found.table == ()
@@ -88,39 +91,39 @@ def test_a_run_from_given_weights_has_no_law(contextual):
         reln.discover(given)
     with pytest.raises(ProblemError, match="from given weights"):
         reln.staged_forecast(given, found)
-    assert len(reln.discover(given, initial=LAW, most=1, draws=1).table) == 1
 
 
-def test_strength_decides_which_neurons_count(contextual):
-    _, _, run = contextual
-    strengths = reln.neuron_strengths(run, "h1")
-    weights = run.weights(1)
-    assert strengths[1, 7] == pytest.approx(
+def test_a_run_that_was_saved_tells_the_same(contextual, given, tmp_path):
+    named, _, _ = contextual
+    loaded = nr.Trajectory.load(given.save(tmp_path / "run.nc"))
+    np.testing.assert_array_equal(loaded.task.inputs["x"], named.task.inputs["x"])
+    np.testing.assert_array_equal(reln.discover(loaded, 4).patterns, reln.discover(given, 4).patterns)
+
+
+def test_strength_decides_which_neurons_count(given):
+    strengths, weights = reln.neuron_strengths(given, "h1"), given.weights(0)
+    assert strengths[0, 7] == pytest.approx(
         np.linalg.norm(weights["x", "h1"][7]) * np.linalg.norm(weights["h1", "y"][:, 7]), rel=1e-12
     )
-    found = reln.discover(run, 4, weighted=True, draws=1)
-    assert found.patterns.all(axis=1).sum() >= 1
-    assert not np.allclose(found.modules.share, reln.discover(run, 4, draws=1).modules.share)
+    found = reln.discover(given, 4, weighted=True)
+    assert not np.allclose(found.modules.share, reln.discover(given, 4).modules.share)
 
 
 def test_two_hidden_layers_have_modules_each():
-    named = nr.tasks.contextual(2, items=2)
-    network = nr.ReLUNetwork(named.task, hidden=(12, 9))
-    run = nr.train(network, nr.initial.gaussian(0.1), 0.05, 200, seeds=2, record="gate_patterns", every=20)
-    found = reln.discover(run, 2, draws=1)
+    network = nr.ReLUNetwork(nr.tasks.contextual(2, items=2).task, hidden=(12, 9))
+    weights = nr.initial.gaussian(0.1)(network, 0)
+    found = reln.discover(nr.train(network, weights, RATE, 200, record="gate_patterns", every=20), 2)
     assert [layer.name for layer in found.layers] == ["h1", "h2"]
     assert found.patterns.shape == (4, 4)
     assert found.problem.architecture.hidden == ("h1_m0", "h1_m1", "h2_m0", "h2_m1")
     assert found.problem.architecture.count_paths() == 4
-    assert found.forecast.loss.shape == run.time.shape
     with pytest.raises(GateError, match="there are 2"):
         _ = found.members
 
 
-def test_the_staged_forecast_follows_the_network(contextual):
+def test_the_staged_forecast_follows_the_network(contextual, four):
     _, _, run = contextual
-    found = reln.discover(run, 4, draws=1)
-    staged = reln.staged_forecast(run, found)
+    staged = reln.staged_forecast(run, four)
     assert 0 < staged.handover < 600
     assert staged.loss.shape == run.loss.shape
     # until the handover the only error is that of one gate pattern for all; after it that of four

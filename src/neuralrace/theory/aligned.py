@@ -18,12 +18,13 @@ from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.bases import SharedBases
 from neuralrace.errors import AssumptionError
 from neuralrace.statistics import PathStatistics
-from neuralrace.theory.alignment import align
+from neuralrace.theory.alignment import Alignment, align
 from neuralrace.theory.paths import PathTable
 from neuralrace.theory.strength import Growing, growing_strengths
 from neuralrace.types import Edge
 
 RANK = 1e-10  # relative size of a singular value that still counts
+ALIGNED = 1e-8  # relative misfit of weights that are aligned to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,16 +128,20 @@ def own_strengths(
     hidden: dict[str, np.ndarray] = {}
     residual, where, grown = 0.0, "no path", False
     for path, own in modes.items():
-        alone = own.alone
         matrices: dict[Edge, np.ndarray] = {edge_name(edge): weights[edge] for edge in path.edges}
-        aligned = align(alone, matrices, own.bases())
-        misfit, found, bases = aligned.worst[1], aligned.strengths, aligned.bases
-        if misfit > 1e-8 and len(path.edges) == 2:
-            growing = _growing(own, matrices)
-            misfit, found, bases, grown = growing.size, growing.strengths, growing.bases, True
+        shallow = len(path.edges) == 2
+        start: Alignment | Growing
+        if shallow and _entangled(weights[path.edges[0]] @ own.input):
+            start = _growing(own, matrices)
+        else:
+            start = align(own.alone, matrices, own.bases())
+            if shallow and start.worst[1] > ALIGNED:
+                start = _growing(own, matrices)
+        grown |= isinstance(start, Growing)
+        misfit = start.size if isinstance(start, Growing) else start.worst[1]
         residual, where = max((residual, where), (misfit, f"path {path}"))
-        strengths |= {edge: found[edge_name(edge)] for edge in path.edges}
-        hidden |= {node: bases[node] for node in alone.hidden}
+        strengths |= {edge: start.strengths[edge_name(edge)] for edge in path.edges}
+        hidden |= {node: start.bases[node] for node in own.alone.hidden}
     return strengths, hidden, residual, where, grown
 
 
@@ -175,6 +180,13 @@ def off_diagonal(
         if relative > worst:
             worst, where = relative, f"path {path}"
     return worst, where
+
+
+def _entangled(columns: np.ndarray) -> bool:
+    """Whether columns are so far from orthogonal that no weights with them can be aligned."""
+    overlaps = columns.T @ columns
+    lengths = np.diagonal(overlaps)
+    return bool(np.linalg.norm(overlaps - np.diag(lengths)) > 10 * ALIGNED * lengths.sum())
 
 
 def _growing(own: OwnModes, matrices: Mapping[Edge, np.ndarray]) -> Growing:

@@ -34,7 +34,8 @@ def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared
     for node in architecture.order:
         if node in architecture.hidden:
             known = [e for e in architecture.incoming[node] if architecture.source(e) in bases]
-            bases[node] = _basis(_strongest([weights[e] @ bases[architecture.source(e)] for e in known]))
+            columns = _strongest([weights[e] @ bases[architecture.source(e)] for e in known])
+            bases[node] = _completed(np.zeros_like(columns), columns)
     for node in reversed(architecture.order):
         if node in architecture.hidden:
             back = [weights[e].T @ bases[architecture.target(e)] for e in architecture.outgoing[node]]
@@ -45,7 +46,7 @@ def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared
         if source in architecture.inputs:  # directions that no example shows do not count
             matrix = matrix @ bases[source] @ bases[source].T
         size = float(np.linalg.norm(matrix))
-        strength = np.einsum("im,ij,jm->m", bases[target], matrix, bases[source])
+        strength = np.sum(bases[target] * (matrix @ bases[source]), axis=0)
         rest = matrix - (bases[target] * strength) @ bases[source].T
         strengths[edge] = np.where(np.abs(strength) > ROUNDING * size, strength, 0.0)
         residuals[edge] = float(np.linalg.norm(rest)) / size if size > 0 else 0.0
@@ -84,21 +85,33 @@ def _strongest(candidates: list[np.ndarray]) -> np.ndarray:
     return np.where(np.linalg.norm(chosen, axis=0) > ROUNDING * longest, chosen, 0.0)
 
 
-def _basis(columns: np.ndarray) -> np.ndarray:
-    """Orthonormal columns, the longest kept in place and the others turned away from it."""
-    return _completed(np.zeros_like(columns), columns)
-
-
 def _completed(basis: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Fill the modes that a basis lacks from columns, the longest first."""
-    filled = basis.copy()
     lengths = np.linalg.norm(columns, axis=0)
-    for mode in np.argsort(-lengths, kind="stable"):
-        if lengths[mode] > 0 and not filled[:, mode].any():
-            direction = columns[:, mode] / lengths[mode]
-            for _ in range(2):  # twice is enough for orthogonality to rounding
-                direction = direction - filled @ (filled.T @ direction)
-            left = float(np.linalg.norm(direction))
-            if left > 1e-8:
-                filled[:, mode] = direction / left
-    return filled
+    missing = (lengths > 0) & ~basis.any(axis=0)
+    if not missing.any():
+        return basis
+    directions = columns / np.where(lengths > 0, lengths, 1.0)
+    for _ in range(2):  # twice is enough for orthogonality to rounding
+        directions = directions - basis @ (basis.T @ directions)
+    order = np.argsort(-lengths, kind="stable")
+    return basis + orthonormal(directions, order[missing[order]], np.full(len(lengths), 1e-8))[0]
+
+
+def orthonormal(columns: np.ndarray, order: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The columns, each turned away from those before it in the order, and what is left of their lengths.
+
+    One that is left with no more than `least` is lost: a column of zeros, from which no other is turned away.
+    """
+    basis, lengths = np.zeros_like(columns), np.zeros(columns.shape[1])
+    while len(order):
+        directions, mixing = np.linalg.qr(columns[:, order])
+        left = np.zeros(len(order))
+        left[: len(mixing)] = np.abs(np.diagonal(mixing))
+        lost = left <= least[order]
+        if not lost.any():
+            basis[:, order], lengths[order] = directions * np.sign(np.diagonal(mixing)), left
+            break
+        first = int(np.argmax(lost))
+        order = order[:first] if first >= len(columns) else np.delete(order, first)
+    return basis, lengths

@@ -51,14 +51,14 @@ class Modes:
         """B_p: the strength of each mode of a path."""
         if path not in self.paths:
             raise UnknownNameError(f"an open path is required; {path} is not one; {nearest(path, self.paths)}")
-        return np.mean([self.evolution.path(path, self.time, d) for d in range(self.draws)], axis=0).T
+        return _mean([self.evolution.path(path, self.time, d) for d in range(self.draws)]).T
 
     @float64
     def edge(self, edge: Edge) -> np.ndarray:
         """B_e: the strength of each mode of an edge (for the flow its singular values)."""
         if edge not in self.edges:
             raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
-        return np.mean([self.evolution.edge(edge, self.time, d) for d in range(self.draws)], axis=0).T
+        return _mean([self.evolution.edge(edge, self.time, d) for d in range(self.draws)]).T
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +200,10 @@ class Forecast:
         if chosen.architecture.nodes != self.modes.evolution.architecture.nodes:
             raise TaskError("the problem must have the architecture of the forecast; its nodes differ")
         return chosen
+
+
+def _mean(draws: list[np.ndarray]) -> np.ndarray:
+    return draws[0] if len(draws) == 1 else np.mean(draws, axis=0)
 
 
 def _half_time(time: np.ndarray, strength: np.ndarray, scale: float) -> float:

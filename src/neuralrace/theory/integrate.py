@@ -7,6 +7,7 @@ step, the explicit solver changes its method; on the longest plateaus of small s
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
@@ -50,12 +51,21 @@ class Curve:
     last: Any  # the state at the end
 
     def at(self, times: np.ndarray) -> Any:
-        """The record at given times; leaves (times, ...)."""
+        """The record at increasing times; leaves (times, ...)."""
         step = np.clip(np.searchsorted(self.ends, times, side="left"), 0, len(self.ends) - 1)
         width = self.ends[step] - self.starts[step]
         fraction = np.divide(times - self.starts[step], width, out=np.zeros(len(times)), where=width > 0)
         basis = _quartic(np.clip(fraction, 0.0, 1.0))  # (times, 5)
-        return jax.tree.map(lambda leaf: np.einsum("tk,tk...->t...", basis, leaf[step]), self.records)
+        here, first = np.unique(step, return_index=True)
+        slices = [slice(*ends) for ends in pairwise([*first, len(times)])]
+
+        def drawn(leaf: np.ndarray) -> np.ndarray:
+            rows, found = leaf.reshape(len(leaf), 5, -1), np.empty((len(times), leaf[0, 0].size))
+            for i, inside in zip(here, slices, strict=True):
+                np.matmul(basis[inside], rows[i], out=found[inside])
+            return found.reshape(-1, *leaf.shape[2:])
+
+        return jax.tree.map(drawn, self.records)
 
 
 def integrate(
@@ -76,7 +86,7 @@ def integrate(
     memory: Stiffness | None = solver.begin(state)
     time, step, taken = 0.0, 0.0, 0  # a step of zero stands for one not yet known
     while time < end or not starts:
-        moment = Moment(*(jnp.asarray(value) for value in (time, step, end, rtol)))
+        moment = Moment(*(np.array(value, dtype=np.float64) for value in (time, step, end, rtol)))
         part = _advance(system, solver, state, memory, moment, stop is None)
         state, memory = part.pop("state"), part.pop("memory")
         part = jax.device_get(part)
@@ -104,7 +114,7 @@ def integrate(
     return Curve(np.concatenate(starts), np.concatenate(ends), joined, state)
 
 
-def _first_step(state: Any, velocity: Any, end: jax.Array) -> jax.Array:
+def _first_step(state: Any, velocity: Any, end: jax.Array | np.ndarray) -> jax.Array:
     """A hundredth of the time in which the slowest part would grow by its own size."""
     guess = jnp.asarray(end)
     for y, v in zip(jax.tree.leaves(state), jax.tree.leaves(velocity), strict=True):
@@ -117,10 +127,10 @@ def _first_step(state: Any, velocity: Any, end: jax.Array) -> jax.Array:
 class Moment(NamedTuple):
     """Where a compiled call starts, and how far and how accurately it goes."""
 
-    time: jax.Array
-    step: jax.Array
-    end: jax.Array
-    rtol: jax.Array
+    time: jax.Array | np.ndarray
+    step: jax.Array | np.ndarray
+    end: jax.Array | np.ndarray
+    rtol: jax.Array | np.ndarray
 
 
 class Before(NamedTuple):
@@ -221,10 +231,14 @@ def _written(carry: dict[str, Any], middle: Any, new: dict[str, Any], stop: jax.
         *(carry["value"], middle, new["value"], carry["rate"], new["rate"]),
     )
     return {
-        "starts": carry["starts"].at[count].set(carry["time"]),
-        "ends": carry["ends"].at[count].set(stop),
-        "records": jax.tree.map(lambda buffer, part: buffer.at[count].set(part), carry["records"], parts),
+        "starts": _set(carry["starts"], carry["time"], count),
+        "ends": _set(carry["ends"], stop, count),
+        "records": jax.tree.map(lambda buffer, part: _set(buffer, part, count), carry["records"], parts),
     }
+
+
+def _set(buffer: jax.Array, part: jax.Array, i: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_update_index_in_dim(buffer, part, i, 0)
 
 
 def _quartic(x: np.ndarray) -> np.ndarray:

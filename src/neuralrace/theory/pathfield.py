@@ -27,10 +27,9 @@ WRITTEN_OUT = 16  # longest sum that is written out term by term
 class PathField(eqx.Module):
     """Velocity, loss and mode strengths of all paths at once."""
 
-    second: jax.Array  # Sigma_x(j, p), (paths * inputs, paths * inputs)
+    against: jax.Array  # minus Sigma_x(j, p), (paths * inputs, paths * inputs)
     best: jax.Array  # the maps of least loss, transposed, (paths, inputs, outputs)
     output: jax.Array  # U_p, (paths, outputs, modes)
-    input: jax.Array  # V_p, (paths, inputs, modes)
     atol: jax.Array
     keep: bool = eqx.field(static=True, default=False)
 
@@ -57,13 +56,11 @@ class PathField(eqx.Module):
 
     def error(self, error: State, before: State, after: State, rtol: jax.Array) -> jax.Array:
         """The largest error of a mode of a path relative to what is allowed."""
-        worst = jnp.zeros(())
-        largest = jnp.maximum(jnp.max(jnp.abs(before[0]), initial=0.0), jnp.max(jnp.abs(before[1]), initial=0.0))
-        allowed = self.atol + NOISE * largest
-        for e, y0, y1 in zip(error, before, after, strict=True):
-            size = jnp.sqrt(jnp.maximum(jnp.sum(y0**2, 2), jnp.sum(y1**2, 2)))
-            worst = jnp.maximum(worst, jnp.max(jnp.sqrt(jnp.sum(e**2, 2)) / (rtol * size + allowed), initial=0.0))
-        return worst
+        wrong = jnp.stack([jnp.sum(e**2, 2) for e in error])  # squares; (2, paths, modes)
+        sizes = [jnp.maximum(jnp.sum(y0**2, 2), jnp.sum(y1**2, 2)) for y0, y1 in zip(before, after, strict=True)]
+        size = jnp.sqrt(jnp.stack(sizes))
+        allowed = rtol * size + self.atol + NOISE * jnp.max(size, initial=0.0)
+        return jnp.max(jnp.sqrt(wrong) / allowed, initial=0.0)
 
     def _gap(self, state: State) -> jax.Array:
         """The maps less the best ones, transposed; (paths, inputs, outputs)."""
@@ -71,11 +68,11 @@ class PathField(eqx.Module):
 
     def _pull(self, gap: jax.Array) -> jax.Array:
         """E, the input-output correlation that is left to learn, transposed; (paths, inputs, outputs)."""
-        return -(self.second @ gap.reshape(len(self.second), -1)).reshape(gap.shape)
+        return (self.against @ gap.reshape(len(self.against), -1)).reshape(gap.shape)
 
     def _strengths(self, first: jax.Array, last: jax.Array) -> jax.Array:
-        """The diagonal of U_p^T W_p V_p; (paths, modes)."""
-        return jnp.sum((last @ self.output) * (first @ self.input), axis=1)
+        """The diagonal of U_p^T W_p V_p, V_p being the first coordinates of the inputs; (paths, modes)."""
+        return jnp.sum((last @ self.output) * first[:, :, : self.output.shape[2]], axis=1)
 
 
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -94,26 +91,26 @@ class PathFlow:
     start: State
     constant: float
     paths: tuple[Path, ...]
-    inputs: Mapping[str, np.ndarray]  # coordinates of the input nodes
+    inputs: Mapping[Path, np.ndarray]  # coordinates of each path's input, its own modes first
     outputs: Mapping[str, np.ndarray]  # coordinates of the output nodes
     hidden: Mapping[str, np.ndarray]
     architecture: Architecture
-    _memory: dict[bytes, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
+    _memory: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def solve(self, times: np.ndarray, *, rtol: float, max_steps: int) -> tuple[np.ndarray, np.ndarray]:
-        """The loss (times,) and the mode strengths (times, paths, modes)."""
-        key = times.tobytes()
-        if key not in self._memory:
+        """The loss (times,) and the mode strengths (times, paths, modes); the last answer is kept."""
+        last = self._memory
+        if "times" not in last or not np.array_equal(last["times"], times):
             curve = integrate(self.system, self.start, float(times[-1]), rtol=rtol, max_steps=max_steps)
             excess, strengths = curve.at(times)
-            self._memory.clear()
-            self._memory[key] = (excess + self.constant, strengths)
-        return self._memory[key]
+            strengths.flags.writeable = False  # it is handed out
+            last.update(times=times, loss=excess + self.constant, strengths=strengths)
+        return last["loss"], last["strengths"]
 
     def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
         f = self.system
-        keeping = PathField(f.second, f.best, f.output, f.input, f.atol, keep=True)
+        keeping = PathField(f.against, f.best, f.output, f.atol, keep=True)
         end = float(times[-1]) if len(times) else 0.0
         curve = integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps)
         for batch in np.array_split(times, len(times) // BATCH + 1):
@@ -124,7 +121,7 @@ class PathFlow:
         weights = {edge: np.zeros(self.architecture.shape(edge)) for edge in self.architecture.edges}
         for i, path in enumerate(self.paths):
             node = self.architecture.target(path.edges[0])
-            basis, source, target = self.hidden[node], self.inputs[path.source], self.outputs[path.target]
+            basis, source, target = self.hidden[node], self.inputs[path], self.outputs[path.target]
             modes = basis.shape[1]
             weights[path.edges[0]] = basis @ first[i][:modes, : source.shape[1]] @ source.T
             weights[path.edges[1]] = target @ last[i][:modes, : target.shape[1]].T @ basis.T
@@ -136,47 +133,42 @@ class PathFactory:
 
     def __init__(self, statistics: PathStatistics, bases: DataBases, modes: Mapping[Path, OwnModes]) -> None:
         self.architecture = statistics.architecture
-        self.inputs, self.outputs = bases.inputs, bases.used
+        self.outputs = bases.used
+        self.inputs = {path: _own_first(bases.inputs[path.source], own.input) for path, own in modes.items()}
         paths = self.paths = tuple(modes)
         rank = max((len(own.strengths) for own in modes.values()), default=0)
-        wide = max((self.inputs[path.source].shape[1] for path in paths), default=0)
+        wide = max((basis.shape[1] for basis in self.inputs.values()), default=0)
         high = max((self.outputs[path.target].shape[1] for path in paths), default=0)
-        left, right = np.zeros((len(paths), high, rank)), np.zeros((len(paths), wide, rank))
-        drive = np.zeros((high, len(paths), wide))
+        left, drive = np.zeros((len(paths), high, rank)), np.zeros((high, len(paths), wide))
         second = np.zeros((len(paths), wide, len(paths), wide))
         number = {path: i for i, path in enumerate(paths)}
         for i, (path, own) in enumerate(modes.items()):
-            u, v = self.outputs[path.target].T @ own.output, self.inputs[path.source].T @ own.input
-            left[i, : u.shape[0], : u.shape[1]], right[i, : v.shape[0], : v.shape[1]] = u, v
-            drive[: u.shape[0], i, : v.shape[0]] = (u * own.strengths) @ v.T
+            u = self.outputs[path.target].T @ own.output
+            left[i, : u.shape[0], : u.shape[1]] = u
+            drive[: u.shape[0], i, : u.shape[1]] = u * own.strengths
             for partner in statistics.partners(path):
-                block = self.inputs[partner.source].T @ statistics.input(partner, path) @ self.inputs[path.source]
+                block = self.inputs[partner].T @ statistics.input(partner, path) @ self.inputs[path]
                 second[number[partner], : block.shape[0], i, : block.shape[1]] = block
         flat = second.reshape(len(paths) * wide, -1)
         wanted = drive.reshape(high, -1).T
         best = np.linalg.lstsq(flat.T, wanted, rcond=1e-12)[0]
         least = 0.5 * (statistics.target_energy - float(np.sum(best * wanted)))
         self.constant = least if least > 1e-14 * statistics.target_energy else 0.0
-        self.second, self.best = flat, best.reshape(len(paths), wide, high)
-        self.left, self.right = left, right
+        self.against, self.best = jnp.asarray(-flat), jnp.asarray(best.reshape(len(paths), wide, high))
+        self.output = jnp.asarray(left)
 
     def start(self, hidden: Mapping[str, np.ndarray], strengths: Mapping[Edge, np.ndarray], atol: float) -> PathFlow:
         """The flow of paths that start decoupled in their own modes."""
-        scales = np.zeros((2, len(self.paths), self.left.shape[2], 1))
+        scales = np.zeros((2, len(self.paths), self.output.shape[2], 1))
         for i, path in enumerate(self.paths):
             for scale, edge in zip(scales, path.edges, strict=True):
                 scale[i, : len(strengths[edge]), 0] = strengths[edge]
-        first, last = scales[0] * np.swapaxes(self.right, 1, 2), scales[1] * np.swapaxes(self.left, 1, 2)
-        system = PathField(
-            second=jnp.asarray(self.second),
-            best=jnp.asarray(self.best),
-            output=jnp.asarray(self.left),
-            input=jnp.asarray(self.right),
-            atol=jnp.asarray(max(atol, 1e-290)),
-        )
+        first = scales[0] * np.eye(self.output.shape[2], self.best.shape[1])
+        last = scales[1] * np.swapaxes(np.asarray(self.output), 1, 2)
+        *start, floor = jax.device_put((first, last, np.asarray(max(atol, 1e-290))))
         return PathFlow(
-            system,
-            (jnp.asarray(first), jnp.asarray(last)),
+            PathField(self.against, self.best, self.output, floor),
+            tuple(start),
             self.constant,
             self.paths,
             self.inputs,
@@ -184,3 +176,10 @@ class PathFactory:
             hidden,
             self.architecture,
         )
+
+
+def _own_first(basis: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    """A basis of the same space that starts with the modes."""
+    inside = basis.T @ modes
+    rest = np.linalg.svd(inside)[0][:, inside.shape[1] :]
+    return basis @ np.concatenate([inside, rest], axis=1)

@@ -41,10 +41,10 @@ class Step(NamedTuple):
 class Stiffness(NamedTuple):
     """What the explicit solver remembers: which method is next, and the largest eigenvalue of the Jacobian."""
 
-    stabilised: jax.Array
-    radius: jax.Array
+    stabilised: jax.Array | np.ndarray
+    radius: jax.Array | np.ndarray
     direction: Any  # near the eigenvector
-    rounds: jax.Array
+    rounds: jax.Array | np.ndarray
 
 
 class Explicit(eqx.Module):
@@ -56,7 +56,7 @@ class Explicit(eqx.Module):
 
     def begin(self, state: Any) -> Stiffness:
         """Start with Tsitouras' method."""
-        return Stiffness(jnp.asarray(False), jnp.zeros(()), state, jnp.asarray(ROUNDS))
+        return Stiffness(np.array(False), np.array(0.0), state, np.array(ROUNDS))
 
     def choose(self, width: jax.Array, memory: Stiffness) -> tuple[jax.Array, Stiffness]:
         """The method and the width of the next step, from the width that accuracy allows."""
@@ -80,15 +80,16 @@ class Explicit(eqx.Module):
     def plain(self, velocity: Velocity, state: Any, slope: Any, width: jax.Array, memory: Stiffness) -> Step:
         """Tsitouras' method with diffrax's table: six evaluations, the last of which is the next step's first."""
         table = diffrax.Tsit5.tableau
-        rows = np.array([np.pad(row, (0, len(table.a_lower) - len(row))) for row in table.a_lower])
-        near, after, slopes = _stages(velocity, state, slope, rows, width)
+        rows = np.array([np.pad(row, (0, 6 - len(row))) for row in table.a_lower])
+        at = jax.tree.map(lambda y, v: y + width * rows[0, 0] * v, state, slope)
+        after, slopes = _stages(velocity, state, at, slope, jnp.asarray(rows), width, first=1)
         nothing = jax.tree.map(jnp.zeros_like, state)
         error = _mixed(nothing, slopes, table.b_error, width)
         middle = _mixed(state, slopes, _half_way(), width)
         # the last two stages are both at the end of the step: how far apart they and their slopes are
-        apart = jax.tree.map(jnp.subtract, after, near)
-        last = jax.tree.map(lambda k: k[-1], slopes)
-        gap, pull = _norm(apart), _norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
+        apart = _mixed(nothing, slopes, rows[5] - rows[4], width)
+        last = jax.tree.map(lambda k: k[6], slopes)
+        gap, pull = _norm(apart), _norm(jax.tree.map(lambda k: k[6] - k[5], slopes))
         known = (gap > 1e-12 * _norm(after)) & jnp.isfinite(pull)  # neither rounding nor overflow
         found = jnp.where(known, pull / jnp.where(known, gap, 1.0), 0.0)
         direction = jax.tree.map(lambda new, old: jnp.where(known, new, old), apart, memory.direction)
@@ -99,22 +100,19 @@ class Explicit(eqx.Module):
         """As many stages as the radius asks for; the error is that of a third order method."""
         memory = _power(velocity, state, slope, memory)
         table = chebyshev.table()
-        which = jnp.searchsorted(jnp.asarray(table.extent), MARGIN * width * memory.radius)
-        which = jnp.minimum(which, len(table.extent) - 1)
-        mu, nu = jnp.asarray(table.mu)[which], jnp.asarray(table.nu)[which]
+        which = jnp.sum(jnp.asarray(table.extent[:-1]) < MARGIN * width * memory.radius)
+        length, mu, nu, rows, estimate = (jnp.asarray(part)[which] for part in table[1:])
 
-        def stage(j: jax.Array, carry: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-            before, at, _ = carry
+        def stage(j: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            before, at = carry
             rate = velocity(at)
-            return at, jax.tree.map(lambda b, y, v: y + nu[j] * (y - b) + mu[j] * width * v, before, at, rate), rate
+            return at, jax.tree.map(lambda b, y, v: y + nu[j] * (y - b) + mu[j] * width * v, before, at, rate)
 
-        start = (state, jax.tree.map(lambda y, v: y + mu[0] * width * v, state, slope), slope)
-        # the coefficients after the last are zero, so that one round more only finds the slope
-        _, at, rate = jax.lax.fori_loop(1, jnp.asarray(table.length)[which] + 1, stage, start)
-        _, after, slopes = _stages(velocity, at, rate, jnp.asarray(table.last)[which], width)
-        nothing = jax.tree.map(jnp.zeros_like, state)
-        error = _mixed(nothing, slopes, jnp.asarray(table.error)[which], width)
-        last = jax.tree.map(lambda k: k[-1], slopes)
+        start = (state, jax.tree.map(lambda y, v: y + mu[0] * width * v, state, slope))
+        at = jax.lax.fori_loop(1, length, stage, start)[1]
+        after, slopes = _stages(velocity, at, at, slope, rows, width, first=0)
+        error = _mixed(jax.tree.map(jnp.zeros_like, state), slopes, estimate, width)
+        last = jax.tree.map(lambda k: k[4], slopes)
         middle = _cubic(state, after, slope, last, width)
         return Step(after, error, middle, last, jnp.asarray(4.0), memory)
 
@@ -155,20 +153,22 @@ class Rodas(eqx.Module):
         return Step(restore(after), restore(increments[-1]), restore(middle), restore(last), jnp.asarray(4.0), memory)
 
 
-def _stages(velocity: Velocity, start: Any, slope: Any, rows: Any, width: jax.Array) -> tuple[Any, Any, Any]:
-    """Explicit stages, each from the slopes before it: the last two states, and all slopes."""
+def _stages(
+    velocity: Velocity, start: Any, at: Any, slope: Any, rows: jax.Array, width: jax.Array, *, first: int
+) -> tuple[Any, Any]:
+    """Explicit stages from the first, which is at `at`, each from the slopes before it: the end, and all slopes."""
     count = len(rows)
-    weights = jnp.pad(jnp.asarray(rows), ((0, 1), (0, 1)))
+    # the weights of the end are there twice: the round that finds its slope stays at it
+    weights = jnp.pad(jnp.concatenate([rows, rows[-1:]]), ((0, 0), (0, 1)))
 
-    def stage(i: jax.Array, carry: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any, Any]:
-        _, near, at, slopes = carry
-        slopes = jax.tree.map(lambda k, new: k.at[i].set(new), slopes, velocity(at))
-        return near, at, _mixed(start, slopes, weights[i], width), slopes
+    def stage(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        at, slopes = carry
+        slopes = jax.tree.map(lambda k, v: jax.lax.dynamic_update_index_in_dim(k, v, i, 0), slopes, velocity(at))
+        return _mixed(start, slopes, weights[i], width), slopes
 
     slopes = jax.tree.map(lambda v: jnp.zeros((count + 1, *v.shape)).at[0].set(v), slope)
-    carry = (start, start, _mixed(start, slopes, weights[0], width), slopes)
-    near, at, _, slopes = jax.lax.fori_loop(1, count + 1, stage, carry)
-    return near, at, slopes
+    found: tuple[Any, Any] = jax.lax.fori_loop(first, count + 1, stage, (at, slopes))
+    return found
 
 
 def _mixed(start: Any, slopes: Any, weights: Any, width: jax.Array) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.bases import SharedBases
 from neuralrace.initial import Gaussian
+from neuralrace.theory.alignment import orthonormal
 from neuralrace.theory.paths import PathTable
 from neuralrace.types import Edge
 
@@ -73,23 +74,19 @@ def growing_strengths(
         into, out = architecture.incoming[node], architecture.outgoing[node]
         paths = np.array([[pair.get((number[e], number[f]), -1) for e in into] for f in out])
         drive = np.where(paths[..., None] >= 0, table.strengths[paths], 0.0)  # (out, in, modes)
-        vectors = [weights[e] @ bases[architecture.source(e)] for e in into]
-        vectors += [weights[f].T @ bases[architecture.target(f)] for f in out]
+        enter = [weights[e] @ bases[architecture.source(e)] for e in into]
+        leave = [weights[f].T @ bases[architecture.target(f)] for f in out]
+        vectors = np.stack([*enter, *leave])  # (edges, hidden, modes)
         directions, speeds, shares = _growing_directions(drive, vectors)
         bases[node], lengths = _disentangled(directions, speeds)
         for edge, share in zip((*into, *out), shares, strict=True):
             strengths[edge] = share * lengths / np.sqrt(2)
-        for mode in np.flatnonzero((speeds > 0) & (final[mode_paths(paths)].max(axis=0, initial=0.0) > 0)):
-            reach = final[mode_paths(paths), mode].max()
-            begin = max(float(np.sum(vector[:, mode] ** 2)) for vector in vectors)
-            if begin / reach > size:
-                size, where = begin / reach, f"mode {mode} at node {node!r}"
+        reach = final[paths[paths >= 0]].max(axis=0, initial=0.0)
+        begin = np.sum(vectors**2, axis=1).max(axis=0)
+        relative = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
+        if relative.max(initial=0.0) > size:
+            size, where = float(relative.max()), f"mode {int(np.argmax(relative))} at node {node!r}"
     return Growing(bases, strengths, size, where)
-
-
-def mode_paths(paths: np.ndarray) -> np.ndarray:
-    """The numbers of the paths that are there."""
-    return paths[paths >= 0]
 
 
 def gaussian_law(initial: Any, architecture: Architecture) -> dict[str, tuple[float, float]]:
@@ -115,33 +112,15 @@ def _final_strength(table: PathTable) -> np.ndarray:
     return np.divide(np.abs(table.strengths), own, out=np.zeros_like(own), where=own > 0)
 
 
-def _growing_directions(drive: np.ndarray, vectors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _growing_directions(drive: np.ndarray, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each mode the growing vector (hidden, modes), its speed, and the share of each edge (edges, modes)."""
-    modes = drive.shape[2]
-    stacked = np.stack(vectors)  # (edges, hidden, modes)
-    directions = np.zeros(stacked.shape[1:])
-    speeds, shares = np.zeros(modes), np.zeros((len(vectors), modes))
-    for mode in range(modes):
-        left, values, right = np.linalg.svd(drive[:, :, mode])
-        speeds[mode] = values[0]
-        if values[0] > 0:
-            shares[:, mode] = np.concatenate([right[0], left[:, 0]])
-            directions[:, mode] = shares[:, mode] @ stacked[:, :, mode] / np.sqrt(2)
-    return directions, speeds, shares
+    left, values, right = np.linalg.svd(np.moveaxis(drive, 2, 0), full_matrices=False)
+    speeds = values[:, 0]
+    shares = np.where(speeds > 0, np.concatenate([right[:, 0], left[:, :, 0]], axis=1).T, 0.0)
+    return np.sum(shares[:, None] * vectors, axis=0) / np.sqrt(2), speeds, shares
 
 
 def _disentangled(directions: np.ndarray, speeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthonormal directions, fastest mode first, and what is left of each mode's length."""
-    basis, lengths = np.zeros_like(directions), np.zeros(directions.shape[1])
-    for mode in np.argsort(-speeds, kind="stable"):
-        whole = float(np.linalg.norm(directions[:, mode]))
-        if speeds[mode] > 0 and whole > 0:
-            left = directions[:, mode]
-            for _ in range(2):
-                left = left - basis @ (basis.T @ left)
-            lengths[mode] = float(np.linalg.norm(left))
-            if lengths[mode] > 1e-10 * whole:
-                basis[:, mode] = left / lengths[mode]
-            else:
-                lengths[mode] = 0.0
-    return basis, lengths
+    order = np.argsort(-speeds, kind="stable")
+    return orthonormal(directions, order[speeds[order] > 0], 1e-10 * np.linalg.norm(directions, axis=0))

@@ -15,6 +15,7 @@ from neuralrace.types import Edge
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
+CROSSED = 0.3  # of all pairs of a matrix and a source, from where on all are multiplied at once
 DENSE = 10_000  # up to so many pairs of a state and a product their gates are a table
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
@@ -29,6 +30,7 @@ class Slot(eqx.Module):
 
     block: int = eqx.field(static=True)
     shared: bool = eqx.field(static=True)  # all products use the same matrix
+    crossed: bool = eqx.field(static=True)  # products are a good part of all pairs of a matrix and a source
     group: int = eqx.field(static=True)  # the sources' group; -1 for an input node
     places: tuple[int, ...] | None = eqx.field(static=True)  # columns of the source among those of the state
     edges: jax.Array  # (products,)
@@ -40,11 +42,14 @@ class Slot(eqx.Module):
     def arriving(self, stacks: Stacks, maps: list[jax.Array]) -> jax.Array:
         """The sum of gated products in each state; (states, size, columns of the source)."""
         weights = stacks[self.block]
-        products = weights[self.edges[0]] if self.shared else weights[self.edges]
-        if self.group >= 0:
-            products = products @ maps[self.group][self.sources]
-        elif self.shared:
-            products = products[None]
+        if self.crossed:  # every matrix with every source in one large product
+            products = jnp.einsum("eak,skb->esab", weights, maps[self.group])[self.edges, self.sources]
+        else:
+            products = weights[self.edges[0]] if self.shared else weights[self.edges]
+            if self.group >= 0:
+                products = products @ maps[self.group][self.sources]
+            elif self.shared:
+                products = products[None]
         if self.mix is not None:
             return jnp.tensordot(self.mix, products, 1)
         if self.gates is not None and self.chosen is not None:
@@ -167,10 +172,16 @@ def _slots(
             kind = (place[edge][0], group, _places(state.columns, moments.states[source].columns, sizes))
             by_state = kinds.setdefault(kind, [[] for _ in members])
             by_state[row].append(((place[edge][1], position), gate))
-    return tuple(_slot(kind, by_state) for kind, by_state in kinds.items())
+    pairs = {
+        kind: sum(1 for block, _ in place.values() if block == kind[0])
+        * sum(1 for group, _ in where.values() if group == kind[1])
+        for kind in kinds
+    }
+    return tuple(_slot(kind, by_state, pairs[kind]) for kind, by_state in kinds.items())
 
 
-def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]]) -> Slot:
+def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs: int) -> Slot:
+    """pairs: how many there are of a matrix of the block and a source of the group."""
     products = list(dict.fromkeys(pair for entries in by_state for pair, _ in entries))
     number = {pair: i for i, pair in enumerate(products)}
     edges, sources = (np.array(side) for side in zip(*products, strict=True))
@@ -191,7 +202,8 @@ def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]]) -> Sl
                 gates[row, k], chosen[row, k] = gate, number[pair]
     arrays = [None if array is None else jnp.asarray(array) for array in (gates, chosen, mix)]
     shared = bool((edges == edges[0]).all())
-    return Slot(kind[0], shared, kind[1], kind[2], jnp.asarray(edges), jnp.asarray(sources), *arrays)
+    crossed = kind[1] >= 0 and 1 < len(products) >= CROSSED * pairs
+    return Slot(kind[0], shared, crossed, kind[1], kind[2], jnp.asarray(edges), jnp.asarray(sources), *arrays)
 
 
 def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -209,13 +221,15 @@ def _padded(
 ) -> tuple[jax.Array, jax.Array]:
     """The moments of a group of output states in the bases, padded with zeros to one rank."""
     rank = max(entry.root.shape[1] for entry in entries)
-    roots, targets = [], []
-    for entry in entries:
-        state = moments.states[entry.state]
-        stops = np.cumsum([inputs[name].shape[0] for name in state.columns])[:-1]
-        parts = np.split(entry.root, stops)
-        rows = [inputs[name].T @ part for name, part in zip(state.columns, parts, strict=True)]
-        pad = ((0, 0), (0, rank - entry.root.shape[1]))
-        roots.append(np.pad(np.vstack(rows), pad))
-        targets.append(np.pad(outputs[state.node].T @ entry.target, pad))
-    return jnp.asarray(np.stack(roots)), jnp.asarray(np.stack(targets))
+    first = moments.states[entries[0].state]
+    roots = np.zeros((len(entries), sum(inputs[name].shape[1] for name in first.columns), rank))
+    targets = np.zeros((len(entries), outputs[first.node].shape[1], rank))
+    for row, entry in enumerate(entries):
+        state, place, start = moments.states[entry.state], 0, 0
+        for name in state.columns:
+            basis = inputs[name]
+            part = basis.T @ entry.root[place : place + len(basis)]
+            roots[row, start : start + len(part), : part.shape[1]] = part
+            place, start = place + len(basis), start + len(part)
+        targets[row, :, : entry.target.shape[1]] = outputs[state.node].T @ entry.target
+    return jnp.asarray(roots), jnp.asarray(targets)

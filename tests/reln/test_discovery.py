@@ -149,6 +149,15 @@ def test_the_race_of_gatings_agrees_with_the_closed_form():
         assert found["linear"].rate == pytest.approx(float(rates[1].singular_value), rel=1e-12)
 
 
+def test_a_race_needs_no_more_than_a_task_and_candidates():
+    named = nr.tasks.xor(0.3)
+    found = reln.race(named.task, {name: named.problem(name, hidden=8) for name in ("linear", "xor")}, draws=1)
+    assert found.winner == "xor"
+    winner = found["xor"]
+    assert 0 < winner.time <= winner.forecast.time[-1] / 2
+    assert found.criterion == pytest.approx(0.5 * winner.forecast.loss[0])
+
+
 def test_gatings_that_respect_groups():
     labels = nr.tasks.contextual(3, items=2).groups["context"]
     gatings = reln.gatings_of_groups(labels)

@@ -1,7 +1,17 @@
 """Drawing on axes that are given; takes records and computes nothing of the science."""
 
-from neuralrace.plotting.curves import label_axes, loss_axis, theory_line, training_band
+from neuralrace.plotting.curves import label_axes, loss_axis, theory_line, trade_off_lines, training_band
 from neuralrace.plotting.heat import heat_map
 from neuralrace.plotting.style import COLOURS, SERIES, new_figure
 
-__all__ = ["COLOURS", "SERIES", "heat_map", "label_axes", "loss_axis", "new_figure", "theory_line", "training_band"]
+__all__ = [
+    "COLOURS",
+    "SERIES",
+    "heat_map",
+    "label_axes",
+    "loss_axis",
+    "new_figure",
+    "theory_line",
+    "trade_off_lines",
+    "training_band",
+]

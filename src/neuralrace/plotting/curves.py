@@ -1,11 +1,12 @@
 """Learning curves: theory as lines, training as a mean with the range of its seeds."""
 
+from collections.abc import Iterable
 from typing import Literal
 
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from neuralrace.plotting.style import COLOURS
+from neuralrace.plotting.style import COLOURS, SERIES
 
 Place = Literal["best", "center right"]
 
@@ -35,3 +36,19 @@ def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: P
 def loss_axis(axis: Axes, title: str) -> None:
     """Label the axes of a learning curve."""
     label_axes(axis, title, "time t (learning rate x step)", "loss")
+
+
+def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], distance: str) -> None:
+    """Draw a distance over the number of stretches, a line for each number of modules; None is every neuron.
+
+    rows: modules, stretches and the distance, such as those of `reln.trade_off`.
+    """
+    lines: dict[int | None, list[tuple[int, float]]] = {}
+    for modules, stretches, value in rows:
+        lines.setdefault(modules, []).append((stretches, value))
+    for place, (modules, points) in enumerate(lines.items()):
+        own = modules is None
+        colour = COLOURS["theory"] if own else SERIES[place % len(SERIES)]
+        label = "every neuron" if own else f"{modules} modules"
+        axis.loglog(*zip(*points, strict=True), "s-" if own else "o-", color=colour, markersize=4, label=label)
+    label_axes(axis, "distance from the ReLU networks", "stretches of constant gates", distance)

@@ -1,14 +1,14 @@
 """Candidate gatings of one task, ranked by the theory before anything is trained."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from neuralrace.errors import ProblemError, RangeError, require_count
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initialiser, gaussian
 from neuralrace.problem import Problem
 from neuralrace.reln.discovery import RTOL
 from neuralrace.reln.modules import gated_problem
@@ -16,6 +16,9 @@ from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 
 FRACTION = 0.5  # of the first loss, the criterion unless one is given
+SMALL = 0.005  # first weights times the number of neurons, unless a law is given (P2 Fig 4)
+MOMENTS = 401  # at which losses are forecast, unless times are given
+DOUBLINGS = 8  # of the time, until some candidate meets the criterion
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +87,8 @@ def race(
     task: Task,
     candidates: Mapping[str, Any],
     *,
-    initial: Initialiser,
-    times: Any,
+    initial: Initialiser | None = None,
+    times: Any = None,
     criterion: float | None = None,
     neurons: int = 120,
     draws: int = 2,
@@ -94,25 +97,44 @@ def race(
     """Rank candidate gatings by the time at which the theory says they reach a loss; nothing is trained.
 
     candidates: name -> patterns (k, N), or a Problem. Patterns share the `neurons` equally, so that no gating has more
-    of them. initial: the law of the initial weights. criterion: a loss; half of the first one if not given. Where
-    several never reach it, the lower last loss comes first.
+    of them. initial: the law of the initial weights, small ones if not given. times: at which losses are forecast; as
+    long as the first candidate takes, and as long again, if not given. criterion: a loss; half of the first one if not
+    given. Where several never reach it, the lower last loss comes first.
     """
     if not candidates:
         raise ProblemError("a race needs at least one candidate; none came")
-    forecasts = {}
-    for name, candidate in candidates.items():
-        problem = candidate if isinstance(candidate, Problem) else _of_patterns(task, candidate, neurons)
-        forecasts[name] = (
-            predict(problem, initial, times, method="flow", draws=draws, key=key, rtol=RTOL),
-            _rates(problem),
-        )
-    start = max(float(forecast.loss[0]) for forecast, _ in forecasts.values())
-    level = FRACTION * start if criterion is None else float(criterion)
-    runners = [
-        Runner(name, float(forecast.time_to(level)), rates, float(forecast.loss[-1]), forecast)
-        for name, (forecast, rates) in forecasts.items()
-    ]
-    return Race(tuple(sorted(runners, key=lambda runner: (runner.time, runner.final))), level)
+    problems = {
+        name: candidate if isinstance(candidate, Problem) else _of_patterns(task, candidate, neurons)
+        for name, candidate in candidates.items()
+    }
+    law = gaussian(SMALL / neurons) if initial is None else initial
+    rates = {name: _rates(problem) for name, problem in problems.items()}
+
+    def run(moments: Any) -> Race:
+        forecasts = {
+            name: predict(problem, law, moments, method="flow", draws=draws, key=key, rtol=RTOL)
+            for name, problem in problems.items()
+        }
+        start = max(float(forecast.loss[0]) for forecast in forecasts.values())
+        level = FRACTION * start if criterion is None else float(criterion)
+        runners = [
+            Runner(name, float(forecast.time_to(level)), rates[name], float(forecast.loss[-1]), forecast)
+            for name, forecast in forecasts.items()
+        ]
+        return Race(tuple(sorted(runners, key=lambda runner: (runner.time, runner.final))), level)
+
+    return run(times) if times is not None else _long_enough(run, max(max(r.values()) for r in rates.values()))
+
+
+def _long_enough(run: Callable[[np.ndarray], Race], rate: float) -> Race:
+    """Double the time until some candidate meets the criterion in the first half of it."""
+    end = 10.0 / rate if rate > 0 else 10.0
+    for _ in range(DOUBLINGS):
+        found = run(np.linspace(0.0, end, MOMENTS))
+        if found.runners[0].time <= end / 2:
+            break
+        end *= 2
+    return found
 
 
 def _of_patterns(task: Task, patterns: Any, neurons: int) -> Problem:

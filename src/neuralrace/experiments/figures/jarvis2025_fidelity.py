@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, reln, tasks
 from neuralrace.experiments.experiment import Claim, Experiment
-from neuralrace.plotting import COLOURS, SERIES, label_axes, loss_axis, new_figure, training_band
+from neuralrace.plotting import COLOURS, loss_axis, new_figure, trade_off_lines, training_band
 from neuralrace.training import ReLUNetwork, train
 
 KEY = 7  # other networks than those on which ways to rebuild were tried
@@ -148,14 +148,12 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 def draw(data: xarray.Dataset) -> Figure:
     """The two distances over the number of stretches, and the best sequence beside the networks."""
     figure, axes = new_figure(3, width=4.6)
-    for axis, (name, title) in zip(
-        axes[0], (("normalised_l1", "normalised L1"), ("log10_gap", "mean gap of log10 loss")), strict=False
+    modules = [None if number == EVERY_NEURON else int(number) for number in data["modules"].values]
+    for axis, name, title in (
+        (axes[0, 0], "normalised_l1", "normalised L1"),
+        (axes[0, 1], "log10_gap", "mean gap of log10 loss"),
     ):
-        for place, (modules, (stretches, values)) in enumerate(curves(data, name).items()):
-            own = modules == EVERY_NEURON
-            colour = COLOURS["theory"] if own else SERIES[place]
-            axis.loglog(stretches, values, "s-" if own else "o-", color=colour, markersize=4, label=_label(modules))
-        label_axes(axis, f"distance from the ReLU networks: {title}", "stretches of constant gates", title)
+        trade_off_lines(axis, zip(modules, data["stretches"].values, data[name].values, strict=True), title)
     time = data["time"].values
     training_band(axes[0, 2], time, data["relu"].values, "relu", "ReLU networks")
     axes[0, 2].plot(time, data["rebuilt"].values.mean(axis=0), "--", color=COLOURS["gated"], label="nearest sequence")

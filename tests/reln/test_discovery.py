@@ -130,6 +130,17 @@ def test_the_staged_forecast_follows_the_network(contextual, four):
     assert staged.agreement.normalised_l1 < 0.15
 
 
+def test_xor_has_a_module_for_each_example():
+    """P2 Fig 2: the four pathways of the gated network, found in ReLU networks."""
+    named = nr.tasks.xor(delta=0.5)
+    network = nr.ReLUNetwork(named.task, hidden=(64,))
+    run = nr.train(network, nr.initial.gaussian(1e-4), 0.05, 700, seeds=2, record="gate_patterns", every=10)
+    found = reln.discover(run, 4, draws=1)
+    assert sorted(found.patterns.sum(axis=1)) == [1, 1, 1, 1]
+    # 0.01: the step of descent, and a handful of neurons that have not settled
+    assert found.agreement.normalised_l1 < 0.01
+
+
 def test_a_run_without_patterns_is_refused():
     run = nr.train(nr.ReLUNetwork(nr.tasks.xor().task, hidden=(4,)), LAW, 0.1, 2)
     with pytest.raises(GateError, match="record='gate_patterns'"):

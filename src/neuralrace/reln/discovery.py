@@ -118,7 +118,7 @@ def discover(
     samples = {layer: _sampled(gate_samples(run, layer)) for layer in hidden_layers(run)}
     strengths = {layer: neuron_strengths(run, layer) if weighted else None for layer in samples}
     distinct = {layer: _distinct(taken) for layer, taken in samples.items()}
-    useful = [count for count in counts if count < max(distinct.values())] or [counts[0]]
+    useful = [count for count in counts if count <= max(distinct.values())] or [counts[0]]
     tried: list[Discovery] = []
     for count in useful:
         layers = []

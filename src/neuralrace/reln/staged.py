@@ -47,28 +47,34 @@ def staged_forecast(run: Trajectory, found: Discovery, *, progress: bool = True)
     record, members = handover_record(run), found.members
     step = int(run.data["step"].values[record])
     early = again(run, step, record="loss", at=[step], progress=progress)
+    together = np.zeros_like(members)
     losses = []
     for seed in range(len(run.loss)):
         parts = []
         if record:
-            together = np.zeros_like(members[seed])
-            parts.append(_stretch(found.task, None, together, run.first_weights(seed), run.time[:record]))
+            parts.append(_stretch(found.task, None, together, seed, run.first_weights(seed), run.time[:record]))
         times = run.time[record:] - run.time[record]
-        parts.append(_stretch(found.task, found.patterns, members[seed], early.weights(seed), times))
+        parts.append(_stretch(found.task, found.patterns, members, seed, early.weights(seed), times))
         losses.append(np.concatenate(parts))
     loss = np.array(losses)
     return Staged(run.time, loss, step, agreement(Line(run.time, loss), run))
 
 
 def _stretch(
-    task: Task, patterns: np.ndarray | None, members: np.ndarray, weights: Weights, times: np.ndarray
+    task: Task, patterns: np.ndarray | None, members: np.ndarray, seed: int, weights: Weights, times: np.ndarray
 ) -> np.ndarray:
-    """The loss of the gated network whose pathways are made of a ReLU network's own neurons."""
+    """The loss of the gated network whose pathways are made of one ReLU network's own neurons.
+
+    A pathway is as wide for every seed, with neurons without weights in it, which stay so: one program serves all.
+    """
     gates = np.ones((1, len(task))) if patterns is None else patterns
     used = [module for module in range(len(gates)) if np.any(members == module)]
-    problem = gated_problem(task, gates[used], [int(np.sum(members == module)) for module in used])
+    widths = [int(np.sum(members == module, axis=1).max()) for module in used]
+    problem = gated_problem(task, gates[used], widths)
     start: dict[Edge, np.ndarray] = {}
-    for place, module in enumerate(used):
-        start["x", f"m{place}"] = weights["x", "h1"][members == module]
-        start[f"m{place}", "y"] = weights["h1", "y"][:, members == module]
+    for place, (module, width) in enumerate(zip(used, widths, strict=True)):
+        inside = members[seed] == module
+        empty = width - int(inside.sum())
+        start["x", f"m{place}"] = np.pad(weights["x", "h1"][inside], ((0, empty), (0, 0)))
+        start[f"m{place}", "y"] = np.pad(weights["h1", "y"][:, inside], ((0, 0), (0, empty)))
     return predict(problem, start, times, method="flow", rtol=RTOL).loss

@@ -56,7 +56,7 @@ def test_explain_passes_what_it_is_given(
 ) -> None:
     """The work itself is tested with `explain`; here something that answers like a report stands for it."""
     report = MagicMock(spec=nr.Report, verdict="explained", summary=lambda: {"verdict": "explained"})
-    report.__str__.return_value = "the whole story"  # type: ignore[attr-defined]
+    report.configure_mock(**{"__str__.return_value": "the whole story"})
     report.save.side_effect = lambda out: out / "report.html"
     asked: list[tuple[Any, ...]] = []
 

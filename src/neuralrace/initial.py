@@ -128,9 +128,8 @@ def law_in_words(initial: Any) -> str:
     if isinstance(initial, Mapping):
         return "given weights"
     for name, (law, parameter) in LAWS.items():
-        value = getattr(initial, parameter, None)
-        if isinstance(initial, law) and not isinstance(value, Mapping):
-            return f"{name}({parameter}={float(value)!r})"  # type: ignore[arg-type]
+        if isinstance(initial, law) and not isinstance(value := getattr(initial, parameter), Mapping):
+            return f"{name}({parameter}={float(value)!r})"
     return repr(initial)
 
 

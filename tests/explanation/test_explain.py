@@ -9,7 +9,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.analysis import Agreement
-from neuralrace.errors import RangeError, TaskError, UnknownNameError
+from neuralrace.errors import RangeError, TaskError, UnknownNameError, WeightError
 from neuralrace.explanation.plan import curvature, plan_training
 from neuralrace.explanation.resolve import resolve, task_settings
 
@@ -122,6 +122,7 @@ def test_the_curvature_bounds_that_of_a_trained_linear_network():
         (3, {}, TaskError, "a file is required; int came"),
         (NAMED, {"seeds": 0}, RangeError, "seeds must be"),
         (NAMED, {"modules": "many"}, RangeError, "modules must be"),
+        (NAMED, {"initial": {}}, WeightError, "initial must be a law"),
         (NAMED, {"groups": "colour"}, UnknownNameError, "has no grouping 'colour'"),
         (NAMED, {"groups": [1, 2]}, TaskError, "one label per example, 4"),
         (SIGNS, {"initial": nr.initial.gaussian(1.0), "learning_rate": 30.0}, RangeError, "give a smaller one"),

@@ -137,8 +137,8 @@ def test_xor_has_a_module_for_each_example():
     run = nr.train(network, nr.initial.gaussian(1e-4), 0.05, 700, seeds=2, record="gate_patterns", every=10)
     found = reln.discover(run, 4, draws=1)
     assert sorted(found.patterns.sum(axis=1)) == [1, 1, 1, 1]
-    # 0.01: the step of descent, and a handful of neurons that have not settled
-    assert found.agreement.normalised_l1 < 0.01
+    # 0.05: strengths of so few neurons differ from draw to draw, and the forecast has draws of its own
+    assert found.agreement.normalised_l1 < 0.05
 
 
 def test_a_run_without_patterns_is_refused():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace import reln
-from neuralrace.errors import NeuralRaceError, RangeError, TaskError, UnknownNameError, nearest, require_count
+from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest, require_count
 from neuralrace.explanation.measures import describe_modules, measure_assumptions, measure_selectivity
 from neuralrace.explanation.plan import Plan, plan_training
 from neuralrace.explanation.report import Report
@@ -69,7 +69,7 @@ def explain(
     )
     if (run.status == "diverged").any():
         raise RangeError(f"training diverged at learning_rate={plan.learning_rate:.3g}: give a smaller learning_rate")
-    found = reln.discover(run, modules, draws=1, key=key)
+    found = reln.discover(run, modules, draws=1, initial=plan.law, key=key)
     forecast = _forecast(found, plan, run)
     race = _race(named.task, network, found, labels_of_groups, plan, run.time)
     return Report(
@@ -151,7 +151,7 @@ def _staged(run: Trajectory, found: Discovery, progress: bool) -> Staged | None:
         return None
     try:
         return reln.staged_forecast(run, found, progress=progress)
-    except NeuralRaceError:
+    except ProblemError:  # the run cannot be repeated from its record
         return None
 
 

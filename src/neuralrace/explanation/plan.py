@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace import initial
-from neuralrace.errors import RangeError, require_count, require_number
+from neuralrace.errors import RangeError, WeightError, require_count, require_number
 from neuralrace.initial import Initialiser
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork, train
@@ -37,6 +37,11 @@ def plan_training(
     progress: bool,
 ) -> Plan:
     """Fill in what is not given; the number of steps by training one network of its own."""
+    if law is not None and not callable(law):
+        raise WeightError(
+            "initial must be a law such as initial.gaussian(std), from which networks and forecasts are drawn; "
+            f"{type(law).__name__} came"
+        )
     layers = len(network.hidden) + 1
     scale = (SHALLOW if layers == 2 else DEEP) / max(network.hidden)
     start = initial.gaussian(scale) if law is None else law

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initialiser, as_key
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import Modules, find_modules, gated_problem
 from neuralrace.reln.recorded import gate_samples, hidden_layers, law_of, neuron_strengths
@@ -18,6 +19,7 @@ from neuralrace.trajectory import Trajectory
 
 ELBOW = 1.5  # the fewest modules whose error is at most so many times the least
 MOST_MODULES = 6
+FORECAST_STREAM = 1 << 29  # of draws, apart from those that a run with the same key was trained from
 RTOL = 1e-4  # of forecasts, whose distance from training is read to two digits
 SAMPLES = 81  # records that are clustered, evenly over the run
 
@@ -164,7 +166,8 @@ def _forecast(
     """Forecast the gated network of some modules, and compare."""
     if law is None:
         return found
-    forecast = predict(found.problem, law, run.time, method="flow", draws=draws, key=key, rtol=RTOL)
+    apart_from_training = jax.random.fold_in(as_key(key), FORECAST_STREAM)
+    forecast = predict(found.problem, law, run.time, method="flow", draws=draws, key=apart_from_training, rtol=RTOL)
     apart = agreement(forecast, run)
     least = min(float(layer.modules.consistency.min()) for layer in found.layers)
     row = Tried(count, apart.normalised_l1, apart.log10_gap, least)

@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,33 +13,30 @@ import neuralrace
 # other. The levels are those of DESIGN, spread out where a level has an order inside. The front door
 # (__init__.py) imports anything and is imported by nothing.
 LAYERS = [
-    # level 0: exceptions, axis names, double precision
-    {"errors", "types", "precision"},
+    # exceptions, axis names, double precision
+    {"errors", "axes", "precision"},
     # tools that know nothing of networks
-    {"arrays", "partition", "progress", "rowmap", "datafiles"},
-    # level 1: frozen values
+    {"arrays", "progress", "datafiles"},
+    # frozen values
     {"architecture", "gates", "task"},
     {"trajectory"},
-    # level 2: what a problem is made of, from open edges to the moments and the planned network
-    {"openness", "states", "compression"},
-    {"plan", "statistics"},
-    {"network", "bases"},
+    # private machinery: planned forward passes, fewer examples
+    {"_engine"},
+    # the moments of a problem, and the problem
+    {"path_statistics"},
+    {"shared_bases"},
     {"problem"},
     {"initial"},
     {"tasks"},
-    # level 3: the two roads
+    # the two roads
     {"theory", "training"},
-    # level 4
     {"analysis"},
-    # level 5
     {"reln", "views"},
-    # level 6
     {"plotting"},
-    # level 7: a report is made of the results of experiments
+    # what people look at: a report is made of the results of experiments
     {"experiments"},
     {"report"},
     {"explanation"},
-    # level 8
     {"cli"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
@@ -96,9 +94,16 @@ def test_no_file_imports_itself_by_way_of_others():
 def test_theory_and_training_share_nothing_but_the_problem():
     for name in FILES:
         if top(name) == "training":
-            assert not imported(name) & {"neuralrace.statistics", "neuralrace.bases"}, f"{name} sees the statistics"
+            assert not imported(name) & {"neuralrace.path_statistics", "neuralrace.shared_bases"}, (
+                f"{name} sees the statistics"
+            )
         if top(name) in ("theory", "training"):
             assert {top(module) for module in imported(name)}.isdisjoint({"theory", "training"} - {top(name)})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_file_shadows_the_standard_library(name):
+    assert name.rsplit(".", 1)[-1] not in sys.stdlib_module_names, f"{name} has the name of a standard module"
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -7,7 +7,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.gates import Gates
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
-from neuralrace.statistics import PathStatistics
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.task import Task
 
 # theory: from statistics to a learning curve

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from neuralrace.axes import Edge
 from neuralrace.errors import ArchitectureError, PathLimitError, UnknownNameError, nearest, require_count
-from neuralrace.types import Edge
 
 PATH_LIMIT = 100_000
 

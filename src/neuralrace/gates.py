@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from neuralrace.arrays import frozen_array
+from neuralrace.axes import Edge
 from neuralrace.errors import GateError
-from neuralrace.types import Edge
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.bases import shared_bases
+from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number
 from neuralrace.precision import float64
-from neuralrace.types import Edge
+from neuralrace.shared_bases import shared_bases
 
 PerEdge = float | Mapping[Edge, float]
 

@@ -6,17 +6,17 @@ from functools import cached_property
 
 import numpy as np
 
+from neuralrace._engine.compression import compress_task
+from neuralrace._engine.gated_network import GatedNetwork, as_numpy
+from neuralrace._engine.open_edges import edge_gates
+from neuralrace._engine.plan import make_plan
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.compression import compress_task
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError, nearest
 from neuralrace.gates import Gates
-from neuralrace.network import GatedNetwork, as_numpy
-from neuralrace.openness import edge_gates
-from neuralrace.plan import make_plan
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
-from neuralrace.statistics import PathStatistics
 from neuralrace.task import Task
-from neuralrace.types import Edge, Weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,10 +12,10 @@ import numpy as np
 import xarray
 
 from neuralrace.architecture import edge_name
+from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest
 from neuralrace.task import Task
-from neuralrace.types import Edge
 
 FORMAT = 1
 STATUS = ("running", "converged", "diverged")

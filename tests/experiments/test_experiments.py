@@ -11,7 +11,8 @@ import xarray
 import neuralrace as nr
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.experiments import store
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import FAILS, Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.registry import registered
 from neuralrace.experiments.settings import override
 
@@ -28,7 +29,7 @@ def test_claims_are_complete(result: nr.experiments.Result) -> None:
         assert claim.source
         assert claim.expected
         assert claim.measured
-        assert claim.on_record == "holds" or claim.on_record.startswith("refuted: ")
+        assert claim.on_record == "holds" or claim.on_record.startswith(FAILS[claim.kind])
 
 
 # experiment -> for each axis in turn, how many lines and pictures it shows (colour bars left out)
@@ -91,7 +92,9 @@ def counting(calls: list[int]) -> Experiment:
         return xarray.Dataset({"value": ("seed", [settings.rate] * settings.seeds)})
 
     def claims(data: xarray.Dataset) -> list[Claim]:
-        return [Claim("It is half.", "here", "0.5", str(float(data["value"][0])), float(data["value"][0]) == 0.5)]
+        return [
+            Claim("It is half.", "here", "paper", "0.5", str(float(data["value"][0])), float(data["value"][0]) == 0.5)
+        ]
 
     figure = registered()["saxe2022-fig3"].draw
     return Experiment("counted", "Counted", "nowhere", Settings(), Settings(seeds=1), compute, claims, figure)

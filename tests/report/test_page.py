@@ -6,7 +6,8 @@ import re
 import pytest
 
 import neuralrace as nr
-from neuralrace.experiments.experiment import Claim, Result
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Result
 from neuralrace.report import render_report
 
 
@@ -21,7 +22,7 @@ def judged(tiny: Result, *claims: Claim) -> Result:
 
 
 def claim(holds: bool, on_record: str = "holds") -> Claim:
-    return Claim("It is <so> & so.", "a paper", "1 < 2", "0.5", holds, on_record)
+    return Claim("It is <so> & so.", "a paper", "paper", "1 < 2", "0.5", holds, on_record)
 
 
 def test_the_page_needs_no_other_file(tiny: Result) -> None:

@@ -5,8 +5,8 @@ import pytest
 from theory_problems import chain
 
 from neuralrace import initial, tasks
-from neuralrace.bases import shared_bases
 from neuralrace.precision import float64
+from neuralrace.shared_bases import shared_bases
 from neuralrace.theory import predict
 from neuralrace.theory.lumping import refine_partition
 from neuralrace.theory.paths import path_table

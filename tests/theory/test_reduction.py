@@ -6,8 +6,8 @@ from scipy.integrate import solve_ivp
 from theory_problems import chain, descent, gated, tangled
 
 from neuralrace import initial
-from neuralrace.bases import shared_bases
 from neuralrace.errors import AssumptionError
+from neuralrace.shared_bases import shared_bases
 from neuralrace.theory import predict
 
 TIMES = np.linspace(0.0, 8.0, 33)

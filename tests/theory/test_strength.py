@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 from theory_problems import chain, gated
 
 from neuralrace import initial
-from neuralrace.bases import shared_bases
+from neuralrace.shared_bases import shared_bases
 from neuralrace.theory import predict
 from neuralrace.theory.paths import path_table
 from neuralrace.theory.strength import growing_strengths

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuralrace.openness import edge_gates
+from neuralrace._engine.open_edges import edge_gates
+from neuralrace.axes import Edge, Weights
 from neuralrace.problem import Problem, check_weights
-from neuralrace.types import Edge, Weights
 
 
 def tangent_kernel(problem: Problem, weights: Weights, *, traced: bool = False) -> np.ndarray:

@@ -1,6 +1,7 @@
 """The figures of the papers again, each with its claims measured."""
 
-from neuralrace.experiments.experiment import Claim, Experiment, Result
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment, Result
 from neuralrace.experiments.registry import get, names
 from neuralrace.experiments.store import check_formats, run, save_result, summarise
 

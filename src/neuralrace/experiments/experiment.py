@@ -2,36 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import xarray
 from matplotlib.figure import Figure
 
-HOLDS = "holds"
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A sentence that was measured.
-
-    expected and measured are written for a person, tolerance included. on_record is the verdict that is known: "holds",
-    or "refuted: " and why.
-    """
-
-    text: str
-    source: str  # where it is claimed
-    expected: str
-    measured: str
-    holds: bool
-    on_record: str = HOLDS
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "holds", bool(self.holds))  # comparisons of arrays give numpy's own
-
-    @property
-    def as_recorded(self) -> bool:
-        """Whether this measurement agrees with the verdict on record."""
-        return self.holds == (self.on_record == HOLDS)
+from neuralrace.experiments.claim import Claim
 
 
 @dataclass(frozen=True)
@@ -61,9 +38,9 @@ class Result:
     settings: Any
     data: xarray.Dataset
 
-    @property
+    @cached_property
     def claims(self) -> list[Claim]:
-        """Every claim of the experiment, measured."""
+        """Every claim of the experiment, measured; computed once."""
         return self.experiment.claims(self.data)
 
     @property

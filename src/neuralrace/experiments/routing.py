@@ -3,10 +3,10 @@
 import numpy as np
 from matplotlib.axes import Axes
 
+from neuralrace.axes import Weights
 from neuralrace.plotting import heat_map
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
-from neuralrace.types import Weights
 
 ITEMS, OUTPUTS = 4, 7  # of the base data set; the paper's loss is a mean over the outputs
 ZERO_OUTPUT = 122.0  # the error of a network that says nothing

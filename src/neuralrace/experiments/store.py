@@ -87,7 +87,7 @@ def summarise(result: Result) -> dict[str, Any]:
 
 
 def _plain(claim: Any) -> dict[str, Any]:
-    fields = ("text", "source", "expected", "measured", "holds", "on_record")
+    fields = ("text", "source", "kind", "expected", "measured", "holds", "on_record")
     return {name: getattr(claim, name) for name in fields}
 
 

@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralrace._engine.equal_rows import partition, representatives
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_number
 from neuralrace.gates import Gates
-from neuralrace.partition import partition, representatives
 from neuralrace.problem import Problem, check_weights
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
-from neuralrace.types import Edge, Weights
 
 BIAS = "one"  # an input node that is always 1 and sends the biases
 MOST_EDGES = 20_000  # a plan of more edges than this takes minutes

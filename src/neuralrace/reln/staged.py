@@ -5,13 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.axes import Edge, Weights
 from neuralrace.reln.discovery import RTOL, Discovery
 from neuralrace.reln.modules import gated_problem
 from neuralrace.reln.recorded import again, gate_samples
 from neuralrace.task import Task
 from neuralrace.theory import predict
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Edge, Weights
 
 
 @dataclass(frozen=True, eq=False)

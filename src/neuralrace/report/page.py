@@ -6,7 +6,8 @@ from html import escape
 from pathlib import Path
 
 from neuralrace.datafiles import write_whole
-from neuralrace.experiments.experiment import Claim, Result
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.settings import as_json
 from neuralrace.report.document import document, picture
 

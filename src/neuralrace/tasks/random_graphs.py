@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
-from neuralrace.types import Edge
 
 GATES = ("mixed", "binary", "open")
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace.architecture import Architecture, Path, edge_name
-from neuralrace.bases import SharedBases
+from neuralrace.axes import Edge
 from neuralrace.errors import AssumptionError
-from neuralrace.statistics import PathStatistics
+from neuralrace.path_statistics import PathStatistics
+from neuralrace.shared_bases import SharedBases
 from neuralrace.theory.alignment import Alignment, align
 from neuralrace.theory.paths import PathTable
 from neuralrace.theory.strength import Growing, growing_strengths
-from neuralrace.types import Edge
 
 RANK = 1e-10  # relative size of a singular value that still counts
 ALIGNED = 1e-8  # relative misfit of weights that are aligned to rounding

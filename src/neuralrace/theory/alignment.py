@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.bases import SharedBases
-from neuralrace.types import Edge
+from neuralrace.axes import Edge
+from neuralrace.shared_bases import SharedBases
 
 ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding, not a strength
 

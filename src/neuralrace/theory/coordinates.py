@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.statistics import PathStatistics
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.moments import RANK_TOLERANCE
-from neuralrace.types import Edge
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from math import gcd, lcm
 import numpy as np
 
 from neuralrace.architecture import edge_name
+from neuralrace.axes import Edge
 from neuralrace.theory.polynomial import Terms
-from neuralrace.types import Edge
 
 EXACT_VARIABLES = 200  # above this many, conserved quantities are not searched for
 

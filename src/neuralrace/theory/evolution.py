@@ -7,10 +7,10 @@ from typing import Protocol
 import numpy as np
 
 from neuralrace.architecture import Architecture, Path
+from neuralrace.axes import Edge
 from neuralrace.theory.aligned import OwnModes, aligned_weights
 from neuralrace.theory.alignment import decoupled_weights
 from neuralrace.theory.reduction import Reduction
-from neuralrace.types import Edge
 
 MatricesAt = Callable[[np.ndarray], Iterator[dict[Edge, np.ndarray]]]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.axes import Edge
 from neuralrace.errors import AssumptionError
 from neuralrace.theory.alignment import Alignment, align, balance
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.paths import PathTable
 from neuralrace.theory.strength import growing_strengths, is_two_layer
-from neuralrace.types import Edge
 
 
 @dataclass(frozen=True, eq=False)

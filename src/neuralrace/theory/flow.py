@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.statistics import PathStatistics
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.coordinates import Coordinates, DataBases, data_bases, make_coordinates
 from neuralrace.theory.integrate import Curve, integrate
 from neuralrace.theory.matrixfield import Blocks, MatrixField, Stacks, make_field
 from neuralrace.theory.moments import Moments, collect_moments
-from neuralrace.types import Edge
 
 KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
 BATCH = 256  # times at which weights are held at once

@@ -7,6 +7,7 @@ import numpy as np
 import xarray
 
 from neuralrace.architecture import Path
+from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, TaskError, UnknownNameError, nearest
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
@@ -15,7 +16,6 @@ from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction import Reduction
 from neuralrace.theory.strength import InitialStrength
 from neuralrace.trajectory import Trajectory, make_trajectory
-from neuralrace.types import Edge
 
 ORDER_PATHS = 500  # more paths than this are not ranked one by one
 

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from neuralrace.axes import Edge
 from neuralrace.errors import (
     AssumptionError,
     NeuralRaceError,
@@ -19,9 +20,9 @@ from neuralrace.errors import (
     require_number,
 )
 from neuralrace.initial import Decoupled, as_key
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
 from neuralrace.problem import Problem, check_weights
-from neuralrace.statistics import PathStatistics
 from neuralrace.theory.certificate import METHODS, Assumption, Certificate
 from neuralrace.theory.forecast import Forecast, Modes
 from neuralrace.theory.methods import by_closed_form, by_flow, by_reduction
@@ -30,7 +31,6 @@ from neuralrace.theory.prepared import as_network, prepare
 from neuralrace.theory.request import Findings, Outcome, Request
 from neuralrace.theory.sharpness import sharpness
 from neuralrace.theory.strength import gaussian_law
-from neuralrace.types import Edge
 
 RUNGS = dict(zip(METHODS, (by_closed_form, by_reduction, by_aligned, by_flow), strict=True))
 SHARPNESS_POINTS = 5

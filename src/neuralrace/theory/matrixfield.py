@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.axes import Edge
 from neuralrace.theory.moments import Moments, OutputMoments
-from neuralrace.types import Edge
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there

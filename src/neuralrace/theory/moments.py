@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralrace.statistics import PathStatistics
-from neuralrace.types import Edge
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
 
 RANK_TOLERANCE = 1e-13  # relative size below which an input direction was never shown
 

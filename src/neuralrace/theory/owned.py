@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from neuralrace.architecture import Path
+from neuralrace.axes import Edge
 from neuralrace.errors import AssumptionError
 from neuralrace.theory.aligned import OwnModes, aligned_weights, off_diagonal, own_strengths
 from neuralrace.theory.certificate import Assumption
@@ -14,7 +15,6 @@ from neuralrace.theory.pathfield import PathFlow
 from neuralrace.theory.reduction import Reduction, make_reduction
 from neuralrace.theory.request import OTHERWISE, Findings, Outcome, Request, solver
 from neuralrace.theory.strength import InitialStrength
-from neuralrace.types import Edge
 
 Hidden = tuple[Mapping[str, np.ndarray], ...]  # for each draw, hidden node -> its basis
 

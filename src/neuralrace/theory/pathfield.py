@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture, Path
-from neuralrace.statistics import PathStatistics
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned import OwnModes
 from neuralrace.theory.coordinates import DataBases
 from neuralrace.theory.flow import BATCH
 from neuralrace.theory.integrate import integrate
-from neuralrace.types import Edge
 
 State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 NOISE = 4e-16

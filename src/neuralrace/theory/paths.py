@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from neuralrace.architecture import Path
-from neuralrace.bases import SharedBases
 from neuralrace.errors import AssumptionError, PathLimitError
-from neuralrace.statistics import PathStatistics
+from neuralrace.path_statistics import PathStatistics
+from neuralrace.shared_bases import SharedBases
 
 PAIR_LIMIT = 4_000_000
 

@@ -8,14 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from neuralrace.architecture import Path
-from neuralrace.bases import SharedBases, shared_bases
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
-from neuralrace.statistics import PathStatistics
+from neuralrace.shared_bases import SharedBases, shared_bases
 from neuralrace.theory.aligned import OwnModes, aligned_table, own_modes
 from neuralrace.theory.flow import FlowFactory
 from neuralrace.theory.pathfield import PathFactory
 from neuralrace.theory.paths import PathTable, check_listable, path_table
-from neuralrace.types import Edge
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.axes import Edge
 from neuralrace.theory.equations import Equations, Variable, write_equations
 from neuralrace.theory.integrate import integrate
 from neuralrace.theory.lumping import Partition, refine_partition, trivial_partition
 from neuralrace.theory.paths import PathTable
 from neuralrace.theory.polynomial import Polynomial, Terms, lumped_terms, make_polynomial
-from neuralrace.types import Edge
 
 Label = tuple[Edge, int]  # an edge and the number of a mode
 

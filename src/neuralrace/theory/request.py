@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from neuralrace.architecture import Path
+from neuralrace.axes import Edge
 from neuralrace.errors import AssumptionError, NeuralRaceError
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.prepared import Prepared
 from neuralrace.theory.reduction import Reduction
 from neuralrace.theory.strength import InitialStrength
-from neuralrace.types import Edge
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from neuralrace.axes import Edge
 from neuralrace.theory.flow import FlowFactory
 from neuralrace.theory.matrixfield import MatrixField, Stacks
-from neuralrace.types import Edge
 
 
 def sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> float:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.bases import SharedBases
+from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian
+from neuralrace.shared_bases import SharedBases
 from neuralrace.theory.alignment import orthonormal
 from neuralrace.theory.paths import PathTable
-from neuralrace.types import Edge
 
 
 @dataclass(frozen=True, eq=False)

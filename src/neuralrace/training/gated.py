@@ -8,17 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.gated_network import GatedNetwork, Stacks
+from neuralrace._engine.open_edges import carrying_gates, edge_gates
+from neuralrace._engine.plan import Plan, make_plan
 from neuralrace.architecture import Architecture
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, UnknownNameError, nearest
 from neuralrace.gates import Gates
-from neuralrace.network import GatedNetwork, Stacks
-from neuralrace.openness import carrying_gates, edge_gates
-from neuralrace.plan import Plan, make_plan
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.training.learner import Data, Views
 from neuralrace.training.objective import Objective
-from neuralrace.types import Edge, Weights
 
 COUPLINGS = ("joint", "residual")
 

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.types import Edge, Weights
+from neuralrace.axes import Edge, Weights
 
 Parameters = Any  # a tree of arrays
 Data = Any  # a tree of arrays

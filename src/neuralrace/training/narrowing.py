@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace.architecture import edge_name
+from neuralrace.axes import Edge
 from neuralrace.problem import Problem
-from neuralrace.types import Edge
 
 
 @dataclass(frozen=True)

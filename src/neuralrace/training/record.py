@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import PATH_LIMIT, Path, edge_name
+from neuralrace.axes import Edge
 from neuralrace.errors import UnknownNameError, nearest
 from neuralrace.training.descent import Finish
 from neuralrace.training.learner import Data, Learner, Parameters, Views, path_product, singular_values
-from neuralrace.types import Edge
 
 RECORDABLE = (
     "loss",

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.equal_rows import partition, representatives
 from neuralrace.architecture import Architecture
-from neuralrace.partition import partition, representatives
+from neuralrace.axes import Edge, Weights
 from neuralrace.training.learner import Data, Views
 from neuralrace.training.objective import Objective
 from neuralrace.training.relu import ReLUNetwork, propagate, rectify
-from neuralrace.types import Edge, Weights
 
 Layers = list[jax.Array]
 

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.axes import Weights
 from neuralrace.errors import RangeError, TaskError, require_count, require_number
 from neuralrace.precision import float64
 from neuralrace.problem import check_weights
 from neuralrace.task import Task
-from neuralrace.types import Weights
 
 
 @dataclass(frozen=True, eq=False)

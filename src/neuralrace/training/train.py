@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import edge_name
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, require_count, require_number
 from neuralrace.initial import Initialiser, as_key, draw, law_in_words
 from neuralrace.precision import float64
@@ -24,7 +25,6 @@ from neuralrace.training.relu import ReLUNetwork
 from neuralrace.training.rule import optax_rule, plain_descent
 from neuralrace.training.schedule import LOOKS, Schedule, make_schedule
 from neuralrace.trajectory import STATUS, Trajectory, make_trajectory, with_examples
-from neuralrace.types import Edge, Weights
 
 SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much
 SETTLED = 1e-3  # see _status

@@ -6,11 +6,11 @@ import numpy as np
 
 from neuralrace import initial
 from neuralrace.architecture import Path
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import AssumptionError, require_count
 from neuralrace.problem import Problem, check_weights
 from neuralrace.theory import Reduction, predict
 from neuralrace.theory.equations import Equations
-from neuralrace.types import Edge, Weights
 from neuralrace.views.coupled import CoupledRace, coupled_race
 from neuralrace.views.race import Race, race
 

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import Line, agreement
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
@@ -104,6 +105,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Which gating is faster changes at Delta = sqrt(2/3).",
             "P2 section 3 and Fig 2d",
+            "paper",
             f"the times to loss {CRITERION} of the two forecasts cross within 0.1 of {np.sqrt(2 / 3):.3f}; the growth "
             "rates cross there exactly",
             f"times cross at {measured:.3f}, rates at {crossover:.6f}",
@@ -112,6 +114,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The ReLU network learns in the time of the faster gating.",
             "P2 Fig 2d",
+            "paper",
             f"mean time to loss {CRITERION} within 10 % of the faster forecast at every margin",
             ", ".join(f"{margin:g}: {100 * gap:.1f} %" for margin, gap in zip(margins, apart, strict=True)),
             bool(apart.max() <= 0.1),
@@ -119,6 +122,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The whole loss curve of the ReLU network is that of the faster gating.",
             "P2 Fig 2e",
+            "paper",
             "normalised L1 at most 0.05 at every margin",
             ", ".join(f"{margin:g}: {gap:.3f}" for margin, gap in zip(margins, gaps, strict=True)),
             bool(max(gaps) <= 0.05),

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Agreement, Line, agreement, similarity
 from neuralrace.analysis.mds import aligned_mds
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import SERIES, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork, train
@@ -122,6 +123,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The modules are one that is always open and three that are open in two contexts each.",
             "P2 section 4 and Fig 8",
+            "paper",
             "the four clusters have exactly these patterns",
             "; ".join("".join(str(int(bit)) for bit in row) for row in data["patterns"].values),
             {tuple(row) for row in data["patterns"].values} == wanted,
@@ -129,6 +131,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "From the modules found, with strengths from early weights, the loss of the ReLU networks is forecast.",
             "P2 Fig 4a",
+            "paper",
             f"normalised L1 at most 0.05 and log10 gap at most 0.15 (published network: {PUBLISHED['normalised_l1']}, "
             f"{PUBLISHED['log10_gap']}, with constants set by hand)",
             f"{_written(two)}; one pathway up to time {float(data['handover']):.1f}, four from there",
@@ -137,6 +140,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "One gating that is constant from the start describes the ReLU networks.",
             "P2 section 4",
+            "paper",
             "normalised L1 at most 0.05 and log10 gap at most 0.15 from the ReLU networks' own law of initial weights",
             f"forecast {_written(one)}; trained jointly {_written(joint)}",
             one.normalised_l1 <= 0.05 and one.log10_gap <= 0.15,
@@ -145,6 +149,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Training the contextual pathways on the residual of the common one, as published, does the same.",
             "P2 appendix F",
+            "paper",
             "normalised L1 at most 0.05 from equal initial scales",
             _written(residual),
             residual.normalised_l1 <= 0.05,
@@ -153,6 +158,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "ReLU and gated network have the same outputs throughout.",
             "P2 Fig 4a",
+            "paper",
             "correlation over examples and properties at least 0.95 at every moment shown",
             ", ".join(f"{value:.3f}" for value in outputs),
             bool(outputs.min() >= 0.95),
@@ -160,6 +166,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "ReLU and gated network have the same latent representation throughout.",
             "P2 Fig 4c",
+            "paper",
             "correlation of the hidden similarities of all pairs of examples at least 0.95 at every moment shown",
             ", ".join(f"{value:.3f}" for value in hidden),
             bool(hidden.min() >= 0.95),

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Line, agreement
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
-from neuralrace.experiments.experiment import HOLDS, Claim, Experiment
+from neuralrace.experiments.claim import HOLDS, Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, label_axes, new_figure, theory_line, training_band
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
@@ -236,6 +237,7 @@ def _of_relu(data: xarray.Dataset, label: str) -> list[Claim]:
         Claim(
             f"{label} contexts: the modules are one that is always open and {label} that are closed in one context.",
             source,
+            "paper",
             f"the {int(label) + 1} clusters of gate patterns have exactly these patterns",
             f"{int(data['found'])} of {int(label) + 1} found",
             int(data["found"]) == int(label) + 1,
@@ -244,6 +246,7 @@ def _of_relu(data: xarray.Dataset, label: str) -> list[Claim]:
         Claim(
             f"{label} contexts: the loss of the ReLU networks is forecast from that gating.",
             source,
+            "paper",
             f"exact flow: normalised L1 at most {L1} and log10 gap at most {LOG10}, nothing set by hand",
             "normalised L1 {:.3f}, log10 gap {:.3f}".format(*apart),
             apart[0] <= L1 and apart[1] <= LOG10,
@@ -266,6 +269,7 @@ def _winner(data: xarray.Dataset, label: str) -> Claim:
     return Claim(
         f"{label if label != 'mixed' else '3 mixed'} contexts: the predicted winner of the race is the gating found.",
         "P2 Proposition 4.2 and section 5",
+        "paper",
         "of the common pathway alone (0) or with pathways open in m contexts, the first to half of the first loss is "
         "the gating of the clusters",
         f"winner {won}, found {used if used >= 0 else 'none of them'}; epochs {order}",
@@ -291,6 +295,7 @@ def _of_gatings(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "What the common pathway leaves is learned fastest by pathways that are closed in one context.",
             "P2 Proposition 4.2 and section 5",
+            "paper",
             "for every number C of contexts the gating with C - 1 is first to half of what the common pathway cannot "
             "learn, and has the least area under its loss",
             ", ".join(f"{label}: {a} and {b}" for label, a, b in zip(labels, late, area, strict=True)),
@@ -299,6 +304,7 @@ def _of_gatings(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Of the gatings by context, that with pathways closed in one context comes nearest to the ReLU networks.",
             "P2 section 5",
+            "paper",
             "for every number C of contexts the gating with C - 1 has the least normalised L1",
             ", ".join(f"{label}: {size} ({gap:.3f})" for label, (size, gap) in zip(labels, near, strict=True)),
             [size for size, _ in near] == wanted,
@@ -307,6 +313,7 @@ def _of_gatings(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The loss of the ReLU networks follows in closed form.",
             "P2 Fig 5 (caption)",
+            "paper",
             f"normalised L1 at most {L1} and log10 gap at most {LOG10} for every number, nothing set by hand",
             ", ".join(f"{label}: {a:.2f} and {b:.2f}" for label, (a, b) in zip(labels, closed, strict=True)),
             all(a <= L1 and b <= LOG10 for a, b in closed),
@@ -342,7 +349,7 @@ def _of_modes(data: xarray.Dataset) -> list[Claim]:
         expected = f"normalised L1 over all singular values at most {L1} for every number of contexts, "
         expected += " and ".join(kind for _, _, kind in pairs)
         found.append(
-            Claim(text, "P2 Fig 5, rows 2 and 3", expected, ", ".join(shown), bool(np.max(gaps) <= L1), record)
+            Claim(text, "P2 Fig 5, rows 2 and 3", "paper", expected, ", ".join(shown), bool(np.max(gaps) <= L1), record)
         )
     return found
 
@@ -362,6 +369,7 @@ def _of_neurons(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Neurons are on in all contexts but one more often than chance has it.",
             "P2 section 5 (mixed selectivity)",
+            "paper",
             "share of neurons and share of strength above that of random neurons, for every number of contexts",
             "; ".join(
                 f"{label}: {100 * a:.1f} % ({100 * b:.1f} % of strength) against {100 * c:.1f} %"
@@ -373,6 +381,7 @@ def _of_neurons(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "As the number of contexts increases, so does the number of contexts that a neuron is active for.",
             "P2 Fig 5 (caption)",
+            "paper",
             "the mean number rises with every step, by neurons and by strength, and is above that of random neurons",
             "; ".join(
                 f"{label}: {a:.2f} ({b:.2f} by strength) against {c:.2f}"

@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.architecture import Architecture
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.axes import Weights
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.gates import Gates
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_figure, theory_line
 from neuralrace.problem import Problem
@@ -21,7 +23,6 @@ from neuralrace.tasks import NamedTask
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Weights
 
 CONTEXTS = 3
 MODULES = CONTEXTS + 1
@@ -269,6 +270,7 @@ def _first_layer_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The first layer does not gate: all its neurons are on for all examples.",
             "P2 section 6",
+            "paper",
             "at least 95 % of the neurons on for all examples at every moment shown, from epoch 500 on",
             f"{moments} {_listed(every)} %; on for no example {_listed(silent)} %",
             bool(every.min() >= 95),
@@ -277,15 +279,17 @@ def _first_layer_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Counted by strength the first layer does not gate.",
             "P2 section 6, by strength: ours",
+            "ours",
             "neurons that are on for all examples have at least 95 % of the layer's strength at the end (norm of "
             "incoming times norm of outgoing weights), at every moment shown, from epoch 500 on",
             f"{moments} {_listed(strong)} %; by strength on for {_listed(pairs)} % of the examples",
             bool(strong.min() >= 95),
-            "refuted: 96 % between the first drop of the loss and the second, about 1 % at the end",
+            "does not hold: 96 % between the first drop of the loss and the second, about 1 % at the end",
         ),
         Claim(
             "The first layer is used as a linear one.",
             "P2 section 6, by what passes: ours",
+            "ours",
             "at the end the gates let through at least 95 % of what the layer receives (squared, counted by outgoing "
             "weights) in every run: neurons are off where they would receive little",
             f"{100 * through.min():.3g} to {100 * through.max():.3g} % in {len(through)} runs",
@@ -301,6 +305,7 @@ def _module_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The modules of the second layer are one that is always open and three that are open in two contexts each.",
             "P2 section 6 and Fig 6a",
+            "paper",
             "in most runs the four clusters of all gate patterns of the training have exactly these patterns",
             f"all four in {np.mean(runs == MODULES):.0%} of {len(runs)} runs; {np.median(runs):.0f} in the median run",
             bool(np.mean(runs == MODULES) > 0.5),
@@ -309,6 +314,7 @@ def _module_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "For a time the modules of the second layer are these.",
             "P2 section 6: ours",
+            "ours",
             "at some moment the four clusters of the gate patterns of all runs have exactly these patterns",
             f"at epochs {_listed(when, '.0f') or 'none'}; at most {moments.max()} of 4",
             bool(len(when)),
@@ -329,6 +335,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The typical ReLU network and the typical gated network have the same loss.",
             "P2 Fig 6b",
+            "paper",
             "normalised L1 at most 0.05 and log10 gap at most 0.15, from the same law of initial weights, all pathways "
             "trained together from the start",
             _written(raw),
@@ -339,6 +346,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The plateaus of the loss are at the same levels.",
             "P2 section 6",
+            "paper",
             "as many plateaus in both typical runs, levels within 10 %",
             f"ReLU {_listed(levels[0]) or 'none'}; gated {_listed(levels[1]) or 'none'}",
             bool(same),
@@ -347,6 +355,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "After the first drop of the loss the others follow at the same distance.",
             "P2 section 6 (relative timing)",
+            "paper",
             f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and to {FALLEN[2]} within 10 %, mean over runs",
             f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {_listed(since[0], '.0f')}, gated "
             f"{_listed(since[1], '.0f')}",
@@ -356,6 +365,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "At the plateaus that both have the outputs agree.",
             "P2 section 6",
+            "paper",
             "correlation over examples and properties at least 0.95, at all plateaus whose levels are within 10 %",
             _listed(outputs, ".3f") or "no plateau in common",
             min(outputs, default=0.0) >= 0.95,
@@ -394,6 +404,7 @@ def _spread_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "With two hidden layers the loss varies from run to run, with one it does not.",
             "P2 section 6",
+            "paper",
             f"over runs {levels} have at least 3 times the relative spread of networks with one hidden layer, in the "
             "geometric mean over the levels, ReLU and gated networks alike",
             f"{more['relu']:.2g} and {more['gated']:.2g} times; standard deviation over mean: ReLU "
@@ -404,6 +415,7 @@ def _spread_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "ReLU and gated networks vary alike.",
             "P2 section 6 and Fig 6",
+            "paper",
             f"over runs the standard deviations of {levels} are within a factor 2, in the geometric mean over levels",
             f"ratio {ratio:.2g} with {len(data['relu'])} and {len(data['gated'])} runs; ReLU "
             f"{_listed(spread['relu'], '.0f')}; gated {_listed(spread['gated'], '.0f')}",
@@ -428,6 +440,7 @@ def _pathway_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The pathways become active in stages: the common one, then the contextual ones.",
             "P2 section 6",
+            "paper",
             "at the first plateau of the loss contextual pathways have less than a tenth of their last strength, and "
             "in every run each comes to half of it later than the common one",
             f"{_listed(100 * reached[1:], '.0f')} %, the common one {100 * reached[0]:.0f} %; {100 * later:.0f} % of "
@@ -439,6 +452,7 @@ def _pathway_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The common pathway aligns around epoch 500, the contextual ones around epoch 12000.",
             "P2 section 6 (switched on by hand there)",
+            "paper",
             "the median epochs of half strength are within a factor 2 of these, all trained together from the start",
             f"{common:.0f} and {contextual:.0f}",
             all(epoch / 2 <= found <= 2 * epoch for epoch, found in expected),
@@ -454,6 +468,7 @@ def _forecast_claim(data: xarray.Dataset) -> Claim:
     return Claim(
         "The theory forecasts the gated networks from the law of their initial weights.",
         "ours: P1 eqs 3-4",
+        "ours",
         "normalised L1 at most 0.05 and log10 gap at most 0.15 between typical forecast and typical run, drawn apart",
         f"{_written(found)}; the range of {len(theory)} forecasts meets that of {len(gated)} runs, to 1 %, at "
         f"{100 * meet.mean():.0f} % of all moments",

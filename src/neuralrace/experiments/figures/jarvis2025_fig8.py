@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_figure
 from neuralrace.training import ReLUNetwork, train
 
@@ -64,6 +65,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Every number of clusters finds the common pathway.",
             "P2 Fig 8",
+            "paper",
             "exactly one cluster that is always on, for two, three and four clusters",
             ", ".join(f"{k}: {count}" for k, count in zip(SHOWN, open_always, strict=True)),
             open_always == [1, 1, 1],
@@ -71,6 +73,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Four clusters are the gating of the text: always on, and on in two contexts each.",
             "P2 Fig 8",
+            "paper",
             "the four patterns are these",
             f"{len(four & wanted)} of 4 found",
             four == wanted,
@@ -78,6 +81,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The elbow of the error is at four modules.",
             "P2 Fig 9",
+            "paper",
             "four is the least number whose error is within 1.5 times the least",
             f"{chosen}; errors " + ", ".join(f"{value:.3f}" for value in error),
             chosen == 4,
@@ -85,6 +89,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "No neuron is specific to a context.",
             "P2 section 4",
+            "paper",
             "no neuron is on, for most items, in one context only at the end",
             f"{100 * share[1]:.1f} % of neurons, with {100 * strong[1]:.1f} % of all strength",
             bool(share[1] == 0),
@@ -93,6 +98,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Neurons are active in several contexts more often than chance has it.",
             "P2 section 4 (mixed selectivity)",
+            "paper",
             "the share of neurons on in two or three contexts is above that of random neurons",
             f"{100 * share[2:].sum():.1f} % ({100 * strong[2:].sum():.1f} % of strength) against "
             f"{100 * chance[2:].sum():.1f} %",
@@ -101,6 +107,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Few gate patterns are all that the network has.",
             "P2 section 4 (four modules)",
+            "paper",
             "at most ten distinct patterns among the neurons of a network at the end",
             ", ".join(str(int(count)) for count in data["distinct"].values),
             bool(data["distinct"].max() <= 10),

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Line, agreement
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, training_band
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
@@ -190,6 +191,7 @@ def _interlacing(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Leaving out input features or properties never raises the first singular value.",
             "P2 Proposition 4.2, interlacing",
+            "paper",
             f"no ratio to the whole above 1 (+ 1e-12), for each one left out and for {len(sets)} random sets",
             f"one left out: {single.min():.3f} to {single.max():.6f}; sets: {sets.min():.3f} to {sets.max():.6f}",
             max(single.max(), sets.max()) <= 1 + 1e-12,
@@ -206,6 +208,7 @@ def _positivity(data: xarray.Dataset) -> list[Claim]:
             Claim(
                 f"The output of the common pathway {words} is element-wise positive for all examples.",
                 "P2 Proposition 4.2, positivity",
+                "paper",
                 "at every record the least output is above -1e-3 of the largest",
                 f"{least[-1]:.2f} of the largest at the end; below at {100 * np.mean(least < -1e-3):.0f} % of records",
                 bool(least.min() >= -1e-3),
@@ -218,6 +221,7 @@ def _positivity(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Leaving out examples always lowers the first singular value.",
             "P2 Proposition 4.2, positivity",
+            "paper",
             f"every ratio to the whole below 1, for each one left out and for {len(sets)} random sets",
             f"one left out: {single.min():.3f} to {single.max():.3f}; sets: {sets.min():.3f} to {sets.max():.3f}",
             bool(single.max() < 1 and sets.max() < 1),
@@ -236,6 +240,7 @@ def _exhaustion(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Beside a common pathway, pathways open in two contexts learn faster than pathways open in one.",
             "P2 Proposition 4.2, exhaustion",
+            "paper",
             "in theory the loss is below at every time (to 1e-3 of the first loss), and so is the area under it",
             f"below at {100 * ahead:.1f} % of times; areas {areas[1]:.1f} against {areas[0]:.1f}; to half of the loss "
             f"at {times[1]:.1f} against {times[0]:.1f}",
@@ -245,6 +250,7 @@ def _exhaustion(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Where all pathways are trained together, those open in a single context stay inactive.",
             "P2 appendix E",
+            "paper",
             "trained: the largest single-context map is below a tenth of the smallest two-context map at the end",
             f"two contexts {', '.join(f'{v:.2f}' for v in two)}; one {', '.join(f'{v:.2f}' for v in one)}",
             bool(one.max() < 0.1 * two.min()),
@@ -265,6 +271,7 @@ def _uniqueness(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The gating of the text has the loss of the ReLU networks, and no other gating by context has.",
             "P2 Proposition 4.2, uniqueness",
+            "paper",
             "normalised L1 from the ReLU networks at most 0.05 for it, and more for every other",
             near,
             gaps[PAPER] <= 0.05 and all(gaps[name] > 0.05 for name in others),
@@ -273,6 +280,7 @@ def _uniqueness(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Of all gatings by context, that of the text comes nearest to the ReLU networks.",
             "P2 Proposition 4.2, uniqueness",
+            "paper",
             "it has the least normalised L1",
             near,
             all(gaps[PAPER] < gaps[name] for name in others),
@@ -281,6 +289,7 @@ def _uniqueness(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The loss of the gating of the text is below that of any other gating, at all times.",
             "P2 Proposition 4.2",
+            "paper",
             "in theory, at every time and for every other gating by context (to 1e-3 of the first loss)",
             "of all times "
             + ", ".join(f"{name}: {100 * share:.0f} %" for name, share in ahead.items())
@@ -296,6 +305,7 @@ def _specific(data: xarray.Dataset) -> Claim:
     return Claim(
         "Neurons that are on in a single context are rarer than chance has it.",
         "P2 section 4 (no neuron is context specific)",
+        "paper",
         "share of neurons and share of strength below the share of random neurons",
         f"{100 * share:.1f} % of neurons and {100 * strong:.1f} % of strength against {100 * chance:.1f} %",
         share < chance and strong < chance,

@@ -9,14 +9,15 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Line, agreement
-from neuralrace.experiments.experiment import HOLDS, Claim, Experiment
+from neuralrace.axes import Edge, Weights
+from neuralrace.experiments.claim import HOLDS, Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.initial import as_key
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.tasks import NamedTask
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Edge, Weights
 
 THEORY_KEY = 1  # training has key 0
 CHUNK = 20_000  # patterns whose singular values are computed at once
@@ -252,6 +253,7 @@ def _lemma(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "No neuron is on for item 1 in context 1 and item 2 in context 2 but off for the other two pairs.",
             "P2 Lemma 4.1, first step of the proof",
+            "paper",
             "no implementable pattern of any table holds such a checkerboard",
             f"{boards.sum():.0f} of {possible.sum():.0f} patterns",
             bool(boards.sum() == 0),
@@ -259,6 +261,7 @@ def _lemma(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Every gate pattern of a neuron depends on the context alone or is on for a single example.",
             "P2 Lemma 4.1",
+            "paper",
             "items x contexts: as many implementable patterns as the lemma allows",
             shown,
             bool((possible == allowed).all()),
@@ -275,6 +278,7 @@ def _fastest_modules(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "A module that is always on is faster than any other that a neuron can be in.",
             "P2 Proposition 4.2 (the common pathway is the fastest possible module)",
+            "paper",
             f"of all {count:,} patterns of the mixed task it alone has the largest first singular value",
             f"the next has {ratio:.4f} of it",
             ratio < 1,
@@ -282,6 +286,7 @@ def _fastest_modules(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Once the common pathway has learned, modules that are on in two contexts are the fastest.",
             "P2 Proposition 4.2 (edge case and exhaustion)",
+            "paper",
             f"of all {count:,} patterns none has a larger first singular value of what is left",
             f"{int(data['faster']):,} have; the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates),
             int(data["faster"]) == 0,
@@ -303,6 +308,7 @@ def _of_race(data: xarray.Dataset, table: str) -> list[Claim]:
             Claim(
                 f"{text} ({words}).",
                 source,
+                "paper",
                 "at least 90 % of the strength of trained networks is in neurons with a pattern of the winner",
                 f"winner {names[won]}: {100 * used[won]:.0f} %; the strongest patterns are {most}",
                 bool(used[won] >= 0.9),
@@ -313,6 +319,7 @@ def _of_race(data: xarray.Dataset, table: str) -> list[Claim]:
         Claim(
             f"{table}: the winner's loss is that of the ReLU networks, and no other gating comes as near.",
             "P2 Proposition 4.2, uniqueness",
+            "paper",
             "least area: normalised L1 from the ReLU networks at most 0.05, and the least of all gatings",
             f"winner {gap[best]:.3f}; nearest {gap[nearest]:.3f} ({names[nearest]}); {int(np.sum(gap <= 0.05))} of "
             f"{len(names)} within 0.05",

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import Line, agreement
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.training import train
@@ -57,6 +58,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             Claim(
                 f"The {name} network converges to its least-squares weights.",
                 "P1 appendix A.2",
+                "paper",
                 f"total weights {LIMITS[gating]} within 1e-6 (what is left to learn at the end)",
                 f"largest distance {gap:.1e}",
                 gap < 1e-6,
@@ -64,6 +66,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             Claim(
                 f"The {name} network ends at a loss of {FLOORS[gating]:.4g}.",
                 "P1 appendix A.2, exact population moments",
+                "paper",
                 f"{FLOORS[gating]:.10f} within 1e-9",
                 f"{final:.10f}",
                 abs(final - FLOORS[gating]) < 1e-9,
@@ -71,6 +74,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             Claim(
                 f"The {name} network learns as the theory says.",
                 "P1 eq. 21",
+                "paper",
                 "normalised L1 between forecast and mean run at most 0.05",
                 f"{apart.normalised_l1:.3f}",
                 apart.normalised_l1 <= 0.05,

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import Line, agreement
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork, train
@@ -82,6 +83,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The gated network follows the forecast, iterated at the step size of training.",
             "P1 Fig 3c",
+            "paper",
             "normalised L1 between forecast and mean run at most 0.05",
             f"{apart['gated'].normalised_l1:.3f} (method {data.attrs['method']})",
             apart["gated"].normalised_l1 <= 0.05,
@@ -89,6 +91,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "ReLU networks from small weights closely track the gated network's solution.",
             "P1 Fig 3c",
+            "paper",
             "normalised L1 between the same forecast and the mean of the ReLU runs at most 0.05",
             f"{apart['relu'].normalised_l1:.3f}",
             apart["relu"].normalised_l1 <= 0.05,
@@ -96,6 +99,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Both follow the solution for gradient flow, the formula of the paper.",
             "P1 eqs 21-23 and Fig 3c",
+            "paper",
             "normalised L1 between the forecast of the flow and the mean runs at most 0.05",
             f"gated {ahead[0]:.3f}, ReLU {ahead[1]:.3f}",
             max(ahead) <= 0.05,
@@ -104,6 +108,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The ReLU network's units fall into four functional cell types, one for each example.",
             "P1 Fig 3a",
+            "paper",
             f"every type in every seed, and at least 95 % of all strength in units that respond to one example {PURE} "
             "times as much as to any other",
             f"units of each type from {counts.min()} to {counts.max()}; {100 * share:.1f} % of strength",
@@ -112,6 +117,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Incoming and outgoing strength of a unit keep their difference while it learns.",
             "P1 section 3 (balanced weights)",
+            "paper",
             f"|w_in|^2 - w_out^2, from nearly zero, drifts at first order in the step size: {FINER} times less at a "
             f"step {FINER} times finer, within a factor of two",
             f"{coarse:.1e} of the largest |w_in|^2, and {fine:.1e}: {coarse / fine:.1f} times less",

@@ -8,7 +8,9 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import Line, agreement, cosine_similarity
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.axes import Weights
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.routing import (
     ZERO_OUTPUT,
     draw_outputs,
@@ -25,7 +27,6 @@ from neuralrace.tasks import NamedTask
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
-from neuralrace.types import Weights
 
 HIDDEN = ("h1", "h2")
 FINER = 4
@@ -126,6 +127,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The reduction equals training from decoupled weights.",
             "P1 eq. 10 and Fig 4e",
+            "paper",
             "gradient descent on the reduced system within 1e-9 of training, relative to the first loss (rounding)",
             f"{exact:.1e}",
             exact < 1e-9,
@@ -133,6 +135,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Small random weights follow the theory, with no hand-set strength.",
             "P1 section 4 and Fig 4e",
+            "paper",
             "normalised L1 between the forecast from the law of the initial weights and the mean run at most 0.05",
             f"{apart.normalised_l1:.3f} (log10 gap {apart.log10_gap:.2f}; method {data.attrs['method']})",
             apart.normalised_l1 <= 0.05,
@@ -140,6 +143,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The reduction started at the strength of the random weights describes learning from random weights.",
             "P1 section 4 and Fig 4e",
+            "paper",
             "normalised L1 at most 0.05 when every B(0) is sigma_0, the singular value of the random matrices",
             f"{naive.normalised_l1:.3f}",
             naive.normalised_l1 <= 0.05,
@@ -160,6 +164,7 @@ def _final_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The hidden singular values grow sqrt(M) times larger than the outer ones.",
             "P1 eq. 51 and Fig 4f",
+            "paper",
             f"ratio of the strongest mode within 1 % of sqrt(M) = {wanted:.4f}; a limit, the theory at this "
             f"strength says {hidden[0] / outer[0]:.4f}",
             f"{ratio:.4f}",
@@ -168,6 +173,7 @@ def _final_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "M B1^2 - B2^2 is conserved, and for any weights the matrix sum_i W_i W_i^T - W_h^T W_h behind it.",
             "P1 section 4",
+            "paper",
             f"from random weights its drift is first order in the step size: {FINER} times less at a step {FINER} "
             "times finer, within a factor of two",
             f"{coarse:.1e} of the final W_h^T W_h, and {fine:.1e}: {coarse / fine:.1f} times less",
@@ -176,6 +182,7 @@ def _final_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "An item has the same representation whichever domain it arrives from.",
             "P1 section 4.1 and Fig 4g",
+            "paper",
             "cosine between the same item in different domains at least 0.95, on average",
             f"{same:.4f}",
             same >= 0.95,
@@ -183,6 +190,7 @@ def _final_claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Routes that were never trained work at the end.",
             "P1 section 4.1 and Fig 4h",
+            "paper",
             f"error on untrained routes below 1 % of the error of output zero, {ZERO_OUTPUT:g}",
             f"untrained {untrained:.3g}, trained {trained:.2g}",
             untrained < 0.01 * ZERO_OUTPUT,

@@ -8,7 +8,8 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.routing import ZERO_OUTPUT, paper_rate, route_errors
 from neuralrace.plotting import COLOURS, label_axes, new_figure, theory_line
 from neuralrace.problem import Problem
@@ -158,6 +159,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The more paths share a hidden matrix, the faster they learn, as the reduction predicts.",
             "P1 eqs 16-17 and Fig 5b",
+            "paper",
             "times to half strength fall with P and lie within four steps of the closed form, which is the flow's",
             f"{', '.join(f'{t:.1f}' for t in measured)}; predicted {', '.join(f'{t:.1f}' for t in predicted)}; "
             f"at most {lag:.1f} steps apart",
@@ -166,6 +168,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "sqrt(P) B1^2 - B2^2 is conserved for every degree of sharing.",
             "P1 eqs 16-17",
+            "paper",
             f"its drift is first order in the step size, {FINER} times less at a step {FINER} times finer within a "
             "factor of two, or it is rounding, below 1e-12",
             f"{', '.join(f'{value:.1e}' for value in coarse)} of the final B2^2; "
@@ -175,6 +178,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Trained routes are learned whatever K is.",
             "P1 Fig 5c",
+            "paper",
             f"mean trained error below 1 % of {ZERO_OUTPUT:g} for every K",
             f"at most {mean[:, 0].max():.2g}",
             bool(mean[:, 0].max() < 0.01 * ZERO_OUTPUT),
@@ -182,6 +186,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Untrained routes work once about 40 % of routes are trained.",
             "P1 Fig 5c",
+            "paper",
             f"mean untrained error below 1 % of {ZERO_OUTPUT:g} first at K/M from 0.3 to 0.5",
             f"K/M = {fraction:.1f}; untrained error at K = 1: {mean[0, 1]:.3g}",
             0.3 <= fraction <= 0.5,
@@ -189,6 +194,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "In one network with shared and private pathways the shared one takes the solution.",
             "P1 section 4.2",
+            "paper",
             "the shared pathway carries more than half of every route's map",
             f"{100 * share.mean():.1f} % on average, from {100 * share.min():.1f} to {100 * share.max():.1f} %",
             bool(share.min() > 0.5),

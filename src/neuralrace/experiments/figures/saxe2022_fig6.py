@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import cosine_similarity, kernel_change, tangent_kernel
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.routing import (
     ZERO_OUTPUT,
     draw_outputs,
@@ -81,6 +82,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Trained routes are learned at every initial scale.",
             "P1 section 4.3 and Fig 6b",
+            "paper",
             f"mean trained error at the end below 1 % of {ZERO_OUTPUT:g} at every scale",
             _listed(trained),
             bool(trained.max() < 0.01 * ZERO_OUTPUT),
@@ -88,6 +90,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Routes that were never trained work only from small initial weights.",
             "P1 section 4.3 and Fig 6b",
+            "paper",
             f"untrained error starts below 1 % of {ZERO_OUTPUT:g} and ends above 10 %, and what it exceeds the trained "
             "error by grows from scale to scale (the smallest scale is still learning when training stops)",
             f"untrained {_listed(untrained)}; excess {_listed(untrained - trained)}",
@@ -100,6 +103,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Large initial weights are lazy: the tangent kernel hardly turns.",
             "P1 section 4.3",
+            "paper",
             "one minus the cosine between the kernel at start and end falls from scale to scale",
             _listed(change),
             bool((np.diff(change) < 0).all()),
@@ -107,6 +111,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Representations are shared between domains only from small initial weights.",
             "P1 Fig 6c",
+            "paper",
             "mean cosine between the same item in different domains falls from scale to scale",
             _listed(shares),
             bool((np.diff(shares) < 0).all()),

@@ -8,7 +8,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import Line, agreement
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.training import train
@@ -62,6 +63,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The loss follows the sum of the modes' closed forms.",
             "P2 appendix A.1 and Fig 7c",
+            "paper",
             "normalised L1 between forecast and mean run at most 0.05",
             f"{apart.normalised_l1:.3f}",
             apart.normalised_l1 <= 0.05,
@@ -69,6 +71,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Modes are learned in the order of their singular values.",
             "P2 Fig 7c",
+            "paper",
             "times to half strength do not decrease from the strongest mode to the weakest",
             "times " + ", ".join(f"{t:.1f}" for t in times),
             bool((np.diff(times) >= 0).all()),
@@ -76,6 +79,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Each mode ends at S/D.",
             "P2 eq. 7",
+            "paper",
             "within 1e-6 (what is left to learn at the end)",
             f"largest relative distance {gap:.1e}",
             gap < 1e-6,

@@ -8,7 +8,8 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.experiments.experiment import HOLDS, Claim, Experiment
+from neuralrace.experiments.claim import HOLDS, Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, label_axes, new_figure
 from neuralrace.views.campaign import Plan, run_campaign
 from neuralrace.views.findings import findings
@@ -85,6 +86,7 @@ def recorded_claims(data: xarray.Dataset, record: Mapping[str, str]) -> list[Cla
         Claim(
             SAYS[found.name][0],
             SAYS[found.name][1],
+            "paper",
             found.expected,
             f"{found.measured} ({data.attrs['network']}, {seeds} seeds, mean and 95 % interval)",
             found.holds,

@@ -7,7 +7,8 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, label_axes, new_figure, theory_line
 from neuralrace.problem import Problem
 from neuralrace.training import train
@@ -138,6 +139,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "P3's equation is eq. 10 of P1 for parallel pathways whose views are always together.",
             "P3 governing equation; P1 eq. 10",
+            "paper",
             "the reduction of the network gives every pathway S_m = D_mn = 1/K, at every depth, to 1e-12",
             f"off by at most {off:.1e}; {data.attrs[f'equations L{depths[0]}']}",
             off < 1e-12,
@@ -145,6 +147,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "A gated network in training follows the law, to its exact end.",
             "P1 eq. 10 for parallel pathways; the end of the race as a root",
+            "paper",
             "amplitudes within 0.02 of the integrated law at every time and of the exact end at the last, step 0.02",
             "; ".join(f"L = {d}: {gaps[d]:.1e} and {ends[d]:.1e}" for d in depths),
             max(gaps.values()) < 0.02 and max(ends.values()) < 0.02,
@@ -152,6 +155,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "At depth two s_m^(1/sigma_m) / s_n^(1/sigma_n) is conserved while the network learns.",
             "P3's equation",
+            "paper",
             "its logarithm drifts by less than 1e-3 in training from decoupled weights",
             f"{drift:.1e}",
             drift < 1e-3,
@@ -159,6 +163,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "After the competition the losers decay.",
             "P3 phase 3",
+            "paper",
             "the share of the weakest view falls by half or more from the end of growth (10 % filled) to the end of "
             "competition (90 %), at every depth",
             "; ".join(f"L = {d}: {part[0]:.3f} to {part[1]:.3f}" for d, part in losing.items()),
@@ -168,6 +173,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Views that are ever seen apart are all learned, the later the rarer that is.",
             "the race with co-occurrence D",
+            "paper",
             "equal shares at the end for every chance of being apart, and a time to learn the weakest view that grows "
             "like its inverse: slope in logarithms within 0.1 of -1",
             f"largest share {float(data['even'].max()):.4f}; slopes {', '.join(f'{slope:.3f}' for slope in slopes)}",
@@ -176,6 +182,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "From small random weights P3's error term is small.",
             "P3 governing equation, E(t)",
+            "paper",
             f"at depth {depths[0]}, median over seeds of |E| over the velocity of the law: below 0.1 at 10 %, 50 % "
             "and 90 % filled",
             ", ".join(f"{value:.2f}" for value in left),

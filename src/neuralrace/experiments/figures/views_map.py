@@ -9,7 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import new_figure
 from neuralrace.views.measure import coverage, interval, winner_share
 from neuralrace.views.sweep import sweep
@@ -79,6 +80,7 @@ def _taking(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The winner takes all.",
             "P3 phase 3, over the map",
+            "paper",
             f"the winner's share is above {TAKEN} in most cells",
             f"in {taken} of {mean.size} cells; the most is {float(mean.max()):.2f}",
             taken > mean.size / 2,
@@ -97,6 +99,7 @@ def _catching_up(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Views that are often seen apart have all caught up by the end of training.",
             "the law with partial co-occurrence: a positive definite D has one end, whatever the start",
+            "paper",
             f"flow of squared error, p at most 0.8: the winner's share at the end is below {EVEN} at every depth",
             by_depth,
             bool((often < EVEN).all()),
@@ -105,6 +108,7 @@ def _catching_up(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Views that are sometimes seen apart are catching up, late in deep networks.",
             "the law with partial co-occurrence: a positive definite D has one end, whatever the start",
+            "paper",
             "flow of squared error, p below 1: the winner's share falls from an eighth of training to its end in every "
             "cell where it was not even by then (asked after the claim above had failed)",
             f"in {int((falling & uneven).sum())} of {int(uneven.sum())} cells",
@@ -130,6 +134,7 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The deeper the network, the more the winner takes.",
             "P3 on depth; the race at depth L",
+            "paper",
             "all views always present, squared error: the share rises with depth, least and most apart",
             "; ".join(f"L = {int(d)}: {v}" for d, v in zip(data["depth"].values, by_depth, strict=True)),
             all(a.mean < b.mean for a, b in itertools.pairwise(by_depth)) and by_depth[0].high < by_depth[-1].low,
@@ -137,6 +142,7 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The smaller the initial weights, the more the winner takes beyond depth two.",
             "the race at depth L: a_m^(2-L) keeps its differences",
+            "paper",
             f"all views always present, squared error: more at scale {smallest:g} than at {largest:g}, same draws",
             f"{interval(small)} and {interval(large)}; difference {interval(small - large)}",
             interval(small - large).low > 0,
@@ -144,6 +150,7 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Winner-take-all needs squared error; cross-entropy has none.",
             "P3 on the loss function",
+            "paper",
             "all views always present, depth above 2: the share under cross-entropy is below that under squared error",
             f"cross-entropy less squared error: {gain}",
             gain.high < 0,
@@ -152,6 +159,7 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Gradient descent, mini-batches and momentum do not preserve the race of the flow.",
             "P3 on the optimiser",
+            "paper",
             "each moves the mean share of some cell by more than 0.1 from that of the flow",
             "; ".join(f"{rule}: at most {value:.3f}" for rule, value in noisy.items()),
             min(noisy.values()) > 0.1,

@@ -2,7 +2,8 @@
 
 import xarray
 
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures.views_gated import Settings, draw, plan, recorded_claims
 from neuralrace.views.campaign import run_campaign
 

@@ -7,7 +7,8 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace.experiments.experiment import Claim, Experiment
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, label_axes, new_figure
 from neuralrace.views.measure import interval, proportion, winner_share
 from neuralrace.views.winner import score_rules, two_layer_end
@@ -61,6 +62,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "The largest sigma_m s_m(0) wins, in more than 80 % of races whatever their depth, rates and scale.",
             "P3 winner determination",
+            "paper",
             "above 80 % in every cell of depth, spread of the rates and initial scale (exact races, Wilson interval)",
             f"least {float(cells.min()):.3f} at depth {at['depth']:g}, spread {at['spread']:g}, scale {at['scale']:g}; "
             f"depth 2 over all scales: {'; '.join(f'spread {s:g}: {value}' for s, value in shallow.items())}",
@@ -70,6 +72,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "At depth three the rule is right.",
             "P3's rule, read at L = 3: the first to blow up has the largest sigma_m a_m(0)",
+            "paper",
             "at least 95 % over all spreads and scales",
             str(three),
             three.mean >= 0.95,
@@ -77,6 +80,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths.",
             "exact race, small initial strengths",
+            "paper",
             "at least 99 % for scales up to 0.01, any depth above 2 and any spread",
             str(proportion(deep.values)) if deep.size else "no such cell",
             bool(deep.size) and float(deep.mean()) >= 0.99,
@@ -84,6 +88,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "With equal rates the first at the start wins.",
             "P3 on symmetric views",
+            "paper",
             "every race",
             str(proportion(even.values)),
             bool(even.values.all()),
@@ -91,6 +96,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         Claim(
             "Wide pathways of depth two leave no winner: their random starts are alike.",
             "exact end of random two-layer pathways",
+            "paper",
             f"the winner's share falls with width to within 0.05 of 1/M = {1 / 3:.3f}",
             "; ".join(f"width {int(w)}: {value}" for w, value in zip(data["width"].values, width, strict=True)),
             width[-1].mean - 1 / 3 < 0.05 and all(a.mean > b.mean for a, b in itertools.pairwise(width)),

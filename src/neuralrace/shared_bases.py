@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace.architecture import Path
-from neuralrace.statistics import PathStatistics
+from neuralrace.path_statistics import PathStatistics
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 from jaxtyping import Shaped
 
-from neuralrace.types import States
+from neuralrace.axes import States
 
 PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
 

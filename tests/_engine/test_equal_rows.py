@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralrace import partition as module
-from neuralrace.partition import partition, representatives
+from neuralrace._engine import equal_rows as module
+from neuralrace._engine.equal_rows import partition, representatives
 
 
 @given(

@@ -2,8 +2,8 @@ import numpy as np
 
 import neuralrace as nr
 import oracle
-from neuralrace.network import GatedNetwork
-from neuralrace.plan import make_plan
+from neuralrace._engine.gated_network import GatedNetwork
+from neuralrace._engine.plan import make_plan
 from neuralrace.precision import float64
 
 

@@ -11,13 +11,13 @@ from typing import SupportsIndex
 
 import numpy as np
 
+from neuralrace._engine.equal_rows import partition
+from neuralrace._engine.open_edges import carrying_gates
 from neuralrace.architecture import PATH_LIMIT, Architecture, Path
+from neuralrace.axes import Edge, Matrix, PerExample, Weights
 from neuralrace.errors import PathLimitError, UnknownNameError
 from neuralrace.gates import Gates
-from neuralrace.openness import carrying_gates
-from neuralrace.partition import partition
 from neuralrace.task import Task
-from neuralrace.types import Edge, Matrix, PerExample, Weights
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 import oracle
-from neuralrace.compression import compress_rows
+from neuralrace._engine.compression import compress_rows
 
 EXACT = 1e-10  # relative, as the issue of the compression demands; rounding leaves about 1e-14
 

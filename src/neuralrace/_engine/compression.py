@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from jaxtyping import Float
 
-from neuralrace.partition import partition
+from neuralrace._engine.equal_rows import partition
+from neuralrace.axes import Chosen, PerExample, Rows
 from neuralrace.task import Task
-from neuralrace.types import Chosen, PerExample, Rows
 
 
 def compress_rows(

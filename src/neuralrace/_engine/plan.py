@@ -11,12 +11,12 @@ from typing import TypeVar
 import numpy as np
 from scipy import sparse
 
+from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.states import NodeStates, node_states
 from neuralrace.architecture import Architecture
+from neuralrace.axes import Edge
 from neuralrace.gates import Gates
-from neuralrace.openness import carrying_gates
-from neuralrace.states import NodeStates, node_states
 from neuralrace.task import Task
-from neuralrace.types import Edge
 
 SHARED_FRACTION = 0.35  # above this one product for all sources' rows beats gathering each edge's own
 

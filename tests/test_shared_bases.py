@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.bases import shared_bases
+from neuralrace.shared_bases import shared_bases
 
 ROUNDING = 1e-10  # singular vectors of statistics of size one, whose gaps are at least a tenth
 

@@ -3,9 +3,9 @@ import pytest
 from scipy import sparse
 
 import neuralrace as nr
-from neuralrace import states as module
-from neuralrace.openness import carrying_gates
-from neuralrace.states import node_states, row_basis
+from neuralrace._engine import states as module
+from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.states import node_states, row_basis
 
 ROUNDING = 1e-12  # a singular value decomposition of a dozen rows
 

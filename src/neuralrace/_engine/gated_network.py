@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.plan import Block, Group, Plan
-from neuralrace.rowmap import Apply, row_map
-from neuralrace.types import Edge, Weights
+from neuralrace._engine.plan import Block, Group, Plan
+from neuralrace._engine.sparse_rows import Apply, row_map
+from neuralrace.axes import Edge, Weights
 
 Stacks = dict[str, jax.Array]  # group -> (edges, target size, source size); "idle:..." -> a closed edge's matrix
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from neuralrace.architecture import Architecture
+from neuralrace.axes import Chosen, Edge, PerExample
 from neuralrace.gates import Gates
 from neuralrace.task import Task
-from neuralrace.types import Chosen, Edge, PerExample
 
 
 def edge_gates(architecture: Architecture, gates: Gates, count: int) -> dict[Edge, PerExample]:

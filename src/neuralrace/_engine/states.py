@@ -13,10 +13,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
+from neuralrace._engine.equal_rows import partition, representatives
 from neuralrace.architecture import Architecture
-from neuralrace.partition import partition, representatives
+from neuralrace.axes import Chosen, Edge, PerExample, Rows, States
 from neuralrace.task import Task
-from neuralrace.types import Chosen, Edge, PerExample, Rows, States
 
 RANK_WORK = 2e9  # a decomposition above this many operations is not worth the rows that it saves
 

@@ -1,0 +1,135 @@
+"""A sentence that was measured: whose it is, what it asks, what came, and the verdict.
+
+A threshold stands once: `at_most`, `at_least` and `within` write the sentence and compare.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from neuralrace.errors import RangeError, UnknownNameError, nearest
+
+HOLDS = "holds"
+KINDS = ("paper", "ours", "check")
+FAILS = {"paper": "refuted: ", "ours": "does not hold: ", "check": "does not hold: "}
+SHOWN = 8  # values that are listed one by one
+
+
+class Condition(NamedTuple):
+    """What is asked, what came, and whether it is met."""
+
+    expected: str
+    measured: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence that was measured.
+
+    kind: "paper", a sentence of one of the papers under that paper's own conditions; "ours", what we expected or go on
+    to ask; "check", of the code or of algebra, which can hardly fail. expected and measured are written for a person,
+    tolerance included. on_record is the verdict that is known: "holds", or "refuted: " and why ("does not hold: " for
+    what no paper says).
+    """
+
+    text: str
+    source: str  # where it is claimed
+    kind: str
+    expected: str
+    measured: str
+    holds: bool
+    on_record: str = HOLDS
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise UnknownNameError(f"kind must be one of {', '.join(KINDS)}; it was {self.kind!r}")
+        if self.on_record != HOLDS and not self.on_record.startswith(FAILS[self.kind]):
+            raise RangeError(
+                f"on_record must be {HOLDS!r}, or start with {FAILS[self.kind]!r}; it was {self.on_record!r}; "
+                f"{nearest(self.on_record, [HOLDS, *FAILS.values()])}"
+            )
+        object.__setattr__(self, "holds", bool(self.holds))  # comparisons of arrays give numpy's own
+
+    @property
+    def as_recorded(self) -> bool:
+        """Whether this measurement agrees with the verdict on record."""
+        return self.holds == (self.on_record == HOLDS)
+
+    @classmethod
+    def of(cls, text: str, source: str, kind: str, *conditions: Condition, on_record: str = HOLDS) -> "Claim":
+        """A claim that holds if every condition does."""
+        expected, measured, holds = zip(*conditions, strict=True)
+        return cls(text, source, kind, "; ".join(expected), "; ".join(measured), all(holds), on_record)
+
+    @classmethod
+    def at_most(
+        cls, text: str, source: str, kind: str, what: str, value: Any, limit: float, on_record: str = HOLDS, **form: str
+    ) -> "Claim":
+        """One quantity, or each of several, must not exceed a limit."""
+        return cls.of(text, source, kind, at_most(what, value, limit, **form), on_record=on_record)
+
+    @classmethod
+    def at_least(
+        cls, text: str, source: str, kind: str, what: str, value: Any, limit: float, on_record: str = HOLDS, **form: str
+    ) -> "Claim":
+        """One quantity, or each of several, must reach a limit."""
+        return cls.of(text, source, kind, at_least(what, value, limit, **form), on_record=on_record)
+
+    @classmethod
+    def within(
+        cls,
+        text: str,
+        source: str,
+        kind: str,
+        what: str,
+        value: Any,
+        limits: tuple[float, float],
+        on_record: str = HOLDS,
+        **form: str,
+    ) -> "Claim":
+        """One quantity, or each of several, must lie between two limits."""
+        return cls.of(text, source, kind, within(what, value, limits, **form), on_record=on_record)
+
+
+def at_most(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
+    """what <= limit; value: a number, an array, or a mapping from names to numbers. NaN never meets a limit."""
+    expected = f"{what} at most {limit:{form}}{unit}"
+    return Condition(expected, _measured(what, value, unit, detail, form), bool(np.all(_numbers(value) <= limit)))
+
+
+def at_least(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
+    """what >= limit."""
+    expected = f"{what} at least {limit:{form}}{unit}"
+    return Condition(expected, _measured(what, value, unit, detail, form), bool(np.all(_numbers(value) >= limit)))
+
+
+def within(
+    what: str, value: Any, limits: tuple[float, float], *, unit: str = "", detail: str = "", form: str = ".3g"
+) -> Condition:
+    """low <= what <= high."""
+    low, high = limits
+    numbers = _numbers(value)
+    expected = f"{what} from {low:{form}} to {high:{form}}{unit}"
+    met = bool(np.all((numbers >= low) & (numbers <= high)))
+    return Condition(expected, _measured(what, value, unit, detail, form), met)
+
+
+def listed(values: Any, form: str = ".3g") -> str:
+    """Numbers one after the other, or the range of many."""
+    if isinstance(values, Mapping):
+        return ", ".join(f"{name}: {float(value):{form}}" for name, value in values.items())
+    numbers = _numbers(values).ravel()
+    if len(numbers) > SHOWN:
+        return f"{numbers.min():{form}} to {numbers.max():{form}} over {len(numbers)}"
+    return ", ".join(f"{number:{form}}" for number in numbers) or "none"
+
+
+def _numbers(value: Any) -> np.ndarray:
+    return np.asarray(list(value.values()) if isinstance(value, Mapping) else value, dtype=np.float64)
+
+
+def _measured(what: str, value: Any, unit: str, detail: str, form: str) -> str:
+    return f"{what} {listed(value, form)}{unit}" + (f" ({detail})" if detail else "")

@@ -12,7 +12,7 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import predict
-from neuralrace.theory.aligned import aligned_weights, couplings, own_modes, own_strengths
+from neuralrace.theory.aligned.own_modes import aligned_weights, couplings, own_modes, own_strengths
 from neuralrace.theory.prepared import prepare
 
 

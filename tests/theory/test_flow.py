@@ -9,7 +9,7 @@ from neuralrace import initial
 from neuralrace.errors import RangeError
 from neuralrace.precision import float64
 from neuralrace.theory import predict
-from neuralrace.theory.flow import FlowFactory
+from neuralrace.theory.flow.matrix_flow import FlowFactory
 
 TIMES = np.linspace(0.0, 6.0, 25)
 

@@ -8,9 +8,9 @@ from neuralrace import initial, tasks
 from neuralrace.precision import float64
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory import predict
-from neuralrace.theory.lumping import refine_partition
-from neuralrace.theory.paths import path_table
-from neuralrace.theory.reduction import make_reduction
+from neuralrace.theory.reduction.lumping import refine_partition
+from neuralrace.theory.reduction.path_table import path_table
+from neuralrace.theory.reduction.system import make_reduction
 
 TIMES = np.linspace(0.0, 20.0, 41)
 

@@ -20,8 +20,8 @@ from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import METHODS, predict
-from neuralrace.theory.flow import FlowFactory
-from neuralrace.theory.sharpness import sharpness
+from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.flow.sharpness import sharpness
 from neuralrace.trajectory import Trajectory
 
 TIMES = np.linspace(0.0, 10.0, 41)

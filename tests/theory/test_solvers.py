@@ -10,9 +10,10 @@ from theory_problems import chain
 
 from neuralrace import initial
 from neuralrace.precision import float64
-from neuralrace.theory import chebyshev, predict
-from neuralrace.theory.integrate import integrate
-from neuralrace.theory.solvers import ROUNDS, Explicit, Rodas
+from neuralrace.theory import predict
+from neuralrace.theory.integration import chebyshev
+from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.solvers import ROUNDS, Explicit, Rodas
 
 
 def race(state):

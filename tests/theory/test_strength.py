@@ -8,7 +8,7 @@ from theory_problems import chain, gated
 from neuralrace import initial
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory import predict
-from neuralrace.theory.paths import path_table
+from neuralrace.theory.reduction.path_table import path_table
 from neuralrace.theory.strength import growing_strengths
 
 TIMES = np.linspace(0.0, 12.0, 61)

@@ -4,14 +4,14 @@
 
 # The front door
 from neuralrace.theory.certificate import METHODS, Assumption, Certificate
-from neuralrace.theory.equations import Equations, Variable
 
 # What it returns
 from neuralrace.theory.forecast import Band, Forecast, Learned, Modes
 from neuralrace.theory.ladder import predict
+from neuralrace.theory.reduction.equations import Equations, Variable
 
 # The reduced system
-from neuralrace.theory.reduction import Reduction
+from neuralrace.theory.reduction.system import Reduction
 from neuralrace.theory.strength import InitialStrength
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
-from neuralrace.theory.polynomial import Terms
+from neuralrace.theory.reduction.polynomial import Terms
 
 Solution = Callable[[np.ndarray], dict[int, np.ndarray]]  # times -> variable -> values
 

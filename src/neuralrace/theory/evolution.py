@@ -8,9 +8,9 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
-from neuralrace.theory.aligned import OwnModes, aligned_weights
+from neuralrace.theory.aligned.own_modes import OwnModes, aligned_weights
 from neuralrace.theory.alignment import decoupled_weights
-from neuralrace.theory.reduction import Reduction
+from neuralrace.theory.reduction.system import Reduction
 
 MatricesAt = Callable[[np.ndarray], Iterator[dict[Edge, np.ndarray]]]
 

@@ -11,7 +11,7 @@ from neuralrace.axes import Edge
 from neuralrace.errors import AssumptionError
 from neuralrace.theory.alignment import Alignment, align, balance
 from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.paths import PathTable
+from neuralrace.theory.reduction.path_table import PathTable
 from neuralrace.theory.strength import growing_strengths, is_two_layer
 
 

@@ -13,7 +13,7 @@ from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.theory.certificate import Certificate
 from neuralrace.theory.evolution import Evolution
-from neuralrace.theory.reduction import Reduction
+from neuralrace.theory.reduction.system import Reduction
 from neuralrace.theory.strength import InitialStrength
 from neuralrace.trajectory import Trajectory, make_trajectory
 

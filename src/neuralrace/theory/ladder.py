@@ -23,13 +23,13 @@ from neuralrace.initial import Decoupled, as_key
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
 from neuralrace.problem import Problem, check_weights
+from neuralrace.theory.aligned.outcome import by_aligned
 from neuralrace.theory.certificate import METHODS, Assumption, Certificate
+from neuralrace.theory.flow.sharpness import sharpness
 from neuralrace.theory.forecast import Forecast, Modes
 from neuralrace.theory.methods import by_closed_form, by_flow, by_reduction
-from neuralrace.theory.owned import by_aligned
 from neuralrace.theory.prepared import as_network, prepare
 from neuralrace.theory.request import Findings, Outcome, Request
-from neuralrace.theory.sharpness import sharpness
 from neuralrace.theory.strength import gaussian_law
 
 RUNGS = dict(zip(METHODS, (by_closed_form, by_reduction, by_aligned, by_flow), strict=True))

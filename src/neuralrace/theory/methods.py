@@ -5,14 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from neuralrace.errors import AssumptionError
+from neuralrace.theory.aligned.outcome import diagonal_outcome, matrix_evolution, matrix_loss, own_reduction
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.closed_form import closed_form
 from neuralrace.theory.evolution import HandedOver, PerDraw, ReducedEvolution
 from neuralrace.theory.examine import Start, examine_start, lost_modes
-from neuralrace.theory.flow import MatrixFlow
-from neuralrace.theory.handover import HandOver, follow_until_aligned
-from neuralrace.theory.owned import diagonal_outcome, matrix_evolution, matrix_loss, own_reduction
-from neuralrace.theory.reduction import Reduction, make_reduction
+from neuralrace.theory.flow.matrix_flow import MatrixFlow
+from neuralrace.theory.reduction.handover import HandOver, follow_until_aligned
+from neuralrace.theory.reduction.system import Reduction, make_reduction
 from neuralrace.theory.request import OTHERWISE, Findings, Outcome, Request, listed_paths, solver
 from neuralrace.theory.strength import InitialStrength
 

@@ -12,10 +12,10 @@ from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
 from neuralrace.shared_bases import SharedBases, shared_bases
-from neuralrace.theory.aligned import OwnModes, aligned_table, own_modes
-from neuralrace.theory.flow import FlowFactory
-from neuralrace.theory.pathfield import PathFactory
-from neuralrace.theory.paths import PathTable, check_listable, path_table
+from neuralrace.theory.aligned.own_modes import OwnModes, aligned_table, own_modes
+from neuralrace.theory.aligned.path_flow import PathFactory
+from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.reduction.path_table import PathTable, check_listable, path_table
 
 
 @dataclass(frozen=True, eq=False)

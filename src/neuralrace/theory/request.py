@@ -12,7 +12,7 @@ from neuralrace.errors import AssumptionError, NeuralRaceError
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.prepared import Prepared
-from neuralrace.theory.reduction import Reduction
+from neuralrace.theory.reduction.system import Reduction
 from neuralrace.theory.strength import InitialStrength
 
 

@@ -17,7 +17,7 @@ from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian
 from neuralrace.shared_bases import SharedBases
 from neuralrace.theory.alignment import orthonormal
-from neuralrace.theory.paths import PathTable
+from neuralrace.theory.reduction.path_table import PathTable
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from neuralrace.axes import Edge, Weights
 from neuralrace.errors import AssumptionError, require_count
 from neuralrace.problem import Problem, check_weights
 from neuralrace.theory import Reduction, predict
-from neuralrace.theory.equations import Equations
+from neuralrace.theory.reduction.equations import Equations
 from neuralrace.views.coupled import CoupledRace, coupled_race
 from neuralrace.views.race import Race, race
 

@@ -20,7 +20,7 @@ from neuralrace.errors import AssumptionError
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import SharedBases
 from neuralrace.theory.alignment import Alignment, align
-from neuralrace.theory.paths import PathTable
+from neuralrace.theory.reduction.path_table import PathTable
 from neuralrace.theory.strength import Growing, growing_strengths
 
 RANK = 1e-10  # relative size of a singular value that still counts

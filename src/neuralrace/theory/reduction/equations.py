@@ -8,7 +8,7 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
-from neuralrace.theory.polynomial import Terms
+from neuralrace.theory.reduction.polynomial import Terms
 
 EXACT_VARIABLES = 200  # above this many, conserved quantities are not searched for
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import jax.scipy.linalg
 import numpy as np
 
-from neuralrace.theory import chebyshev
+from neuralrace.theory.integration import chebyshev
 
 Velocity = Callable[[Any], Any]
 

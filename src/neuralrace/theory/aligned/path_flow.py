@@ -14,10 +14,10 @@ import numpy as np
 from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.aligned import OwnModes
-from neuralrace.theory.coordinates import DataBases
-from neuralrace.theory.flow import BATCH
-from neuralrace.theory.integrate import integrate
+from neuralrace.theory.aligned.own_modes import OwnModes
+from neuralrace.theory.flow.invariant_bases import DataBases
+from neuralrace.theory.flow.matrix_flow import BATCH
+from neuralrace.theory.integration.integrate import integrate
 
 State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 NOISE = 4e-16

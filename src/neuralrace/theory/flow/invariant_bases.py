@@ -13,7 +13,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.moments import RANK_TOLERANCE
+from neuralrace.theory.flow.moments import RANK_TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)

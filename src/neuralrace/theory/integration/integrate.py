@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.solvers import Explicit, Rodas, Step, Stiffness
+from neuralrace.theory.integration.solvers import Explicit, Rodas, Step, Stiffness
 
 CHUNK, LONGEST_CHUNK = 32, 256  # fewest and most steps per compiled call
 BUFFER = 2**20  # numbers recorded in one, if more than the fewest steps

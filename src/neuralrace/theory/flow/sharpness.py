@@ -11,8 +11,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from neuralrace.axes import Edge
-from neuralrace.theory.flow import FlowFactory
-from neuralrace.theory.matrixfield import MatrixField, Stacks
+from neuralrace.theory.flow.field import MatrixField, Stacks
+from neuralrace.theory.flow.matrix_flow import FlowFactory
 
 
 def sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> float:

@@ -7,12 +7,12 @@ import numpy as np
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import AssumptionError
-from neuralrace.theory.aligned import OwnModes, aligned_weights, off_diagonal, own_strengths
+from neuralrace.theory.aligned.own_modes import OwnModes, aligned_weights, off_diagonal, own_strengths
+from neuralrace.theory.aligned.path_flow import PathFlow
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import MatrixEvolution, PerDraw, ReducedEvolution
-from neuralrace.theory.flow import MatrixFlow
-from neuralrace.theory.pathfield import PathFlow
-from neuralrace.theory.reduction import Reduction, make_reduction
+from neuralrace.theory.flow.matrix_flow import MatrixFlow
+from neuralrace.theory.reduction.system import Reduction, make_reduction
 from neuralrace.theory.request import OTHERWISE, Findings, Outcome, Request, solver
 from neuralrace.theory.strength import InitialStrength
 

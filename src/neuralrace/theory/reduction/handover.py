@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from neuralrace.theory.alignment import Alignment, align, decoupled_weights
-from neuralrace.theory.flow import MatrixFlow
-from neuralrace.theory.integrate import Curve
+from neuralrace.theory.flow.matrix_flow import MatrixFlow
+from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.prepared import Prepared
-from neuralrace.theory.reduction import Reduction, make_reduction
+from neuralrace.theory.reduction.system import Reduction, make_reduction
 
 
 @dataclass(frozen=True, eq=False)

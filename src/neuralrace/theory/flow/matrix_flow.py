@@ -11,10 +11,10 @@ import numpy as np
 
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.coordinates import Coordinates, DataBases, data_bases, make_coordinates
-from neuralrace.theory.integrate import Curve, integrate
-from neuralrace.theory.matrixfield import Blocks, MatrixField, Stacks, make_field
-from neuralrace.theory.moments import Moments, collect_moments
+from neuralrace.theory.flow.field import Blocks, MatrixField, Stacks, make_field
+from neuralrace.theory.flow.invariant_bases import Coordinates, DataBases, data_bases, make_coordinates
+from neuralrace.theory.flow.moments import Moments, collect_moments
+from neuralrace.theory.integration.integrate import Curve, integrate
 
 KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
 BATCH = 256  # times at which weights are held at once

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
-from neuralrace.theory.moments import Moments, OutputMoments
+from neuralrace.theory.flow.moments import Moments, OutputMoments
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there

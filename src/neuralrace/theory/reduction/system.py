@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.axes import Edge
-from neuralrace.theory.equations import Equations, Variable, write_equations
-from neuralrace.theory.integrate import integrate
-from neuralrace.theory.lumping import Partition, refine_partition, trivial_partition
-from neuralrace.theory.paths import PathTable
-from neuralrace.theory.polynomial import Polynomial, Terms, lumped_terms, make_polynomial
+from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
+from neuralrace.theory.reduction.lumping import Partition, refine_partition, trivial_partition
+from neuralrace.theory.reduction.path_table import PathTable
+from neuralrace.theory.reduction.polynomial import Polynomial, Terms, lumped_terms, make_polynomial
 
 Label = tuple[Edge, int]  # an edge and the number of a mode
 

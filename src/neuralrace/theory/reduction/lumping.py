@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from neuralrace.theory.paths import PathTable
+from neuralrace.theory.reduction.path_table import PathTable
 
 EQUAL = 1e-9  # relative to the largest value compared
 

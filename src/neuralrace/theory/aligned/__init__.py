@@ -1,0 +1,1 @@
+"""Paths with singular vectors of their own (P2 appendix F)."""

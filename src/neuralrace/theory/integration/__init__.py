@@ -1,0 +1,1 @@
+"""Adaptive integration with an error that is relative for every mode."""

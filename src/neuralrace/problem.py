@@ -1,15 +1,24 @@
-"""A problem: an architecture, a task and gates that fit together."""
+"""A problem: an architecture, a task, gates and activations that fit together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from neuralrace._engine.compression import compress_task
-from neuralrace._engine.gated_network import GatedNetwork, as_numpy
+from neuralrace._engine.network import (
+    Network,
+    as_numpy,
+    compiled_gradient,
+    compiled_loss,
+    compiled_rows,
+    make_network,
+)
 from neuralrace._engine.open_edges import edge_gates
 from neuralrace._engine.plan import make_plan
+from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError, nearest
@@ -18,28 +27,49 @@ from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
 from neuralrace.task import Task
 
+BIAS = "bias"  # the input node of size one that biases are the weights of
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A gated deep linear network and the examples that it learns."""
+    """A network and the examples that it learns: h_v = f_v(g_v sum_e g_e W_e h_s(e)).
+
+    activations: node -> f_v, a name such as "relu" or a value such as leaky_relu(0.01); linear unless named. biases: an
+    input node "bias" that is always one joins every other node, so a bias is the weight of an edge like any other;
+    the laws of `initial` start it at zero.
+    """
 
     architecture: Architecture
     task: Task
     gates: Gates
+    activations: Mapping[str, Activation]
+    biases: bool
 
-    def __init__(self, architecture: Architecture, task: Task, gates: Gates | None = None) -> None:
+    def __init__(
+        self,
+        architecture: Architecture,
+        task: Task,
+        gates: Gates | None = None,
+        activations: Mapping[str, Any] | None = None,
+        biases: bool = False,
+    ) -> None:
         for name, value, kind in (
             ("architecture", architecture, Architecture),
             ("task", task, Task),
             ("gates", Gates() if gates is None else gates, Gates),
+            ("activations", {} if activations is None else activations, Mapping),
         ):
             if not isinstance(value, kind):
                 raise ProblemError(f"{name} must be of type {kind.__name__}; it was {type(value).__name__}")
+        if biases and BIAS not in architecture.nodes:
+            architecture, task = _with_biases(architecture, task)
         object.__setattr__(self, "architecture", architecture)
         object.__setattr__(self, "task", task)
         object.__setattr__(self, "gates", Gates() if gates is None else gates)
+        object.__setattr__(self, "activations", _checked_activations(architecture, activations or {}))
+        object.__setattr__(self, "biases", bool(biases))
         _check_data(architecture, task)
-        _check_gates(architecture, task, self.gates)
+        _check_gates(self)
 
     @float64
     def forward(self, weights: Weights) -> dict[str, np.ndarray]:
@@ -50,29 +80,36 @@ class Problem:
     @float64
     def activity(self, weights: Weights) -> dict[str, np.ndarray]:
         """The activity of every hidden and output node for every example: {node: (N, size)}."""
-        network = self._evaluation_network
-        rows = network.compiled_blocks(network.stack(check_weights(self.architecture, weights)))
-        return {
-            node: network.plan.states[node].per_example() @ np.asarray(network.node_rows(rows, node))
-            for node in (*self.architecture.hidden, *self.architecture.outputs)
-        }
+        return self._rows(weights, received=False)
+
+    @float64
+    def preactivations(self, weights: Weights) -> dict[str, np.ndarray]:
+        """What every node with an activation receives for every example: {node: (N, size)}."""
+        received = self._rows(weights, received=True)
+        return {node: received[node] for node in self.architecture.order if node in self.activations}
 
     @float64
     def loss(self, weights: Weights) -> float:
         """Half the weighted mean squared error, summed over the output nodes."""
         network = self.network
-        return float(network.compiled_loss(network.stack(check_weights(self.architecture, weights))))
+        return float(compiled_loss(network, network.stack(check_weights(self.architecture, weights))))
 
     @float64
     def gradient(self, weights: Weights) -> dict[Edge, np.ndarray]:
         """The derivative of the loss with respect to every weight matrix, by automatic differentiation."""
         network = self.network
-        gradient = network.compiled_gradient(network.stack(check_weights(self.architecture, weights)))
+        gradient = compiled_gradient(network, network.stack(check_weights(self.architecture, weights)))
         by_edge = network.unstack(as_numpy(gradient))
         return {edge: by_edge[edge] for edge in self.architecture.edges}
 
     def compress(self) -> "Problem":
-        """An equal problem with few examples: the same loss and gradient at every weight."""
+        """An equal problem with few examples: the same loss and gradient at every weight.
+
+        With activations no fewer examples do, and the problem itself is returned; equal inputs are computed once in
+        any case.
+        """
+        if self.activations:
+            return self
         folded = edge_gates(self.architecture, self.gates, len(self.task))
         visible = {
             node: np.logical_or.reduce([folded[e] != 0 for e in self.architecture.outgoing[node]])
@@ -84,7 +121,12 @@ class Problem:
         return Problem(self.architecture, task, self.gates.take(origin))
 
     def statistics(self) -> PathStatistics:
-        """The moments of the examples that each path lets through (P1 eqs 5-6)."""
+        """The moments of the examples that each path lets through (P1 eqs 5-6); linear nodes only."""
+        if self.activations:
+            raise ProblemError(
+                f"statistics are those of linear nodes; {', '.join(map(repr, self.activations))} have an activation, "
+                f"so moments do not determine how the network learns: predict it with method='flow', or train it"
+            )
         return self._statistics
 
     def describe(self) -> dict[str, object]:
@@ -95,6 +137,8 @@ class Problem:
             "examples": len(self.task),
             "gated_nodes": list(self.gates.nodes),
             "gated_edges": [edge_name(e) for e in self.gates.edges],
+            "activations": {node: activation.as_data() for node, activation in self.activations.items()},
+            "biases": self.biases,
         }
 
     @cached_property
@@ -102,15 +146,60 @@ class Problem:
         return PathStatistics(self.architecture, self.task, self.gates)
 
     @cached_property
-    def network(self) -> GatedNetwork:
+    def network(self) -> Network:
         """The network as JAX functions for squared error, on the compressed examples."""
-        small = self.compress()
-        return GatedNetwork(make_plan(small.architecture, small.task, small.gates))
+        return self.compress().planned(compressed=True)
+
+    def planned(self, *, compressed: bool, every_example: bool = False) -> Network:
+        """The planned network: for squared error up to a constant, or with every distinct example kept apart.
+
+        every_example: with the activity of every node for every example, whether an output hears it or not.
+        """
+        plan = make_plan(
+            self.architecture,
+            self.task,
+            self.gates,
+            activated=self.activations,
+            reduce_outputs=compressed,
+            to_outputs_only=not every_example,
+        )
+        return make_network(plan, self.activations, every_example=every_example)
+
+    def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
+        network = self._with_every_example
+        rows = compiled_rows(network, network.stack(check_weights(self.architecture, weights)))[received]
+        nodes = (*self.architecture.hidden, *self.architecture.outputs)
+        return {node: np.asarray(network.per_example(rows, node)) for node in nodes}
 
     @cached_property
-    def _evaluation_network(self) -> GatedNetwork:
-        plan = make_plan(self.architecture, self.task, self.gates, reduce_outputs=False, to_outputs_only=False)
-        return GatedNetwork(plan)
+    def _with_every_example(self) -> Network:
+        return self.planned(compressed=False, every_example=True)
+
+
+def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, Task]:
+    """The same graph with one more input node, always one, that joins every node that is no input."""
+    receivers = [node for node in architecture.nodes if node not in architecture.inputs]
+    nodes = {**architecture.nodes, BIAS: 1}
+    added = {f"{BIAS}->{node}": (BIAS, node) for node in receivers}
+    named = {edge: ends for edge, ends in architecture.edges.items() if isinstance(edge, str)}
+    edges = {**named, **added} if named else [*architecture.edges.values(), *added.values()]
+    return (
+        Architecture(nodes, edges),
+        Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights),
+    )
+
+
+def _checked_activations(architecture: Architecture, given: Mapping[str, Any]) -> dict[str, Activation]:
+    for node in given:
+        if node not in architecture.nodes:
+            raise UnknownNameError(
+                f"there is an activation for node {node!r}, which is not there; {nearest(node, architecture.nodes)}"
+            )
+        if node in architecture.inputs:
+            raise ProblemError(
+                f"an activation acts on what a node receives, and nothing enters input node {node!r}: leave it out"
+            )
+    return {node: as_activation(activation) for node, activation in given.items()}
 
 
 def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:
@@ -175,7 +264,8 @@ def _check_data(architecture: Architecture, task: Task) -> None:
                 )
 
 
-def _check_gates(architecture: Architecture, task: Task, gates: Gates) -> None:
+def _check_gates(problem: Problem) -> None:
+    architecture, task, gates = problem.architecture, problem.task, problem.gates
     for kind, given, known in (
         ("node", gates.nodes, architecture.nodes),
         ("edge", gates.edges, architecture.edges),
@@ -187,3 +277,12 @@ def _check_gates(architecture: Architecture, task: Task, gates: Gates) -> None:
                 raise GateError(
                     f"the gate of {kind} {name!r} must have one value per example, {len(task)}; it has {len(values)}"
                 )
+    for node, activation in problem.activations.items():
+        values = gates.nodes.get(node, np.ones(1))
+        allowed = (values >= 0) if activation.homogeneous else np.isin(values, (0.0, 1.0))
+        if not allowed.all():
+            required = "must not be negative" if activation.homogeneous else "must be 0 or 1"
+            raise GateError(
+                f"the gate of node {node!r}, which has an activation, {required}; example "
+                f"{int(np.argmin(allowed))} has {values[int(np.argmin(allowed))]:g}: gate its outgoing edges instead"
+            )

@@ -1,8 +1,8 @@
 import numpy as np
+from neuralrace._engine.gated_network import GatedNetwork
 
 import neuralrace as nr
 import oracle
-from neuralrace._engine.gated_network import GatedNetwork
 from neuralrace._engine.plan import make_plan
 from neuralrace.precision import float64
 

@@ -1,14 +1,14 @@
 import jax
 import numpy as np
 import pytest
+from neuralrace.training.gated import GatedLearner
+from neuralrace.training.objective import Objective
+from neuralrace.training.rectified import RectifiedLearner
 
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError
 from neuralrace.precision import float64
-from neuralrace.training.gated import GatedLearner
-from neuralrace.training.objective import Objective
-from neuralrace.training.rectified import RectifiedLearner
 
 ROUNDING = 1e-12  # a few dozen steps whose sums are taken in another order
 

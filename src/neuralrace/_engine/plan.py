@@ -4,7 +4,7 @@ The examples are replaced by the states of `states`; an edge multiplies only the
 between nodes of the same sizes and levels are stacked into one batched product.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -63,12 +63,13 @@ def make_plan(
     task: Task,
     gates: Gates,
     *,
+    activated: Collection[str] = (),
     reduce_outputs: bool = True,
     to_outputs_only: bool = True,
 ) -> Plan:
-    """Plan the forward pass of a gated network over its examples."""
+    """Plan the forward pass of a network over its examples; activated: the nodes with an activation."""
     carrying = carrying_gates(architecture, task, gates, to_outputs_only=to_outputs_only)
-    states = node_states(architecture, task, carrying, reduce_outputs=reduce_outputs)
+    states = node_states(architecture, task, carrying, reduce_outputs=reduce_outputs, activated=activated)
     place, block_rows = _places(architecture, states)
     products = _products(architecture, states)
     groups = []
@@ -112,7 +113,7 @@ class _Product:
 
 
 def _products(architecture: Architecture, states: Mapping[str, NodeStates]) -> dict[Edge, _Product]:
-    """Mix before or after the product, whichever multiplies fewer rows."""
+    """Mix before or after the product, whichever multiplies fewer rows; known rows are mixed beforehand for nothing."""
     products: dict[Edge, _Product] = {}
     for node in architecture.order:
         start = 0
@@ -123,7 +124,9 @@ def _products(architecture: Architecture, states: Mapping[str, NodeStates]) -> d
             used_rows, used_columns = np.unique(mixing.nonzero()[0]), np.unique(mixing.nonzero()[1])
             if len(used_rows) == 0:
                 continue
-            if len(used_rows) <= len(used_columns):
+            source = architecture.source(edge)
+            after = mixing.nnz / architecture.nodes[source] if source in architecture.inputs else 0.0
+            if len(used_rows) <= len(used_columns) + after:
                 products[edge] = _Product(mixing[used_rows], _selection(used_rows, mixing.shape[0]).T.tocsr())
             else:
                 products[edge] = _Product(_selection(used_columns, width), mixing[:, used_columns])

@@ -1,62 +1,136 @@
-"""A constant linear map on the rows of an array, applied in the way that its sparsity makes cheapest."""
+"""A constant linear map on the rows of an array, applied in the way that its sparsity makes cheapest.
 
-from collections.abc import Callable
+The maps are pytrees: their numbers are leaves, so that a program compiled for one serves all of the same shapes.
+"""
 
+from abc import abstractmethod
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
+from neuralrace.axes import Array
+
 DENSE_ENTRIES = 1 << 14  # below this a dense product beats any gather
 DENSE_FRACTION = 0.25
 PADDING = 4  # a gather padded to the longest row may waste this factor
 
-Apply = Callable[[jax.Array], jax.Array]
+
+class RowMap(eqx.Module):
+    """x -> matrix @ x for x of shape (columns, size), differentiable."""
+
+    @abstractmethod
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """Apply the map."""
 
 
-def row_map(matrix: sparse.spmatrix) -> Apply:
-    """Return x -> matrix @ x for x of shape (columns, size), differentiable, with a gather in both directions."""
+class Unchanged(RowMap):
+    """The identity."""
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """The rows themselves."""
+        return rows
+
+
+class Dense(RowMap):
+    """A matrix product."""
+
+    matrix: Array
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """The product."""
+        return self.matrix @ rows
+
+
+class Picked(RowMap):
+    """Every row is one of the given rows, times a number unless all numbers are one."""
+
+    index: Array
+    value: Array | None
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """Take the rows."""
+        taken = rows[self.index]
+        return taken if self.value is None else self.value[:, None] * taken
+
+
+class Padded(RowMap):
+    """Every row is a sum of a few of the given rows, padded to the longest sum."""
+
+    index: Array  # (rows, longest)
+    value: Array
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """Take and add up."""
+        return jnp.einsum("rk,rkd->rd", self.value, rows[self.index])
+
+
+class Summed(RowMap):
+    """For sums of very different lengths: entry by entry, without padding."""
+
+    row: Array
+    column: Array
+    value: Array
+    count: int = eqx.field(static=True)
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """Add up row by row."""
+        entries = jnp.asarray(self.value)[:, None] * rows[self.column]
+        return jax.ops.segment_sum(entries, self.row, num_segments=self.count, indices_are_sorted=True)
+
+
+class TwoWay(RowMap):
+    """A sparse map whose derivative is a gather too, not a scatter."""
+
+    forward: RowMap
+    backward: RowMap  # of the transposed matrix
+
+    def __call__(self, rows: jax.Array) -> jax.Array:
+        """Apply the forward map."""
+        return _two_way(rows, self)
+
+
+@eqx.filter_custom_vjp
+def _two_way(rows: jax.Array, maps: TwoWay) -> jax.Array:
+    return maps.forward(rows)
+
+
+@_two_way.def_fwd
+def _two_way_forward(perturbed: object, rows: jax.Array, maps: TwoWay) -> tuple[jax.Array, None]:
+    return maps.forward(rows), None
+
+
+@_two_way.def_bwd
+def _two_way_backward(
+    residual: None, cotangent: jax.Array, perturbed: object, rows: jax.Array, maps: TwoWay
+) -> jax.Array:
+    return maps.backward(cotangent)
+
+
+def row_map(matrix: sparse.spmatrix) -> RowMap:
+    """The cheapest way to apply a sparse matrix to rows."""
     matrix = sparse.csr_matrix(matrix)
     rows, columns = matrix.shape
     if rows == columns and (matrix != sparse.identity(rows, format="csr")).nnz == 0:
-        return lambda x: x
+        return Unchanged()
     if rows * columns <= DENSE_ENTRIES or matrix.nnz >= DENSE_FRACTION * rows * columns:
-        dense = matrix.toarray()
-        return lambda x: jnp.asarray(dense) @ x
-    forward, backward = _one_way(matrix), _one_way(sparse.csr_matrix(matrix.T))
-
-    @jax.custom_vjp
-    def apply(x: jax.Array) -> jax.Array:
-        return forward(x)
-
-    apply.defvjp(lambda x: (forward(x), None), lambda _, cotangent: (backward(cotangent),))
-    return apply
+        return Dense(matrix.toarray())
+    return TwoWay(_one_way(matrix), _one_way(sparse.csr_matrix(matrix.T)))
 
 
-def _one_way(matrix: sparse.csr_matrix) -> Apply:
+def _one_way(matrix: sparse.csr_matrix) -> RowMap:
     lengths = np.diff(matrix.indptr)
     longest = int(lengths.max(initial=0))
     if len(lengths) * longest > PADDING * max(matrix.nnz, 1):
-        return _summed(matrix)
+        entries = matrix.tocoo()
+        return Summed(entries.row, entries.col, entries.data, matrix.shape[0])
     index = np.zeros((len(lengths), longest), dtype=np.int32)
     value = np.zeros((len(lengths), longest))
     row = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
     index[row, place], value[row, place] = matrix.indices, matrix.data
     if longest == 1:
-        if (value == 1).all():
-            return lambda x: jnp.asarray(x)[index[:, 0]]
-        return lambda x: jnp.asarray(value) * x[index[:, 0]]
-    return lambda x: jnp.einsum("rk,rkd->rd", value, x[index])
-
-
-def _summed(matrix: sparse.csr_matrix) -> Apply:
-    """For rows of very different lengths: sum the entries row by row, without padding."""
-    coordinates = matrix.tocoo()
-    count = matrix.shape[0]
-    return lambda x: jax.ops.segment_sum(
-        coordinates.data[:, None] * x[coordinates.col],
-        coordinates.row,
-        num_segments=count,
-        indices_are_sorted=True,
-    )
+        return Picked(index[:, 0], None if (value == 1).all() else value[:, 0])
+    return Padded(index, value)

@@ -6,7 +6,7 @@ others need no computation of their own. So a node costs as many rows as its sta
 examples there are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,12 +49,18 @@ class NodeStates:
 
 
 def node_states(
-    architecture: Architecture, task: Task, carrying: Mapping[Edge, PerExample], *, reduce_outputs: bool
+    architecture: Architecture,
+    task: Task,
+    carrying: Mapping[Edge, PerExample],
+    *,
+    reduce_outputs: bool,
+    activated: Collection[str] = (),
 ) -> dict[str, NodeStates]:
     """Find the states of every node, from the inputs forward.
 
     With `reduce_outputs` output rows are reduced as well, to a basis that is orthonormal in the weights of the
-    examples, so that a squared error over the states is one over the basis rows.
+    examples, so that a squared error over the states is one over the basis rows. activated: nodes with an activation,
+    whose states are all computed: what is linear before it is not behind it.
     """
     found: dict[str, NodeStates] = {}
     for node in architecture.order:
@@ -65,7 +71,7 @@ def node_states(
             formal, state = _formal_states(architecture, carrying, found, node)
         is_output = node in architecture.outputs
         weights = _state_weights(task.weights, state, formal.shape[0]) if is_output else None
-        if is_output and not reduce_outputs:
+        if node in activated or (is_output and not reduce_outputs):
             expansion, generator = sparse.identity(formal.shape[0], format="csr"), formal
         else:
             expansion, generator = row_basis(formal, weights)

@@ -1,6 +1,7 @@
-"""Gradient descent on examples, for gated networks and for ReLU networks."""
+"""Gradient descent on examples, for networks with gates and with activations."""
 
-from neuralrace.training.relu import ReLUNetwork
-from neuralrace.training.train import train
+from neuralrace.training.condition import Condition
+from neuralrace.training.relu_network import ReLUNetwork
+from neuralrace.training.train import train, train_together
 
-__all__ = ["ReLUNetwork", "train"]
+__all__ = ["Condition", "ReLUNetwork", "train", "train_together"]

@@ -1,61 +1,195 @@
-"""What the training loop needs to know of a network: its parameters, its loss and gradient, what can be seen of it."""
+"""A network that descends an objective, as a pytree: what it computes on are leaves, its shape is static."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.network import Network, Rows, Stacks
+from neuralrace._engine.open_edges import carrying_gates, edge_gates
+from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
-from neuralrace.axes import Edge, Weights
+from neuralrace.axes import Array, Edge, Weights
+from neuralrace.errors import ProblemError, UnknownNameError, nearest
+from neuralrace.gates import Gates
+from neuralrace.problem import Problem
+from neuralrace.task import Task
+from neuralrace.training.objectives import Objective
+
+COUPLINGS = ("joint", "residual")
 
 Parameters = Any  # a tree of arrays
-Data = Any  # a tree of arrays
-Views = dict[str, jax.Array]  # variable -> array, for one seed at one moment
 
 
-class Learner(Protocol):
-    """A network as pure functions of its parameters, for one seed."""
+class Descended(eqx.Module):
+    """A planned network with the objective over its output rows, and the loss that no weights can change."""
 
-    @property
-    def architecture(self) -> Architecture:
-        """The graph whose edges carry the weights."""
+    network: Network
+    objective: Objective = eqx.field(static=True)
+    constant: Array
 
-    @property
-    def example_count(self) -> int:
-        """How many examples mini-batches are drawn from."""
+    def loss(self, parameters: Stacks) -> jax.Array:
+        """The weighted mean of the objective over the examples."""
+        activity, _ = self.network.rows(parameters)
+        total = jnp.asarray(self.constant)
+        for block, output in self.network.outputs.items():
+            total = total + jnp.dot(output.weights, self.objective.rows(activity[block], jnp.asarray(output.targets)))
+        return total
 
-    def data(self, mini_batches: bool) -> Data:
-        """The examples that the functions below are handed, so that they are not compiled in."""
 
-    def pack(self, weights: Weights) -> Parameters:
+class Examples(eqx.Module):
+    """Every example with its gates, for mini-batches."""
+
+    inputs: dict[str, Array]
+    targets: dict[str, Array]
+    gates: dict[str, Array]  # "edge i" -> (N,), for the edges that are not always open
+    weights: Array
+
+
+class Learner(eqx.Module):
+    """One seed's loss, gradient and view of the examples, as functions of its parameters.
+
+    common: with coupling "residual", the network of the pathways that are open for all examples, which descend their
+    own loss. examples: there for mini-batches only. everything: the network with all examples apart, there only if
+    something of it is recorded.
+    """
+
+    architecture: Architecture = eqx.field(static=True)
+    activations: tuple[tuple[str, Activation], ...] = eqx.field(static=True)
+    example_count: int = eqx.field(static=True)
+    whole: Descended
+    common: Descended | None
+    common_edges: tuple[Edge, ...] = eqx.field(static=True)
+    examples: Examples | None
+    everything: Network | None
+
+    def pack(self, weights: Weights) -> Stacks:
         """Arrange weights for computing."""
+        return self.whole.network.stack(weights)
 
-    def unpack(self, parameters: Parameters) -> Mapping[Edge, jax.Array]:
+    def unpack(self, parameters: Stacks) -> dict[Edge, jax.Array]:
         """Weights by edge again; leading axes are kept."""
+        found = self.whole.network.unstack(parameters)
+        return {edge: found[edge] for edge in self.architecture.edges}
 
-    def loss_and_gradient(self, parameters: Parameters, data: Data) -> tuple[jax.Array, Parameters]:
+    def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
         """The loss over all examples and the direction that training descends."""
+        loss, gradient = jax.value_and_grad(self.whole.loss)(parameters)
+        if self.common is None:
+            return loss, gradient
+        own = self.common.network
+        apart = own.stack(self.whole.network.unstack(parameters))
+        first = own.unstack(jax.grad(self.common.loss)(apart))
+        merged = self.whole.network.unstack(gradient) | {edge: first[edge] for edge in self.common_edges}
+        return loss, self.whole.network.stack(merged)
 
-    def batch_gradient(self, parameters: Parameters, data: Data, examples: jax.Array) -> Parameters:
-        """The gradient of the loss over some examples, in the same units."""
+    def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
+        """The gradient of the loss over some examples, to stand for all of them.
 
-    def views(self, names: tuple[str, ...]) -> Callable[[Parameters, Data], Views]:
-        """What to record of the network itself: outputs, activity, gates."""
+        by_weight: each counts by its weight; otherwise all alike, for examples that were drawn by their weights.
+        """
+        return jax.grad(lambda stacks: self._batch_loss(stacks, chosen, by_weight))(parameters)
+
+    def see(self, parameters: Stacks) -> tuple[Rows, Rows]:
+        """Activity, and what nodes received, of `everything`."""
+        assert self.everything is not None
+        return self.everything.rows(self.everything.stack(self.unpack(parameters)))
+
+    def _batch_loss(self, parameters: Stacks, chosen: jax.Array, by_weight: bool) -> jax.Array:
+        """As the definition has it, edge by edge: h_v = f_v(g_v sum_e g_e W_e h_s(e))."""
+        assert self.examples is not None
+        batch = jax.tree.map(lambda rows: jnp.asarray(rows)[chosen], self.examples)
+        weights, architecture = self.unpack(parameters), self.architecture
+        place = {edge: f"edge {i}" for i, edge in enumerate(architecture.edges)}
+        activations, activity = dict(self.activations), dict(batch.inputs)
+        for node in architecture.order:
+            if node in architecture.inputs:
+                continue
+            terms = []
+            for edge in architecture.incoming[node]:
+                term = activity[architecture.source(edge)] @ weights[edge].T
+                terms.append(batch.gates[place[edge]][:, None] * term if place[edge] in batch.gates else term)
+            received = sum(terms[1:], start=terms[0])
+            activity[node] = activations[node](received) if node in activations else received
+        share = batch.weights * self.example_count if by_weight else jnp.ones_like(batch.weights)
+        losses = [self.whole.objective.rows(activity[node], batch.targets[node]) for node in architecture.outputs]
+        return jnp.dot(share, sum(losses[1:], start=losses[0])) / chosen.shape[0]
 
 
-def path_product(weights: Mapping[Edge, jax.Array], edges: tuple[Edge, ...]) -> jax.Array:
-    """W_p, the ordered product of the weights along a path."""
-    product = weights[edges[0]]
-    for edge in edges[1:]:
-        product = weights[edge] @ product
-    return product
+def make_learner(
+    problem: Problem, objective: Objective, coupling: str = "joint", *, batches: bool = False, see: bool = False
+) -> Learner:
+    """Plan what a training needs.
+
+    coupling "joint": every pathway descends the loss of the whole network. "residual" (as published for P2): the
+    pathways that are open for all examples descend their own loss, and the others the loss of what those leave.
+    """
+    if coupling not in COUPLINGS:
+        raise UnknownNameError(
+            f"coupling must be 'joint' or 'residual'; it was {coupling!r}; {nearest(coupling, COUPLINGS)}"
+        )
+    common: tuple[Edge, ...] = ()
+    if coupling == "residual":
+        if batches:
+            raise ProblemError("mini-batches go with coupling='joint'; leave batch_size out for 'residual'")
+        common = always_open_edges(problem)
+    return Learner(
+        architecture=problem.architecture,
+        activations=tuple(problem.activations.items()),
+        example_count=len(problem.task),
+        whole=_descended(problem, objective),
+        common=_descended(_only(problem, common), objective) if common else None,
+        common_edges=common,
+        examples=_examples(problem) if batches else None,
+        everything=problem.planned(compressed=False, every_example=True) if see else None,
+    )
 
 
-def singular_values(matrices: np.ndarray) -> np.ndarray:
-    """The singular values of a batch of matrices, largest first, by LAPACK; NaN where a matrix is not finite."""
-    finite = np.isfinite(matrices).all(axis=(-2, -1))
-    if finite.all():
-        return np.linalg.svd(matrices, compute_uv=False)
-    values = np.linalg.svd(np.where(finite[..., None, None], matrices, 0.0), compute_uv=False)
-    return np.where(finite[..., None], values, np.nan)
+def _descended(problem: Problem, objective: Objective) -> Descended:
+    if objective.compresses:
+        network = problem.network
+        return Descended(network, objective, network.constant_loss)
+    kept = np.flatnonzero(problem.task.weights > 0)
+    task, gates = problem.task.take(kept), problem.gates.take(kept)
+    network = Problem(problem.architecture, task, gates, problem.activations).planned(compressed=False)
+    carrying = carrying_gates(problem.architecture, task, gates)
+    silent = 0.0
+    for node, rows in task.targets.items():
+        reached = np.logical_or.reduce([carrying[edge] != 0 for edge in problem.architecture.incoming[node]])
+        silent += float(task.weights[~reached] @ objective.silence(rows[~reached]))
+    return Descended(network, objective, np.asarray(silent))
+
+
+def _examples(problem: Problem) -> Examples:
+    task = problem.task
+    folded = edge_gates(problem.architecture, problem.gates, len(task))
+    gates = {f"edge {i}": gate for i, gate in enumerate(folded.values()) if not (gate == 1).all()}
+    return Examples(dict(task.inputs), dict(task.targets), gates, task.weights)
+
+
+def always_open_edges(problem: Problem) -> tuple[Edge, ...]:
+    """The edges of the paths that are fully open for every example."""
+    architecture, kept = problem.architecture, problem.task.weights > 0
+    folded = edge_gates(architecture, problem.gates, len(problem.task))
+    open_always = {edge: np.array([float((gate[kept] == 1).all())]) for edge, gate in folded.items()}
+    probe = Task(
+        {node: np.ones((1, architecture.nodes[node])) for node in architecture.inputs},
+        {node: np.zeros((1, architecture.nodes[node])) for node in architecture.outputs},
+    )
+    carrying = carrying_gates(architecture, probe, Gates(edges=open_always))
+    common = tuple(edge for edge, gate in carrying.items() if gate[0] != 0)
+    if not common or len(common) == len(carrying):
+        raise ProblemError(
+            "residual coupling needs a pathway that is open for every example and others that are not; "
+            f"{len(common)} of {len(carrying)} edges are on always-open paths: use coupling='joint'"
+        )
+    return common
+
+
+def _only(problem: Problem, edges: tuple[Edge, ...]) -> Problem:
+    """The problem with all other edges closed."""
+    closed = {e: np.zeros(len(problem.task)) for e in problem.architecture.edges if e not in edges}
+    gates = Gates(problem.gates.nodes, {**problem.gates.edges, **closed})
+    return Problem(problem.architecture, problem.task, gates, problem.activations)

@@ -21,6 +21,18 @@ class Schedule:
     regular: np.ndarray  # bool per look: those that are made whatever is recorded
 
     @property
+    def steps(self) -> int:
+        """The last step."""
+        return int(self.looks[-1])
+
+    def until(self, look: int) -> "Schedule":
+        """The same schedule up to a look, which is recorded in any case."""
+        kept = self.kept[: look + 1].copy()
+        kept[-1] = True
+        looks = self.looks[: look + 1]
+        return Schedule(looks[kept], looks, kept, self.regular[: look + 1])
+
+    @property
     def gaps(self) -> np.ndarray:
         """Steps from each look to the next."""
         return np.diff(self.looks)

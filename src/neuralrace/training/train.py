@@ -1,200 +1,264 @@
 """The front door of training: a network, its initial weights and a step size in, a trajectory out."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import edge_name
-from neuralrace.axes import Edge, Weights
-from neuralrace.errors import ProblemError, RangeError, require_count, require_number
-from neuralrace.initial import Initialiser, as_key, draw, law_in_words
+from neuralrace.axes import Weights
+from neuralrace.errors import require_count, require_number
+from neuralrace.initial import Initialiser, law_in_words
 from neuralrace.precision import float64
-from neuralrace.problem import Problem, check_weights
+from neuralrace.problem import Problem
 from neuralrace.progress import Meter
-from neuralrace.training.descent import Loop, descend
-from neuralrace.training.gated import GatedLearner
-from neuralrace.training.learner import Learner
-from neuralrace.training.narrowing import narrow, widen
-from neuralrace.training.objective import make_objective
-from neuralrace.training.record import Recorder, make_recorder
-from neuralrace.training.rectified import RectifiedLearner
-from neuralrace.training.relu import ReLUNetwork
-from neuralrace.training.rule import optax_rule, plain_descent
-from neuralrace.training.schedule import LOOKS, Schedule, make_schedule
-from neuralrace.trajectory import STATUS, Trajectory, make_trajectory, with_examples
+from neuralrace.training.checkpoint import Checkpoint, digest
+from neuralrace.training.condition import Condition, Prepared, batch_keys, prepare
+from neuralrace.training.loop import Program, Training, Watcher, begin, go_on
+from neuralrace.training.records import matrix_axes
+from neuralrace.training.rules import make_rule
+from neuralrace.training.schedule import Schedule, make_schedule
+from neuralrace.training.status import status_of
+from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
 
 SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much
-SETTLED = 1e-3  # see _status
-EXPLODED = 1e6  # a loss so many times the first one is divergence
-BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
+
+Callback = Callable[[int, np.ndarray], bool | None]
 
 
 @float64
 def train(
-    network: Problem | ReLUNetwork,
-    initial: Initialiser | Weights,
-    learning_rate: float | None = None,
+    network: Problem,
+    initial: Initialiser | Weights | Sequence[Weights],
+    learning_rate: Any = None,
     steps: int = 1000,
     *,
     seeds: int = 1,
     key: Any = 0,
     loss: str = "squared",
     optimiser: Any = None,
+    optimizer: Any = None,
     batch_size: int | None = None,
     coupling: str = "joint",
     record: str | Sequence[str] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
+    stop_at: float | None = None,
+    callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Trajectory:
-    """Train a gated network or a ReLU network by gradient descent from one initial condition per seed.
+    """Train a network by gradient descent from one initial condition per seed.
 
-    initial: an initialiser, drawn anew for each seed, or a set of weights. learning_rate: the step size; time is
-    learning_rate * step. With an optax `optimiser` the step size is the optimiser's own and learning_rate,
-    1 unless given, only sets the unit of time. loss: "squared" or "cross-entropy". batch_size: examples per step,
-    the full batch unless given. coupling: "joint" or "residual", for gated networks. record: any of loss,
-    outputs, weights, path_singular_values, weight_singular_values, activity, gate_patterns; taken `every` so many steps
-    and at the end, or `at` given steps. A diverging seed is marked in `status` and does not stop the others.
+    initial: an initialiser, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
+    the step size, or an optax schedule of it; time is the sum of the step sizes. optimiser: an optax gradient
+    transformation, or a name such as "adam", or {"name": "adam", ...settings}; learning_rate, 1 unless given, is then
+    the unit of time. loss: "squared" or "cross-entropy". batch_size: examples per step, the full batch unless given.
+    coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
+    weight_singular_values, activity, gate_patterns; taken `every` so many steps and at the end, or `at` given steps.
+    stop_at: a seed whose loss has come down to this rests there, and training ends when all rest. callback: called
+    about twice a second with the step and the losses so far, (seeds, looks); returning True ends the training.
+    checkpoint: a file that training goes on from if it was killed. A diverging seed is marked in `status` and does
+    not stop the others.
     """
-    if learning_rate is None and optimiser is None:
-        raise RangeError("learning_rate is required: give learning_rate=..., or an optax optimiser=...")
-    rate = 1.0 if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
-    seeds = require_count("seeds", seeds)
     schedule = make_schedule(steps, every, at)
-    learner = _learner(network, loss, coupling)
-    batch = None if batch_size is None else _batch(batch_size, learner.example_count, coupling)
-    start = first = _initial_weights(network, initial, seeds, key)
-    narrowing = narrow(network, start) if optimiser is None and isinstance(network, Problem) else None
-    if narrowing is not None and narrowing.bases:
-        learner, start = _learner(narrowing.problem, loss, coupling), dict(narrowing.weights)
-    rule = plain_descent(rate) if optimiser is None else optax_rule(optimiser, learner)
-    recorder = make_recorder(learner, record)
-    loop = Loop(learner, rule, recorder.look, recorder.finish, batch)
-    with Meter("training", max(steps, 1) * seeds, shown=progress) as meter:
-        records, final = _in_groups_of_seeds(loop, start, seeds, key, schedule, meter)
-    if narrowing is not None and narrowing.bases:
-        records, final = widen(narrowing, records, final)
-    settings = {
-        "learning_rate": rate,
-        "steps": steps,
-        "seeds": seeds,
-        "key": str(key),
-        "loss": loss,
-        "rule": rule.name,
-        "batch_size": batch,
-        "coupling": coupling,
-        "initial": law_in_words(initial),
-    }
-    weights = {"final_weights": final}
-    if any(name.startswith("gate_patterns") for name in records):
-        weights["first_weights"] = first
-    return _trajectory(network, recorder, records, weights, schedule, rate, settings)
+    rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)
+    condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
+    level = None if stop_at is None else require_number("stop_at", stop_at)
+    prepared = prepare(condition, require_count("seeds", seeds), key, record, level)
+    settings = {"steps": schedule.steps, "seeds": seeds, "key": str(key), "stop_at": level}
+    groups = _groups(prepared, seeds) if callback is None else [slice(0, seeds)]
+    parameters, keys, done = prepared.parameters(), batch_keys(key, seeds), []
+    with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter:
+        for number, chosen in enumerate(groups):
+            part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
+            training = begin(prepared.program, part, keys[chosen], schedule)
+            watchers: list[Watcher] = [] if callback is None else [_Caller(callback)]
+            if checkpoint is not None:
+                path = Path(checkpoint)
+                name = path if len(groups) == 1 else path.with_name(f"{path.name}.{number}")
+                kept = Checkpoint(name, _identity(prepared, schedule, settings, chosen))
+                kept.resume(training)
+                watchers.append(kept)
+            go_on(training, meter, watchers)
+            done.append(training)
+    return _trajectory(prepared, done, settings)
 
 
-def _learner(network: Problem | ReLUNetwork, loss: str, coupling: str) -> Learner:
-    if isinstance(network, Problem):
-        return GatedLearner(network, make_objective(loss, network.task), coupling)
-    if isinstance(network, ReLUNetwork):
-        if coupling != "joint":
-            raise ProblemError(f"coupling={coupling!r} is for gated networks; a ReLU network has no pathways to order")
-        return RectifiedLearner(network, make_objective(loss, network.task))
-    raise ProblemError(f"a Problem or a ReLUNetwork is required; {type(network).__name__} came")
+@float64
+def train_together(
+    conditions: Sequence[Condition],
+    steps: int,
+    *,
+    seeds: int = 1,
+    key: Any = 0,
+    record: str | Sequence[str] = ("loss",),
+    every: int = 1,
+    at: Sequence[int] | None = None,
+    progress: bool = True,
+) -> list[Trajectory]:
+    """Train under many conditions; those that differ in numbers only are one compiled program."""
+    schedule = make_schedule(steps, every, at)
+    prepared = [prepare(condition, require_count("seeds", seeds), key, record, None) for condition in conditions]
+    alike: dict[Any, list[Prepared]] = {}
+    for one in prepared:
+        alike.setdefault(_shape(one.program), []).append(one)
+    settings = {"steps": schedule.steps, "seeds": seeds, "key": str(key), "stop_at": None}
+    found: dict[int, Trajectory] = {}
+    with Meter("training", max(schedule.steps, 1) * seeds * max(len(prepared), 1), shown=progress) as meter:
+        for group in alike.values():
+            training = begin(*_side_by_side(group, seeds, key), schedule)
+            go_on(training, meter)
+            for place, one in enumerate(group):
+                mine = _part(training, slice(place * seeds, (place + 1) * seeds))
+                found[id(one)] = _trajectory(one, [mine], settings)
+    return [found[id(one)] for one in prepared]
 
 
-def _batch(size: int, examples: int, coupling: str) -> int:
-    size = require_count("batch_size", size)
-    if size > examples:
-        raise RangeError(f"batch_size must be at most the number of examples, {examples}; it was {size}")
-    if coupling != "joint":
-        raise ProblemError("mini-batches go with coupling='joint'; leave batch_size out for 'residual'")
-    return size
+def _side_by_side(group: Sequence[Prepared], seeds: int, key: Any) -> tuple[Program, Any, jax.Array]:
+    """One program for several conditions of one shape; what they compute on has an axis for condition and seed."""
+    first = group[0].program
+    keys = jnp.concatenate([batch_keys(key, seeds)] * len(group))
+    parameters = jax.tree.map(lambda *parts: jnp.concatenate(parts), *(one.parameters() for one in group))
+    if len(group) == 1:
+        return first, parameters, keys
+
+    def joined(*parts: Any) -> Any:
+        return np.repeat(np.stack([np.asarray(part) for part in parts]), seeds, axis=0)
+
+    pairs = [eqx.partition((one.program.learner, one.program.rule), eqx.is_array) for one in group]
+    arrays = jax.tree.map(joined, *(pair[0] for pair in pairs))
+    learner, rule = eqx.combine(arrays, pairs[0][1])
+    return Program(learner, rule, first.recorder, first.batches, first.level, True), parameters, keys
 
 
-def _seed_keys(key: Any, seeds: int) -> list[jax.Array]:
-    """One key per seed, the same for a seed however many others there are."""
-    return [jax.random.fold_in(as_key(key), seed) for seed in range(seeds)]
+def _shape(program: Program) -> Any:
+    """Equal for programs that differ in numbers only."""
+    arrays, static = eqx.partition(program, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    return structure, tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves), jax.tree.structure(static)
 
 
-def _initial_weights(
-    network: Problem | ReLUNetwork, initial: Initialiser | Weights, seeds: int, key: Any
-) -> dict[Edge, np.ndarray]:
-    """Edge -> (seeds, target, source)."""
-    architecture = network.architecture
-    drawn = [check_weights(architecture, draw(initial, network, k)) for k in _seed_keys(key, seeds)]
-    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
+def _part(training: Training, chosen: slice) -> Training:
+    """Some seeds of a finished training."""
+    memory = training.memory
+    arrays = {name: array[chosen] for name, array in memory.arrays.items()}
+    count = len(range(*chosen.indices(memory.seeds)))
+    mine = replace(memory, seeds=count, arrays=arrays, curve=[part[:, chosen] for part in memory.curve])
+    state = jax.tree.map(lambda leaf: leaf[chosen], training.state)
+    return replace(training, state=state, memory=mine, keys=training.keys[chosen])
 
 
-def _in_groups_of_seeds(
-    loop: Loop, start: Mapping[Edge, np.ndarray], seeds: int, key: Any, schedule: Schedule, meter: Meter
-) -> tuple[dict[str, np.ndarray], dict[Edge, np.ndarray]]:
-    """Train as many seeds side by side as memory allows; each group is one compiled run."""
-    learner = loop.learner
-    batch_keys = jnp.stack([jax.random.fold_in(k, BATCH_STREAM) for k in _seed_keys(key, seeds)])
-    rows = learner.example_count if loop.batch is None else loop.batch
-    activity = rows * sum(learner.architecture.nodes.values())
-    per_seed = 8 * (6 * sum(matrix[0].size for matrix in start.values()) + 4 * activity)
+def _groups(prepared: Prepared, seeds: int) -> list[slice]:
+    """As many seeds side by side as memory allows; each group is one run of the same program."""
+    program = prepared.program
+    rows = program.learner.example_count if program.batches is None else program.batches.size
+    activity = rows * sum(program.learner.architecture.nodes.values())
+    per_seed = 8 * (6 * sum(matrix[0].size for matrix in prepared.first.values()) + 4 * activity)
     at_once = int(np.clip(SEED_BYTES // max(per_seed, 1), 1, seeds))
-    records, finals = [], []
-    for first in range(0, seeds, at_once):
-        chosen = slice(first, min(first + at_once, seeds))
-        parameters = jax.vmap(learner.pack)({edge: matrix[chosen] for edge, matrix in start.items()})
-        recorded, final = descend(loop, parameters, batch_keys[chosen], schedule, meter)
-        records.append(recorded)
-        finals.append({edge: np.asarray(matrix) for edge, matrix in jax.vmap(learner.unpack)(final).items()})
-    return _joined(records), _joined(finals)
+    return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
 
 
-def _joined(parts: list[dict[Any, np.ndarray]]) -> dict[Any, np.ndarray]:
-    return parts[0] if len(parts) == 1 else {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+@dataclass
+class _Caller:
+    """Hands the losses so far to the caller's function."""
+
+    callback: Callback
+
+    def due(self) -> bool:
+        """After every chunk."""
+        return True
+
+    def look(self, training: Training) -> bool:
+        """Call, and stop if it says so."""
+        step = training.schedule.looks[min(training.next, len(training.schedule.looks) - 1)]
+        return bool(self.callback(int(step), np.concatenate(training.memory.curve).T))
 
 
-def _status(loss: np.ndarray) -> np.ndarray:
-    """Diverged: not finite, or EXPLODED times the first loss. Converged: fell, and is still at the end.
-
-    loss: (seeds, regular looks), so that what is recorded makes no difference. Still means that over the last tenth
-    of the run the loss changed by less than SETTLED of all that it fell; a long plateau looks the same.
-    """
-    status = np.full(len(loss), STATUS.index("running"))
-    first = np.maximum(loss[:, 0], np.finfo(float).eps)  # a perfect start leaves rounding, which may grow a little
-    with np.errstate(invalid="ignore"):
-        fallen = loss[:, 0] - loss[:, -1]
-        late = loss[:, -max(loss.shape[1] // 10, 2) :]
-        still = (late.max(axis=1) - late.min(axis=1) < SETTLED * fallen) & (fallen > SETTLED * loss[:, 0])
-        exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > EXPLODED * first)
-    status[still & (loss.shape[1] >= LOOKS)] = STATUS.index("converged")
-    status[exploded] = STATUS.index("diverged")
-    return status
+def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any], chosen: slice) -> dict[str, Any]:
+    """What makes two trainings the same, for a checkpoint."""
+    task, gates = prepared.condition.network.task, prepared.condition.network.gates
+    data = {f"x {n}": rows for n, rows in task.inputs.items()} | {f"y {n}": rows for n, rows in task.targets.items()}
+    data |= {f"g {n}": gate for n, gate in (*gates.nodes.items(), *gates.edges.items())} | {"w": task.weights}
+    return {
+        "settings": _settings(prepared, settings),
+        "problem": prepared.condition.network.describe(),
+        "record": [record.name for record, _ in prepared.program.recorder.chosen],
+        "data": digest(data),
+        "first": digest({edge: matrix[chosen] for edge, matrix in prepared.first.items()}),
+        "looks": digest({"looks": schedule.looks, "kept": schedule.kept}),
+        "version": version("neuralrace"),
+    }
 
 
-def _trajectory(
-    network: Problem | ReLUNetwork,
-    recorder: Recorder,
-    records: Mapping[str, np.ndarray],
-    weights: Mapping[str, Mapping[Edge, np.ndarray]],
-    schedule: Schedule,
-    rate: float,
-    settings: Mapping[str, object],
-) -> Trajectory:
-    """Name the axes of everything; where the first weights are kept, so are the examples."""
-    curve = records["curve"]
-    variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    for name, array in records.items():
-        if name != "curve":
-            variables[name] = (("seed", "time", *recorder.axes.get(name, ())), array)
+def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """How a network was trained, in plain values."""
+    condition = prepared.condition
+    return {
+        "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
+        **settings,
+        "loss": prepared.program.learner.whole.objective.name,
+        "rule": condition.rule.as_data(),
+        "batch_size": condition.batch_size,
+        "coupling": condition.coupling,
+        "initial": law_in_words(condition.initial),
+    }
+
+
+def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[str, Any]) -> Trajectory:
+    """Put groups of seeds together and name the axes of everything; gate patterns come with examples and first weights."""
+    problem, recorder = prepared.condition.network, prepared.program.recorder
+    longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
+    records = _joined([one.memory.records(len(one.schedule.looks)) for one in done])
+    records = recorder.widen(prepared.narrowing, records)
+    axes = recorder.axes(problem) | {"loss": ()}
+    variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}
+    parameters = jax.tree.map(lambda *parts: jnp.concatenate(parts), *(one.state.parameters for one in done))
+    weights = {"final_weights": prepared.final(parameters)}
+    with_gates = any(record.name == "gate_patterns" for record, _ in recorder.chosen)
+    if with_gates:
+        weights["first_weights"] = dict(prepared.first)
     for kind, by_edge in weights.items():
         for edge, matrix in by_edge.items():
-            axes = recorder.axes[f"weights[{edge_name(edge)}]"]
-            variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *axes), matrix)
+            variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *matrix_axes(problem, edge)), matrix)
     run = make_trajectory(
-        rate * schedule.recorded,
-        schedule.recorded,
+        _times(prepared.condition.time, longest.recorded),
+        longest.recorded,
         variables,
-        _status(curve[:, schedule.regular]),
-        edges=tuple(network.architecture.edges),
-        problem=network.describe(),
-        settings=settings,
+        status_of(records["curve"][:, longest.regular], settings["stop_at"]),
+        edges=tuple(problem.architecture.edges),
+        problem=problem.describe(),
+        settings=_settings(prepared, settings),
     )
-    return with_examples(run, network.task) if "first_weights" in weights else run
+    return with_examples(run, problem.task) if with_gates else run
+
+
+def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """The records of groups of seeds; a group that came to rest early stays as it was."""
+    if len(parts) == 1:
+        return parts[0]
+    found = {}
+    for name in parts[0]:
+        arrays = [part[name] for part in parts]
+        longest = max(array.shape[1] for array in arrays)
+        found[name] = np.concatenate([_extended(array, longest) for array in arrays])
+    return found
+
+
+def _extended(array: np.ndarray, count: int) -> np.ndarray:
+    missing = count - array.shape[1]
+    return np.concatenate([array, np.repeat(array[:, -1:], missing, axis=1)], axis=1) if missing else array
+
+
+def _times(step: float | np.ndarray, recorded: np.ndarray) -> np.ndarray:
+    """The sum of all step sizes before each recorded step."""
+    if np.ndim(step) == 0:
+        return np.asarray(step * recorded)
+    return np.asarray(np.concatenate([[0.0], np.cumsum(step)])[recorded])

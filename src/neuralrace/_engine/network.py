@@ -1,0 +1,214 @@
+"""A planned network as pure JAX functions of its stacked weights.
+
+A network is a pytree: the numbers of its plan are leaves, its shape is static. So a program that was compiled for one
+network serves every network of the same shape, and several of them can be stacked and mapped over.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace._engine.plan import Block, Plan
+from neuralrace._engine.sparse_rows import RowMap, Unchanged, row_map
+from neuralrace.activations import Activation
+from neuralrace.axes import Array, Edge, Weights
+
+Stacks = dict[str, jax.Array]  # group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
+Rows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
+
+Key = TypeVar("Key")
+Matrices = TypeVar("Matrices", jax.Array, np.ndarray)
+
+
+@jax.custom_vjp
+def batched_product(rows: jax.Array, weights: jax.Array) -> jax.Array:
+    """rows @ weights.T for each edge: (edges, rows, source) by (edges, target, source).
+
+    Product and derivative are written out so that each runs along contiguous rows and the gradient comes out in the
+    layout of the weights, which a third of the time of a step depends on.
+    """
+    return jnp.swapaxes(jnp.einsum("gts,gks->gtk", weights, rows), 1, 2)
+
+
+def _product_forward(rows: jax.Array, weights: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    return batched_product(rows, weights), (rows, weights)
+
+
+def _product_backward(kept: tuple[jax.Array, jax.Array], slope: jax.Array) -> tuple[jax.Array, jax.Array]:
+    rows, weights = kept
+    return jnp.einsum("gkt,gts->gks", slope, weights), jnp.einsum("gkt,gks->gts", slope, rows)
+
+
+batched_product.defvjp(_product_forward, _product_backward)
+
+
+class EdgeGroup(eqx.Module):
+    """Edges that are one batched product."""
+
+    edges: tuple[Edge, ...] = eqx.field(static=True)
+    source: Block | None = eqx.field(static=True)  # None: the rows are known inputs
+    target: Block = eqx.field(static=True)
+    shared: bool = eqx.field(static=True)  # every edge multiplies the same rows
+    constant: Array | None  # (edges, rows, source size), for known inputs
+    gather: RowMap
+    spread: RowMap
+
+    def stack(self, weights: Weights) -> jax.Array:
+        """The matrices of the edges as one array."""
+        return self.turned(_stacked([weights[edge] for edge in self.edges]))
+
+    def turned(self, matrices: Matrices) -> Matrices:
+        """Matrices that multiply known inputs are kept transposed: a product then runs along contiguous rows."""
+        return matrices.swapaxes(-1, -2) if self.source is None else matrices
+
+    def __call__(self, weights: jax.Array, rows: Rows) -> jax.Array:
+        """What the edges add to the rows of the target block."""
+        if self.source is None:
+            product = jnp.einsum("gks,gst->gkt", self.constant, weights)
+        elif self.shared:
+            product = jnp.einsum("ks,gts->gkt", self.gather(rows[self.source]), weights)
+        else:
+            gathered = self.gather(rows[self.source])
+            product = batched_product(gathered.reshape(len(self.edges), -1, gathered.shape[-1]), weights)
+        return self.spread(product.reshape(-1, product.shape[-1]))
+
+
+class OutputRows(eqx.Module):
+    """The rows of one output block that a loss is summed over: their weights and targets."""
+
+    weights: Array  # (rows,)
+    targets: Array  # (rows, size)
+
+
+class Network(eqx.Module):
+    """Forward pass and rows of a network with known gates, following its plan."""
+
+    groups: tuple[EdgeGroup, ...]
+    blocks: tuple[tuple[Block, int], ...] = eqx.field(static=True)  # in the order of their levels, with their rows
+    place: tuple[tuple[str, Block, int, int], ...] = eqx.field(static=True)  # node, its block, first and last row
+    activations: tuple[tuple[str, Activation], ...] = eqx.field(static=True)
+    idle: tuple[Edge, ...] = eqx.field(static=True)  # edges that are closed for every example
+    outputs: dict[Block, OutputRows]
+    constant_loss: Array  # what no weights can remove
+    examples: dict[str, RowMap]  # node -> from its basis rows to every example; empty unless asked for
+
+    def stack(self, weights: Weights) -> Stacks:
+        """Gather the matrices of each group into one array."""
+        stacks = {f"group {i}": group.stack(weights) for i, group in enumerate(self.groups)}
+        return stacks | {f"idle {i}": jnp.asarray(weights[e]) for i, e in enumerate(self.idle)}
+
+    def unstack(self, stacks: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
+        """Take the matrices of the edges out again; further leading axes are kept."""
+        weights: dict[Edge, Matrices] = {}
+        for i, group in enumerate(self.groups):
+            for k, edge in enumerate(group.edges):
+                weights[edge] = group.turned(stacks[f"group {i}"][..., k, :, :])
+        return weights | {edge: stacks[f"idle {i}"] for i, edge in enumerate(self.idle)}
+
+    def rows(self, stacks: Mapping[str, jax.Array]) -> tuple[Rows, Rows]:
+        """The basis rows of every node, block by block: activity, and what the nodes received before it."""
+        received: Rows = {}
+        activity: Rows = {}
+        for block, count in self.blocks:
+            arriving = [
+                group(stacks[f"group {i}"], activity) for i, group in enumerate(self.groups) if group.target == block
+            ]
+            received[block] = sum(arriving[1:], start=arriving[0]) if arriving else jnp.zeros((count, block[1]))
+            activity[block] = self._activated(block, received[block])
+        return activity, received
+
+    def node_rows(self, rows: Rows, node: str) -> jax.Array:
+        """The basis rows of one node."""
+        block, first, last = next(entry[1:] for entry in self.place if entry[0] == node)
+        return rows[block][first:last]
+
+    def per_example(self, rows: Rows, node: str) -> jax.Array:
+        """The rows of one node for every example, (N, size)."""
+        return self.examples[node](self.node_rows(rows, node))
+
+    def _activated(self, block: Block, received: jax.Array) -> jax.Array:
+        """Apply activations to the rows of their nodes; mostly all nodes of a block have the same one."""
+        activations = dict(self.activations)
+        nodes = [(first, last, activations.get(node)) for node, b, first, last in self.place if b == block]
+        kinds = {activation for *_, activation in nodes}
+        if len(kinds) == 1:  # rows that no node owns are zero, and stay so
+            (activation,) = kinds
+            return received if activation is None else activation(received)
+        activity = received
+        for first, last, activation in nodes:
+            if activation is not None:
+                activity = activity.at[first:last].set(activation(received[first:last]))
+        return activity
+
+
+def make_network(
+    plan: Plan, activations: Mapping[str, Activation] | None = None, *, every_example: bool = False
+) -> Network:
+    """Turn a plan into arrays; every_example: keep the way from basis rows back to examples."""
+    groups = tuple(
+        EdgeGroup(
+            group.edges,
+            group.source,
+            group.target,
+            group.shared,
+            group.constant,
+            Unchanged() if group.gather is None else row_map(group.gather),
+            row_map(group.spread),
+        )
+        for group in plan.groups
+    )
+    place = tuple((node, block, rows.start, rows.stop) for node, (block, rows) in plan.place.items())
+    return Network(
+        groups=groups,
+        blocks=tuple(sorted(plan.block_rows.items())),
+        place=place,
+        activations=tuple((activations or {}).items()),
+        idle=plan.idle,
+        outputs={block: OutputRows(rows.weights, rows.targets) for block, rows in plan.outputs.items()},
+        constant_loss=np.asarray(plan.constant_loss),
+        examples={n: row_map(plan.states[n].per_example()) for n in plan.place} if every_example else {},
+    )
+
+
+def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array:
+    """Half the weighted mean squared error over the examples."""
+    activity, _ = network.rows(stacks)
+    total = jnp.asarray(network.constant_loss)
+    for block, output in network.outputs.items():
+        error = jnp.sum((activity[block] - output.targets) ** 2, axis=1)
+        total = total + 0.5 * jnp.dot(output.weights, error)
+    return total
+
+
+@eqx.filter_jit
+def compiled_rows(network: Network, stacks: Stacks) -> tuple[Rows, Rows]:
+    """The basis rows of every node."""
+    return network.rows(stacks)
+
+
+@eqx.filter_jit
+def compiled_loss(network: Network, stacks: Stacks) -> jax.Array:
+    """The squared error."""
+    return squared_loss(network, stacks)
+
+
+@eqx.filter_jit
+def compiled_gradient(network: Network, stacks: Stacks) -> Stacks:
+    """The derivative of the squared error by automatic differentiation."""
+    return jax.grad(lambda inner: squared_loss(network, inner))(stacks)
+
+
+def as_numpy(weights: Mapping[Key, jax.Array]) -> dict[Key, np.ndarray]:
+    """Bring a set of weights to the host."""
+    return {edge: np.asarray(matrix) for edge, matrix in weights.items()}
+
+
+def _stacked(matrices: list[Any]) -> jax.Array:
+    """Stack matrices; those that are on the host are stacked there, which needs no compiling."""
+    if all(isinstance(matrix, np.ndarray) for matrix in matrices):
+        return jnp.asarray(np.stack(matrices))
+    return jnp.stack([jnp.asarray(matrix) for matrix in matrices])

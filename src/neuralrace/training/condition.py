@@ -1,0 +1,104 @@
+"""One way to train: a network, its first weights, an objective and a rule; and what the loop needs of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.axes import Edge, Weights
+from neuralrace.errors import ProblemError, RangeError, WeightError, require_count
+from neuralrace.initial import Initialiser, as_key, draw
+from neuralrace.problem import Problem, check_weights
+from neuralrace.training.learner import make_learner
+from neuralrace.training.loop import Batches, Program
+from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
+from neuralrace.training.objectives import Objective, as_objective
+from neuralrace.training.records import make_recorder
+from neuralrace.training.rules import Rule
+
+BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """One way to train a network.
+
+    initial: an initialiser, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
+    rule: how weights move. time: of a step, a number or one for every step. drawn: mini-batches are drawn by the
+    examples' weights at every step, instead of going through all examples in each epoch.
+    """
+
+    network: Problem
+    initial: Initialiser | Weights | Sequence[Weights]
+    rule: Rule
+    time: float | np.ndarray
+    loss: str | Objective = "squared"
+    coupling: str = "joint"
+    batch_size: int | None = None
+    drawn: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A condition ready for the loop: its program, first weights, and the way back from narrowed nodes."""
+
+    condition: Condition
+    program: Program
+    first: Mapping[Edge, np.ndarray]  # (seeds, target, source)
+    narrowing: Narrowing
+
+    def parameters(self) -> Any:
+        """The first weights as the loop has them, seeds first."""
+        return jax.vmap(self.program.learner.pack)({e: jnp.asarray(m) for e, m in self.narrowing.weights.items()})
+
+    def final(self, parameters: Any) -> dict[Edge, np.ndarray]:
+        """Weights by edge, (seeds, target, source), as those of the original network."""
+        found = jax.vmap(self.program.learner.unpack)(parameters)
+        return {edge: widen_weights(self.narrowing, edge, np.asarray(matrix)) for edge, matrix in found.items()}
+
+
+def prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[str], stop_at: float | None) -> Prepared:
+    """Check a condition, draw its first weights and plan its network."""
+    problem = condition.network
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"a Problem or a ReLUNetwork is required; {type(problem).__name__} came")
+    objective = as_objective(condition.loss, problem.task)
+    first = _first_weights(problem, condition.initial, seeds, key)
+    recorder = make_recorder(problem, record)
+    batches = None
+    if condition.batch_size is not None:
+        size = require_count("batch_size", condition.batch_size)
+        if size > len(problem.task):
+            raise RangeError(f"batch_size must be at most the number of examples, {len(problem.task)}; it was {size}")
+        batches = Batches(size, condition.drawn)
+    narrowing = narrow(problem, first) if condition.rule.narrows else Narrowing(problem, first, {})
+    learner = make_learner(
+        narrowing.problem, objective, condition.coupling, batches=batches is not None, see=recorder.examples
+    )
+    level = None if stop_at is None else np.asarray(float(stop_at))
+    return Prepared(condition, Program(learner, condition.rule, recorder, batches, level, False), first, narrowing)
+
+
+def seed_keys(key: Any, seeds: int) -> list[jax.Array]:
+    """One key per seed, the same for a seed however many others there are."""
+    return [jax.random.fold_in(as_key(key), seed) for seed in range(seeds)]
+
+
+def batch_keys(key: Any, seeds: int) -> jax.Array:
+    """The streams of mini-batches, one per seed."""
+    return jnp.stack([jax.random.fold_in(one, BATCH_STREAM) for one in seed_keys(key, seeds)])
+
+
+def _first_weights(problem: Problem, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:
+    """Edge -> (seeds, target, source)."""
+    architecture = problem.architecture
+    if isinstance(initial, Sequence):
+        if len(initial) != seeds:
+            raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
+        drawn = [check_weights(architecture, weights) for weights in initial]
+    else:
+        drawn = [check_weights(architecture, draw(initial, problem, one)) for one in seed_keys(key, seeds)]
+    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}

@@ -1,0 +1,207 @@
+"""What can be recorded of a run: each record is one declaration in RECORDS.
+
+A record says over which things it goes (edges, nodes, paths), what is seen of each at one moment for one seed, the
+names of the axes, what happens to the arrays on the host, and how they are widened where wide linear nodes were
+trained at the width that they can use.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from neuralrace._engine.network import Rows, Stacks
+from neuralrace.architecture import PATH_LIMIT, Path, edge_name
+from neuralrace.axes import Edge
+from neuralrace.errors import ProblemError, UnknownNameError, nearest
+from neuralrace.problem import Problem
+from neuralrace.training.learner import Learner
+from neuralrace.training.narrowing import Narrowing, widen_activity, widen_weights
+
+THREADS = 2  # LAPACK runs beside the training of the next chunk
+
+
+class Sight:
+    """One seed at one moment; what nobody looks at is not computed."""
+
+    def __init__(self, learner: Learner, parameters: Stacks) -> None:
+        self._learner, self._parameters = learner, parameters
+
+    @cached_property
+    def weights(self) -> dict[Edge, jax.Array]:
+        """The weights by edge."""
+        return self._learner.unpack(self._parameters)
+
+    def activity(self, node: str) -> jax.Array:
+        """The activity of a node for every example, (N, size)."""
+        return self._node(self._rows[0], node)
+
+    def received(self, node: str) -> jax.Array:
+        """What a node with an activation received for every example, (N, size)."""
+        return self._node(self._rows[1], node)
+
+    def path_product(self, path: Path) -> jax.Array:
+        """W_p, the ordered product of the weights along a path."""
+        product = self.weights[path.edges[0]]
+        for edge in path.edges[1:]:
+            product = self.weights[edge] @ product
+        return product
+
+    @cached_property
+    def _rows(self) -> tuple[Rows, Rows]:
+        return self._learner.see(self._parameters)
+
+    def _node(self, rows: Rows, node: str) -> jax.Array:
+        assert self._learner.everything is not None
+        return self._learner.everything.per_example(rows, node)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A declaration of what can be recorded.
+
+    over: problem -> the things it goes over. look: what is seen of one of them. axes: the names of the axes after seed
+    and time. finish: what is done with the recorded arrays, (records, seeds, ...), on the host. widen: from narrow to
+    wide arrays, (seeds, records, ...); None: the same at any width. examples: whether it looks at every example.
+    """
+
+    name: str
+    over: Callable[[Problem], Iterable[Any]]
+    look: Callable[[Sight, Any], jax.Array]
+    axes: Callable[[Problem, Any], tuple[str, ...]]
+    finish: Callable[[np.ndarray], np.ndarray] | None = None
+    widen: Callable[[Narrowing, Any, np.ndarray], np.ndarray] | None = None
+    examples: bool = False
+
+
+def singular_values(matrices: np.ndarray) -> np.ndarray:
+    """The singular values of a batch of matrices, largest first, by LAPACK; NaN where a matrix is not finite."""
+    with ThreadPoolExecutor(THREADS) as pool:
+        return np.concatenate(list(pool.map(_singular_values, np.array_split(matrices, THREADS))))
+
+
+def _singular_values(matrices: np.ndarray) -> np.ndarray:
+    finite = np.isfinite(matrices).all(axis=(-2, -1))
+    if finite.all():
+        return np.linalg.svd(matrices, compute_uv=False)
+    values = np.linalg.svd(np.where(finite[..., None, None], matrices, 0.0), compute_uv=False)
+    return np.where(finite[..., None], values, np.nan)
+
+
+def _edges(problem: Problem) -> Iterable[Edge]:
+    return problem.architecture.edges
+
+
+def _paths(problem: Problem) -> Iterable[Path]:
+    return problem.architecture.paths(PATH_LIMIT)
+
+
+def _gating(problem: Problem) -> Iterable[str]:
+    if not problem.activations:
+        raise ProblemError(
+            "a network of linear nodes has fixed gates: see problem.gates; gate_patterns is for activations"
+        )
+    return [node for node in problem.architecture.hidden if node in problem.activations]
+
+
+def matrix_axes(problem: Problem, edge: Edge) -> tuple[str, ...]:
+    """The axes of an edge's matrix: units of its two ends."""
+    source, target = problem.architecture.edges[edge]
+    return f"{target}_unit", f"{source}_unit"
+
+
+def _units(problem: Problem, node: str) -> tuple[str, ...]:
+    return "example", f"{node}_unit"
+
+
+def _modes(problem: Problem, ends: Edge | Path) -> tuple[str, ...]:
+    nodes = problem.architecture.nodes
+    source, target = (ends.source, ends.target) if isinstance(ends, Path) else problem.architecture.edges[ends]
+    return (f"mode_of_{min(nodes[source], nodes[target])}",)
+
+
+RECORDS = (
+    Record(
+        "outputs",
+        lambda problem: problem.architecture.outputs,
+        lambda sight, node: sight.activity(node),
+        _units,
+        examples=True,
+    ),
+    Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=widen_weights),
+    Record("path_singular_values", _paths, lambda sight, path: sight.path_product(path), _modes, singular_values),
+    Record("weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values),
+    Record(
+        "activity",
+        lambda problem: problem.architecture.hidden,
+        lambda sight, node: sight.activity(node),
+        _units,
+        widen=widen_activity,
+        examples=True,
+    ),
+    Record("gate_patterns", _gating, lambda sight, node: sight.received(node) > 0, _units, examples=True),
+)
+BY_NAME = {record.name: record for record in RECORDS}
+RECORDABLE = ("loss", *BY_NAME)
+
+
+class Recorder(eqx.Module):
+    """The records that were asked for, and the things that each goes over; all of it static."""
+
+    chosen: tuple[tuple[Record, tuple[Any, ...]], ...] = eqx.field(static=True)
+
+    def look(self, learner: Learner, parameters: Stacks) -> dict[str, jax.Array]:
+        """Variable -> array, for one seed at one moment."""
+        sight = Sight(learner, parameters)
+        return {
+            variable(record, thing): record.look(sight, thing) for record, things in self.chosen for thing in things
+        }
+
+    @property
+    def examples(self) -> bool:
+        """Whether any record looks at every example."""
+        return any(record.examples for record, _ in self.chosen)
+
+    def finish(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+        """Variable -> what is done with its arrays on the host."""
+        return {
+            variable(record, thing): record.finish
+            for record, things in self.chosen
+            for thing in things
+            if record.finish is not None
+        }
+
+    def axes(self, problem: Problem) -> dict[str, tuple[str, ...]]:
+        """Variable -> the names of its axes after seed and time."""
+        return {variable(r, thing): r.axes(problem, thing) for r, things in self.chosen for thing in things}
+
+    def widen(self, narrowing: Narrowing, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The records of a narrowed network as those of the original."""
+        wide = dict(records)
+        for record, things in self.chosen:
+            for thing in things:
+                if record.widen is not None:
+                    wide[variable(record, thing)] = record.widen(narrowing, thing, wide[variable(record, thing)])
+        return wide
+
+
+def make_recorder(problem: Problem, record: str | Sequence[str]) -> Recorder:
+    """Put together what the caller asked for; the loss is recorded in any case."""
+    names = (record,) if isinstance(record, str) else tuple(record) if isinstance(record, Iterable) else (record,)
+    for name in names:
+        if name not in RECORDABLE:
+            raise UnknownNameError(
+                f"record can hold {', '.join(RECORDABLE)}; it held {name!r}; {nearest(name, RECORDABLE)}"
+            )
+    asked = [BY_NAME[name] for name in BY_NAME if name in names]
+    return Recorder(tuple((one, tuple(one.over(problem))) for one in asked))
+
+
+def variable(record: Record, thing: Any) -> str:
+    """The name of a recorded variable: the record and, in brackets, the node, edge or path."""
+    return f"{record.name}[{thing if isinstance(thing, Path) else edge_name(thing)}]"

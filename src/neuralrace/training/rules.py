@@ -1,0 +1,210 @@
+"""How weights move once the gradient is known: rules are pytrees whose numbers are leaves."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from neuralrace.axes import Array
+from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number
+from neuralrace.training.learner import Learner, Parameters
+
+Gradient = Callable[[Parameters], Parameters]  # the gradient at other parameters
+
+
+class Step(eqx.Module):
+    """Where a rule stands: the parameters, the gradient there and elsewhere, and how many steps were taken."""
+
+    parameters: Parameters
+    slope: Parameters
+    gradient: Gradient
+    number: jax.Array
+
+
+class Rule(eqx.Module):
+    """One seed's update."""
+
+    @abstractmethod
+    def start(self, learner: Learner, parameters: Parameters) -> Any:
+        """What the rule remembers before the first step."""
+
+    @abstractmethod
+    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """The parameters after one step, and what is remembered then."""
+
+    @abstractmethod
+    def as_data(self) -> dict[str, Any]:
+        """The rule in plain values."""
+
+    @property
+    def narrows(self) -> bool:
+        """Whether every step is a combination of gradients, so that wide linear nodes can be narrowed exactly."""
+        return True
+
+
+class Descent(Rule):
+    """W <- W - rate * gradient; rate: a number, or one for every step."""
+
+    rate: Array
+
+    def start(self, learner: Learner, parameters: Parameters) -> tuple[()]:
+        """Nothing is remembered."""
+        return ()
+
+    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """One step down the slope."""
+        return _moved(at.parameters, _rate(self.rate, at.number), at.slope), memory
+
+    def as_data(self) -> dict[str, Any]:
+        """The rate, or its schedule's first and last value."""
+        return {"rule": "descent"} | _rate_as_data(self.rate)
+
+
+class Momentum(Rule):
+    """The heavy ball: V <- momentum * V + gradient, W <- W - rate * V."""
+
+    rate: Array
+    momentum: Array
+
+    def start(self, learner: Learner, parameters: Parameters) -> Parameters:
+        """The ball is at rest."""
+        return jax.tree.map(jnp.zeros_like, parameters)
+
+    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """One step with the velocity."""
+        velocity = jax.tree.map(lambda v, g: self.momentum * v + g, memory, at.slope)
+        return _moved(at.parameters, _rate(self.rate, at.number), velocity), velocity
+
+    def as_data(self) -> dict[str, Any]:
+        """The rate and the momentum."""
+        return {"rule": "momentum", "momentum": float(self.momentum)} | _rate_as_data(self.rate)
+
+
+class RungeKutta(Rule):
+    """Gradient flow by the classical method of fourth order, with the step of descent."""
+
+    rate: Array
+
+    def start(self, learner: Learner, parameters: Parameters) -> tuple[()]:
+        """Nothing is remembered."""
+        return ()
+
+    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """One step of the flow."""
+        rate = _rate(self.rate, at.number)
+        second = at.gradient(_moved(at.parameters, rate / 2, at.slope))
+        third = at.gradient(_moved(at.parameters, rate / 2, second))
+        fourth = at.gradient(_moved(at.parameters, rate, third))
+        mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, at.slope, second, third, fourth)
+        return _moved(at.parameters, rate, mean), memory
+
+    def as_data(self) -> dict[str, Any]:
+        """The step of the flow."""
+        return {"rule": "flow"} | _rate_as_data(self.rate)
+
+
+class Optax(Rule):
+    """Any optax optimiser, which sees one matrix per edge, however the weights are stacked for computing."""
+
+    optimiser: optax.GradientTransformation = eqx.field(static=True)
+    described: tuple[tuple[str, Any], ...] = eqx.field(static=True)
+
+    def start(self, learner: Learner, parameters: Parameters) -> Any:
+        """The optimiser's own state."""
+        return self.optimiser.init(_by_name(learner, parameters))
+
+    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """The optimiser's own step."""
+        weights = _by_name(learner, at.parameters)
+        updates, memory = self.optimiser.update(_by_name(learner, at.slope), memory, weights)
+        moved = optax.apply_updates(weights, updates)
+        edges = learner.architecture.edges
+        return learner.pack({edge: moved[f"edge {i}"] for i, edge in enumerate(edges)}), memory
+
+    def as_data(self) -> dict[str, Any]:
+        """The optimiser's name and settings, where they were given as such."""
+        return {"rule": "optax", "optimiser": dict(self.described)}
+
+    @property
+    def narrows(self) -> bool:
+        """Most optimisers treat each entry on its own."""
+        return False
+
+
+def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.ndarray | float]:
+    """The rule that was asked for, and the time of a step: a number, or one for every step.
+
+    learning_rate: a number, or an optax schedule of the step. optimiser: None for plain descent, an optax gradient
+    transformation, a name such as "adam", or a mapping with a name and settings; the time of its steps is
+    learning_rate if that is given, and else one.
+    """
+    rate = 1.0 if learning_rate is None else _checked_rate(learning_rate, steps)
+    if optimiser is None:
+        if learning_rate is None:
+            raise RangeError("learning_rate is required: give learning_rate=..., or an optax optimiser=...")
+        return Descent(np.asarray(rate)), rate
+    if isinstance(optimiser, str):
+        optimiser = {"name": optimiser} if learning_rate is None else {"name": optimiser, "learning_rate": rate}
+    if isinstance(optimiser, Mapping):
+        settings = {name: value for name, value in optimiser.items() if name != "name"}
+        return _named_optimiser(optimiser.get("name"), tuple(sorted(settings.items()))), rate
+    if not isinstance(optimiser, optax.GradientTransformation):
+        raise WeightError(
+            f"optimiser must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
+            f"it was {type(optimiser).__name__}"
+        )
+    return Optax(optimiser, (("name", "given"),)), rate
+
+
+@cache
+def _named_optimiser(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
+    """The same value for the same settings, so that a second training compiles nothing."""
+    make = getattr(optax, str(name), None)
+    if not callable(make):
+        known = [one for one in dir(optax) if one.islower() and not one.startswith("_")]
+        raise UnknownNameError(f"optax has no optimiser {name!r}; {nearest(name, known)}")
+    try:
+        made = make(**dict(settings))
+    except TypeError as error:
+        raise WeightError(f"optax.{name} cannot be made with {dict(settings)}: {error}") from None
+    if not isinstance(made, optax.GradientTransformation):
+        raise UnknownNameError(f"optax.{name} is not an optimiser")
+    return Optax(made, (("name", name), *settings))
+
+
+def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
+    if not callable(learning_rate):
+        return require_number("learning_rate", learning_rate, above=0)
+    rates = np.array([float(learning_rate(step)) for step in range(max(steps, 1))])
+    if not (np.isfinite(rates) & (rates >= 0)).all():
+        first = int(np.argmin(np.isfinite(rates) & (rates >= 0)))
+        raise RangeError(
+            f"a schedule of learning rates must give finite numbers that are not negative; step {first}: {rates[first]}"
+        )
+    return rates
+
+
+def _rate(rate: Array, step: jax.Array) -> Any:
+    return rate if jnp.ndim(rate) == 0 else jnp.asarray(rate)[jnp.minimum(step, rate.shape[0] - 1)]
+
+
+def _rate_as_data(rate: Array) -> dict[str, Any]:
+    rates = np.asarray(rate)
+    if rates.ndim == 0:
+        return {"learning_rate": float(rates)}
+    return {"learning_rate": {"schedule": [float(rates[0]), float(rates[-1])], "steps": len(rates)}}
+
+
+def _moved(parameters: Parameters, rate: Any, slope: Parameters) -> Parameters:
+    return jax.tree.map(lambda w, g: w - rate * g, parameters, slope)
+
+
+def _by_name(learner: Learner, parameters: Parameters) -> dict[str, jax.Array]:
+    """Trees sort their keys, and edges may be strings or pairs: name them by their place."""
+    return {f"edge {i}": matrix for i, matrix in enumerate(learner.unpack(parameters).values())}

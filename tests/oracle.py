@@ -58,7 +58,7 @@ def _forward_order(edges: Mapping) -> list[str]:
 
 
 def activities(problem, weights: Weights) -> dict[str, np.ndarray]:
-    """h_v = g_v sum_e g_e W_e h_s(e), and h_v = g_v x_v at the inputs; (N, size) each."""
+    """h_v = g_v f_v(sum_e g_e W_e h_s(e)), and h_v = g_v x_v at the inputs; (N, size) each."""
     edges = problem.architecture.edges
     found: dict[str, np.ndarray] = {}
     for node in _forward_order(edges):
@@ -67,8 +67,14 @@ def activities(problem, weights: Weights) -> dict[str, np.ndarray]:
             total = sum(
                 edge_gate(problem, e)[:, None] * (found[s] @ weights[e].T) for e, (s, t) in edges.items() if t == node
             )
-        found[node] = node_gate(problem, node)[:, None] * total
+        found[node] = node_gate(problem, node)[:, None] * rectified(problem, node, total)
     return found
+
+
+def rectified(problem, node: str, received: np.ndarray) -> np.ndarray:
+    if node not in problem.activations:
+        return received
+    return np.maximum(received, 0) + problem.activations[node].slope * np.minimum(received, 0)
 
 
 def _softmax(rows: np.ndarray) -> np.ndarray:
@@ -105,12 +111,20 @@ def gradient(problem, weights: Weights, kind: str = "squared") -> Weights:
     }
     result = {}
     for node in reversed(_forward_order(edges)):
+        if node in problem.activations:
+            slope = np.where(_received(problem, weights, found, node) > 0, 1.0, problem.activations[node].slope)
+            errors[node] = errors[node] * slope
         for edge, (source, target) in edges.items():
             if target == node:
                 arriving = (node_gate(problem, node) * edge_gate(problem, edge))[:, None] * errors[node]
                 result[edge] = arriving.T @ found[source]
                 errors[source] = errors.get(source, 0.0) + arriving @ weights[edge]
     return {edge: result[edge] for edge in edges}
+
+
+def _received(problem, weights: Weights, found: dict, node: str) -> np.ndarray:
+    edges = problem.architecture.edges
+    return sum(edge_gate(problem, e)[:, None] * (found[s] @ weights[e].T) for e, (s, t) in edges.items() if t == node)
 
 
 def descend(gradient_at: Callable, weights: Weights, rate: float, steps: int) -> list[Weights]:

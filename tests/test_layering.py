@@ -18,7 +18,7 @@ LAYERS = [
     # tools that know nothing of networks
     {"arrays", "progress", "datafiles"},
     # frozen values
-    {"architecture", "gates", "task"},
+    {"architecture", "gates", "task", "activations"},
     {"trajectory"},
     # private machinery: planned forward passes, fewer examples
     {"_engine"},

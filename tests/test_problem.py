@@ -4,7 +4,7 @@ from hypothesis import given, settings
 
 import neuralrace as nr
 import oracle
-from neuralrace.errors import ProblemError, UnknownNameError, WeightError
+from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError
 
 # sums of a few dozen products in another order: some hundred roundings of 1e-16, relative to the largest term
 ROUNDING = 1e-12
@@ -51,6 +51,75 @@ def test_large_graphs_with_many_groups_of_edges(seed):
     weights = oracle.random_weights(problem.architecture, seed, 0.5)
     assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=ROUNDING)
     oracle.assert_weights_close(problem.gradient(weights), oracle.gradient(problem, weights), ROUNDING)
+
+
+def with_activations(seed, biases=False):
+    """A random problem, some of whose hidden and output nodes are rectified; gates there are not negative."""
+    random = np.random.default_rng(seed)
+    problem = nr.tasks.random_problem(seed)
+    nodes = [*problem.architecture.hidden, *problem.architecture.outputs]
+    chosen = [node for node in nodes if random.uniform() < 0.6]
+    kinds = [("relu", nr.leaky_relu(0.3), nr.leaky_relu(-0.2))[random.integers(3)] for _ in chosen]
+    gates = {n: np.abs(gate) if n in chosen else gate for n, gate in problem.gates.nodes.items()}
+    return nr.Problem(
+        problem.architecture,
+        problem.task,
+        nr.Gates(gates, problem.gates.edges),
+        dict(zip(chosen, kinds, strict=True)),
+        biases,
+    )
+
+
+@given(oracle.seeds)
+def test_activations_and_biases_at_any_node_of_any_graph(seed):
+    problem = with_activations(seed, biases=seed % 2 == 1)
+    weights = oracle.random_weights(problem.architecture, seed)
+    nodes = (*problem.architecture.hidden, *problem.architecture.outputs)
+    by_definition = oracle.activities(problem, weights)
+    oracle.assert_weights_close(problem.activity(weights), {node: by_definition[node] for node in nodes}, ROUNDING)
+    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=ROUNDING)
+    oracle.assert_weights_close(problem.gradient(weights), oracle.gradient(problem, weights), ROUNDING)
+    for node, received in problem.preactivations(weights).items():
+        slope = problem.activations[node].slope
+        gate = oracle.node_gate(problem, node)[:, None]  # folded in before the activation, which is homogeneous
+        found = np.maximum(received, 0) + slope * np.minimum(received, 0)
+        np.testing.assert_allclose(found, by_definition[node], rtol=0, atol=1e-12 * (1 + np.abs(found).max()))
+        assert (received[(gate == 0).ravel()] == 0).all()
+
+
+def test_biases_are_the_weights_of_an_input_that_is_always_one():
+    task = nr.Task({"x": [[1.0], [2.0]]}, {"y": [[0.0], [1.0]]})
+    problem = nr.Problem(nr.Architecture({"x": 1, "h": 2, "y": 1}, [("x", "h"), ("h", "y")]), task, biases=True)
+    weights = {
+        ("x", "h"): np.array([[1.0], [-1.0]]),
+        ("h", "y"): np.array([[1.0, 2.0]]),
+        ("bias", "h"): np.array([[0.5], [1.0]]),
+        ("bias", "y"): np.array([[3.0]]),
+    }
+    # y = (x + .5) + 2 (1 - x) + 3 = 5.5 - x
+    np.testing.assert_allclose(problem.forward(weights)["y"], [[4.5], [3.5]], rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("activations", "gates", "error", "words"),
+    [
+        ({"h": "rellu"}, None, UnknownNameError, "did you mean 'relu'"),
+        ({"k": "relu"}, None, UnknownNameError, "node 'k', which is not there"),
+        ({"x": "relu"}, None, ProblemError, "nothing enters input node 'x'"),
+        ("relu", None, ProblemError, "activations must be of type Mapping"),
+        ({"h": "relu"}, nr.Gates({"h": [-1.0, 1.0]}), GateError, "example 0 has -1"),
+    ],
+)
+def test_activations_that_cannot_be(activations, gates, error, words):
+    task = nr.Task({"x": [[1.0], [2.0]]}, {"y": [[0.0], [1.0]]})
+    architecture = nr.Architecture({"x": 1, "h": 2, "y": 1}, [("x", "h"), ("h", "y")])
+    with pytest.raises(error, match=words):
+        nr.Problem(architecture, task, gates, activations)
+
+
+def test_statistics_are_refused_where_a_node_has_an_activation():
+    with pytest.raises(ProblemError, match="'h1' have an activation"):
+        nr.ReLUNetwork(nr.tasks.xor().task, 4).statistics()
 
 
 @pytest.mark.parametrize("gating", ["shared", "P=1", "P=4", "shared + P=4"])

@@ -2,6 +2,7 @@
 
 # the values that a problem is made of
 from neuralrace import initial, tasks
+from neuralrace.activations import leaky_relu
 from neuralrace.architecture import Architecture, Path
 from neuralrace.errors import NeuralRaceError
 from neuralrace.gates import Gates
@@ -46,6 +47,7 @@ __all__ = [
     "explain",
     "float64",
     "initial",
+    "leaky_relu",
     "predict",
     "reln",
     "tasks",

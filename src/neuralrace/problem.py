@@ -61,7 +61,7 @@ class Problem:
         ):
             if not isinstance(value, kind):
                 raise ProblemError(f"{name} must be of type {kind.__name__}; it was {type(value).__name__}")
-        if biases and BIAS not in architecture.nodes:
+        if biases and not _has_biases(architecture, task):
             architecture, task = _with_biases(architecture, task)
         object.__setattr__(self, "architecture", architecture)
         object.__setattr__(self, "task", task)
@@ -105,11 +105,13 @@ class Problem:
     def compress(self) -> "Problem":
         """An equal problem with few examples: the same loss and gradient at every weight.
 
-        With activations no fewer examples do, and the problem itself is returned; equal inputs are computed once in
-        any case.
+        With activations only examples without weight can be left out; equal inputs are computed once in any case.
         """
         if self.activations:
-            return self
+            kept = np.flatnonzero(self.task.weights > 0)
+            if len(kept) == len(self.task):
+                return self
+            return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
         folded = edge_gates(self.architecture, self.gates, len(self.task))
         visible = {
             node: np.logical_or.reduce([folded[e] != 0 for e in self.architecture.outgoing[node]])
@@ -174,6 +176,19 @@ class Problem:
     @cached_property
     def _with_every_example(self) -> Network:
         return self.planned(compressed=False, every_example=True)
+
+
+def _has_biases(architecture: Architecture, task: Task) -> bool:
+    """Whether the graph has its bias node already, as a narrowed copy has; another node of that name is a mistake."""
+    if BIAS not in architecture.nodes:
+        return False
+    rows = task.inputs.get(BIAS)
+    if rows is None or rows.shape[1] != 1 or not (rows == 1).all():
+        raise ProblemError(
+            f"with biases=True the node {BIAS!r} is an input that is always one; this architecture has another node of "
+            f"that name: rename it"
+        )
+    return True
 
 
 def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, Task]:

@@ -1,8 +1,8 @@
 import numpy as np
-from neuralrace._engine.gated_network import GatedNetwork
 
 import neuralrace as nr
 import oracle
+from neuralrace._engine.network import make_network
 from neuralrace._engine.plan import make_plan
 from neuralrace.precision import float64
 
@@ -45,7 +45,7 @@ def test_edges_that_are_always_closed_are_idle():
 
 def test_stacking_and_unstacking_are_inverse():
     problem = nr.tasks.routing(6, 2).problem("shared + P=1", hidden=2)
-    network = GatedNetwork(make_plan(problem.architecture, problem.task, problem.gates))
+    network = make_network(make_plan(problem.architecture, problem.task, problem.gates))
     weights = oracle.random_weights(problem.architecture)
     back = float64(lambda: {edge: np.asarray(w) for edge, w in network.unstack(network.stack(weights)).items()})()
     assert set(back) == set(weights)

@@ -1,14 +1,13 @@
 import jax
 import numpy as np
 import pytest
-from neuralrace.training.gated import GatedLearner
-from neuralrace.training.objective import Objective
-from neuralrace.training.rectified import RectifiedLearner
 
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError
 from neuralrace.precision import float64
+from neuralrace.training.learner import make_learner
+from neuralrace.training.objectives import as_objective
 
 ROUNDING = 1e-12  # a few dozen steps whose sums are taken in another order
 
@@ -68,15 +67,14 @@ def test_the_gradient_is_unbiased(relu, kind):
         task = nr.Task(problem.task.inputs, probable, problem.task.weights)
         problem = nr.Problem(problem.architecture, task, problem.gates)
     network = nr.ReLUNetwork(problem.task, 4) if relu else problem
-    learner = RectifiedLearner(network, Objective(kind)) if relu else GatedLearner(network, Objective(kind))
+    learner = make_learner(network, as_objective(kind, network.task), batches=True)
     weights = oracle.random_weights(network.architecture, 1)
 
     def both():
         parameters = learner.pack(weights)
-        whole = jax.jit(learner.loss_and_gradient)(parameters, learner.data(mini_batches=False))[1]
-        data = learner.data(mini_batches=True)
-        batch = jax.jit(learner.batch_gradient)
-        singles = [batch(parameters, data, jax.numpy.array([i])) for i in range(5)]
+        whole = jax.jit(lambda p: learner.loss_and_gradient(p))(parameters)[1]
+        batch = jax.jit(lambda p, chosen: learner.batch_gradient(p, chosen, by_weight=True))
+        singles = [batch(parameters, jax.numpy.array([i])) for i in range(5)]
         mean = jax.tree.map(lambda *parts: sum(parts) / 5, *singles)
         return [{edge: np.asarray(w) for edge, w in learner.unpack(part).items()} for part in (whole, mean)]
 

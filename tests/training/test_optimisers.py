@@ -7,7 +7,7 @@ import pytest
 
 import neuralrace as nr
 import oracle
-from neuralrace.errors import WeightError
+from neuralrace.errors import UnknownNameError, WeightError
 from neuralrace.precision import float64
 
 HAND = 1e-11  # fifty steps; adam divides by the root of a mean square, which magnifies rounding
@@ -67,5 +67,36 @@ def test_a_relu_network_with_adam():
 
 def test_something_else_is_refused():
     problem = nr.tasks.xor().problem("xor", hidden=2)
-    with pytest.raises(WeightError, match=r"an optax gradient transformation such as optax.adam\(1e-3\); it was str"):
-        nr.train(problem, nr.initial.gaussian(1.0), optimiser="adam")
+    with pytest.raises(WeightError, match=r"such as optax.adam\(1e-3\), or its name; it was int"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimiser=3)
+    with pytest.raises(UnknownNameError, match="did you mean 'adam'"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimiser="adamm")
+    with pytest.raises(WeightError, match=r"optax.adam cannot be made with"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimiser={"name": "adam", "rate": 1e-3})
+    with pytest.raises(UnknownNameError, match=r"optax.apply_updates is not an optimiser|optax has no optimiser"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimiser="global_norm")
+
+
+def test_an_optimiser_by_name_is_the_same_and_is_stored_as_data():
+    problem = nr.tasks.xor().problem("xor", hidden=2)
+    weights = oracle.random_weights(problem.architecture, 1)
+    named = nr.train(problem, weights, steps=20, optimizer={"name": "adam", "learning_rate": 0.02})
+    given = nr.train(problem, weights, steps=20, optimiser=optax.adam(0.02))
+    np.testing.assert_array_equal(named.loss, given.loss)
+    stored = named.settings["settings"]["rule"]
+    assert stored == {"rule": "optax", "optimiser": {"name": "adam", "learning_rate": 0.02}}
+
+
+def test_a_schedule_of_rates_is_followed_and_time_is_their_sum():
+    problem = nr.tasks.xor().problem("xor", hidden=2)
+    weights = oracle.random_weights(problem.architecture, 1)
+    schedule = optax.linear_schedule(0.2, 0.05, 10)
+    run = nr.train(problem, weights, schedule, 15)
+    rates = [float(schedule(step)) for step in range(15)]
+    np.testing.assert_allclose(run.time, [0.0, *np.cumsum(rates)], rtol=1e-14)
+    history, current = [], weights
+    for rate in rates:
+        slope = oracle.gradient(problem, current)
+        current = {edge: current[edge] - rate * slope[edge] for edge in current}
+        history.append(oracle.loss(problem, current))
+    np.testing.assert_allclose(run.loss[0, 1:], history, rtol=1e-12)

@@ -165,7 +165,7 @@ PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
     [
         ({"record": "lss"}, UnknownNameError, r"record can hold .*it held 'lss'; did you mean 'loss'\?"),
         ({"record": ("loss", "weigths")}, UnknownNameError, r"it held 'weigths'; did you mean 'weights'\?"),
-        ({"record": "gate_patterns"}, ProblemError, "a gated network has fixed gates: see problem.gates"),
+        ({"record": "gate_patterns"}, ProblemError, "a network of linear nodes has fixed gates: see problem.gates"),
         ({"every": 0}, RangeError, "every must be a whole number, at least 1; it was 0"),
         ({"at": []}, RangeError, r"at must name whole steps from 0 to 5; it was \[\]"),
         ({"at": [6]}, RangeError, r"at must name whole steps from 0 to 5; it was \[6\]"),

@@ -10,7 +10,8 @@ import xarray
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, WeightError
-from neuralrace.training import descent, train
+from neuralrace.training import loop, train
+from neuralrace.training.status import status_of
 from neuralrace.trajectory import STATUS
 
 ROUNDING = 1e-12  # some sixty steps whose sums may be taken in another order
@@ -58,8 +59,7 @@ def test_chunks_of_time_and_of_seeds_change_nothing(monkeypatch, name):
     network = networks()[name]
     options = {"seeds": 5, "record": ("weights", "outputs"), "every": 3}
     whole = nr.train(network, INITIAL, 0.1, 60, **options)
-    monkeypatch.setattr(descent, "CHUNK_BYTES", 1)
-    monkeypatch.setattr(descent, "CONSTANT_BYTES", 0)
+    monkeypatch.setattr(loop, "CHUNK_BYTES", 1)
     looks = nr.train(network, INITIAL, 0.1, 60, **options)
     monkeypatch.setattr(train_module(), "SEED_BYTES", 1)
     both = nr.train(network, INITIAL, 0.1, 60, **options)
@@ -144,7 +144,7 @@ def test_a_perfect_start_is_not_divergence():
     task = nr.Task({"x": rows}, {"y": rows @ (weights["h", "y"] @ weights["x", "h"]).T})
     assert nr.train(nr.Problem(architecture, task), weights, 0.1, 200).status.tolist() != ["diverged"]
     rounding = np.array([[0.0] + [1e-30] * 60])
-    assert STATUS[train_module()._status(rounding)[0]] == "running"
+    assert STATUS[status_of(rounding)[0]] == "running"
 
 
 # bad input

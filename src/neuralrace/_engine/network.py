@@ -17,7 +17,8 @@ from neuralrace._engine.sparse_rows import RowMap, Unchanged, row_map
 from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights
 
-Stacks = dict[str, jax.Array]  # group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
+# group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
+Stacks = dict[str, jax.Array]
 Rows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
 
 Key = TypeVar("Key")

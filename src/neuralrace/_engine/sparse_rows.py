@@ -41,7 +41,7 @@ class Dense(RowMap):
 
     def __call__(self, rows: jax.Array) -> jax.Array:
         """The product."""
-        return self.matrix @ rows
+        return jnp.asarray(self.matrix) @ rows
 
 
 class Picked(RowMap):
@@ -53,7 +53,7 @@ class Picked(RowMap):
     def __call__(self, rows: jax.Array) -> jax.Array:
         """Take the rows."""
         taken = rows[self.index]
-        return taken if self.value is None else self.value[:, None] * taken
+        return taken if self.value is None else jnp.asarray(self.value)[:, None] * taken
 
 
 class Padded(RowMap):
@@ -97,12 +97,12 @@ def _two_way(rows: jax.Array, maps: TwoWay) -> jax.Array:
     return maps.forward(rows)
 
 
-@_two_way.def_fwd
+@_two_way.def_fwd  # type: ignore[untyped-decorator]
 def _two_way_forward(perturbed: object, rows: jax.Array, maps: TwoWay) -> tuple[jax.Array, None]:
     return maps.forward(rows), None
 
 
-@_two_way.def_bwd
+@_two_way.def_bwd  # type: ignore[untyped-decorator]
 def _two_way_backward(
     residual: None, cotangent: jax.Array, perturbed: object, rows: jax.Array, maps: TwoWay
 ) -> jax.Array:

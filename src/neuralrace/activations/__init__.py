@@ -31,11 +31,8 @@ def as_activation(given: Any) -> Activation:
     """An activation from its name, from what `as_data` said of it, or itself."""
     if isinstance(given, Activation):
         return given
-    name, settings = (
-        (given.get("name"), {k: v for k, v in given.items() if k != "name"})
-        if isinstance(given, Mapping)
-        else (given, {})
-    )
+    data = dict(given) if isinstance(given, Mapping) else {"name": given}
+    name = str(data.pop("name", None))
     if name not in _named():
         raise UnknownNameError(f"there is no activation {name!r}; {nearest(name, names())}")
-    return _named()[name](**settings)
+    return _named()[name](**data)

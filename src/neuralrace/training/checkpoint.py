@@ -52,7 +52,7 @@ class Checkpoint:
 
         def write(part: Path) -> None:
             with part.open("wb") as file:
-                np.savez(file, **arrays)
+                np.savez(file, allow_pickle=False, **arrays)
 
         write_whole(self.path, write)
         self._written = time.monotonic()

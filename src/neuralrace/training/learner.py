@@ -1,5 +1,6 @@
 """A network that descends an objective, as a pytree: what it computes on are leaves, its shape is static."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -42,9 +43,9 @@ class Descended(eqx.Module):
 class Examples(eqx.Module):
     """Every example with its gates, for mini-batches."""
 
-    inputs: dict[str, Array]
-    targets: dict[str, Array]
-    gates: dict[str, Array]  # "edge i" -> (N,), for the edges that are not always open
+    inputs: Mapping[str, Array]
+    targets: Mapping[str, Array]
+    gates: Mapping[str, Array]  # "edge i" -> (N,), for the edges that are not always open
     weights: Array
 
 

@@ -141,10 +141,10 @@ class Program(eqx.Module):
 class Looks(NamedTuple):
     """The looks of one chunk: steps to the next, whether it is a regular one, how many, and the first's step."""
 
-    gaps: np.ndarray
-    regular: np.ndarray
-    count: np.ndarray
-    step: np.ndarray
+    gaps: Array
+    regular: Array
+    number: Array
+    step: Array
 
 
 @eqx.filter_jit
@@ -157,13 +157,15 @@ def _advance(
     program: Program, state: State, keys: jax.Array, looks: Looks, capacity: int, several: bool
 ) -> tuple[State, Views, jax.Array]:
     """Make some looks with the steps between them; also return how many were made before all seeds came to rest."""
-    shapes = jax.eval_shape(lambda s: program.look_and_step(s, keys, looks.step, jnp.asarray(True))[1], state)
+    shapes = jax.eval_shape(
+        lambda s: program.look_and_step(s, keys, jnp.asarray(looks.step), jnp.asarray(True))[1], state
+    )
     buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
 
     def unfinished(carry: tuple[Any, ...]) -> jax.Array:
         i, state, *_ = carry
-        going = (i < looks.count) if program.level is None else (i < looks.count) & ~state.resting.all()
-        return going | ((i == 0) & (looks.count > 0))  # a last look is made at rest too
+        going = (i < looks.number) if program.level is None else (i < looks.number) & ~state.resting.all()
+        return going | ((i == 0) & (looks.number > 0))  # a last look is made at rest too
 
     def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         i, state, buffers, step = carry

@@ -213,7 +213,7 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[str, Any]) -> Trajectory:
-    """Put groups of seeds together and name the axes of everything; gate patterns come with examples and first weights."""
+    """Put groups of seeds together and name all axes; gate patterns come with the examples and the first weights."""
     problem, recorder = prepared.condition.network, prepared.program.recorder
     longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
     records = _joined([one.memory.records(len(one.schedule.looks)) for one in done])

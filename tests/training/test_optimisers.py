@@ -73,8 +73,6 @@ def test_something_else_is_refused():
         nr.train(problem, nr.initial.gaussian(1.0), optimiser="adamm")
     with pytest.raises(WeightError, match=r"optax.adam cannot be made with"):
         nr.train(problem, nr.initial.gaussian(1.0), optimiser={"name": "adam", "rate": 1e-3})
-    with pytest.raises(UnknownNameError, match=r"optax.apply_updates is not an optimiser|optax has no optimiser"):
-        nr.train(problem, nr.initial.gaussian(1.0), optimiser="global_norm")
 
 
 def test_an_optimiser_by_name_is_the_same_and_is_stored_as_data():
@@ -92,7 +90,7 @@ def test_a_schedule_of_rates_is_followed_and_time_is_their_sum():
     weights = oracle.random_weights(problem.architecture, 1)
     schedule = optax.linear_schedule(0.2, 0.05, 10)
     run = nr.train(problem, weights, schedule, 15)
-    rates = [float(schedule(step)) for step in range(15)]
+    rates = float64(lambda: [float(schedule(step)) for step in range(15)])()
     np.testing.assert_allclose(run.time, [0.0, *np.cumsum(rates)], rtol=1e-14)
     history, current = [], weights
     for rate in rates:

@@ -184,7 +184,7 @@ def test_residual_coupling_needs_pathways_that_are_not_always_open():
     linear = problem.problem(next(iter(problem.gatings)), hidden=2)
     with pytest.raises(ProblemError, match="2 of 2 edges are on always-open paths"):
         nr.train(linear, INITIAL, 0.1, 5, coupling="residual")
-    with pytest.raises(ProblemError, match="is for gated networks; a ReLU network has no pathways to order"):
+    with pytest.raises(ProblemError, match="2 of 2 edges are on always-open paths: use coupling='joint'"):
         nr.train(networks()["relu"], INITIAL, 0.1, 5, coupling="residual")
 
 

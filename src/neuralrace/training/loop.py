@@ -157,9 +157,8 @@ def _advance(
     program: Program, state: State, keys: jax.Array, looks: Looks, capacity: int, several: bool
 ) -> tuple[State, Views, jax.Array]:
     """Make some looks with the steps between them; also return how many were made before all seeds came to rest."""
-    shapes = jax.eval_shape(
-        lambda s: program.look_and_step(s, keys, jnp.asarray(looks.step), jnp.asarray(True))[1], state
-    )
+    first = jnp.asarray(looks.step)
+    shapes = jax.eval_shape(lambda s: program.look_and_step(s, keys, first, jnp.asarray(True))[1], state)
     buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
 
     def unfinished(carry: tuple[Any, ...]) -> jax.Array:

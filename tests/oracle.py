@@ -67,7 +67,8 @@ def activities(problem, weights: Weights) -> dict[str, np.ndarray]:
             total = sum(
                 edge_gate(problem, e)[:, None] * (found[s] @ weights[e].T) for e, (s, t) in edges.items() if t == node
             )
-        found[node] = node_gate(problem, node)[:, None] * rectified(problem, node, total)
+        gate = node_gate(problem, node)
+        found[node] = (gate if gate.ndim == 2 else gate[:, None]) * rectified(problem, node, total)
     return found
 
 
@@ -116,7 +117,10 @@ def gradient(problem, weights: Weights, kind: str = "squared") -> Weights:
             errors[node] = errors[node] * slope
         for edge, (source, target) in edges.items():
             if target == node:
-                arriving = (node_gate(problem, node) * edge_gate(problem, edge))[:, None] * errors[node]
+                gate = node_gate(problem, node)
+                gate = gate if gate.ndim == 2 else gate[:, None]
+                arriving = gate * edge_gate(problem, edge)[:, None] * errors[node]
+
                 result[edge] = arriving.T @ found[source]
                 errors[source] = errors.get(source, 0.0) + arriving @ weights[edge]
     return {edge: result[edge] for edge in edges}

@@ -61,6 +61,9 @@ def with_activations(seed, biases=False):
     chosen = [node for node in nodes if random.uniform() < 0.6]
     kinds = [("relu", nr.leaky_relu(0.3), nr.leaky_relu(-0.2))[random.integers(3)] for _ in chosen]
     gates = {n: np.abs(gate) if n in chosen else gate for n, gate in problem.gates.nodes.items()}
+    if seed % 3 == 0:  # a gate for every neuron of one node
+        node = problem.architecture.hidden[0]
+        gates[node] = random.normal(size=(len(problem.task), problem.architecture.nodes[node]))
     return nr.Problem(
         problem.architecture,
         problem.task,
@@ -81,10 +84,12 @@ def test_activations_and_biases_at_any_node_of_any_graph(seed):
     oracle.assert_weights_close(problem.gradient(weights), oracle.gradient(problem, weights), ROUNDING)
     for node, received in problem.preactivations(weights).items():
         slope = problem.activations[node].slope
-        gate = oracle.node_gate(problem, node)[:, None]  # folded in before the activation, which is homogeneous
+        gate = oracle.node_gate(problem, node)  # one per node is folded in before the activation, which is homogeneous
         found = np.maximum(received, 0) + slope * np.minimum(received, 0)
+        if gate.ndim == 2:
+            found, gate = gate * found, np.ones(len(gate))
         np.testing.assert_allclose(found, by_definition[node], rtol=0, atol=1e-12 * (1 + np.abs(found).max()))
-        assert (received[(gate == 0).ravel()] == 0).all()
+        assert (received[gate == 0] == 0).all()
 
 
 def test_biases_are_the_weights_of_an_input_that_is_always_one():

@@ -15,7 +15,7 @@ from neuralrace.errors import GateError
 class Gates:
     """Gate values per example, of any real value; 0 is closed, 1 is open, what is not named is open.
 
-    nodes: name -> g_v, (N,). edges: edge -> g_e, (N,).
+    nodes: name -> g_v, (N,), or (N, size) for a gate of every neuron. edges: edge -> g_e, (N,).
     """
 
     nodes: Mapping[str, np.ndarray]
@@ -26,7 +26,7 @@ class Gates:
             if given is not None and not isinstance(given, Mapping):
                 raise GateError(f"{kind} must map names to gate values; it was {type(given).__name__}")
         checked_nodes = {
-            name: frozen_array(f"the gate of node {name!r}", value, 1, GateError)
+            name: frozen_array(f"the gate of node {name!r}", value, (1, 2), GateError)
             for name, value in (nodes or {}).items()
         }
         checked_edges = {
@@ -35,6 +35,11 @@ class Gates:
         }
         object.__setattr__(self, "nodes", checked_nodes)
         object.__setattr__(self, "edges", checked_edges)
+
+    @property
+    def neurons(self) -> dict[str, np.ndarray]:
+        """The nodes with a gate for every neuron, (N, size) each."""
+        return {name: gate for name, gate in self.nodes.items() if gate.ndim == 2}
 
     def take(self, examples: np.ndarray) -> "Gates":
         """The gates of some of the examples."""

@@ -11,6 +11,7 @@ from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number
 from neuralrace.precision import float64
+from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
 
 PerEdge = float | Mapping[Edge, float]
@@ -41,7 +42,7 @@ class Gaussian:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = _per_edge("std", self.std, architecture), _stream(key)
+        scales, random = _per_edge("std", self.std, network), _stream(key)
         return {edge: scales[edge] * random.standard_normal(architecture.shape(edge)) for edge in architecture.edges}
 
 
@@ -55,7 +56,7 @@ class Orthogonal:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = _per_edge("gain", self.gain, architecture), _stream(key)
+        scales, random = _per_edge("gain", self.gain, network), _stream(key)
         return {
             edge: scales[edge] * _random_orthogonal(random, *architecture.shape(edge)) for edge in architecture.edges
         }
@@ -170,10 +171,13 @@ def _stream(key: Any) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).ravel().tolist())
 
 
-def _per_edge(name: str, value: PerEdge, architecture: Architecture) -> dict[Edge, float]:
+def _per_edge(name: str, value: PerEdge, network: Network) -> dict[Edge, float]:
+    """A number for each edge; biases start at zero unless they are named."""
+    architecture = network.architecture
     if not isinstance(value, Mapping):
         number = require_number(name, value, least=0)
-        return dict.fromkeys(architecture.edges, number)
+        biases = getattr(network, "biases", False)
+        return {e: 0.0 if biases and ends[0] == BIAS else number for e, ends in architecture.edges.items()}
     for edge in value:
         if edge not in architecture.edges:
             raise UnknownNameError(

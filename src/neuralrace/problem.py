@@ -105,9 +105,9 @@ class Problem:
     def compress(self) -> "Problem":
         """An equal problem with few examples: the same loss and gradient at every weight.
 
-        With activations only examples without weight can be left out; equal inputs are computed once in any case.
+        With activations or gates of single neurons only examples without weight can be left out.
         """
-        if self.activations:
+        if self.activations or self.gates.neurons:
             kept = np.flatnonzero(self.task.weights > 0)
             if len(kept) == len(self.task):
                 return self
@@ -124,6 +124,11 @@ class Problem:
 
     def statistics(self) -> PathStatistics:
         """The moments of the examples that each path lets through (P1 eqs 5-6); linear nodes only."""
+        if self.gates.neurons:
+            raise ProblemError(
+                f"statistics go with one gate per node; {', '.join(map(repr, self.gates.neurons))} have one for every "
+                f"neuron: make each neuron, or each group with equal gates, a node of its own"
+            )
         if self.activations:
             raise ProblemError(
                 f"statistics are those of linear nodes; {', '.join(map(repr, self.activations))} have an activation, "
@@ -165,7 +170,7 @@ class Problem:
             reduce_outputs=compressed,
             to_outputs_only=not every_example,
         )
-        return make_network(plan, self.activations, every_example=every_example)
+        return make_network(plan, self.activations, self.gates.neurons, every_example=every_example)
 
     def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
         network = self._with_every_example
@@ -292,8 +297,14 @@ def _check_gates(problem: Problem) -> None:
                 raise GateError(
                     f"the gate of {kind} {name!r} must have one value per example, {len(task)}; it has {len(values)}"
                 )
+    for node, values in gates.neurons.items():
+        if node in architecture.inputs or values.shape[1] != architecture.nodes[node]:
+            raise GateError(
+                f"gates of single neurons must be (examples, neurons), at a node that is no input; those of {node!r} "
+                f"have shape {values.shape}, and it has {architecture.nodes[node]} neurons"
+            )
     for node, activation in problem.activations.items():
-        values = gates.nodes.get(node, np.ones(1))
+        values = np.ones(1) if node in gates.neurons else gates.nodes.get(node, np.ones(1))
         allowed = (values >= 0) if activation.homogeneous else np.isin(values, (0.0, 1.0))
         if not allowed.all():
             required = "must not be negative" if activation.homogeneous else "must be 0 or 1"

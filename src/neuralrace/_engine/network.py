@@ -95,6 +95,7 @@ class Network(eqx.Module):
     idle: tuple[Edge, ...] = eqx.field(static=True)  # edges that are closed for every example
     outputs: dict[Block, OutputRows]
     constant_loss: Array  # what no weights can remove
+    neuron_gates: dict[str, Array]  # node -> (rows, size), where every neuron has a gate of its own
     examples: dict[str, RowMap]  # node -> from its basis rows to every example; empty unless asked for
 
     def stack(self, weights: Weights) -> Stacks:
@@ -119,7 +120,7 @@ class Network(eqx.Module):
                 group(stacks[f"group {i}"], activity) for i, group in enumerate(self.groups) if group.target == block
             ]
             received[block] = sum(arriving[1:], start=arriving[0]) if arriving else jnp.zeros((count, block[1]))
-            activity[block] = self._activated(block, received[block])
+            activity[block] = self._gated(block, self._activated(block, received[block]))
         return activity, received
 
     def node_rows(self, rows: Rows, node: str) -> jax.Array:
@@ -145,9 +146,22 @@ class Network(eqx.Module):
                 activity = activity.at[first:last].set(activation(received[first:last]))
         return activity
 
+    def _gated(self, block: Block, activity: jax.Array) -> jax.Array:
+        """Apply the gates of single neurons."""
+        for node, b, first, last in self.place:
+            if b == block and node in self.neuron_gates:
+                if last - first == len(activity):
+                    return activity * self.neuron_gates[node]
+                activity = activity.at[first:last].multiply(self.neuron_gates[node])
+        return activity
+
 
 def make_network(
-    plan: Plan, activations: Mapping[str, Activation] | None = None, *, every_example: bool = False
+    plan: Plan,
+    activations: Mapping[str, Activation] | None = None,
+    neuron_gates: Mapping[str, np.ndarray] | None = None,
+    *,
+    every_example: bool = False,
 ) -> Network:
     """Turn a plan into arrays; every_example: keep the way from basis rows back to examples."""
     groups = tuple(
@@ -171,6 +185,7 @@ def make_network(
         idle=plan.idle,
         outputs={block: OutputRows(rows.weights, rows.targets) for block, rows in plan.outputs.items()},
         constant_loss=np.asarray(plan.constant_loss),
+        neuron_gates=dict(neuron_gates or {}),
         examples={n: row_map(plan.states[n].per_example()) for n in plan.place} if every_example else {},
     )
 

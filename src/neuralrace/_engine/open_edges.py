@@ -19,7 +19,7 @@ def edge_gates(architecture: Architecture, gates: Gates, count: int) -> dict[Edg
             factors.append(gates.nodes.get(source))
         value = np.ones(count)
         for factor in factors:
-            if factor is not None:
+            if factor is not None and factor.ndim == 1:  # gates of single neurons act on their own node's rows
                 value = value * factor
         folded[edge] = value
     return folded

@@ -69,7 +69,9 @@ def make_plan(
 ) -> Plan:
     """Plan the forward pass of a network over its examples; activated: the nodes with an activation."""
     carrying = carrying_gates(architecture, task, gates, to_outputs_only=to_outputs_only)
-    states = node_states(architecture, task, carrying, reduce_outputs=reduce_outputs, activated=activated)
+    states = node_states(
+        architecture, task, carrying, reduce_outputs=reduce_outputs, activated=activated, apart=gates.neurons
+    )
     place, block_rows = _places(architecture, states)
     products = _products(architecture, states)
     groups = []

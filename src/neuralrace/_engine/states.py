@@ -55,12 +55,13 @@ def node_states(
     *,
     reduce_outputs: bool,
     activated: Collection[str] = (),
+    apart: Collection[str] = (),
 ) -> dict[str, NodeStates]:
     """Find the states of every node, from the inputs forward.
 
     With `reduce_outputs` output rows are reduced as well, to a basis that is orthonormal in the weights of the
     examples, so that a squared error over the states is one over the basis rows. activated: nodes with an activation,
-    whose states are all computed: what is linear before it is not behind it.
+    whose states are all computed: what is linear before it is not behind it. apart: nodes that keep all examples apart.
     """
     found: dict[str, NodeStates] = {}
     for node in architecture.order:
@@ -68,10 +69,10 @@ def node_states(
             used = [carrying[e] != 0 for e in architecture.outgoing[node]]
             formal, state = _input_states(task.inputs[node], np.logical_or.reduce(used))
         else:
-            formal, state = _formal_states(architecture, carrying, found, node)
+            formal, state = _formal_states(architecture, carrying, found, node, apart=node in apart)
         is_output = node in architecture.outputs
         weights = _state_weights(task.weights, state, formal.shape[0]) if is_output else None
-        if node in activated or (is_output and not reduce_outputs):
+        if node in activated or node in apart or (is_output and not reduce_outputs):
             expansion, generator = sparse.identity(formal.shape[0], format="csr"), formal
         else:
             expansion, generator = row_basis(formal, weights)
@@ -92,17 +93,20 @@ def _formal_states(
     carrying: Mapping[Edge, PerExample],
     found: Mapping[str, NodeStates],
     node: str,
+    *,
+    apart: bool = False,
 ) -> tuple[sparse.csr_matrix, States]:
     """The states of a node as formal combinations of its sources' basis rows."""
     edges = architecture.incoming[node]
-    examples = np.flatnonzero(np.logical_or.reduce([carrying[e] != 0 for e in edges]))
+    heard = np.logical_or.reduce([carrying[e] != 0 for e in edges])
+    examples = np.arange(len(heard)) if apart else np.flatnonzero(heard)
     columns = []
     for edge in edges:
         gate = carrying[edge][examples]
         if gate.any():
             columns += [gate, np.where(gate != 0, found[architecture.source(edge)].state[examples], -1)]
-    labels = partition(len(examples), columns)
-    state = np.full(len(next(iter(carrying.values()))), -1)
+    labels = np.arange(len(examples)) if apart else partition(len(examples), columns)
+    state = np.full(len(heard), -1)
     state[examples] = labels
     chosen = examples[representatives(labels)]
     blocks = []

@@ -71,7 +71,7 @@ def prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[s
     batches = None
     if condition.batch_size is not None:
         size = require_count("batch_size", condition.batch_size)
-        if size > len(problem.task):
+        if size > len(problem.task) and not condition.drawn:
             raise RangeError(f"batch_size must be at most the number of examples, {len(problem.task)}; it was {size}")
         batches = Batches(size, condition.drawn)
     narrowing = narrow(problem, first) if condition.rule.narrows else Narrowing(problem, first, {})

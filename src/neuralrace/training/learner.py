@@ -46,6 +46,7 @@ class Examples(eqx.Module):
     inputs: Mapping[str, Array]
     targets: Mapping[str, Array]
     gates: Mapping[str, Array]  # "edge i" -> (N,), for the edges that are not always open
+    neuron_gates: Mapping[str, Array]
     weights: Array
 
 
@@ -99,7 +100,7 @@ class Learner(eqx.Module):
         return self.everything.rows(self.everything.stack(self.unpack(parameters)))
 
     def _batch_loss(self, parameters: Stacks, chosen: jax.Array, by_weight: bool) -> jax.Array:
-        """As the definition has it, edge by edge: h_v = f_v(g_v sum_e g_e W_e h_s(e))."""
+        """As the definition has it, edge by edge."""
         assert self.examples is not None
         batch = jax.tree.map(lambda rows: jnp.asarray(rows)[chosen], self.examples)
         weights, architecture = self.unpack(parameters), self.architecture
@@ -114,6 +115,8 @@ class Learner(eqx.Module):
                 terms.append(batch.gates[place[edge]][:, None] * term if place[edge] in batch.gates else term)
             received = sum(terms[1:], start=terms[0])
             activity[node] = activations[node](received) if node in activations else received
+            if node in batch.neuron_gates:
+                activity[node] = activity[node] * batch.neuron_gates[node]
         share = batch.weights * self.example_count if by_weight else jnp.ones_like(batch.weights)
         losses = [self.whole.objective.rows(activity[node], batch.targets[node]) for node in architecture.outputs]
         return jnp.dot(share, sum(losses[1:], start=losses[0])) / chosen.shape[0]
@@ -167,7 +170,7 @@ def _examples(problem: Problem) -> Examples:
     task = problem.task
     folded = edge_gates(problem.architecture, problem.gates, len(task))
     gates = {f"edge {i}": gate for i, gate in enumerate(folded.values()) if not (gate == 1).all()}
-    return Examples(dict(task.inputs), dict(task.targets), gates, task.weights)
+    return Examples(dict(task.inputs), dict(task.targets), gates, problem.gates.neurons, task.weights)
 
 
 def always_open_edges(problem: Problem) -> tuple[Edge, ...]:

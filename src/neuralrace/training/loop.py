@@ -209,12 +209,13 @@ class Memory:
             self.arrays[name][:, self.filled : self.filled + count] = values.swapaxes(0, 1)
         self.filled += count
 
-    def records(self, looks: int) -> dict[str, np.ndarray]:
+    def records(self, schedule: Schedule) -> dict[str, np.ndarray]:
         """Everything that was kept, and the loss at every look as "curve"; NaN after a stop on divergence."""
         seen = np.concatenate(self.curve).T
-        curve = np.full((self.seeds, looks), np.nan)
+        curve = np.full((self.seeds, len(schedule.looks)), np.nan)
         curve[:, : seen.shape[1]] = seen
-        return self.arrays | {"curve": curve}
+        planned = len(schedule.recorded)  # fewer than at the start if training ended early
+        return {name: array[:, :planned] for name, array in self.arrays.items()} | {"curve": curve}
 
 
 @dataclass

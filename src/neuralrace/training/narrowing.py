@@ -32,7 +32,7 @@ def narrow(problem: Problem, weights: Mapping[Edge, np.ndarray]) -> Narrowing:
     bases: dict[str, np.ndarray] = {}
     current = dict(weights)
     for node in architecture.hidden:
-        if node in problem.activations:
+        if node in problem.activations or node in problem.gates.neurons:
             continue
         entering = [current[edge] for edge in architecture.incoming[node]]
         leaving = [current[edge].swapaxes(-1, -2) for edge in architecture.outgoing[node]]

@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,14 +20,13 @@ from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Prepared, batch_keys, prepare
-from neuralrace.training.loop import Program, Training, Watcher, begin, go_on
+from neuralrace.training.groups import part_of, seed_groups, shape_of, side_by_side
+from neuralrace.training.loop import Training, Watcher, begin, go_on
 from neuralrace.training.records import matrix_axes
 from neuralrace.training.rules import make_rule
 from neuralrace.training.schedule import Schedule, make_schedule
 from neuralrace.training.status import status_of
 from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
-
-SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much
 
 Callback = Callable[[int, np.ndarray], bool | None]
 
@@ -74,19 +72,21 @@ def train(
     level = None if stop_at is None else require_number("stop_at", stop_at)
     prepared = prepare(condition, require_count("seeds", seeds), key, record, level)
     settings = {"steps": schedule.steps, "seeds": seeds, "key": str(key), "stop_at": level}
-    groups = _groups(prepared, seeds) if callback is None else [slice(0, seeds)]
+    groups = seed_groups(prepared, seeds) if callback is None else [slice(0, seeds)]
     parameters, keys, done = prepared.parameters(), batch_keys(key, seeds), []
     with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter:
         for number, chosen in enumerate(groups):
             part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
             training = begin(prepared.program, part, keys[chosen], schedule)
-            watchers: list[Watcher] = [] if callback is None else [_Caller(callback)]
+            watchers: list[Watcher] = []
             if checkpoint is not None:
                 path = Path(checkpoint)
                 name = path if len(groups) == 1 else path.with_name(f"{path.name}.{number}")
                 kept = Checkpoint(name, _identity(prepared, schedule, settings, chosen))
                 kept.resume(training)
                 watchers.append(kept)
+            if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
+                watchers.append(_Caller(callback))
             go_on(training, meter, watchers)
             done.append(training)
     return _trajectory(prepared, done, settings)
@@ -109,61 +109,17 @@ def train_together(
     prepared = [prepare(condition, require_count("seeds", seeds), key, record, None) for condition in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for one in prepared:
-        alike.setdefault(_shape(one.program), []).append(one)
+        alike.setdefault(shape_of(one.program), []).append(one)
     settings = {"steps": schedule.steps, "seeds": seeds, "key": str(key), "stop_at": None}
     found: dict[int, Trajectory] = {}
     with Meter("training", max(schedule.steps, 1) * seeds * max(len(prepared), 1), shown=progress) as meter:
         for group in alike.values():
-            training = begin(*_side_by_side(group, seeds, key), schedule)
+            training = begin(*side_by_side(group, seeds, key), schedule)
             go_on(training, meter)
             for place, one in enumerate(group):
-                mine = _part(training, slice(place * seeds, (place + 1) * seeds))
+                mine = part_of(training, slice(place * seeds, (place + 1) * seeds))
                 found[id(one)] = _trajectory(one, [mine], settings)
     return [found[id(one)] for one in prepared]
-
-
-def _side_by_side(group: Sequence[Prepared], seeds: int, key: Any) -> tuple[Program, Any, jax.Array]:
-    """One program for several conditions of one shape; what they compute on has an axis for condition and seed."""
-    first = group[0].program
-    keys = jnp.concatenate([batch_keys(key, seeds)] * len(group))
-    parameters = jax.tree.map(lambda *parts: jnp.concatenate(parts), *(one.parameters() for one in group))
-    if len(group) == 1:
-        return first, parameters, keys
-
-    def joined(*parts: Any) -> Any:
-        return np.repeat(np.stack([np.asarray(part) for part in parts]), seeds, axis=0)
-
-    pairs = [eqx.partition((one.program.learner, one.program.rule), eqx.is_array) for one in group]
-    arrays = jax.tree.map(joined, *(pair[0] for pair in pairs))
-    learner, rule = eqx.combine(arrays, pairs[0][1])
-    return Program(learner, rule, first.recorder, first.batches, first.level, True), parameters, keys
-
-
-def _shape(program: Program) -> Any:
-    """Equal for programs that differ in numbers only."""
-    arrays, static = eqx.partition(program, eqx.is_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    return structure, tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves), jax.tree.structure(static)
-
-
-def _part(training: Training, chosen: slice) -> Training:
-    """Some seeds of a finished training."""
-    memory = training.memory
-    arrays = {name: array[chosen] for name, array in memory.arrays.items()}
-    count = len(range(*chosen.indices(memory.seeds)))
-    mine = replace(memory, seeds=count, arrays=arrays, curve=[part[:, chosen] for part in memory.curve])
-    state = jax.tree.map(lambda leaf: leaf[chosen], training.state)
-    return replace(training, state=state, memory=mine, keys=training.keys[chosen])
-
-
-def _groups(prepared: Prepared, seeds: int) -> list[slice]:
-    """As many seeds side by side as memory allows; each group is one run of the same program."""
-    program = prepared.program
-    rows = program.learner.example_count if program.batches is None else program.batches.size
-    activity = rows * sum(program.learner.architecture.nodes.values())
-    per_seed = 8 * (6 * sum(matrix[0].size for matrix in prepared.first.values()) + 4 * activity)
-    at_once = int(np.clip(SEED_BYTES // max(per_seed, 1), 1, seeds))
-    return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
 
 
 @dataclass
@@ -216,7 +172,7 @@ def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[
     """Put groups of seeds together and name all axes; gate patterns come with the examples and the first weights."""
     problem, recorder = prepared.condition.network, prepared.program.recorder
     longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
-    records = _joined([one.memory.records(len(one.schedule.looks)) for one in done])
+    records = _joined([one.memory.records(one.schedule) for one in done])
     records = recorder.widen(prepared.narrowing, records)
     axes = recorder.axes(problem) | {"loss": ()}
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}

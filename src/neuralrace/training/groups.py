@@ -1,0 +1,59 @@
+"""What is trained side by side: seeds in groups that fit into memory, and conditions that differ in numbers only."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.training.condition import Prepared, batch_keys
+from neuralrace.training.loop import Program, Training
+
+SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much
+
+
+def seed_groups(prepared: Prepared, seeds: int) -> list[slice]:
+    """As many seeds side by side as memory allows; each group is one run of the same program."""
+    program = prepared.program
+    rows = program.learner.example_count if program.batches is None else program.batches.size
+    activity = rows * sum(program.learner.architecture.nodes.values())
+    per_seed = 8 * (6 * sum(matrix[0].size for matrix in prepared.first.values()) + 4 * activity)
+    at_once = int(np.clip(SEED_BYTES // max(per_seed, 1), 1, seeds))
+    return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
+
+
+def side_by_side(group: Sequence[Prepared], seeds: int, key: Any) -> tuple[Program, Any, jax.Array]:
+    """One program for several conditions of one shape; what they compute on has an axis for condition and seed."""
+    first = group[0].program
+    keys = jnp.concatenate([batch_keys(key, seeds)] * len(group))
+    parameters = jax.tree.map(lambda *parts: jnp.concatenate(parts), *(one.parameters() for one in group))
+    if len(group) == 1:
+        return first, parameters, keys
+
+    def joined(*parts: Any) -> Any:
+        return np.repeat(np.stack([np.asarray(part) for part in parts]), seeds, axis=0)
+
+    pairs = [eqx.partition((one.program.learner, one.program.rule), eqx.is_array) for one in group]
+    arrays = jax.tree.map(joined, *(pair[0] for pair in pairs))
+    learner, rule = eqx.combine(arrays, pairs[0][1])
+    return Program(learner, rule, first.recorder, first.batches, first.level, True), parameters, keys
+
+
+def shape_of(program: Program) -> Any:
+    """Equal for programs that differ in numbers only."""
+    arrays, static = eqx.partition(program, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    return structure, tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves), jax.tree.structure(static)
+
+
+def part_of(training: Training, chosen: slice) -> Training:
+    """Some seeds of a finished training."""
+    memory = training.memory
+    arrays = {name: array[chosen] for name, array in memory.arrays.items()}
+    count = len(range(*chosen.indices(memory.seeds)))
+    mine = replace(memory, seeds=count, arrays=arrays, curve=[part[:, chosen] for part in memory.curve])
+    state = jax.tree.map(lambda leaf: leaf[chosen], training.state)
+    return replace(training, state=state, memory=mine, keys=training.keys[chosen])

@@ -1,0 +1,91 @@
+"""A training that is killed and started again ends with the same bytes as one that was not."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import optax
+import pytest
+
+import neuralrace as nr
+from neuralrace.errors import FileFormatError
+from neuralrace.training import checkpoint as module
+from neuralrace.training import loop
+
+RELU = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
+LAW = nr.initial.gaussian(0.3)
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    monkeypatch.setattr(loop, "CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr(module, "SECONDS", 0.0)
+    monkeypatch.setattr(module, "SHARE", 0)
+
+
+@pytest.mark.parametrize("options", [{"optimiser": optax.adam(0.02)}, {"learning_rate": 0.1, "batch_size": 2}])
+@pytest.mark.parametrize("at", [30, 200])
+def test_killed_and_started_again(tmp_path, options, at):
+    options = {"steps": 300, "seeds": 2, "record": ("outputs", "gate_patterns"), "every": 20, **options}
+    whole = nr.train(RELU, LAW, **options)
+
+    def killer(step, losses):
+        if step >= at:
+            raise KilledError
+
+    path = tmp_path / "run.npz"
+    with pytest.raises(KilledError):
+        nr.train(RELU, LAW, checkpoint=path, callback=killer, **options)
+    assert path.exists()
+    again = nr.train(RELU, LAW, checkpoint=path, **options)
+    assert set(again.data.data_vars) == set(whole.data.data_vars)
+    for name in whole.data.variables:
+        np.testing.assert_array_equal(again.data[name].values, whole.data[name].values, err_msg=name)
+    finished = nr.train(RELU, LAW, checkpoint=path, **options)  # nothing is left to do
+    np.testing.assert_array_equal(finished.loss, whole.loss)
+
+
+SCRIPT = """
+import sys, neuralrace as nr
+from neuralrace.training import checkpoint, loop
+loop.CHUNK_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 0.01, 0.0, 0
+network = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
+run = nr.train(network, nr.initial.gaussian(0.3), 0.05, 20000, every=50, seeds=2, checkpoint=sys.argv[1])
+run.save(sys.argv[2])
+"""
+
+
+def test_a_process_killed_in_the_middle_goes_on(tmp_path):
+    path, out = tmp_path / "run.npz", tmp_path / "run.nc"
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT, path, out])
+    waited = time.monotonic()
+    while not path.exists() and time.monotonic() - waited < 60:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert not out.exists()  # killed in the middle
+    subprocess.run([sys.executable, "-c", SCRIPT, path, out], check=True)
+    run = nr.Trajectory.load(out)
+    whole = nr.train(nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6), LAW, 0.05, 20000, every=50, seeds=2, progress=False)
+    # the suite compiles without LLVM's passes and the process with them: the same steps, other roundings
+    np.testing.assert_allclose(run.loss, whole.loss, rtol=1e-6, atol=1e-12)
+
+
+def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
+    path = tmp_path / "run.npz"
+    nr.train(RELU, LAW, 0.1, 20, checkpoint=path)
+    with pytest.raises(FileFormatError, match="checkpoint of another training"):
+        nr.train(RELU, LAW, 0.2, 20, checkpoint=path)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(FileFormatError, match=r"remove it to start|checkpoint of another training"):
+        nr.train(RELU, LAW, 0.1, 20, checkpoint=path)
+    path.write_bytes(b"nothing")
+    with pytest.raises(FileFormatError, match="not a readable checkpoint"):
+        nr.train(RELU, LAW, 0.1, 20, checkpoint=path)

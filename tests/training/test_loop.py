@@ -1,0 +1,132 @@
+"""What a user expects of a training loop: early ends, a callback, weights for each seed, nothing compiled twice."""
+
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+import oracle
+from neuralrace.errors import RangeError, WeightError
+from neuralrace.training import Condition, loop, train_together
+from neuralrace.training.rules import Descent, Momentum, RungeKutta
+
+XOR = nr.tasks.xor().problem("xor", hidden=3)
+LAW = nr.initial.gaussian(0.3)
+
+
+def test_a_list_gives_each_seed_its_own_weights():
+    sets = [oracle.random_weights(XOR.architecture, seed, 0.4) for seed in range(3)]
+    together = nr.train(XOR, sets, 0.1, 12, seeds=3)
+    for seed, weights in enumerate(sets):
+        np.testing.assert_allclose(together.loss[seed], nr.train(XOR, weights, 0.1, 12).loss[0], rtol=1e-13)
+    with pytest.raises(WeightError, match="one set per seed, 2; it has 3"):
+        nr.train(XOR, sets, 0.1, 12, seeds=2)
+
+
+def test_a_second_training_of_the_same_shape_compiles_nothing():
+    options = {"seeds": 2, "record": ("weights", "outputs")}
+    nr.train(XOR, LAW, 0.1, 60, **options)
+    other = nr.Problem(XOR.architecture, nr.Task(XOR.task.inputs, {"y": 2 * XOR.task.targets["y"]}), XOR.gates)
+    before = loop._advance._cached._cache_size()
+    nr.train(other, nr.initial.gaussian(0.1), 0.05, 60, key=3, **options)
+    assert loop._advance._cached._cache_size() == before
+
+
+def test_seeds_rest_at_the_loss_they_are_to_stop_at():
+    whole = nr.train(XOR, LAW, 0.1, 400, seeds=3)
+    run = nr.train(XOR, LAW, 0.1, 400, seeds=3, stop_at=0.05)
+    assert run.data["step"].values[-1] < 400
+    assert (run.status == "converged").all()
+    stride = 8  # the loss is looked at every 8 of 400 steps
+    for seed in range(3):
+        first = int(np.argmax(whole.loss[seed, ::stride] <= 0.05)) * stride
+        np.testing.assert_array_equal(run.loss[seed, first:], run.loss[seed, first])
+        np.testing.assert_allclose(run.loss[seed, : first + 1], whole.loss[seed, : first + 1], rtol=1e-11)
+        assert XOR.loss(run.weights(seed)) == pytest.approx(whole.loss[seed, first], rel=1e-11)
+
+
+def test_groups_of_seeds_may_come_to_rest_at_different_times(monkeypatch):
+    whole = nr.train(XOR, LAW, 0.1, 400, seeds=3, stop_at=0.05, every=7)
+    monkeypatch.setattr("neuralrace.training.groups.SEED_BYTES", 1)
+    apart = nr.train(XOR, LAW, 0.1, 400, seeds=3, stop_at=0.05, every=7)
+    np.testing.assert_allclose(apart.loss, whole.loss, rtol=1e-11)
+
+
+def test_a_callback_sees_the_losses_and_may_stop(monkeypatch):
+    monkeypatch.setattr(loop, "CHUNK_SECONDS", 1e-9)  # a look at a time
+    seen = []
+
+    def callback(step, losses):
+        seen.append((step, losses.shape))
+        return step >= 40
+
+    run = nr.train(XOR, LAW, 0.1, 400, seeds=2, every=10, callback=callback)
+    last = int(run.data["step"].values[-1])
+    assert 40 <= last < 400
+    assert run.loss.shape == (2, len(run.data["step"]))
+    assert XOR.loss(run.weights(1)) == pytest.approx(run.loss[1, -1], rel=1e-12)
+    assert [shape[0] for _, shape in seen] == [2] * len(seen)
+    assert [step for step, _ in seen] == sorted(step for step, _ in seen)
+
+
+def test_conditions_side_by_side_are_what_they_are_alone():
+    harder = nr.Problem(XOR.architecture, nr.Task(XOR.task.inputs, {"y": 1.5 * XOR.task.targets["y"]}), XOR.gates)
+    relu = nr.ReLUNetwork(XOR.task, 4)
+    conditions = [
+        Condition(XOR, LAW, Descent(np.asarray(0.1)), 0.1),
+        Condition(relu, LAW, Descent(np.asarray(0.1)), 0.1),
+        Condition(harder, nr.initial.gaussian(0.1), Descent(np.asarray(0.05)), 0.05),
+    ]
+    runs = train_together(conditions, 30, seeds=2, key=4, record="weights")
+    for run, one in zip(runs, conditions, strict=True):
+        alone = nr.train(one.network, one.initial, one.time, 30, seeds=2, key=4, record="weights")
+        np.testing.assert_allclose(run.loss, alone.loss, rtol=1e-11)
+        np.testing.assert_allclose(run.time, alone.time, rtol=1e-15)
+        for seed in range(2):
+            oracle.assert_weights_close(run.weights(seed), alone.weights(seed), 1e-11)
+
+
+def test_the_heavy_ball_and_the_flow_by_hand():
+    weights = oracle.random_weights(XOR.architecture, 2, 0.4)
+    ball = Condition(XOR, weights, Momentum(np.asarray(0.05), np.asarray(0.9)), 0.05)
+    flow = Condition(XOR, weights, RungeKutta(np.asarray(0.1)), 0.1)
+    pushed, flowed = train_together([ball, flow], 20)
+    at, velocity = dict(weights), {edge: np.zeros_like(matrix) for edge, matrix in weights.items()}
+    for _ in range(20):
+        slope = oracle.gradient(XOR, at)
+        velocity = {edge: 0.9 * velocity[edge] + slope[edge] for edge in at}
+        at = {edge: at[edge] - 0.05 * velocity[edge] for edge in at}
+    oracle.assert_weights_close(pushed.weights(0), at, 1e-12)
+    # a Runge-Kutta step of 0.1 has an error of order 1e-7; descent in 10,000 steps one of order 1e-4
+    fine = nr.train(XOR, weights, 2e-4, 10_000, at=[10_000])
+    np.testing.assert_allclose(flowed.loss[0, -1], fine.loss[0, -1], rtol=2e-3)
+
+
+def test_examples_drawn_by_weight_have_the_mean_of_the_whole():
+    """Many first steps from the same weights: their mean is that of the full batch, within the error of the mean."""
+    problem = nr.Problem(
+        nr.Architecture({"x": 3, "y": 1}, [("x", "y")]),
+        nr.Task({"x": np.eye(3)}, {"y": np.ones((3, 1))}, [0.2, 0.3, 0.5]),
+    )
+    start = {("x", "y"): np.zeros((1, 3))}
+    one = Condition(problem, start, Descent(np.asarray(1.0)), 1.0, batch_size=4, drawn=True)
+    (run,) = train_together([one], 1, seeds=400)
+    moved = np.array([run.weights(seed)["x", "y"][0] for seed in range(400)])
+    assert set(np.unique(moved)) <= {0.0, 0.25, 0.5, 0.75, 1.0}
+    np.testing.assert_allclose(moved.mean(axis=0), [0.2, 0.3, 0.5], atol=4 * 0.25 / np.sqrt(400))
+
+
+def test_biases_train_and_start_at_zero():
+    network = nr.ReLUNetwork(nr.tasks.xor().task, 5, biases=True)
+    first = nr.initial.gaussian(0.5)(network, jax.random.key(0))
+    assert not first["bias", "h1"].any()
+    assert not first["bias", "y"].any()
+    weights = oracle.random_weights(network.architecture, 1, 0.5)
+    run = nr.train(network, weights, 0.1, 20)
+    history = oracle.descend(lambda at: oracle.gradient(network, at), weights, 0.1, 20)
+    oracle.assert_weights_close(run.weights(0), history[-1], 1e-12)
+
+
+def test_a_stop_that_is_no_number_is_refused():
+    with pytest.raises(RangeError, match="stop_at must be a finite number"):
+        nr.train(XOR, LAW, 0.1, 5, stop_at=float("nan"))

@@ -53,7 +53,7 @@ def pathways_row() -> Row:
 
 
 def examples_row() -> Row:
-    """Compressed, both have the same shape and share one program: what is left to differ is noise, so pairs are timed."""
+    """Compressed, both have one shape and share one program: what is left to differ is noise, so pairs are timed."""
 
     def training(examples: int) -> Callable[[], Any]:
         problem = nr.tasks.contextual_classification(samples=examples).problem("context", hidden=64).compress()

@@ -49,7 +49,7 @@ def test_a_gate_that_is_not_finite_says_where(bad):
 
 def test_a_gate_must_be_a_list_of_numbers():
     with pytest.raises(GateError, match=r"the gate of node 'h' must have 1 or 2 axis.*shape \(2, 1, 1\)"):
-        nr.Gates(nodes={"h": [[1], [0]]})
+        nr.Gates(nodes={"h": [[[1]], [[0]]]})
     with pytest.raises(GateError, match="nodes must map names to gate values; it was list"):
         nr.Gates([1.0, 0.0])
     with pytest.raises(GateError, match="edges must map names to gate values; it was ndarray"):

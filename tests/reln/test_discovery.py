@@ -89,7 +89,7 @@ def test_a_run_from_given_weights_has_no_law(given):
     assert found.table == ()
     with pytest.raises(GateError, match=r"initial=\.\.\."):
         reln.discover(given)
-    with pytest.raises(ProblemError, match="from given weights"):
+    with pytest.raises(ProblemError, match="from initial weights 'given'"):
         reln.staged_forecast(given, found)
 
 

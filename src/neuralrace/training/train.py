@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, require_count, require_number
-from neuralrace.initial import Initialiser, as_key, draw, law_in_words
+from neuralrace.initial import Initialiser, as_data, as_key, draw, key_as_data
 from neuralrace.precision import float64
 from neuralrace.problem import Problem, check_weights
 from neuralrace.progress import Meter
@@ -81,12 +81,12 @@ def train(
         "learning_rate": rate,
         "steps": steps,
         "seeds": seeds,
-        "key": str(key),
+        "key": key_as_data(key),
         "loss": loss,
-        "rule": rule.name,
+        "rule": {"rule": "optax"} if optimiser is not None else {"rule": "descent", "learning_rate": rate},
         "batch_size": batch,
         "coupling": coupling,
-        "initial": law_in_words(initial),
+        "initial": as_data(initial),
     }
     weights = {"final_weights": final}
     if any(name.startswith("gate_patterns") for name in records):

@@ -55,7 +55,7 @@ def test_explain_passes_what_it_is_given(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work itself is tested with `explain`; here something that answers like a report stands for it."""
-    report = MagicMock(spec=nr.Report, verdict="explained", summary=lambda: {"verdict": "explained"})
+    report = MagicMock(spec=nr.Explanation, verdict="explained", summary=lambda: {"verdict": "explained"})
     report.configure_mock(**{"__str__.return_value": "the whole story"})
     report.save.side_effect = lambda out: out / "report.html"
     asked: list[tuple[Any, ...]] = []

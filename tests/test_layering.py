@@ -35,8 +35,8 @@ LAYERS = [
     {"plotting"},
     # what people look at: a report is made of the results of experiments
     {"experiments"},
-    {"report"},
-    {"explanation"},
+    {"_page"},
+    {"report", "explanation"},
     {"cli"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}

@@ -27,17 +27,17 @@ from neuralrace import reln, views
 
 # the figures of the papers, and one task explained; last, because they use all of the above
 from neuralrace import experiments
-from neuralrace.explanation import Report, explain
+from neuralrace.explanation import Explanation, explain
 
 __all__ = [
     "Architecture",
+    "Explanation",
     "Gates",
     "NeuralRaceError",
     "Path",
     "PathStatistics",
     "Problem",
     "ReLUNetwork",
-    "Report",
     "Task",
     "Trajectory",
     "agreement",

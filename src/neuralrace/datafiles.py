@@ -28,6 +28,11 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
     return target
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write one file of text."""
+    return write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Make a folder for results, before any work is done for it."""
     folder = Path(path)

@@ -1,25 +1,25 @@
-"""Train, discover, race, forecast: one call from a task to its report."""
+"""Train, discover, race, reconstruct: one call from a task, or from a run, to its explanation."""
 
 import math
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralrace import reln
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest, require_count
+from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.measures import describe_modules, measure_assumptions, measure_selectivity
-from neuralrace.explanation.plan import Plan, plan_training
-from neuralrace.explanation.report import Report
+from neuralrace.explanation.recipe import choose_recipe, curvature
 from neuralrace.explanation.resolve import resolve
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initialiser, as_data
 from neuralrace.problem import Problem
 from neuralrace.reln import Discovery, Race, Staged
-from neuralrace.reln.discovery import RTOL, check_modules
+from neuralrace.reln.discovery import check_modules
+from neuralrace.reln.recorded import can_repeat, law_of, network_of
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
-from neuralrace.theory import Forecast, predict
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
@@ -30,8 +30,17 @@ CRITERION = 0.1  # of the first loss: the finish of the race
 Groups = str | Sequence[Any] | np.ndarray | None
 
 
+class Trained(NamedTuple):
+    """What there is to explain: networks that learned a task, and the law of their first weights."""
+
+    named: NamedTask
+    network: ReLUNetwork
+    run: Trajectory
+    law: Initialiser
+
+
 def explain(
-    task: Task | NamedTask | str | os.PathLike[str],
+    task: Task | NamedTask | Trajectory | str | os.PathLike[str],
     hidden: int | Sequence[int] = (700,),
     seeds: int = 5,
     *,
@@ -42,50 +51,90 @@ def explain(
     steps: int | None = None,
     key: int = 0,
     progress: bool = True,
-) -> Report:
+) -> Explanation:
     """Explain what ReLU networks do on a task: which modules they form, why those, and how they learn.
 
-    task: examples, a named task or its name, or an .npz file. hidden: the width of each hidden layer. groups: a label
-    for each example, or the name of a grouping of a named task; its coarsest if not given. modules: how many in each
-    layer, "auto" by the elbow. initial, learning_rate, steps: of the training; small weights, a tenth of the inverse
-    curvature, and until a first network has learned if not given.
+    task: examples, a named task or its name, a file, or a run of ReLU networks with record="gate_patterns", which is
+    explained as it is. hidden: the width of each hidden layer. groups: a label for each example, or the name of a
+    grouping of a named task; its coarsest if not given. modules: how many in each layer, "auto" by the elbow. initial,
+    learning_rate, steps: of the training; small weights, a tenth of the inverse curvature, and until a first network
+    has learned if not given.
     """
-    count = require_count("seeds", seeds)
     check_modules(modules)
-    named = resolve(task)
-    labels_of_groups = _groups(named, groups)
-    network = ReLUNetwork(named.task, hidden=hidden)
-    plan = plan_training(network, initial, learning_rate, steps, key=key + 1, progress=progress)
-    run = train(
-        network,
-        plan.law,
-        plan.learning_rate,
-        plan.steps,
-        seeds=count,
-        key=key,
-        record="gate_patterns",
-        every=max(1, plan.steps // RECORDS),
-        progress=progress,
-    )
-    if (run.status == "diverged").any():
-        raise RangeError(f"training diverged at learning_rate={plan.learning_rate:.3g}: give a smaller learning_rate")
-    found = reln.discover(run, modules, draws=1, initial=plan.law, key=key)
-    forecast = _forecast(found, plan, run)
-    race = _race(named.task, network, found, labels_of_groups, plan, run.time)
-    return Report(
+    if isinstance(task, Trajectory):
+        trained = _of_run(task, initial, learning_rate, steps)
+        labels = _groups(trained.named, groups)
+    else:
+        named = resolve(task)
+        labels = _groups(named, groups)
+        trained = _train(named, hidden, seeds, initial, learning_rate, steps, key, progress)
+    if (trained.run.status == "diverged").any():
+        rate = trained.run.settings["settings"]["learning_rate"]
+        raise RangeError(f"training diverged at learning_rate={rate:.3g}: give a smaller learning_rate")
+    return _explained(trained, labels, modules, key, progress)
+
+
+def _explained(
+    trained: Trained, labels: np.ndarray | None, modules: int | str, key: int, progress: bool
+) -> Explanation:
+    """Everything that follows training."""
+    named, network, run, law = trained
+    found = reln.discover(run, modules, draws=1, initial=law, key=key)
+    race, entered = _race(trained, found, labels)
+    layers = [layer.name for layer in found.layers]
+    return Explanation(
         name=named.name,
-        settings=_settings(named, network, plan, count, key),
-        groups=labels_of_groups,
+        settings=_settings(trained),
+        groups=labels,
         run=run,
         found=found,
         staged=_staged(run, found, progress),
         race=race,
-        modules=describe_modules(run, network, found, forecast, labels_of_groups, _labels(named)),
-        selectivity=()
-        if labels_of_groups is None
-        else measure_selectivity(run, [layer.name for layer in found.layers], labels_of_groups),
-        assumptions=measure_assumptions(run, found, forecast.certificate),
+        entered=entered,
+        modules=describe_modules(run, network, found, labels, _labels(named)),
+        selectivity=() if labels is None else measure_selectivity(run, layers, labels),
+        assumptions=measure_assumptions(run, found, curvature(named.task, len(network.hidden) + 1)),
     )
+
+
+def _train(
+    named: NamedTask,
+    hidden: int | Sequence[int],
+    seeds: int,
+    initial: Initialiser | None,
+    learning_rate: float | None,
+    steps: int | None,
+    key: int,
+    progress: bool,
+) -> Trained:
+    """Train networks on a task with what was given, and what a recipe has for the rest."""
+    count, network = require_count("seeds", seeds), ReLUNetwork(named.task, hidden=hidden)
+    recipe = choose_recipe(network, initial, learning_rate, steps, key=key + 1, progress=progress)
+    run = train(
+        network,
+        recipe.law,
+        recipe.learning_rate,
+        recipe.steps,
+        seeds=count,
+        key=key,
+        record="gate_patterns",
+        every=max(1, recipe.steps // RECORDS),
+        progress=progress,
+    )
+    return Trained(named, network, run, recipe.law)
+
+
+def _of_run(run: Trajectory, initial: Initialiser | None, learning_rate: float | None, steps: int | None) -> Trained:
+    """Networks that were trained before."""
+    if learning_rate is not None or steps is not None:
+        raise RangeError("learning_rate and steps are those of the run that is explained: leave them out")
+    network = network_of(run)
+    settings, law = run.settings["settings"], law_of(run) if initial is None else initial
+    if settings["loss"] != "squared":
+        raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
+    if law is None:
+        raise ProblemError("the law of the first weights is required and this run does not hold one: give initial=...")
+    return Trained(resolve(run.task), network, run, law)
 
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
@@ -112,24 +161,22 @@ def _labels(named: NamedTask) -> tuple[Sequence[str], Sequence[str]]:
     return sides[0], sides[1]
 
 
-def _race(
-    task: Task, network: ReLUNetwork, found: Discovery, groups: np.ndarray | None, plan: Plan, times: np.ndarray
-) -> Race:
-    """Race the gatings that respect the groups, and the one that was found."""
+def _race(trained: Trained, found: Discovery, groups: np.ndarray | None) -> tuple[Race, tuple[str, ...]]:
+    """Race the gatings that respect the groups and the one that was found; say under which names it takes part."""
+    task, network = trained.named.task, trained.network
     candidates = {"common": np.ones((1, len(task)), dtype=bool)}
     if groups is not None:
         count = len(np.unique(groups))
         sizes = [size for size in range(1, count) if math.comb(count, size) < MOST_PATHWAYS]
         candidates = reln.gatings_of_groups(groups, sizes)
     patterns = found.layers[-1].modules.patterns
-    same = [name for name, other in candidates.items() if _as_set(other) == _as_set(patterns)]
-    if not same:
-        candidates["found"] = patterns
-    entered = {
-        f"{name} (found)" if name in same else name: _network(task, network, rows) for name, rows in candidates.items()
-    }
+    entered = tuple(name for name, other in candidates.items() if _as_set(other) == _as_set(patterns))
+    if not entered:
+        candidates["found"], entered = patterns, ("found",)
+    problems = {name: _network(task, network, rows) for name, rows in candidates.items()}
     first = 0.5 * float(task.weights @ np.sum(network.targets**2, axis=1))
-    return reln.race(task, entered, initial=plan.law, times=times, criterion=CRITERION * first, draws=1)
+    times, finish = trained.run.time, CRITERION * first
+    return reln.race(task, problems, initial=trained.law, times=times, criterion=finish, draws=1), entered
 
 
 def _as_set(patterns: np.ndarray) -> set[bytes]:
@@ -146,32 +193,21 @@ def _network(task: Task, network: ReLUNetwork, patterns: np.ndarray) -> Problem:
 
 
 def _staged(run: Trajectory, found: Discovery, progress: bool) -> Staged | None:
-    """The forecast in two stretches, for one hidden layer and a law that can be drawn from again."""
-    if len(found.layers) > 1:
+    """The reconstruction in two stretches, for one hidden layer and a run that can be repeated from its record."""
+    if len(found.layers) > 1 or not can_repeat(run):
         return None
-    try:
-        return reln.staged_forecast(run, found, progress=progress)
-    except ProblemError:  # the run cannot be repeated from its record
-        return None
+    return reln.staged_reconstruction(run, found, progress=progress)
 
 
-def _forecast(found: Discovery, plan: Plan, run: Trajectory) -> Forecast:
-    """The gated network that was found by the strongest method that holds, with its modes and its certificate."""
-    rate = plan.learning_rate
-    return predict(found.problem, plan.law, run.time, draws=1, learning_rate=rate, rtol=RTOL)
-
-
-def _settings(named: NamedTask, network: ReLUNetwork, plan: Plan, seeds: int, key: int) -> dict[str, Any]:
+def _settings(trained: Trained) -> dict[str, Any]:
+    network, made_with = trained.network, trained.run.settings["settings"]
     return {
-        "task": named.name,
-        "task settings": dict(named.settings),
-        "examples": len(named.task),
+        "task": trained.named.name,
+        "task settings": dict(trained.named.settings),
+        "examples": len(trained.named.task),
         "inputs": network.inputs.shape[1],
         "outputs": network.targets.shape[1],
         "hidden": list(network.hidden),
-        "seeds": seeds,
-        "key": key,
-        "first weights": repr(plan.law),
-        "learning rate": plan.learning_rate,
-        "steps": plan.steps,
+        "first weights": as_data(trained.law),
+        **{name: made_with[name] for name in ("seeds", "key", "learning_rate", "steps")},
     }

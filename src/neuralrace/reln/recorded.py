@@ -52,10 +52,15 @@ def is_full_batch_descent(run: Trajectory) -> bool:
     return bool(settings["rule"]["rule"] == "descent" and settings["batch_size"] is None)
 
 
+def can_repeat(run: Trajectory) -> bool:
+    """Whether the record says all that is needed to train the same networks once more."""
+    return law_of(run) is not None and is_full_batch_descent(run)
+
+
 def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options: Any) -> Trajectory:
     """Train the same networks from the same first weights for some steps, to record something else of them."""
     settings, law = run.settings["settings"], law_of(run)
-    if law is None or not is_full_batch_descent(run):
+    if law is None or not can_repeat(run):
         raise ProblemError(
             "a run can be repeated from its record if it is full-batch gradient descent from a law of ours; this one "
             f"used the rule {settings['rule']['rule']!r} from initial weights {settings['initial']['law']!r}"

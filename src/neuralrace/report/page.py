@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from neuralrace._page import document, picture
 from neuralrace.datafiles import write_whole
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.settings import as_json
-from neuralrace.report.document import document, picture
 
 
 def write_report(results: Sequence[Result], path: Path) -> Path:

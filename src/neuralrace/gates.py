@@ -36,6 +36,11 @@ class Gates:
         object.__setattr__(self, "nodes", checked_nodes)
         object.__setattr__(self, "edges", checked_edges)
 
+    def __repr__(self) -> str:
+        named = ", ".join([*self.nodes, *(edge if isinstance(edge, str) else "->".join(edge) for edge in self.edges)])
+        count = len(next(iter((*self.nodes.values(), *self.edges.values())), ()))
+        return f"Gates({named}; {count} examples)" if named else "Gates(all open)"
+
     def take(self, examples: np.ndarray) -> "Gates":
         """The gates of some of the examples."""
         return Gates(

@@ -13,7 +13,7 @@ from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.experiments import store
 from neuralrace.experiments.claim import FAILS, Claim
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.registry import registered
+from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
 
 
@@ -96,7 +96,7 @@ def counting(calls: list[int]) -> Experiment:
             Claim("It is half.", "here", "paper", "0.5", str(float(data["value"][0])), float(data["value"][0]) == 0.5)
         ]
 
-    figure = registered()["saxe2022-fig3"].draw
+    figure = get("saxe2022-fig3").draw
     return Experiment("counted", "Counted", "nowhere", Settings(), Settings(seeds=1), compute, claims, figure)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-__all__ = ["FORMAT", "RECORDED_VERSIONS", "STATUS", "Trajectory", "make_trajectory", "with_examples"]
+__all__ = ["FORMAT", "RECORDED_VERSIONS", "STATUS", "Trajectory", "make_trajectory", "plot_loss", "with_examples"]
 
 RECORDED_VERSIONS = ("neuralrace", "jax", "numpy", "optax", "diffrax")
 
@@ -116,14 +116,7 @@ class Trajectory:
 
     def plot(self, axis: "Axes | None" = None) -> "Axes":
         """Draw the loss over time, the mean over the seeds and the range of them, on an axis that is given or new."""
-        from matplotlib.figure import Figure
-
-        axis = Figure(layout="constrained").subplots() if axis is None else axis
-        axis.fill_between(self.time, self.loss.min(axis=0), self.loss.max(axis=0), alpha=0.25, linewidth=0)
-        axis.plot(self.time, self.loss.mean(axis=0), label=f"{len(self.loss)} seeds")
-        axis.set_xlabel("time t (learning rate x step)")
-        axis.set_ylabel("loss")
-        return axis
+        return plot_loss(self.time, self.loss, f"{len(self.loss)} trained", axis)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one netCDF file with a checksum; it appears under its name only when it is complete."""
@@ -135,6 +128,23 @@ class Trajectory:
         data = load_dataset(path)
         check_trajectory(Path(path), data)
         return cls(data)
+
+
+def plot_loss(
+    time: np.ndarray, losses: np.ndarray, label: str, axis: "Axes | None" = None, *, theory: bool = False
+) -> "Axes":
+    """Draw losses (seeds, T) as their mean and range; theory, as everywhere, in black dashes."""
+    from matplotlib.figure import Figure
+
+    axis = Figure(layout="constrained").subplots() if axis is None else axis
+    (line,) = axis.plot(time, losses.mean(axis=0), label=label)
+    if theory:
+        line.set(color="black", linestyle=(0, (4, 2)))
+    axis.fill_between(time, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0)
+    axis.set_xlabel("time t (learning rate x step)")
+    axis.set_ylabel("loss")
+    axis.legend(frameon=False)
+    return axis
 
 
 def make_trajectory(

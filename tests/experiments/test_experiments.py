@@ -124,9 +124,15 @@ def test_finished_work_is_reused_until_settings_or_code_change(
 
 def test_a_damaged_file_is_computed_again(calls: list[int], tmp_path: Path) -> None:
     store.run("counted", out=tmp_path, reuse=True)
-    (tmp_path / "counted" / "data.nc").write_text("not a data set")
+    path = tmp_path / "counted" / "data.nc"
+    path.write_text("not a data set")
     store.run("counted", out=tmp_path, reuse=True)
     assert calls == [2, 2]
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1  # netCDF still reads it
+    path.write_bytes(whole)
+    store.run("counted", out=tmp_path, reuse=True)
+    assert calls == [2, 2, 2]
 
 
 def test_an_unusable_folder_is_said_before_any_work(calls: list[int], tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.initial import Initialiser, as_key
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import Modules, find_modules, gated_problem
+from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
 from neuralrace.reln.recorded import gate_samples, hidden_layers, law_of, neuron_strengths
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
@@ -20,7 +20,6 @@ from neuralrace.trajectory import Trajectory
 ELBOW = 1.5  # the fewest modules whose error is at most so many times the least
 MOST_MODULES = 6
 RECONSTRUCTION_STREAM = 1 << 29  # of draws, apart from those that a run with the same key was trained from
-RTOL = 1e-4  # of curves whose distance from training is read to two digits
 SAMPLES = 81  # records that are clustered, evenly over the run
 
 

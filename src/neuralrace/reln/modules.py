@@ -12,6 +12,7 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 
+RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
 RESTARTS = 4  # of k-means, from seeded starts that are spread out
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.axes import Edge, Weights
-from neuralrace.reln.discovery import RTOL, Discovery
-from neuralrace.reln.modules import gated_problem
+from neuralrace.reln.discovery import Discovery
+from neuralrace.reln.modules import RTOL, gated_problem
 from neuralrace.reln.recorded import again, gate_samples
 from neuralrace.task import Task
 from neuralrace.theory import predict

@@ -1,6 +1,7 @@
 import itertools
 import re
 
+import networkx
 import numpy as np
 import pytest
 from hypothesis import given
@@ -173,3 +174,33 @@ def test_no_edge_means_no_path():
 def test_malformed_graphs(nodes, edges, words):
     with pytest.raises(ArchitectureError, match=words):
         nr.Architecture(nodes, edges)
+
+
+# looking at it
+
+PARALLEL = nr.Architecture(
+    {"x": 3, "h": 8, "y": 2}, {"a": ("x", "h"), "b": ("x", "h"), "out": ("h", "y"), "skip": ("x", "y")}
+)
+
+
+def test_the_graph_in_networkx():
+    graph = PARALLEL.to_networkx()
+    assert dict(graph.nodes(data="size")) == {"x": 3, "h": 8, "y": 2}
+    assert set(graph.edges(keys=True)) == {("x", "h", "a"), ("x", "h", "b"), ("h", "y", "out"), ("x", "y", "skip")}
+    assert graph.edges["h", "y", "out"]["shape"] == (2, 8)
+    unnamed = nr.Architecture({"x": 1, "h": 1, "y": 1}, [("x", "h"), ("h", "y")]).to_networkx()
+    assert sum(1 for _ in networkx.all_simple_paths(unnamed, "x", "y")) == 1
+    assert sum(1 for _ in networkx.all_simple_edge_paths(graph, "x", "y")) == PARALLEL.count_paths() == 3
+
+
+def test_the_drawing_has_every_node_with_its_size_and_every_name():
+    axis = PARALLEL.draw()
+    words = {text.get_text() for text in axis.texts}
+    assert words >= {"x\n3", "h\n8", "y\n2", "a", "b", "out", "skip"}
+    assert PARALLEL.draw(axis) is axis
+
+
+def test_a_short_description():
+    assert repr(PARALLEL) == "Architecture(x: 3, h: 8, y: 2; a, b, out, skip)"
+    many = nr.Architecture({"x": 1, "y": 1}, {f"e{i}": ("x", "y") for i in range(40)})
+    assert repr(many).endswith("e11, ... 40 in all)")

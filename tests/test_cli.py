@@ -1,6 +1,10 @@
 """The command line, as a user meets it: what it prints where, and with which status it ends."""
 
+import ctypes
+import importlib.metadata
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -8,7 +12,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import neuralrace as nr
-from neuralrace import cli
+from neuralrace import cli, commands
 from neuralrace.experiments.experiment import Result
 
 NAME = "saxe2022-fig3"
@@ -24,7 +28,24 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["list"]) == 0
     assert NAME in capsys.readouterr().out
     assert ending(["list", "--json"]) == 0
-    assert NAME in [entry["name"] for entry in json.loads(capsys.readouterr().out)]
+    assert NAME in [entry["name"] for entry in json.loads(capsys.readouterr().out)["experiments"]]
+    assert ending(["list", "--tasks"]) == 0
+    assert "contextual" in capsys.readouterr().out
+    assert ending(["list", "--tasks", "--json"]) == 0
+    assert "xor" in [entry["name"] for entry in json.loads(capsys.readouterr().out)["tasks"]]
+
+
+def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(["--version"]) == 0
+    assert capsys.readouterr().out == f"neuralrace {importlib.metadata.version('neuralrace')}\n"
+    for arguments in (["--help"], []):
+        assert ending(arguments) == 0
+        assert "reproduce" in capsys.readouterr().out
+
+
+def test_the_package_can_be_run() -> None:
+    ran = subprocess.run([sys.executable, "-m", "neuralrace", "--version"], capture_output=True, text=True, check=True)
+    assert ran.stdout.startswith("neuralrace ")
 
 
 def test_run_prints_claims_and_keeps_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -55,7 +76,7 @@ def test_explain_passes_what_it_is_given(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work itself is tested with `explain`; here something that answers like a report stands for it."""
-    report = MagicMock(spec=nr.Report, verdict="explained", summary=lambda: {"verdict": "explained"})
+    report = MagicMock(spec=nr.Explanation, verdict="explained", summary=lambda: {"verdict": "explained"})
     report.configure_mock(**{"__str__.return_value": "the whole story"})
     report.save.side_effect = lambda out: out / "report.html"
     asked: list[tuple[Any, ...]] = []
@@ -64,7 +85,7 @@ def test_explain_passes_what_it_is_given(
         asked.append((*task, options))
         return report
 
-    monkeypatch.setattr(cli, "explain", stand_in)
+    monkeypatch.setattr("neuralrace.explanation.explain", stand_in)
     command = ["explain", "contextual", "--set", "contexts=2", "--hidden", "9", "--hidden", "8", "--modules", "3"]
     assert ending([*command, "--std", "0.1", "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
@@ -99,6 +120,10 @@ def test_a_verdict_other_than_recorded_is_status_one(monkeypatch: pytest.MonkeyP
         (["run", NAME, "--format", "gif"], "a figure can be png, svg, pdf; 'gif' was asked"),
         (["run", NAME, "--set", "learning_rate=-1"], "learning_rate must be a finite number, above 0"),
         (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
+        (["reproduce", "--only", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
+        (["run", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
+        (["explain", "xor", "--out", ""], "out must be the name of a folder; it was empty"),
+        (["explain", "xor", "--modules", "²"], "modules must be a whole number or 'auto'; it was '²'"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_two(
@@ -117,3 +142,103 @@ def test_an_out_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert ending(["run", NAME, "--size", "tiny", "--out", str(tmp_path / "file")]) == 2
     assert "out must be a folder" in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "kept"
+
+
+# accidents
+
+
+def stand_for_a_command(monkeypatch: pytest.MonkeyPatch, accident: Any) -> None:
+    monkeypatch.setattr(commands, "perform", accident)
+
+
+def test_a_fault_of_ours_is_status_three_with_its_details_in_a_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(arguments: list[str]) -> Any:
+        raise ValueError("two\nlines")
+
+    stand_for_a_command(monkeypatch, broken)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    assert ending(["run", NAME]) == 3
+    printed = capsys.readouterr()
+    (log,) = tmp_path.glob("neuralrace-*.log")
+    assert printed.err == f"neuralrace: a fault of ours: ValueError: two lines (details: {log})\n"
+    assert printed.out == ""
+    assert "Traceback" in log.read_text(encoding="utf-8")
+    assert "in broken" in log.read_text(encoding="utf-8")
+
+
+def test_an_interruption_is_one_line_and_status_130(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*arguments: Any, **options: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(nr.experiments, "run", stopped)
+    assert ending(["run", NAME, "--size", "tiny"]) == 130
+    assert capsys.readouterr().err == "neuralrace: interrupted\n"
+
+
+def test_an_interruption_during_imports_is_told_alike(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stop:
+        def find_spec(self, name: str, *rest: Any) -> None:
+            if name == "neuralrace.commands":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "neuralrace.commands")
+    monkeypatch.delattr(nr, "commands")
+    monkeypatch.setattr(sys, "meta_path", [Stop(), *sys.meta_path])
+    assert ending(["list"]) == 130
+    assert capsys.readouterr().err == "neuralrace: interrupted\n"
+
+
+def test_json_stays_alone_whatever_is_written_below(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As LAPACK does, whose words come from C and past Python's own streams."""
+
+    def noisy(arguments: list[str]) -> Any:
+        print("from Python")
+        ctypes.CDLL(None).printf(b" ** On entry to DLASCL parameter number 4 had an illegal value\n")
+        return 0, {"verdict": "fine"}
+
+    stand_for_a_command(monkeypatch, noisy)
+    assert ending(["explain", "xor", "--json"]) == 0
+    printed = capfd.readouterr()
+    assert json.loads(printed.out) == {"verdict": "fine"}
+    assert "DLASCL" in printed.err
+    assert "from Python" in printed.err
+
+
+def test_json_tells_of_an_accident_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ending(["run", "saxe2022-fig33", "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert told["status"] == 2
+    assert "did you mean 'saxe2022-fig3'" in told["error"]
+
+
+# speed, measured as what is imported
+
+HEAVY = {"jax", "matplotlib", "sklearn", "scipy", "xarray", "diffrax", "networkx", "optax", "numpy", "pandas"}
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import neuralrace",
+        "import neuralrace; neuralrace.NeuralRaceError; neuralrace.experiments.names()",
+        "from neuralrace.cli import main; main(['--help'])",
+        "from neuralrace.cli import main; main(['--version'])",
+        "from neuralrace.cli import main; main(['list'])",
+        "from neuralrace.cli import main; main(['list', '--json'])",
+        "from neuralrace.cli import main; main(['bogus'])",
+    ],
+)
+def test_what_only_answers_imports_nothing_heavy(code: str) -> None:
+    tell = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+    ran = subprocess.run([sys.executable, "-c", tell + code], capture_output=True, text=True, check=False)
+    imported = set(ran.stderr.splitlines()[-1].split())
+    assert "neuralrace" in imported
+    assert not imported & HEAVY

@@ -56,3 +56,8 @@ def test_a_gate_must_be_a_list_of_numbers():
         nr.Gates(edges=np.ones(3))
     with pytest.raises(GateError, match="the gate of node 'h' must be an array of numbers; it was str"):
         nr.Gates(nodes={"h": "open"})
+
+
+def test_a_short_description():
+    assert repr(nr.Gates()) == "Gates(all open)"
+    assert repr(nr.Gates({"h": [1, 0, 1]}, {("x", "h"): [1, 1, 0]})) == "Gates(h, x->h; 3 examples)"

@@ -1,10 +1,12 @@
+import json
+
 import jax
 import numpy as np
 import pytest
 
 import neuralrace as nr
 from neuralrace.errors import RangeError, UnknownNameError, WeightError
-from neuralrace.initial import as_key, draw
+from neuralrace.initial import as_data, as_key, draw, from_data, key_as_data, key_from_data
 
 
 @pytest.fixture
@@ -86,6 +88,63 @@ def test_a_relu_network_can_be_started_too():
         ("h1", "h2"): (3, 5),
         ("h2", "y"): (1, 3),
     }
+
+
+def test_xavier_is_uniform_within_the_bound_of_its_edge(problem):
+    weights = nr.initial.xavier(2.0)(problem, 0)
+    for edge, matrix in weights.items():
+        bound = 2.0 * np.sqrt(6 / (matrix.shape[0] + matrix.shape[1]))
+        assert np.abs(matrix).max() <= bound, edge
+        # a uniform law has a standard deviation of bound / sqrt(3); 80 entries, five standard errors of about 5 %
+        assert matrix.std() == pytest.approx(bound / np.sqrt(3), rel=0.25)
+    per_edge = nr.initial.xavier(dict.fromkeys(problem.architecture.edges, 2.0))(problem, 0)
+    assert all((per_edge[edge] == weights[edge]).all() for edge in weights)
+
+
+# laws as data
+
+LAWS = [
+    nr.initial.gaussian(0.1),
+    nr.initial.orthogonal({("x", "h"): 0.25, "bridge": 1e-300}),
+    nr.initial.xavier(np.float64(3)),
+    nr.initial.decoupled({("x", "h"): [0.1, 0.2], ("h", "y"): 0.3}),
+]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
+def test_a_law_comes_back_from_its_data(law):
+    stored = json.loads(json.dumps(as_data(law)))
+    assert stored["law"] == type(law).__name__.lower()
+    assert from_data(stored) == law
+
+
+def test_a_law_that_came_back_draws_the_same(problem):
+    law = nr.initial.gaussian({edge: 0.1 + i for i, edge in enumerate(problem.architecture.edges)})
+    again = from_data(json.loads(json.dumps(as_data(law))))
+    for edge, matrix in law(problem, 3).items():
+        np.testing.assert_array_equal(again(problem, 3)[edge], matrix)
+
+
+def test_what_is_no_law_of_ours_is_kept_as_what_it_is(problem):
+    weights = nr.initial.gaussian(1.0)(problem, 0)
+    for given in (weights, [weights, weights]):
+        assert as_data(given) == {"law": "given"}
+        assert from_data(as_data(given)) is None
+
+    class Mine:
+        def __repr__(self):
+            return "Mine(gaussian(std=0.1))"
+
+    assert as_data(Mine()) == {"law": "own", "repr": "Mine(gaussian(std=0.1))"}
+    assert from_data(as_data(Mine())) is None
+    with pytest.raises(WeightError, match="the law 'gaussian' has std; the record names gain"):
+        from_data({"law": "gaussian", "gain": 1.0})
+
+
+@pytest.mark.parametrize("key", [0, -7, 2**40, jax.random.key(5), jax.random.PRNGKey(6)])
+def test_a_key_comes_back_from_its_data(key):
+    stored = json.loads(json.dumps(key_as_data(key)))
+    np.testing.assert_array_equal(jax.random.key_data(key_from_data(stored)), jax.random.key_data(as_key(key)))
 
 
 # bad input

@@ -15,10 +15,12 @@ import neuralrace
 LAYERS = [
     # exceptions, axis names, double precision
     {"errors", "axes", "precision"},
+    {"_lazy"},
     # tools that know nothing of networks
     {"arrays", "progress", "datafiles"},
     # frozen values
     {"architecture", "gates", "task", "activations"},
+    {"trajectory_schema"},
     {"trajectory"},
     # private machinery: planned forward passes, fewer examples
     {"_engine"},
@@ -33,10 +35,12 @@ LAYERS = [
     {"analysis"},
     {"reln", "views"},
     {"plotting"},
+    {"comparison"},
     # what people look at: a report is made of the results of experiments
     {"experiments"},
-    {"report"},
-    {"explanation"},
+    {"_page"},
+    {"report", "explanation"},
+    {"commands"},
     {"cli"},
 ]
 RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}

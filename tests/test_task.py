@@ -54,3 +54,8 @@ ONE = [[1.0], [2.0], [3.0]]
 def test_examples_that_form_no_data_set(inputs, targets, weights, words):
     with pytest.raises(TaskError, match=words):
         nr.Task(inputs, targets, weights)
+
+
+def test_a_short_description():
+    task = nr.Task({"x": np.eye(3), "context": np.ones((3, 2))}, {"y": np.ones((3, 1))})
+    assert repr(task) == "Task(3 examples, x: 3, context: 2 -> y: 1)"

@@ -1,7 +1,6 @@
 import json
 import pickle
 
-import h5netcdf
 import h5py
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ import xarray
 
 import neuralrace as nr
 from neuralrace import trajectory as module
+from neuralrace.datafiles import save_dataset
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.trajectory import FORMAT, Trajectory, make_trajectory
 
@@ -80,7 +80,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(run, tmp_path, 
         raise OSError("no space left on device")
 
     monkeypatch.setattr(xarray.Dataset, "to_netcdf", half)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(FileFormatError, match=r"cannot write .*run\.nc \(no space left on device\): free some space"):
         run.save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
@@ -123,14 +123,14 @@ def test_a_missing_file(tmp_path):
 
 def test_a_text_file(tmp_path):
     path = tmp_path / "notes.nc"
-    path.write_text("this is no data set\n")
-    assert_refused(path, "not a readable netCDF file")
+    path.write_text("this is no data set\n" * 10)
+    assert_refused(path, "cut short, or something else wrote it")
 
 
 def test_an_empty_file(tmp_path):
     path = tmp_path / "empty.nc"
     path.touch()
-    assert_refused(path, "not a readable netCDF file")
+    assert_refused(path, "cut short, or something else wrote it")
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.95])
@@ -138,19 +138,45 @@ def test_a_truncated_file(run, tmp_path, part):
     path = run.save(tmp_path / "cut.nc")
     whole = path.read_bytes()
     path.write_bytes(whole[: int(part * len(whole))])
-    assert_refused(path, "not a readable netCDF file")
+    assert_refused(path, "cut short, or something else wrote it")
+
+
+def test_every_flipped_bit_is_seen(run, tmp_path):
+    """One bit at each of 300 places over the whole file, its checksum included."""
+    path = run.save(tmp_path / "flipped.nc")
+    whole = path.read_bytes()
+    for place in np.linspace(0, len(whole) - 1, 300).astype(int):
+        changed_bytes = bytearray(whole)
+        changed_bytes[place] ^= 1 << int(place) % 8
+        path.write_bytes(changed_bytes)
+        assert_refused(path, "is damaged|cut short")
+
+
+def test_a_file_that_was_written_by_something_else(run, tmp_path):
+    path = tmp_path / "foreign.nc"
+    run.data.to_netcdf(path, engine="h5netcdf")
+    assert_refused(path, "cut short, or something else wrote it")
+
+
+def test_other_programs_read_the_file(run, tmp_path):
+    """The checksum after the end disturbs neither HDF5 nor netCDF."""
+    path = run.save(tmp_path / "run.nc")
+    with xarray.open_dataset(path, engine="h5netcdf") as opened:
+        xarray.testing.assert_identical(opened.load(), run.data)
+    with h5py.File(path, "r") as file:
+        assert file["loss"].shape == (2, 3)
 
 
 def test_another_netcdf_file(tmp_path):
     path = tmp_path / "climate.nc"
-    xarray.Dataset({"temperature": ("time", np.arange(3.0))}).to_netcdf(path, engine="h5netcdf")
+    save_dataset(xarray.Dataset({"temperature": ("time", np.arange(3.0))}), path)
     assert_refused(path, f"must be a trajectory of format {FORMAT}; it says None")
 
 
-@pytest.mark.parametrize("found", [FORMAT + 1, "1", 1.5, np.array([1, 1])])
+@pytest.mark.parametrize("found", [FORMAT + 1, 1, str(FORMAT), 1.5, np.array([FORMAT, FORMAT])])
 def test_another_format(run, tmp_path, found):
     path = tmp_path / "later.nc"
-    run.data.assign_attrs(neuralrace_format=found).to_netcdf(path, engine="h5netcdf")
+    save_dataset(run.data.assign_attrs(neuralrace_format=found), path)
     assert_refused(path, f"must be a trajectory of format {FORMAT}; it says ")
 
 
@@ -168,6 +194,22 @@ def changed(data, name):
         return data.drop_vars("step")
     if name == "unknown status":
         return data.assign(status=("seed", np.array([0, 7], dtype=np.int8)))
+    if name == "loss that is no number":
+        return data.assign(loss=(("seed", "time"), np.array([[1.0, np.nan, 0.1], [1.0, 2.0, np.inf]])))
+    if name == "time that is no number":
+        return data.assign_coords(time=("time", [0.0, np.nan, 1.0]))
+    if name == "negative time":
+        return data.assign_coords(time=("time", [-1.0, 0.5, 1.0]))
+    if name == "time that runs back":
+        return data.assign_coords(time=("time", [0.0, 1.0, 0.5]))
+    if name == "negative step":
+        return data.assign_coords(step=("time", [-5, 5, 10]))
+    if name == "misshaped weights":
+        return data.assign({"final_weights[x->h]": (("seed", "a", "b"), np.zeros((2, 5, 3)))})
+    if name == "unknown edge":
+        return data.assign({"final_weights[x->y]": (("seed", "a", "b"), np.zeros((2, 1, 2)))})
+    if name == "edges that join three":
+        return data.assign_attrs(edges=json.dumps([["x", "h", "y"]]))
     if name == "no settings":
         return (
             data.assign_attrs(settings=None)
@@ -186,6 +228,14 @@ def changed(data, name):
         ("no time", r"must hold numbers 'time' over \('time',\)"),
         ("no step", r"must hold numbers 'step' over \('time',\)"),
         ("unknown status", "holds a status other than running, converged, diverged"),
+        ("loss that is no number", "must hold a finite loss for every seed that did not diverge"),
+        ("time that is no number", "must hold a time that is not negative and increases"),
+        ("negative time", "must hold a time that is not negative and increases"),
+        ("time that runs back", "must hold a time that is not negative and increases"),
+        ("negative step", "must hold a step that is not negative and increases"),
+        ("misshaped weights", r"'final_weights\[x->h\]' with the sizes \[5, 2\] of its nodes; it has \[5, 3\]"),
+        ("unknown edge", r"'final_weights\[x->y\]', of an edge that its network does not have"),
+        ("edges that join three", "must name each edge, or give its two nodes"),
         ("no settings", "must describe its settings in JSON"),
         ("broken JSON", "must describe its problem in JSON"),
         ("edges that are none", "must describe its edges in JSON"),
@@ -193,7 +243,7 @@ def changed(data, name):
 )
 def test_a_trajectory_with_something_wrong(run, tmp_path, name, words):
     path = tmp_path / "wrong.nc"
-    changed(run.data, name).to_netcdf(path, engine="h5netcdf")
+    save_dataset(changed(run.data, name), path)
     assert_refused(path, words)
 
 
@@ -207,22 +257,52 @@ class Bomb:
 
 
 def test_nothing_in_a_file_is_executed(run, tmp_path):
-    """Bytes of a pickle, as a variable and as an attribute, stay bytes."""
-    path = run.save(tmp_path / "bomb.nc")
+    """Bytes of a pickle stay bytes."""
     payload = pickle.dumps(Bomb())
-    with h5netcdf.File(path, "a") as file:
-        file.attrs["payload"] = np.frombuffer(payload, dtype=np.uint8)
-    back = Trajectory.load(path)
+    data = run.data.assign_attrs(payload=np.frombuffer(payload, dtype=np.uint8))
+    back = Trajectory.load(save_dataset(data, tmp_path / "bomb.nc"))
     assert not Bomb.went_off
     assert back.data.attrs["payload"].tobytes() == payload
 
 
-def test_a_variable_of_opaque_objects_is_refused_or_kept_as_bytes(run, tmp_path):
-    path = run.save(tmp_path / "opaque.nc")
+def test_a_variable_of_bytes_is_refused(run, tmp_path):
+    data = run.data.assign(loss=(("seed", "time"), np.full((2, 3), b"cos\nsystem\n")))
+    assert_refused(save_dataset(data, tmp_path / "opaque.nc"), "must hold numbers 'loss'")
+
+
+def test_a_file_that_others_changed_is_refused(run, tmp_path):
+    path = run.save(tmp_path / "changed.nc")
     with h5py.File(path, "a") as file:
-        del file["loss"]
-        file["loss"] = np.full((2, 3), b"cos\nsystem\n", dtype=object)
-    assert_refused(path, "not a readable netCDF file|must hold numbers 'loss'")
+        file["loss"][0, 0] = 71.0
+    assert_refused(path, "is damaged|cut short")
+
+
+# looking at it
+
+
+def test_a_short_description(run):
+    assert repr(run) == (
+        "Trajectory(2 seeds, 3 times from 0 to 1: loss, gate_patterns, weights, final_weights, status)"
+    )
+    assert "gate_patterns[h]" in run._repr_html_()
+
+
+def test_a_tidy_table(run):
+    frame = run.to_frame()
+    assert len(frame) == 6
+    assert set(frame.columns) == {"seed", "time", "step", "loss"}
+    one = frame[(frame["seed"] == 1) & (frame["step"] == 5)]
+    assert one["loss"].item() == run.loss[1, 1]
+    assert len(run.to_frame("final_weights[bridge]")) == 2 * 5
+    with pytest.raises(UnknownNameError, match="was not recorded"):
+        run.to_frame("los")
+
+
+def test_the_losses_drawn(run):
+    axis = run.plot()
+    np.testing.assert_array_equal(axis.get_lines()[0].get_ydata(), run.loss.mean(axis=0))
+    assert run.plot(axis) is axis
+    assert len(axis.get_lines()) == 2
 
 
 # bad questions

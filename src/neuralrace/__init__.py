@@ -1,48 +1,74 @@
 """Predict how gated deep linear networks and ReLU networks learn, and check it against training."""
 
-# the values that a problem is made of
-from neuralrace import initial, tasks
-from neuralrace.activations import leaky_relu
-from neuralrace.architecture import Architecture, Path
-from neuralrace.errors import NeuralRaceError
-from neuralrace.gates import Gates
-from neuralrace.precision import float64
-from neuralrace.problem import Problem
-from neuralrace.path_statistics import PathStatistics
-from neuralrace.task import Task
+import typing as _typing
 
-# theory: from statistics to a learning curve
-from neuralrace import theory
-from neuralrace.theory import predict
+from neuralrace._lazy import open_on_demand as _open_on_demand
 
-# training, and what it returns
-from neuralrace.training import ReLUNetwork, train
-from neuralrace.trajectory import Trajectory
+if _typing.TYPE_CHECKING:  # for those who read types; the names below are imported when they are used
+    # the values that a problem is made of
+    from neuralrace import initial, tasks
+    from neuralrace.activations import leaky_relu
+    from neuralrace.architecture import Architecture, Path
+    from neuralrace.errors import NeuralRaceError
+    from neuralrace.gates import Gates
+    from neuralrace.precision import float64
+    from neuralrace.problem import Problem
+    from neuralrace.path_statistics import PathStatistics
+    from neuralrace.task import Task
 
-# comparing the two
-from neuralrace import analysis
-from neuralrace.analysis import agreement
+    # theory: from statistics to a learning curve
+    from neuralrace import theory
+    from neuralrace.theory import predict
 
-# ReLU networks read through gates, and the race of views
-from neuralrace import reln, views
+    # training, and what it returns
+    from neuralrace.training import ReLUNetwork, train
+    from neuralrace.trajectory import Trajectory
 
-# the figures of the papers, and one task explained; last, because they use all of the above
-from neuralrace import experiments
-from neuralrace.explanation import Report, explain
+    # comparing the two
+    from neuralrace import analysis
+    from neuralrace.analysis import agreement
+    from neuralrace.comparison import compare
+
+    # ReLU networks read through gates, and the race of views
+    from neuralrace import reln, views
+
+    # the figures of the papers, and one task explained
+    from neuralrace import experiments
+    from neuralrace.explanation import Explanation
+    from neuralrace.explanation.explaining import explain
+
+_HOMES = {
+    "neuralrace": ("analysis", "experiments", "initial", "reln", "tasks", "theory", "views"),
+    "neuralrace.activations": ("leaky_relu",),
+    "neuralrace.analysis": ("agreement",),
+    "neuralrace.architecture": ("Architecture", "Path"),
+    "neuralrace.comparison": ("compare",),
+    "neuralrace.errors": ("NeuralRaceError",),
+    "neuralrace.explanation": ("Explanation", "explain"),
+    "neuralrace.gates": ("Gates",),
+    "neuralrace.path_statistics": ("PathStatistics",),
+    "neuralrace.precision": ("float64",),
+    "neuralrace.problem": ("Problem",),
+    "neuralrace.task": ("Task",),
+    "neuralrace.theory": ("predict",),
+    "neuralrace.training": ("ReLUNetwork", "train"),
+    "neuralrace.trajectory": ("Trajectory",),
+}
 
 __all__ = [
     "Architecture",
+    "Explanation",
     "Gates",
     "NeuralRaceError",
     "Path",
     "PathStatistics",
     "Problem",
     "ReLUNetwork",
-    "Report",
     "Task",
     "Trajectory",
     "agreement",
     "analysis",
+    "compare",
     "experiments",
     "explain",
     "float64",
@@ -55,3 +81,5 @@ __all__ = [
     "train",
     "views",
 ]
+
+__getattr__, __dir__ = _open_on_demand(__name__, _HOMES)

@@ -4,12 +4,18 @@ import graphlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuralrace.axes import Edge
 from neuralrace.errors import ArchitectureError, PathLimitError, UnknownNameError, nearest, require_count
 
+if TYPE_CHECKING:
+    import networkx
+    from matplotlib.axes import Axes
+
 PATH_LIMIT = 100_000
+SHOWN = 12  # edges of a short description
+NODE_SIZE = 1400  # of a drawing, in square points
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,12 @@ class Architecture:
 
     def __hash__(self) -> int:
         return hash((tuple(self.nodes.items()), tuple(self.edges.items())))
+
+    def __repr__(self) -> str:
+        nodes = ", ".join(f"{node}: {size}" for node, size in self.nodes.items())
+        shown = ", ".join(map(edge_name, list(self.edges)[:SHOWN]))
+        more = f", ... {len(self.edges)} in all" if len(self.edges) > SHOWN else ""
+        return f"Architecture({nodes}; {shown}{more})"
 
     def resized(self, sizes: Mapping[str, int]) -> "Architecture":
         """The same graph with other numbers of neurons at its nodes."""
@@ -129,6 +141,37 @@ class Architecture:
         for node in self.order:
             level[node] = max((level[self.source(e)] + 1 for e in self.incoming[node]), default=0)
         return level
+
+    def to_networkx(self) -> "networkx.MultiDiGraph":
+        """The graph for networkx: nodes with their size and level, edges with their name as key where they have one."""
+        import networkx
+
+        graph = networkx.MultiDiGraph()
+        for node, size in self.nodes.items():
+            graph.add_node(node, size=size, level=self.level[node])
+        for edge, (source, target) in self.edges.items():
+            graph.add_edge(source, target, key=edge if isinstance(edge, str) else None, shape=self.shape(edge))
+        return graph
+
+    def draw(self, axis: "Axes | None" = None) -> "Axes":
+        """Draw the graph from left to right by level, with sizes and the names of edges, on an axis given or new."""
+        import networkx
+        from matplotlib.figure import Figure
+
+        axis = Figure(layout="constrained").subplots() if axis is None else axis
+        graph = self.to_networkx()
+        place = networkx.multipartite_layout(graph, subset_key="level")
+        sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
+        most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
+        bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
+        style = {"ax": axis, "node_size": NODE_SIZE, "connectionstyle": bends}
+        networkx.draw_networkx_nodes(graph, place, ax=axis, node_size=NODE_SIZE, node_color="white", edgecolors="black")
+        networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9)
+        networkx.draw_networkx_edges(graph, place, **style)
+        names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
+        networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
+        axis.set_axis_off()
+        return axis
 
     def count_paths(self) -> int:
         """Count the paths from input to output by dynamic programming, without enumerating them."""

@@ -1,57 +1,166 @@
-"""Files that are complete or not there: data sets, text and pictures, written beside their name and then renamed."""
+"""Files that are complete or not there: written beside their name and then renamed, data sets with a checksum.
 
+Nothing but a regular file or a new name is ever replaced. A symbolic link is followed: the file that it points to is
+written, and the link stays.
+"""
+
+import contextlib
+import hashlib
 import os
+import re
+import socket
+import stat
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-
-import xarray
+from typing import TYPE_CHECKING
 
 from neuralrace.errors import FileFormatError
+
+if TYPE_CHECKING:
+    import xarray
+
+SEAL = b"\nneuralrace-sha256 "  # after the data, where readers of netCDF do not look; then the digest and a newline
+SEALED = len(SEAL) + 64 + 1
+HOST = re.sub(r"\W", "-", socket.gethostname())
+PART = re.compile(r"\..+\.(?P<host>[\w-]*)\.(?P<process>\d+)\.part\w*(\.\w+)?")
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
     """Let `write` fill a temporary file next to `path`, then give it its name in one step."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileFormatError(f"cannot write {target}: the folder {target.parent} is not there; make it first")
-    if target.is_dir():
-        raise FileFormatError(f"cannot write {target}: it is a folder; give the name of a file in it")
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}.", suffix=target.suffix)
-    os.close(handle)
+    target = Path(os.path.realpath(path))
+    mode = _mode_to_give(Path(path), target)
+    _clean(target.parent)
+    prefix, suffix = f".{target.stem}.{HOST}.{os.getpid()}.part", target.suffix
     try:
-        write(Path(name))
-        os.chmod(name, 0o644)
-        os.replace(name, target)
-    finally:
-        Path(name).unlink(missing_ok=True)
-    return target
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=suffix)
+        os.close(handle)
+        try:
+            write(Path(name))
+            os.chmod(name, mode)
+            os.replace(name, target)
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except (OSError, RuntimeError) as error:  # HDF5 says RuntimeError when the disk is full
+        raise FileFormatError(
+            f"cannot write {path} ({_reason(error)}): free some space, or choose another place for it"
+        ) from error
+    return Path(path)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> Path:
+    """Write one file of text."""
+    return write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder for results, before any work is done for it."""
+    """Make a folder for results and try to write in it, before any work is done for it."""
+    if not os.fspath(path):
+        raise FileFormatError("out must be the name of a folder; it was empty")
     folder = Path(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise FileFormatError(f"out must be a folder that can be written; {folder} cannot be made ({reason})") from None
+        raise FileFormatError(f"out must be a folder that can be written; {folder} is not ({_reason(error)})") from None
+    _clean(folder)
     return folder
 
 
-def save_dataset(data: xarray.Dataset, path: str | os.PathLike[str]) -> Path:
-    """Write one netCDF file."""
-    return write_whole(path, lambda part: data.to_netcdf(part, engine="h5netcdf"))
+def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
+    """Write one netCDF file, with a checksum of all its bytes after its end."""
+
+    def write(part: Path) -> None:
+        data.to_netcdf(part, engine="h5netcdf")
+        digest = _digest(part, part.stat().st_size)
+        with part.open("ab") as file:
+            file.write(SEAL + digest + b"\n")
+
+    return write_whole(path, write)
 
 
-def load_dataset(path: str | os.PathLike[str]) -> xarray.Dataset:
-    """Read a netCDF file into memory; nothing in it is executed."""
+def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
+    """Read a netCDF file that `save_dataset` wrote into memory; nothing in it is executed, no other is taken."""
+    import xarray  # a second of imports that writing text does not need
+
     source = Path(path)
     if not source.is_file():
         raise FileFormatError(f"a netCDF file is required; there is no file {source}")
     try:
+        _check_seal(source)
         with xarray.open_dataset(source, engine="h5netcdf") as opened:
             return opened.load()
+    except FileFormatError:
+        raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise FileFormatError(f"{source} is not a readable netCDF file ({reason})") from None
+
+
+def _check_seal(source: Path) -> None:
+    """Refuse a file whose bytes are not those that were written."""
+    size = source.stat().st_size - SEALED
+    with source.open("rb") as file:
+        file.seek(max(size, 0))
+        found = file.read(SEALED)
+    if size < 0 or not found.startswith(SEAL):
+        raise FileFormatError(
+            f"{source} must be a whole file that neuralrace wrote, with its checksum at the end; it has none: it was "
+            "cut short, or something else wrote it"
+        )
+    if found != SEAL + _digest(source, size) + b"\n":
+        raise FileFormatError(f"{source} is damaged: its bytes are not those that were written; make it again")
+
+
+def _digest(path: Path, size: int) -> bytes:
+    """SHA-256 of the first bytes of a file, in hexadecimal."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0 and (block := file.read(min(size, 1 << 20))):
+            digest.update(block)
+            size -= len(block)
+    return digest.hexdigest().encode()
+
+
+def _mode_to_give(path: Path, target: Path) -> int:
+    """The permissions of the file that is replaced, or those of a new one; refuse what is no file."""
+    if not target.parent.is_dir():
+        raise FileFormatError(f"cannot write {path}: the folder {target.parent} is not there; make it first")
+    if not target.exists():
+        return 0o644
+    found = target.stat().st_mode
+    if stat.S_ISDIR(found):
+        raise FileFormatError(f"cannot write {path}: it is a folder; give the name of a file in it")
+    if not stat.S_ISREG(found):
+        raise FileFormatError(
+            f"cannot write {path}: it is a device, a pipe or a socket, and only regular files are replaced; give "
+            "another name"
+        )
+    return stat.S_IMODE(found)
+
+
+def _clean(folder: Path) -> None:
+    """Remove the temporary files of runs on this machine that were killed."""
+    for path in folder.glob(".*.part*"):
+        part = PART.fullmatch(path.name)
+        if part and part["host"] == HOST and not _alive(int(part["process"])):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _alive(process: int) -> bool:
+    if os.name != "posix":  # elsewhere a signal of 0 is not a mere question
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # it is another user's, or this is no number of a process
+        return True
+    return True
+
+
+def _reason(error: Exception) -> str:
+    told = error.strerror if isinstance(error, OSError) else None
+    return " ".join((told or str(error) or type(error).__name__).split())

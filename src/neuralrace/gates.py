@@ -41,6 +41,11 @@ class Gates:
         """The nodes with a gate for every neuron, (N, size) each."""
         return {name: gate for name, gate in self.nodes.items() if gate.ndim == 2}
 
+    def __repr__(self) -> str:
+        named = ", ".join([*self.nodes, *(edge if isinstance(edge, str) else "->".join(edge) for edge in self.edges)])
+        count = len(next(iter((*self.nodes.values(), *self.edges.values())), ()))
+        return f"Gates({named}; {count} examples)" if named else "Gates(all open)"
+
     def take(self, examples: np.ndarray) -> "Gates":
         """The gates of some of the examples."""
         return Gates(

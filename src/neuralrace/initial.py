@@ -1,7 +1,7 @@
 """Initial weights: each initialiser maps (network, key) to a matrix per edge."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
 import jax
@@ -103,15 +103,38 @@ class Decoupled:
         return weights
 
 
-LAWS: dict[str, tuple[type[Gaussian] | type[Orthogonal], str]] = {
-    "gaussian": (Gaussian, "std"),
-    "orthogonal": (Orthogonal, "gain"),
+@dataclass(frozen=True)
+class Xavier:
+    """Uniform entries between plus and minus gain * sqrt(6 / (fan in + fan out)), the sizes of the edge's two ends."""
+
+    gain: PerEdge
+
+    @float64
+    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
+        """Draw one set of weights."""
+        architecture = network.architecture
+        scales, random = _per_edge("gain", self.gain, network), _stream(key)
+        bounds = {edge: scales[edge] * np.sqrt(6 / sum(architecture.shape(edge))) for edge in architecture.edges}
+        return {edge: bound * random.uniform(-1, 1, architecture.shape(edge)) for edge, bound in bounds.items()}
+
+
+LAWS: dict[str, type[Gaussian] | type[Orthogonal] | type[Xavier] | type[Decoupled]] = {
+    "gaussian": Gaussian,
+    "orthogonal": Orthogonal,
+    "xavier": Xavier,
+    "decoupled": Decoupled,
 }
+GIVEN, OWN = "given", "own"  # what a record calls weights that were given, and a law that is none of ours
 
 
 def gaussian(std: PerEdge) -> Gaussian:
     """Independent normal weights with the given standard deviation: one number, or one per edge."""
     return Gaussian(std)
+
+
+def xavier(gain: PerEdge = 1.0) -> Xavier:
+    """Uniform weights within gain * sqrt(6 / (fan in + fan out)): one gain, or one per edge."""
+    return Xavier(gain)
 
 
 def orthogonal(gain: PerEdge) -> Orthogonal:
@@ -124,23 +147,44 @@ def decoupled(values: float | Mapping[Edge, Any]) -> Decoupled:
     return Decoupled(values)
 
 
-def law_in_words(initial: Any) -> str:
-    """What a record says of its initial weights; `law_from_words` reads the laws of one number back."""
-    if isinstance(initial, Mapping):
-        return "given weights"
-    for name, (law, parameter) in LAWS.items():
-        if isinstance(initial, law) and not isinstance(value := getattr(initial, parameter), Mapping):
-            return f"{name}({parameter}={float(value)!r})"
-    return repr(initial)
+def as_data(initial: Any) -> dict[str, Any]:
+    """What a record keeps of its initial weights, in plain values that JSON can hold and `from_data` reads back.
+
+    {"law": "gaussian", "std": 0.1}, the number of every edge as a list of [edge, number]; {"law": "given"} for weights,
+    one set or one for each seed; {"law": "own", "repr": ...} for a law of one's own, which cannot be read back.
+    """
+    if isinstance(initial, (Mapping, list, tuple)):
+        return {"law": GIVEN}
+    for name, law in LAWS.items():
+        if isinstance(initial, law):
+            return {"law": name} | {part.name: _plain(getattr(initial, part.name)) for part in fields(initial)}
+    return {"law": OWN, "repr": repr(initial)}
 
 
-def law_from_words(words: str) -> Initialiser | None:
-    """The law that `law_in_words` wrote; None where it was none of one number."""
-    for name, (law, parameter) in LAWS.items():
-        number = words.removeprefix(f"{name}({parameter}=").removesuffix(")")
-        if words == f"{name}({parameter}={number})":
-            return law(float(number))
-    return None
+def from_data(data: Mapping[str, Any]) -> Initialiser | None:
+    """The law that `as_data` wrote; None for given weights, and for a law of one's own."""
+    law = LAWS.get(data["law"])
+    if law is None:
+        return None
+    numbers = {name: _from_plain(value) for name, value in data.items() if name != "law"}
+    if set(numbers) != {part.name for part in fields(law)}:
+        raise WeightError(
+            f"the law {data['law']!r} has {', '.join(part.name for part in fields(law))}; "
+            f"the record names {', '.join(numbers) or 'nothing'}"
+        )
+    return law(**numbers)
+
+
+def key_as_data(key: Any) -> int | list[int]:
+    """A key in plain values: an integer seed is itself, a JAX key the words that it is made of."""
+    if isinstance(key, (int, np.integer)):
+        return int(key)
+    return np.asarray(jax.random.key_data(as_key(key))).ravel().tolist()
+
+
+def key_from_data(data: int | Sequence[int]) -> jax.Array:
+    """The key that `key_as_data` wrote."""
+    return as_key(data) if isinstance(data, int) else as_key(jax.numpy.asarray(data, dtype=np.uint32))
 
 
 def as_key(key: Any) -> jax.Array:
@@ -169,6 +213,19 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
 def _stream(key: Any) -> np.random.Generator:
     """A stream of random numbers that the key decides; JAX's own draws compile anew for every shape."""
     return np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).ravel().tolist())
+
+
+def _plain(value: Any) -> Any:
+    """A number, or the numbers of every edge as a list of [edge, number or numbers]."""
+    if isinstance(value, Mapping):
+        return [[edge if isinstance(edge, str) else list(edge), _plain(number)] for edge, number in value.items()]
+    return np.asarray(value, dtype=np.float64).tolist()
+
+
+def _from_plain(value: Any) -> Any:
+    if not isinstance(value, list) or not all(isinstance(pair, list) for pair in value):
+        return value
+    return {edge if isinstance(edge, str) else (edge[0], edge[1]): number for edge, number in value}
 
 
 def _per_edge(name: str, value: PerEdge, network: Network) -> dict[Edge, float]:

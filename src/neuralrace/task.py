@@ -40,6 +40,12 @@ class Task:
             raise TaskError("a task needs at least one example; it has none")
         object.__setattr__(self, "weights", _normalised(weights, count))
 
+    def __repr__(self) -> str:
+        inputs, targets = (
+            ", ".join(f"{node}: {rows.shape[1]}" for node, rows in side.items()) for side in (self.inputs, self.targets)
+        )
+        return f"Task({len(self)} examples, {inputs} -> {targets})"
+
     def __len__(self) -> int:
         return len(self.weights)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray
@@ -14,12 +14,16 @@ import xarray
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
-from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, UnknownNameError, nearest
 from neuralrace.task import Task
+from neuralrace.trajectory_schema import EXAMPLES, FORMAT, STATUS, check_trajectory
 
-FORMAT = 1
-STATUS = ("running", "converged", "diverged")
-EXAMPLES = ("example_inputs", "example_targets")  # one variable for each data node
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+__all__ = ["FORMAT", "RECORDED_VERSIONS", "STATUS", "Trajectory", "make_trajectory", "plot_loss", "with_examples"]
+
 RECORDED_VERSIONS = ("neuralrace", "jax", "numpy", "optax", "diffrax")
 
 
@@ -34,6 +38,14 @@ class Trajectory:
     """
 
     data: xarray.Dataset
+
+    def __repr__(self) -> str:
+        ends = f"{self.time[0]:g} to {self.time[-1]:g}" if len(self.time) else "none"
+        recorded = ", ".join(dict.fromkeys(str(name).partition("[")[0] for name in self.data.data_vars))
+        return f"Trajectory({len(self.loss)} seeds, {len(self.time)} times from {ends}: {recorded})"
+
+    def _repr_html_(self) -> str:
+        return str(self.data._repr_html_())
 
     @property
     def time(self) -> np.ndarray:
@@ -97,16 +109,42 @@ class Trajectory:
             )
         return np.asarray(self.data[name].values)
 
+    def to_frame(self, name: str = "loss") -> "pandas.DataFrame":
+        """A recorded variable as a tidy table: one row for each seed, time and whatever else it is indexed by."""
+        self.values(name)  # says what was recorded, if this was not
+        return self.data[name].to_dataframe().reset_index()
+
+    def plot(self, axis: "Axes | None" = None) -> "Axes":
+        """Draw the loss over time, the mean over the seeds and the range of them, on an axis that is given or new."""
+        return plot_loss(self.time, self.loss, f"{len(self.loss)} trained", axis)
+
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write one netCDF file; it appears under its name only when it is complete."""
+        """Write one netCDF file with a checksum; it appears under its name only when it is complete."""
         return save_dataset(self.data, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trajectory":
-        """Read a file that `save` wrote; nothing in it is executed, and what does not fit is an error."""
+        """Read a file that `save` wrote; nothing in it is executed, and what is damaged or does not fit is an error."""
         data = load_dataset(path)
-        _check(Path(path), data)
+        check_trajectory(Path(path), data)
         return cls(data)
+
+
+def plot_loss(
+    time: np.ndarray, losses: np.ndarray, label: str, axis: "Axes | None" = None, *, theory: bool = False
+) -> "Axes":
+    """Draw losses (seeds, T) as their mean and range; theory, as everywhere, in black dashes."""
+    from matplotlib.figure import Figure
+
+    axis = Figure(layout="constrained").subplots() if axis is None else axis
+    (line,) = axis.plot(time, losses.mean(axis=0), label=label)
+    if theory:
+        line.set(color="black", linestyle=(0, (4, 2)))
+    axis.fill_between(time, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0)
+    axis.set_xlabel("time t (learning rate x step)")
+    axis.set_ylabel("loss")
+    axis.legend(frameon=False)
+    return axis
 
 
 def make_trajectory(
@@ -141,37 +179,3 @@ def with_examples(run: Trajectory, task: Task) -> Trajectory:
         variables |= {f"{kind}[{node}]": (("example", f"{node}_column"), rows) for node, rows in by_node.items()}
     order = {"example_inputs": list(task.inputs), "example_targets": list(task.targets)}
     return Trajectory(run.data.assign(variables).assign_attrs(examples=json.dumps(order)))
-
-
-def _check(source: Path, data: xarray.Dataset) -> None:
-    found = data.attrs.get("neuralrace_format")
-    if not isinstance(found, (int, np.integer)) or found != FORMAT:
-        raise FileFormatError(f"{source} must be a trajectory of format {FORMAT}; it says {found!r}")
-    needed = {"loss": ("seed", "time"), "time": ("time",), "step": ("time",), "status": ("seed",)}
-    for name, dimensions in needed.items():
-        if name not in data.variables or data[name].dims != dimensions or data[name].dtype.kind not in "fiu":
-            raise FileFormatError(f"{source} must hold numbers {name!r} over {dimensions}; it does not")
-    if not np.isin(data["status"].values, range(len(STATUS))).all():
-        raise FileFormatError(f"{source} holds a status other than {', '.join(STATUS)}")
-    for name, kind in (("edges", list), ("problem", dict), ("settings", dict), ("versions", dict)):
-        try:
-            fits = isinstance(json.loads(data.attrs[name]), kind)
-        except (KeyError, TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise FileFormatError(f"{source} must describe its {name} in JSON; it does not")
-    _check_examples(source, data)
-
-
-def _check_examples(source: Path, data: xarray.Dataset) -> None:
-    """Examples, where a record says that it has them, are all there."""
-    if "examples" not in data.attrs:
-        return
-    try:
-        nodes = json.loads(data.attrs["examples"])
-        names = ["example_weights", *(f"{kind}[{node}]" for kind in EXAMPLES for node in nodes[kind])]
-        fits = all(data[name].dims[0] == "example" and data[name].dtype.kind == "f" for name in names)
-    except (KeyError, TypeError, ValueError, IndexError):
-        fits = False
-    if not fits:
-        raise FileFormatError(f"{source} must hold the examples that it names; it does not")

@@ -13,7 +13,7 @@ from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.experiments import store
 from neuralrace.experiments.claim import FAILS, Claim
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.registry import registered
+from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
 
 
@@ -96,7 +96,7 @@ def counting(calls: list[int]) -> Experiment:
             Claim("It is half.", "here", "paper", "0.5", str(float(data["value"][0])), float(data["value"][0]) == 0.5)
         ]
 
-    figure = registered()["saxe2022-fig3"].draw
+    figure = get("saxe2022-fig3").draw
     return Experiment("counted", "Counted", "nowhere", Settings(), Settings(seeds=1), compute, claims, figure)
 
 
@@ -124,9 +124,15 @@ def test_finished_work_is_reused_until_settings_or_code_change(
 
 def test_a_damaged_file_is_computed_again(calls: list[int], tmp_path: Path) -> None:
     store.run("counted", out=tmp_path, reuse=True)
-    (tmp_path / "counted" / "data.nc").write_text("not a data set")
+    path = tmp_path / "counted" / "data.nc"
+    path.write_text("not a data set")
     store.run("counted", out=tmp_path, reuse=True)
     assert calls == [2, 2]
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1  # netCDF still reads it
+    path.write_bytes(whole)
+    store.run("counted", out=tmp_path, reuse=True)
+    assert calls == [2, 2, 2]
 
 
 def test_an_unusable_folder_is_said_before_any_work(calls: list[int], tmp_path: Path) -> None:

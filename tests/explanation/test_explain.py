@@ -9,9 +9,10 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.analysis import Agreement
-from neuralrace.errors import RangeError, TaskError, UnknownNameError, WeightError
-from neuralrace.explanation.plan import curvature, plan_training
+from neuralrace.errors import GateError, ProblemError, RangeError, TaskError, UnknownNameError, WeightError
+from neuralrace.explanation.recipe import choose_recipe, curvature
 from neuralrace.explanation.resolve import resolve, task_settings
+from neuralrace.plotting import COLOURS
 
 NAMED = nr.tasks.contextual(2, items=2)
 SIGNS = nr.Task({"x": [[1.0], [-1.0]]}, {"y": [[1.0], [-1.0]]})  # where no neuron can fall silent
@@ -31,8 +32,26 @@ def test_the_report_has_the_whole_story(report):
     assert [one.layer for one in report.selectivity] == ["h1"]
     assert report.selectivity[0].share.sum() == pytest.approx(1)
     text = str(report)
-    for word in ("modules", "agreement with training", "race of gatings", "selectivity", "assumptions", "m1: "):
+    for word in ("modules", "agreement with training", "race of gatings", "selectivity", "assumptions", "m1"):
         assert word in text
+
+
+def test_the_words_speak_of_reconstructions_and_of_no_forecast(report, tmp_path):
+    page = report.save(tmp_path).read_text(encoding="utf-8")
+    for text in (str(report), page, json.dumps(report.summary())):
+        assert "forecast" not in text.replace("are no forecasts", "")
+    styles = {line.get_color() for line in report.figure().axes[0].get_lines()}
+    assert COLOURS["theory"] not in styles
+    assert COLOURS["reconstruction"] in styles
+
+
+def test_whether_the_found_gating_wins_is_known_without_reading_names(report):
+    for runner in report.race.runners:
+        assert dataclasses.replace(report, entered=(runner.name,)).found_wins == (runner is report.race.runners[0])
+    order = report.summary()["race"]["order"]
+    assert [row["gating"] for row in order if row["found"]] == [
+        r.name for r in report.race.runners if r.name in report.entered
+    ]
 
 
 def test_what_a_module_adds_sums_to_the_output(report):
@@ -80,6 +99,26 @@ def test_the_verdict_says_so_when_modules_do_not_explain(report):
     assert "hardly learned: 90%" in short.verdict
 
 
+def test_a_run_is_explained_as_it_is(report, tmp_path):
+    saved = nr.Trajectory.load(report.run.save(tmp_path / "run.nc"))
+    again = nr.explain(saved, groups=NAMED.groups["context"], modules=2, progress=False)
+    assert again.agreements == report.agreements
+    assert again.settings["first weights"] == {"law": "gaussian", "std": 0.05}
+    np.testing.assert_array_equal(again.found.patterns, report.found.patterns)
+
+
+def test_a_run_that_cannot_be_explained_says_why():
+    network = nr.ReLUNetwork(SIGNS, hidden=(4,))
+    weights = nr.initial.gaussian(1.0)(network, 0)
+    given = nr.train(network, weights, 0.1, 3, record="gate_patterns")
+    with pytest.raises(ProblemError, match=r"give initial=\.\.\."):
+        nr.explain(given)
+    with pytest.raises(RangeError, match="leave them out"):
+        nr.explain(given, steps=3)
+    with pytest.raises(GateError, match="record='gate_patterns'"):
+        nr.explain(nr.train(network, nr.initial.gaussian(1.0), 0.1, 3))
+
+
 def fallen(run, part):
     """The same run with a loss that falls to a part of its first."""
     loss = np.broadcast_to(np.linspace(1, part, len(run.time)), run.loss.shape)
@@ -97,7 +136,7 @@ def test_two_hidden_layers_without_groups():
 
 def test_a_plan_fills_in_what_is_missing():
     network = nr.ReLUNetwork(nr.tasks.xor(delta=0.0).task, hidden=20)
-    plan = plan_training(network, None, None, None, key=0, progress=False)
+    plan = choose_recipe(network, None, None, None, key=0, progress=False)
     run = nr.train(network, plan.law, plan.learning_rate, plan.steps)
     assert run.loss[0, -1] < 0.01 * run.loss[0, 0]
     assert plan.law == nr.initial.gaussian(0.005 / 20)

@@ -1,4 +1,4 @@
-"""Modules are found where they were planted, in trained networks, and the staged forecast follows the run."""
+"""Modules are found where they were planted, in trained networks, and the staged reconstruction follows the run."""
 
 import numpy as np
 import pytest
@@ -40,6 +40,8 @@ def test_strong_neurons_can_count_more():
         reln.find_modules(samples, 3, weights[1:])
     with pytest.raises(RangeError, match="distinct patterns, 3; it was 4"):
         reln.find_modules(samples, 4)
+    with pytest.raises(GateError, match="every one here is silent"):
+        reln.find_modules(np.zeros((5, 3)), 1)
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +76,8 @@ def test_the_number_of_modules_by_the_elbow(contextual):
     assert found.problem.architecture.outputs == ("y",)
     with pytest.raises(RangeError, match="whole number or 'auto'"):
         reln.discover(run, "many")
+    with pytest.raises(RangeError, match=r"at most the number of distinct patterns, \d+; it was 5000"):
+        reln.discover(run, 5000)
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +89,12 @@ def given(contextual):
 
 def test_a_run_from_given_weights_has_no_law(given):
     found = reln.discover(given, 2)
-    assert found.forecast is None
+    assert found.reconstruction is None
     assert found.table == ()
     with pytest.raises(GateError, match=r"initial=\.\.\."):
         reln.discover(given)
-    with pytest.raises(ProblemError, match="from given weights"):
-        reln.staged_forecast(given, found)
+    with pytest.raises(ProblemError, match="from initial weights 'given'"):
+        reln.staged_reconstruction(given, found)
 
 
 def test_a_run_that_was_saved_tells_the_same(contextual, given, tmp_path):
@@ -121,9 +125,9 @@ def test_two_hidden_layers_have_modules_each():
         _ = found.members
 
 
-def test_the_staged_forecast_follows_the_network(contextual, four):
+def test_the_staged_reconstruction_follows_the_network(contextual, four):
     _, _, run = contextual
-    staged = reln.staged_forecast(run, four)
+    staged = reln.staged_reconstruction(run, four)
     assert 0 < staged.handover < 600
     assert staged.loss.shape == run.loss.shape
     # until the handover the only error is that of one gate pattern for all; after it that of four

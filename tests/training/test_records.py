@@ -148,8 +148,9 @@ def test_the_settings_are_in_the_record():
     settings = run.settings["settings"]
     assert settings["learning_rate"] == 0.25
     assert settings["seeds"] == 2
-    assert settings["key"] == "11"
-    assert settings["initial"] == "gaussian(std=0.1)"
+    assert settings["key"] == 11
+    assert settings["initial"] == {"law": "gaussian", "std": 0.1}
+    assert settings["rule"] == {"rule": "descent", "learning_rate": 0.25}
     assert (settings["loss"], settings["coupling"]) == ("squared", "joint")
     assert run.settings["problem"]["nodes"] == {"x": 2, "h0": 2, "h1": 2, "h2": 2, "h3": 2, "y": 1}
     assert run.data.sizes == {"seed": 2, "time": 4, "x_unit": 2, "y_unit": 1} | {f"h{i}_unit": 2 for i in range(4)}

@@ -1,8 +1,36 @@
 """The figures of the papers again, each with its claims measured."""
 
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Experiment, Result
-from neuralrace.experiments.registry import get, names
-from neuralrace.experiments.store import check_formats, run, save_result, summarise
+import typing as _typing
 
-__all__ = ["Claim", "Experiment", "Result", "check_formats", "get", "names", "run", "save_result", "summarise"]
+from neuralrace._lazy import open_on_demand as _open_on_demand
+
+if _typing.TYPE_CHECKING:  # for those who read types; a listing needs none of the machinery
+    from neuralrace.experiments.claim import Claim
+    from neuralrace.experiments.experiment import Experiment, Result
+    from neuralrace.experiments.listing import listed, names
+    from neuralrace.experiments.registry import get
+    from neuralrace.experiments.store import check_formats, run, save_result, summarise
+
+__all__ = [
+    "Claim",
+    "Experiment",
+    "Result",
+    "check_formats",
+    "get",
+    "listed",
+    "names",
+    "run",
+    "save_result",
+    "summarise",
+]
+
+__getattr__, __dir__ = _open_on_demand(
+    __name__,
+    {
+        "neuralrace.experiments.claim": ("Claim",),
+        "neuralrace.experiments.experiment": ("Experiment", "Result"),
+        "neuralrace.experiments.listing": ("listed", "names"),
+        "neuralrace.experiments.registry": ("get",),
+        "neuralrace.experiments.store": ("check_formats", "run", "save_result", "summarise"),
+    },
+)

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis.selectivity import share_by_groups
+from neuralrace.architecture import Architecture
 from neuralrace.reln import Discovery, gate_samples, neuron_strengths
 from neuralrace.task import Task
-from neuralrace.theory import Certificate, Forecast
+from neuralrace.theory import Forecast
 from neuralrace.training import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
@@ -22,7 +23,7 @@ class Module:
     """One module. on: (N,) of bool. responds, writes: in words. written: (outputs,), the mean size of what it adds.
 
     singular_values: of the input-output correlation of the examples that it is on for, its effective data set. learned:
-    when the forecast has half of its strongest mode; infinite if never.
+    when its reconstruction has half of its last strength; infinite if never.
     """
 
     name: str
@@ -63,12 +64,11 @@ def describe_modules(
     run: Trajectory,
     network: ReLUNetwork,
     found: Discovery,
-    forecast: Forecast,
     groups: np.ndarray | None,
     labels: tuple[Sequence[str], Sequence[str]],
 ) -> tuple[Module, ...]:
-    """Every module of every layer, in the order of `found.patterns`; forecast: of the gated network that was found."""
-    times = _learned(forecast)
+    """Every module of every layer, in the order of `found.patterns`."""
+    times = {} if found.reconstruction is None else _learned(found.problem.architecture, found.reconstruction)
     modules = []
     for place, layer in enumerate(found.layers):
         last = place == len(found.layers) - 1
@@ -111,8 +111,8 @@ def measure_selectivity(run: Trajectory, layers: Sequence[str], groups: np.ndarr
     return tuple(found)
 
 
-def measure_assumptions(run: Trajectory, found: Discovery, certificate: Certificate) -> tuple[Held, ...]:
-    """What the description by modules rests on."""
+def measure_assumptions(run: Trajectory, found: Discovery, curvature: float) -> tuple[Held, ...]:
+    """What the description by modules rests on; curvature: the largest that the task can lead to."""
     held = []
     for layer in found.layers:
         samples = gate_samples(run, layer.name)
@@ -135,20 +135,23 @@ def measure_assumptions(run: Trajectory, found: Discovery, certificate: Certific
                 f"{flips[half:].mean():.1%} in the second",
             )
         )
-    kind = "the theory's own"
-    held += [Held(kind, " ".join(str(assumption).split())) for assumption in certificate.assumptions]
-    return (*held, *(Held(kind, f"not by {method}: {reason}") for method, reason in certificate.declined))
+    rate = float(run.settings["settings"]["learning_rate"])
+    bound = f"learning rate times a bound on the curvature is {rate * curvature:.2g}; 2 would be unstable"
+    held.append(Held("descent follows its flow", bound))
+    if found.reconstruction is not None:
+        conditions = found.reconstruction.certificate.assumptions
+        held += [Held("the exact flow", " ".join(str(condition).split())) for condition in conditions]
+    return tuple(held)
 
 
-def _learned(forecast: Forecast) -> dict[str, float]:
+def _learned(architecture: Architecture, reconstruction: Forecast) -> dict[str, float]:
     """Node -> when a path through it first has half of its last strength, all modes together."""
     found: dict[str, float] = {}
-    architecture = forecast.modes.evolution.architecture
-    for path in forecast.modes.paths:
-        strength = np.linalg.norm(forecast.modes.path(path), axis=0)
+    for path in reconstruction.modes.paths:
+        strength = np.linalg.norm(reconstruction.modes.path(path), axis=0)
         if strength[-1] <= strength[0]:
             continue
-        time = float(forecast.time[int(np.argmax(strength >= strength[-1] / 2))])
+        time = float(reconstruction.time[int(np.argmax(strength >= strength[-1] / 2))])
         for edge in path.edges[:-1]:
             node = architecture.target(edge)
             found[node] = min(time, found.get(node, float("inf")))

@@ -24,6 +24,12 @@ def theory_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *
     axis.plot(time, values, color=COLOURS["theory"], linewidth=1.3, linestyle=style, label=label)
 
 
+def reconstruction_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
+    """Draw what was made with the help of a run, which is no prediction; a second one on the same axis is dotted."""
+    style = (0, (1, 1.5)) if dotted else (0, (6, 1.5, 1, 1.5))
+    axis.plot(time, values, color=COLOURS["reconstruction"], linewidth=1.5, linestyle=style, label=label)
+
+
 def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: Place = "best") -> None:
     """Title, axes and legend, the last at a place that hides nothing."""
     axis.set_title(title, fontsize=10)

@@ -10,6 +10,7 @@ COLOURS = {
     "gated": "#0072B2",
     "relu": "#D55E00",
     "linear": "#009E73",
+    "reconstruction": "#5D3A9B",
     "untrained": "#CC79A7",
     "reference": "#7F7F7F",
 }

@@ -16,7 +16,7 @@ from neuralrace.reln.race import Race, Runner, gatings_of_groups, race
 # A sequence of gatings
 from neuralrace.reln.rebuilt import Rebuilt, rebuild, table_of, trade_off
 from neuralrace.reln.recorded import gate_samples, neuron_strengths
-from neuralrace.reln.staged import Staged, handover_record, staged_forecast
+from neuralrace.reln.staged import Staged, handover_record, staged_reconstruction
 
 __all__ = [
     "Discovery",
@@ -43,7 +43,7 @@ __all__ = [
     "neuron_strengths",
     "race",
     "rebuild",
-    "staged_forecast",
+    "staged_reconstruction",
     "table_of",
     "trade_off",
 ]

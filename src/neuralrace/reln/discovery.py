@@ -1,7 +1,7 @@
 """From a trained ReLU network to the gated network with few modules that learns like it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import jax
@@ -11,7 +11,7 @@ from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.initial import Initialiser, as_key
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import Modules, find_modules, gated_problem
+from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
 from neuralrace.reln.recorded import gate_samples, hidden_layers, law_of, neuron_strengths
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
@@ -19,13 +19,12 @@ from neuralrace.trajectory import Trajectory
 
 ELBOW = 1.5  # the fewest modules whose error is at most so many times the least
 MOST_MODULES = 6
-FORECAST_STREAM = 1 << 29  # of draws, apart from those that a run with the same key was trained from
-RTOL = 1e-4  # of forecasts, whose distance from training is read to two digits
+RECONSTRUCTION_STREAM = 1 << 29  # of draws, apart from those that a run with the same key was trained from
 SAMPLES = 81  # records that are clustered, evenly over the run
 
 
 class Tried(NamedTuple):
-    """One row of the elbow: how many modules, and how far their forecast is from the ReLU networks."""
+    """One row of the elbow: how many modules, and how far their reconstruction is from the ReLU networks."""
 
     modules: int
     normalised_l1: float
@@ -52,16 +51,17 @@ class Layer:
 class Discovery:
     """What was found, layer by layer.
 
-    forecast, agreement: of the gated network with these modules from the law of the runs' first weights, against the
-    mean of the runs; table: the same for every number of modules that was tried. None and empty where the law is not
-    known.
+    reconstruction: the gated network with these modules, solved by the exact flow from the law of the runs' first
+    weights. Its modules and their widths are read off the runs, so it describes them and predicts nothing. agreement:
+    of it with the mean of the runs; table: the same for every number of modules that was tried. None and empty where
+    the law is not known.
     """
 
     layers: tuple[Layer, ...]
     task: Task = field(repr=False)
-    forecast: Forecast | None = field(repr=False)
-    agreement: Agreement | None
-    table: tuple[Tried, ...]
+    reconstruction: Forecast | None = field(default=None, repr=False)
+    agreement: Agreement | None = None
+    table: tuple[Tried, ...] = ()
 
     @property
     def patterns(self) -> np.ndarray:
@@ -80,7 +80,7 @@ class Discovery:
 
     @property
     def problem(self) -> Problem:
-        """The gated network, ready to train or to forecast; its nodes are as wide as their modules are on average."""
+        """The gated network, ready to train or to solve; its nodes are as wide as their modules are on average."""
         if len(self.layers) == 1:
             return gated_problem(self.task, self.patterns, self._only.widths)
         patterns = [layer.modules.patterns for layer in self.layers]
@@ -106,33 +106,27 @@ def discover(
     """Find the modules of ReLU networks from the gate patterns of their training (P2 Algorithm 1).
 
     run: of a ReLU network, with record="gate_patterns". modules: how many in each hidden layer, or "auto": from one to
-    `most`, the fewest whose forecast comes within ELBOW times the least error (P2 Fig 9). weighted: whether a neuron
-    counts by its strength at the end. initial: the law of the first weights that the forecast starts from; that of the
-    run if not given.
+    `most`, the fewest whose reconstruction comes within ELBOW times the least error (P2 Fig 9). weighted: whether a
+    neuron counts by its strength at the end. initial: the law of the first weights that the reconstruction starts from;
+    that of the run if not given. draws: of that law, from a stream that no training draws from.
     """
     counts = _counts(modules, most)
-    law = law_of(run) if initial is None else initial
+    law = _law(run, initial)
     if law is None and len(counts) > 1:
         raise GateError(
-            "modules='auto' forecasts learning curves and needs a law of the first weights; this run started from "
-            "given weights: give initial=..., or a number of modules"
+            "modules='auto' compares learning curves, for which a run of the squared error from a known law of first "
+            "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
         )
     samples = {layer: _sampled(gate_samples(run, layer)) for layer in hidden_layers(run)}
-    strengths = {layer: neuron_strengths(run, layer) if weighted else None for layer in samples}
-    distinct = {layer: _distinct(taken) for layer, taken in samples.items()}
-    useful = [count for count in counts if count <= max(distinct.values())] or [counts[0]]
-    tried: list[Discovery] = []
-    for count in useful:
-        layers = []
-        for name, taken in samples.items():
-            amount = strengths[name]
-            spread = None if amount is None else np.broadcast_to(amount[:, None], taken.shape[:-1])
-            found = find_modules(taken, min(count, distinct[name]), spread, key)
-            layers.append(Layer(name, found, found.nearest(taken[:, -1])))
-        tried.append(_forecast(Discovery(tuple(layers), run.task, None, None, ()), count, run, law, draws, key))
-    rows = tuple(row for one in tried for row in one.table)
-    best = tried[0] if len(tried) == 1 else tried[_elbow([row.normalised_l1 for row in rows])]
-    return Discovery(best.layers, best.task, best.forecast, best.agreement, rows)
+    described = [
+        Discovery(tuple(_modules_of(run, *layer, count, weighted, key) for layer in samples.items()), run.task)
+        for count in _useful(counts, samples)
+    ]
+    if law is None:
+        return described[0]
+    tried = [_reconstructed(found, run, law, draws, key) for found in described]
+    rows = tuple(row for _, row in tried)
+    return replace(tried[_elbow([row.normalised_l1 for row in rows])][0], table=rows)
 
 
 def check_modules(modules: int | str) -> None:
@@ -148,30 +142,51 @@ def _counts(modules: int | str, most: int) -> Sequence[int]:
     return range(1, require_count("most", most) + 1) if isinstance(modules, str) else (modules,)
 
 
+def _law(run: Trajectory, initial: Initialiser | None) -> Initialiser | None:
+    """What a reconstruction starts from; there is none for another loss than the squared error, which it solves."""
+    if run.settings["settings"]["loss"] != "squared":
+        return None
+    return law_of(run) if initial is None else initial
+
+
 def _sampled(samples: np.ndarray) -> np.ndarray:
     """Records evenly over the run, the last among them."""
     count = samples.shape[1]
     return samples[:, np.unique(np.linspace(0, count - 1, min(SAMPLES, count)).astype(int))]
 
 
+def _useful(counts: Sequence[int], samples: Mapping[str, np.ndarray]) -> list[int]:
+    """The numbers of modules for which some layer has patterns enough."""
+    most = max(_distinct(taken) for taken in samples.values())
+    if counts[0] > most:
+        raise RangeError(f"modules must be at most the number of distinct patterns, {most}; it was {counts[0]}")
+    return [count for count in counts if count <= most]
+
+
 def _distinct(samples: np.ndarray) -> int:
-    """How many patterns there are, the silent one apart."""
+    """How many patterns there are, the silent one apart; one, if all are silent."""
     rows = samples.reshape(-1, samples.shape[-1])
     return max(1, len(np.unique(np.packbits(rows[rows.any(axis=1)], axis=1), axis=0)))
 
 
-def _forecast(
-    found: Discovery, count: int, run: Trajectory, law: Initialiser | None, draws: int, key: int
-) -> Discovery:
-    """Forecast the gated network of some modules, and compare."""
-    if law is None:
-        return found
-    apart_from_training = jax.random.fold_in(as_key(key), FORECAST_STREAM)
-    forecast = predict(found.problem, law, run.time, method="flow", draws=draws, key=apart_from_training, rtol=RTOL)
-    apart = agreement(forecast, run)
+def _modules_of(run: Trajectory, name: str, samples: np.ndarray, count: int, weighted: bool, key: int) -> Layer:
+    """The modules of one layer, as many as asked or as it has patterns."""
+    amount = np.broadcast_to(neuron_strengths(run, name)[:, None], samples.shape[:-1]) if weighted else None
+    modules = find_modules(samples, min(count, _distinct(samples)), amount, key)
+    return Layer(name, modules, modules.nearest(samples[:, -1]))
+
+
+def _reconstructed(
+    found: Discovery, run: Trajectory, law: Initialiser, draws: int, key: int
+) -> tuple[Discovery, Tried]:
+    """Solve the gated network of some modules, and compare."""
+    apart_from_training = jax.random.fold_in(as_key(key), RECONSTRUCTION_STREAM)
+    solved = predict(found.problem, law, run.time, method="flow", draws=draws, key=apart_from_training, rtol=RTOL)
+    apart = agreement(solved, run)
+    count = max(len(layer.modules) for layer in found.layers)
     least = min(float(layer.modules.consistency.min()) for layer in found.layers)
     row = Tried(count, apart.normalised_l1, apart.log10_gap, least)
-    return Discovery(found.layers, found.task, forecast, apart, (row,))
+    return replace(found, reconstruction=solved, agreement=apart), row
 
 
 def _elbow(errors: Sequence[float]) -> int:

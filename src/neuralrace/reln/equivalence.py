@@ -33,7 +33,7 @@ class Equivalent(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class AffineMap:
     """One linear map and the slope, for negative values, of the rectifier after it (None after the last)."""
 
     matrix: np.ndarray  # (target, source)
@@ -55,7 +55,8 @@ def equivalent(network: ReLUNetwork, weights: Weights) -> Equivalent:
     checked = check_weights(network.architecture, weights)
     matrices = [checked[edge] for edge in network.architecture.edges]
     received = list(network.preactivations(checked).values())
-    layers = [Layer(matrix, None, network.slope) for matrix in matrices[:-1]] + [Layer(matrices[-1], None, None)]
+    slopes = [*(network.slope for _ in network.hidden), None]
+    layers = [AffineMap(matrix, None, slope) for matrix, slope in zip(matrices, slopes, strict=True)]
     return _build(network.inputs, network.targets, network.task.weights, layers, received)
 
 
@@ -82,7 +83,7 @@ def equivalent_arrays(
     if len(given) != count:
         raise WeightError(f"biases must hold a vector or None for each of {count} matrices; it held {len(given)}")
     layers = [
-        Layer(
+        AffineMap(
             frozen_array(f"matrix {i}", matrix, 2, WeightError),
             None if bias is None else frozen_array(f"bias {i}", bias, 1, WeightError),
             slope if i < count - 1 else None,
@@ -109,14 +110,14 @@ def equivalent_torch(module: Any, inputs: Any, targets: Any = None) -> Equivalen
         import torch
     except ImportError:
         raise ProblemError("equivalent_torch needs PyTorch, which is not installed: pip install torch") from None
-    layers: list[Layer] = []
+    layers: list[AffineMap] = []
     for part in module:
         if isinstance(part, torch.nn.Linear) and (not layers or layers[-1].slope is not None):
             bias = None if part.bias is None else _from_torch(part.bias)
-            layers.append(Layer(_from_torch(part.weight), bias, None))
+            layers.append(AffineMap(_from_torch(part.weight), bias, None))
         elif isinstance(part, (torch.nn.ReLU, torch.nn.LeakyReLU)) and layers and layers[-1].slope is None:
             slope = float(getattr(part, "negative_slope", 0.0))
-            layers[-1] = Layer(layers[-1].matrix, layers[-1].bias, slope)
+            layers[-1] = AffineMap(layers[-1].matrix, layers[-1].bias, slope)
         else:
             raise ProblemError(
                 "Linear and ReLU (or LeakyReLU) are required in turn, Linear first and last; "
@@ -135,7 +136,7 @@ def _from_torch(tensor: Any) -> np.ndarray:
     return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64)
 
 
-def _check_chain(rows: np.ndarray, layers: Sequence[Layer]) -> None:
+def _check_chain(rows: np.ndarray, layers: Sequence[AffineMap]) -> None:
     size = rows.shape[1]
     for i, layer in enumerate(layers):
         if layer.matrix.shape[1] != size:
@@ -147,14 +148,14 @@ def _check_chain(rows: np.ndarray, layers: Sequence[Layer]) -> None:
             raise WeightError(f"bias {i} must have {size} entries; it has {len(layer.bias)}")
 
 
-def _check_received(received: Sequence[np.ndarray], layers: Sequence[Layer], count: int) -> None:
+def _check_received(received: Sequence[np.ndarray], layers: Sequence[AffineMap], count: int) -> None:
     wanted = [(count, len(layer.matrix)) for layer in layers[:-1]]
     found = [z.shape for z in received]
     if found != wanted:
         raise WeightError(f"preactivations must have the shapes (examples, width) {wanted}; they have {found}")
 
 
-def _propagate(rows: np.ndarray, layers: Sequence[Layer]) -> tuple[list[np.ndarray], np.ndarray]:
+def _propagate(rows: np.ndarray, layers: Sequence[AffineMap]) -> tuple[list[np.ndarray], np.ndarray]:
     """Pre-activations of the hidden layers, and the output."""
     received: list[np.ndarray] = []
     for layer in layers:
@@ -170,7 +171,7 @@ def _build(
     inputs: np.ndarray,
     targets: np.ndarray,
     example_weights: np.ndarray | None,
-    layers: Sequence[Layer],
+    layers: Sequence[AffineMap],
     received: Sequence[np.ndarray],
 ) -> Equivalent:
     """Split every hidden layer into nodes of one pattern and join all nodes of one layer to all of the next."""

@@ -12,6 +12,7 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 
+RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
 RESTARTS = 4  # of k-means, from seeded starts that are spread out
 
 
@@ -52,6 +53,8 @@ def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) ->
     if len(amount) != len(rows):
         raise GateError(f"weights must have one number per sample, {len(rows)}; it has {len(amount)}")
     active = rows.any(axis=1) & (amount > 0)
+    if not active.any():
+        raise GateError("modules need neurons that are on for some example; every one here is silent")
     packed, inverse = np.unique(np.packbits(rows[active], axis=1), axis=0, return_inverse=True)
     distinct = np.unpackbits(packed, axis=1, count=rows.shape[1]).astype(float)
     size = require_count("modules", count)

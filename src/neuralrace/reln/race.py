@@ -10,8 +10,7 @@ import numpy as np
 from neuralrace.errors import ProblemError, RangeError, require_count
 from neuralrace.initial import Initialiser, gaussian
 from neuralrace.problem import Problem
-from neuralrace.reln.discovery import RTOL
-from neuralrace.reln.modules import gated_problem
+from neuralrace.reln.modules import RTOL, gated_problem
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 

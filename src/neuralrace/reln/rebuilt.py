@@ -18,7 +18,7 @@ from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.errors import ProblemError, RangeError, require_count
 from neuralrace.precision import float64
 from neuralrace.progress import Meter
-from neuralrace.reln.recorded import gate_samples, hidden_layers
+from neuralrace.reln.recorded import gate_samples, hidden_layers, is_full_batch_descent
 from neuralrace.trajectory import Trajectory
 
 RESTARTS = 2  # of k-means, in each stretch
@@ -60,9 +60,12 @@ def rebuild(
     k-means clusters of the neurons of a stretch, whose gate is the mean of their shares of time; None gives every
     neuron its own.
     """
-    settings = run.settings["settings"]
-    if not settings["rule"].startswith("gradient descent") or settings["batch_size"] is not None:
-        raise ProblemError(f"a run of full-batch gradient descent is required; this one used {settings['rule']}")
+    if not is_full_batch_descent(run):
+        settings = run.settings["settings"]
+        raise ProblemError(
+            f"a run of full-batch gradient descent is required; this one used the rule {settings['rule']['rule']!r} "
+            f"with batch_size={settings['batch_size']}: train it with learning_rate alone"
+        )
     size = None if modules is None else require_count("modules", modules)
     samples = [gate_samples(run, layer) for layer in hidden_layers(run)]
     bounds = _bounds(samples, require_count("stretches", stretches))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count
-from neuralrace.initial import Initialiser, law_from_words
+from neuralrace.initial import Initialiser, from_data, key_from_data
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
@@ -43,18 +43,27 @@ def network_of(run: Trajectory) -> ReLUNetwork:
 
 def law_of(run: Trajectory) -> Initialiser | None:
     """The law that the first weights were drawn from; None where the run started from given weights."""
-    return law_from_words(run.settings["settings"]["initial"])
+    return from_data(run.settings["settings"]["initial"])
+
+
+def is_full_batch_descent(run: Trajectory) -> bool:
+    """Whether every step was one of plain gradient descent on all examples."""
+    settings = run.settings["settings"]
+    return bool(settings["rule"]["rule"] == "descent" and settings["batch_size"] is None)
+
+
+def can_repeat(run: Trajectory) -> bool:
+    """Whether the record says all that is needed to train the same networks once more."""
+    return law_of(run) is not None and is_full_batch_descent(run)
 
 
 def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options: Any) -> Trajectory:
     """Train the same networks from the same first weights for some steps, to record something else of them."""
-    settings = run.settings["settings"]
-    law, key = law_of(run), settings["key"]
-    plain = settings["rule"].startswith("gradient descent") and settings["batch_size"] is None
-    if law is None or not key.lstrip("-").isdigit() or not plain:
+    settings, law = run.settings["settings"], law_of(run)
+    if law is None or not can_repeat(run):
         raise ProblemError(
-            "a run can be repeated from its record if it is full-batch gradient descent from a law with one number and "
-            f"an integer key; this one is {settings['rule']} from {settings['initial']} with key {key}"
+            "a run can be repeated from its record if it is full-batch gradient descent from a law of ours; this one "
+            f"used the rule {settings['rule']['rule']!r} from initial weights {settings['initial']['law']!r}"
         )
     return train(
         network_of(run),
@@ -62,7 +71,7 @@ def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options
         settings["learning_rate"],
         steps,
         seeds=settings["seeds"],
-        key=int(key),
+        key=key_from_data(settings["key"]),
         record=record,
         loss=settings["loss"],
         **options,

@@ -1,4 +1,4 @@
-"""A forecast in two stretches: one pathway while the neurons gate alike, then the modules, from early weights."""
+"""A reconstruction in two stretches: one pathway while the neurons gate alike, then the modules, from early weights."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.axes import Edge, Weights
-from neuralrace.reln.discovery import RTOL, Discovery
-from neuralrace.reln.modules import gated_problem
+from neuralrace.reln.discovery import Discovery
+from neuralrace.reln.modules import RTOL, gated_problem
 from neuralrace.reln.recorded import again, gate_samples
 from neuralrace.task import Task
 from neuralrace.theory import predict
@@ -16,7 +16,7 @@ from neuralrace.trajectory import Trajectory
 
 @dataclass(frozen=True, eq=False)
 class Staged:
-    """A forecast in two stretches. time: (T,). loss: (seeds, T). handover: the step at which the second starts."""
+    """A run told in two stretches. time: (T,). loss: (seeds, T). handover: the step at which the second starts."""
 
     time: np.ndarray
     loss: np.ndarray
@@ -37,12 +37,13 @@ def handover_record(run: Trajectory, layer: str = "h1") -> int:
     return first + int(apart[0]) - 1 if len(apart) else len(together) - 1
 
 
-def staged_forecast(run: Trajectory, found: Discovery, *, progress: bool = True) -> Staged:
-    """Forecast every network of one hidden layer in two stretches, with no constant set by hand.
+def staged_reconstruction(run: Trajectory, found: Discovery, *, progress: bool = True) -> Staged:
+    """Describe every network of one hidden layer in two stretches, with no constant set by hand.
 
     Up to the handover all neurons form one pathway that is always open, from the network's own first weights. From
     there each neuron is in the module that it has at the end of the run, from its own weights at the handover, for
-    which the network is trained that far once more: so the pathways' strengths are those of the early weights.
+    which the network is trained that far once more: so the pathways' strengths are those of the early weights. Both
+    read the run, so this is no forecast.
     """
     record, members = handover_record(run), found.members
     step = int(run.data["step"].values[record])

@@ -1,6 +1,5 @@
-"""One self-contained page with every figure beside its claims."""
+"""The report of experiments: one self-contained page with every figure beside its claims."""
 
-from neuralrace.report.document import document, picture
 from neuralrace.report.page import render_report, write_report
 
-__all__ = ["document", "picture", "render_report", "write_report"]
+__all__ = ["render_report", "write_report"]

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from neuralrace.datafiles import write_whole
+from neuralrace._page import document, picture
+from neuralrace.datafiles import write_text
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.settings import as_json
-from neuralrace.report.document import document, picture
 
 
 def write_report(results: Sequence[Result], path: Path) -> Path:
     """Write the report of some results to one file."""
-    text = render_report(results)
-    return write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+    return write_text(path, render_report(results))
 
 
 def render_report(results: Sequence[Result]) -> str:

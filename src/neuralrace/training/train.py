@@ -14,7 +14,7 @@ import numpy as np
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
 from neuralrace.errors import require_count, require_number
-from neuralrace.initial import Initialiser, law_in_words
+from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
@@ -71,7 +71,7 @@ def train(
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     level = None if stop_at is None else require_number("stop_at", stop_at)
     prepared = prepare(condition, require_count("seeds", seeds), key, record, level)
-    settings = {"steps": schedule.steps, "seeds": seeds, "key": str(key), "stop_at": level}
+    settings = {"steps": schedule.steps, "seeds": seeds, "key": key_as_data(key), "stop_at": level}
     groups = seed_groups(prepared, seeds) if callback is None else [slice(0, seeds)]
     parameters, keys, done = prepared.parameters(), batch_keys(key, seeds), []
     with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter:
@@ -110,7 +110,7 @@ def train_together(
     alike: dict[Any, list[Prepared]] = {}
     for one in prepared:
         alike.setdefault(shape_of(one.program), []).append(one)
-    settings = {"steps": schedule.steps, "seeds": seeds, "key": str(key), "stop_at": None}
+    settings = {"steps": schedule.steps, "seeds": seeds, "key": key_as_data(key), "stop_at": None}
     found: dict[int, Trajectory] = {}
     with Meter("training", max(schedule.steps, 1) * seeds * max(len(prepared), 1), shown=progress) as meter:
         for group in alike.values():
@@ -164,7 +164,7 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
         "rule": condition.rule.as_data(),
         "batch_size": condition.batch_size,
         "coupling": condition.coupling,
-        "initial": law_in_words(condition.initial),
+        "initial": as_data(condition.initial),
     }
 
 

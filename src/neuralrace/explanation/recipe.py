@@ -19,7 +19,7 @@ FIRST_STEPS, MOST_STEPS = 500, 64_000
 LOOKS = 200
 
 
-class Plan(NamedTuple):
+class Recipe(NamedTuple):
     """What a network is trained with."""
 
     law: Initialiser
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     steps: int
 
 
-def plan_training(
+def choose_recipe(
     network: ReLUNetwork,
     law: Initialiser | None,
     learning_rate: float | None,
@@ -35,7 +35,7 @@ def plan_training(
     *,
     key: int,
     progress: bool,
-) -> Plan:
+) -> Recipe:
     """Fill in what is not given; the number of steps by training one network of its own."""
     if law is not None and not callable(law):
         raise WeightError(
@@ -48,8 +48,8 @@ def plan_training(
     rate = STEP / curvature(network.task, layers) if learning_rate is None else learning_rate
     require_number("learning_rate", rate, above=0)
     if steps is not None:
-        return Plan(start, rate, require_count("steps", steps))
-    return Plan(start, rate, _steps_to_learn(network, start, rate, key, progress))
+        return Recipe(start, rate, require_count("steps", steps))
+    return Recipe(start, rate, _steps_to_learn(network, start, rate, key, progress))
 
 
 def curvature(task: Task, layers: int) -> float:

@@ -1,7 +1,8 @@
-"""An HTML page that needs no other file and no network: its frame, its style, its pictures, what made it."""
+"""An HTML page that needs no other file and no network: its frame, its style, its pictures and tables, what made it."""
 
 import base64
 import io
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from importlib.metadata import version
@@ -16,7 +17,7 @@ SCREEN_DPI = 105  # how large an inch of a figure is on the screen
 
 def document(title: str, body: str) -> str:
     """The page around a body of HTML."""
-    style = (files("neuralrace.report") / "style.css").read_text(encoding="utf-8")
+    style = (files("neuralrace._page") / "style.css").read_text(encoding="utf-8")
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -40,6 +41,13 @@ def picture(figure: Figure, description: str) -> str:
     encoded = base64.b64encode(buffer.getvalue()).decode("ascii")
     width = round(SCREEN_DPI * figure.get_figwidth())
     return f'<img width="{width}" alt="{escape(description)}" src="data:image/png;base64,{encoded}">'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of plain text that scrolls sideways where it is too wide."""
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def _versions() -> str:

@@ -1,0 +1,26 @@
+"""Front doors that open on demand: a package imports a name's home when the name is first asked for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+
+from neuralrace.errors import nearest
+
+
+def open_on_demand(
+    package: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a package (PEP 562); homes: module -> the names that it gives.
+
+    The names of the package itself are those of its modules.
+    """
+    home_of = {name: module for module, names in homes.items() for name in names}
+
+    def find(name: str) -> object:
+        if name not in home_of:
+            hint = "" if name.startswith("_") else f"; {nearest(name, home_of)}"
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
+        if home_of[name] == package:
+            return import_module(f"{package}.{name}")
+        return getattr(import_module(home_of[name]), name)
+
+    return find, lambda: sorted(home_of)

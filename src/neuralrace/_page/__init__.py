@@ -1,0 +1,5 @@
+"""Private machinery: HTML pages that need no other file and no network."""
+
+from neuralrace._page.document import document, picture, table
+
+__all__ = ["document", "picture", "table"]

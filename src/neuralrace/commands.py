@@ -1,0 +1,229 @@
+"""The commands: thin, each returns its status and what it has to tell; what is heavy is imported by who uses it."""
+
+import fnmatch
+import importlib.metadata
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from neuralrace import experiments
+from neuralrace.errors import NeuralRaceError, RangeError, UnknownNameError, nearest
+
+if TYPE_CHECKING:
+    from neuralrace.experiments.experiment import Result
+
+OTHER_THAN_RECORDED = 1
+
+Ending = tuple[int, object]  # status, and plain values for --json
+
+app = typer.Typer(
+    help="Predict how gated and ReLU networks learn, and check it against training.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
+Out = Annotated[str | None, typer.Option(help="Folder for data, claims and figures.")]
+Formats = Annotated[list[str] | None, typer.Option("--format", help="png (default), svg or pdf; may be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+
+
+class CommandLineError(NeuralRaceError):
+    """A command line that cannot be read."""
+
+
+def perform(arguments: Sequence[str]) -> Ending:
+    """Read a command line and do what it says."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("neuralrace", list(arguments) or ["--help"]) as context:
+            ending: Ending = command.invoke(context)
+            return ending
+    except typer.Exit as end:  # help or version was asked for
+        return end.exit_code, None
+    except Exception as error:
+        # the parser's own errors share this method and no public class
+        if not hasattr(error, "format_message"):
+            raise
+        raise CommandLineError(f"{error.format_message()} (see neuralrace --help)") from None
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"neuralrace {importlib.metadata.version('neuralrace')}")
+        raise typer.Exit
+
+
+@app.callback()
+def front(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Predict how gated and ReLU networks learn, and check it against training."""
+
+
+@app.command("list")
+def list_what_there_is(
+    tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
+    as_json: AsJson = False,
+) -> Ending:
+    """List the experiments, or the named tasks."""
+    if tasks:
+        from neuralrace.tasks import summaries
+
+        rows = [{"name": name, "what": summary} for name, summary in summaries().items()]
+        if not as_json:
+            _table(("name", "what it is"), (row.values() for row in rows))
+        return 0, {"tasks": rows}
+    found = [{"name": e.name, "title": e.title, "source": e.source} for e in experiments.listed().values()]
+    if not as_json:
+        _table(("name", "what it shows", "source"), (row.values() for row in found))
+    return 0, {"experiments": found}
+
+
+@app.command()
+def run(
+    name: str,
+    size: Size = "full",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, any setting.")] = None,
+    out: Out = None,
+    formats: Formats = None,
+    as_json: AsJson = False,
+) -> Ending:
+    """Run one experiment, print its claims, and with --out keep its data and figure."""
+    from neuralrace.datafiles import make_folder
+
+    experiments.check_formats(formats or ())
+    wanted = _changes(changes or [], seeds)
+    folder = None if out is None else make_folder(out)
+    result = experiments.run(name, size, changes=wanted, out=folder)
+    pictures = experiments.save_result(result, folder, formats or ("png",)) if folder is not None else []
+    if not as_json:
+        _show(result)
+        for picture in pictures:
+            print(f"figure: {picture}")
+    return 0 if result.as_recorded else OTHER_THAN_RECORDED, experiments.summarise(result)
+
+
+@app.command()
+def reproduce(
+    only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
+    size: Size = "full",
+    out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
+    formats: Formats = None,
+    as_json: AsJson = False,
+) -> Ending:
+    """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
+    from neuralrace.datafiles import make_folder
+    from neuralrace.report import write_report
+
+    experiments.check_formats(formats or ())
+    names = _chosen(only) if only else list(experiments.names())
+    folder, results = make_folder(out), []
+    for index, name in enumerate(names):
+        print(f"[{index + 1}/{len(names)}] {name}", file=sys.stderr)
+        result = experiments.run(name, size, out=folder, reuse=True)
+        experiments.save_result(result, folder, formats or ("png",))
+        results.append(result)
+        if not as_json:
+            _show(result)
+    page = write_report(results, folder / "report.html")
+    if not as_json:
+        print(f"report: {page}")
+    status = 0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED
+    return status, {"report": str(page), "results": [experiments.summarise(result) for result in results]}
+
+
+@app.command("explain")
+def explain_task(
+    task: Annotated[
+        list[str],
+        typer.Argument(help="A named task, an .npz file, or .csv files: inputs, targets and, if any, groups."),
+    ],
+    hidden: Annotated[
+        list[int] | None, typer.Option(help="Width of a hidden layer; repeat it for more layers.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="Number of networks.")] = 5,
+    groups: Annotated[
+        str | None, typer.Option(help="Which grouping of a named task; the coarsest if not given.")
+    ] = None,
+    modules: Annotated[str, typer.Option(help="How many modules in each layer; auto finds the elbow.")] = "auto",
+    learning_rate: Annotated[float | None, typer.Option(help="Step size; from the task if not given.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps; until a first network has learned if not given.")] = None,
+    std: Annotated[float | None, typer.Option(help="Standard deviation of the first weights.")] = None,
+    key: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting of the named task.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder for the page, the figure and the networks.")] = None,
+    as_json: AsJson = False,
+) -> Ending:
+    """Train ReLU networks on a task and report their modules, why those, and how they learn."""
+    from neuralrace import explanation, initial
+    from neuralrace.datafiles import make_folder
+
+    folder = None if out is None else make_folder(out)
+    explained = explanation.explain(
+        explanation.resolve(*task, settings=explanation.task_settings(task[0], _changes(changes or [], None))),
+        tuple(hidden or (700,)),
+        seeds,
+        groups=groups,
+        modules=int(modules) if modules.isdecimal() else modules,
+        initial=None if std is None else initial.gaussian(std),
+        learning_rate=learning_rate,
+        steps=steps,
+        key=key,
+    )
+    page = None if folder is None else explained.save(folder)
+    if not as_json:
+        print(explained)
+        if page is not None:
+            print(f"\npage: {page}")
+    return 0, explained.summary() | ({} if page is None else {"page": str(page)})
+
+
+def _chosen(patterns: Sequence[str]) -> list[str]:
+    """The experiments that match a name or a pattern such as 'saxe2022-*', each once."""
+    known = experiments.names()
+    found = [name for pattern in patterns for name in fnmatch.filter(known, pattern) or [pattern]]
+    for name in found:
+        if name not in known:
+            raise UnknownNameError(f"there is no experiment {name!r}; {nearest(name, known)}")
+    return list(dict.fromkeys(found))
+
+
+def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:
+    changes: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise RangeError(f"--set needs key=value; it was {text!r}")
+        changes[key.strip()] = value.strip()
+    return changes
+
+
+def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
+    table = Table(*head, box=None)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _show(result: "Result") -> None:
+    print(f"{result.experiment.name}: {result.experiment.title}")
+    text = result.experiment.summary(result.data)
+    if text:
+        print(text)
+    for claim in result.claims:
+        verdict = "holds" if claim.holds else "does not hold"
+        if not result.judged:
+            verdict = f"not judged at this size ({verdict})"
+        elif not claim.as_recorded:
+            verdict += f", OTHER THAN RECORDED ({claim.on_record})"
+        print(f"- {claim.text} [{claim.source}]")
+        print(f"    expected: {claim.expected}")
+        print(f"    measured: {claim.measured}: {verdict}")

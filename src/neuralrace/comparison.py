@@ -1,0 +1,22 @@
+"""A prediction and a run in one picture, with their distance."""
+
+from matplotlib.figure import Figure
+
+from neuralrace.analysis import agreement
+from neuralrace.analysis.agreement import Curve
+from neuralrace.plotting import loss_axis, new_figure, theory_line, training_band
+from neuralrace.trajectory import Trajectory
+
+
+def compare(forecast: Curve, run: Trajectory) -> Figure:
+    """Draw the figure of a forecast and a run at the same times; its title says how far apart they are."""
+    apart = agreement(forecast, run)
+    figure, axes = new_figure(width=5.2, height=3.8)
+    axis, described = axes[0, 0], run.settings["problem"]
+    kind = "relu" if "slope" in described or described.get("activations") else "gated"
+    training_band(axis, run.time, run.loss, kind, "training")
+    loss = forecast.loss if forecast.loss.ndim == 1 else forecast.loss.mean(axis=0)
+    theory_line(axis, forecast.time, loss, "forecast")
+    axis.set_ylim(bottom=0)
+    loss_axis(axis, f"normalised L1 {apart.normalised_l1:.2g}, log10 gap {apart.log10_gap:.2g}")
+    return figure

@@ -1,0 +1,30 @@
+"""An explanation as plain text."""
+
+from collections.abc import Sequence
+
+from neuralrace.explanation.sections import Section
+
+WIDE = 110  # columns: a wider table is written row by row
+
+
+def render_text(lead: str, sections: Sequence[Section]) -> str:
+    """The lead, then every section."""
+    return "\n".join([lead, *(line for section in sections for line in _lines(section))])
+
+
+def _lines(section: Section) -> list[str]:
+    note = [f"  {section.note}"] if section.note else []
+    return ["", section.title.lower(), *note, *_table(section)]
+
+
+def _table(section: Section) -> list[str]:
+    rows = [section.head, *section.rows]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(section.head))]
+    if sum(widths) + 2 * len(widths) <= WIDE:
+        aligned = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+        return [f"  {line}".rstrip() for line in aligned]
+    lines = []
+    for row in section.rows:
+        lines.append(f"  {row[0]}")
+        lines += [f"      {name}: {cell}" for name, cell in zip(section.head[1:], row[1:], strict=True)]
+    return lines

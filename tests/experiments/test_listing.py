@@ -1,0 +1,20 @@
+"""The listing says what the declarations say."""
+
+import pytest
+
+import neuralrace as nr
+from neuralrace.errors import NeuralRaceError
+from neuralrace.experiments import listing
+
+
+@pytest.mark.parametrize("name", nr.experiments.names())
+def test_the_listing_is_what_is_declared(name):
+    entry, experiment = nr.experiments.listed()[name], nr.experiments.get(name)
+    assert (entry.name, entry.title, entry.source) == (experiment.name, experiment.title, experiment.source)
+
+
+def test_a_figure_without_a_declaration_is_named(tmp_path):
+    path = tmp_path / "figure.py"
+    path.write_text("OTHER = print(name=1)\n")
+    with pytest.raises(NeuralRaceError, match=r"figure\.py must declare EXPERIMENT"):
+        listing._declared(path)

@@ -70,7 +70,7 @@ def explain(
         trained = _train(named, hidden, seeds, initial, learning_rate, steps, key, progress)
     if (trained.run.status == "diverged").any():
         rate = trained.run.settings["settings"]["learning_rate"]
-        raise RangeError(f"training diverged at learning_rate={rate:.3g}: give a smaller learning_rate")
+        raise RangeError(f"training diverged at learning_rate={rate}: give a smaller learning_rate")
     return _explained(trained, labels, modules, key, progress)
 
 

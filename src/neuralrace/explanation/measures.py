@@ -135,9 +135,10 @@ def measure_assumptions(run: Trajectory, found: Discovery, curvature: float) -> 
                 f"{flips[half:].mean():.1%} in the second",
             )
         )
-    rate = float(run.settings["settings"]["learning_rate"])
-    bound = f"learning rate times a bound on the curvature is {rate * curvature:.2g}; 2 would be unstable"
-    held.append(Held("descent follows its flow", bound))
+    rate = run.settings["settings"]["learning_rate"]
+    if rate is not None:  # a schedule has no one rate
+        bound = f"learning rate times a bound on the curvature is {rate * curvature:.2g}; 2 would be unstable"
+        held.append(Held("descent follows its flow", bound))
     if found.reconstruction is not None:
         conditions = found.reconstruction.certificate.assumptions
         held += [Held("the exact flow", " ".join(str(condition).split())) for condition in conditions]

@@ -16,8 +16,7 @@ ASK = "train with record='gate_patterns'"
 
 def hidden_layers(run: Trajectory) -> tuple[str, ...]:
     """The hidden layers whose gate patterns were recorded, the first one first."""
-    width = len(run.edges) - 1
-    found = tuple(f"h{i + 1}" for i in range(width) if f"{PATTERNS}[h{i + 1}]" in run.data)
+    found = tuple(node for node in run.settings["problem"]["nodes"] if f"{PATTERNS}[{node}]" in run.data)
     if not found:
         raise GateError(f"the run must hold gate patterns of a ReLU network; it does not: {ASK}")
     return found
@@ -47,9 +46,10 @@ def law_of(run: Trajectory) -> Initialiser | None:
 
 
 def is_full_batch_descent(run: Trajectory) -> bool:
-    """Whether every step was one of plain gradient descent on all examples."""
+    """Whether every step was one of plain gradient descent, of one size, on all examples."""
     settings = run.settings["settings"]
-    return bool(settings["rule"]["rule"] == "descent" and settings["batch_size"] is None)
+    constant = settings["learning_rate"] is not None and settings["batch_size"] is None
+    return bool(settings["rule"]["rule"] == "descent" and constant)
 
 
 def can_repeat(run: Trajectory) -> bool:
@@ -80,10 +80,11 @@ def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options
 
 def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
     """What each neuron carries at the end: the norm of its incoming times that of its outgoing weights."""
-    place = int(layer.removeprefix("h")) - 1
-    incoming, outgoing = run.edges[place], run.edges[place + 1]
+    ends = {edge: run.settings["problem"]["edges"][edge] if isinstance(edge, str) else edge for edge in run.edges}
     found = []
     for seed in range(len(run.loss)):
         weights = run.weights(seed)
-        found.append(np.linalg.norm(weights[incoming], axis=1) * np.linalg.norm(weights[outgoing], axis=0))
+        incoming = np.hstack([weights[edge] for edge, (_, target) in ends.items() if target == layer])
+        outgoing = np.vstack([weights[edge] for edge, (source, _) in ends.items() if source == layer])
+        found.append(np.linalg.norm(incoming, axis=1) * np.linalg.norm(outgoing, axis=0))
     return np.array(found)

@@ -77,9 +77,10 @@ class Decoupled:
     @float64
     def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
-        if not hasattr(network, "statistics"):
+        if getattr(network, "activations", None):
             raise WeightError(
-                "decoupled weights need a Problem, whose statistics have modes; give one, or use gaussian"
+                "decoupled weights need linear nodes, whose statistics have modes; this problem has activations: "
+                "use gaussian"
             )
         bases = shared_bases(network.statistics())
         statistic, residual = bases.worst

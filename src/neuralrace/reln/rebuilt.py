@@ -9,23 +9,24 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.cluster import KMeans
 
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.errors import ProblemError, RangeError, require_count
+from neuralrace.gates import Gates
 from neuralrace.precision import float64
+from neuralrace.problem import Problem
 from neuralrace.progress import Meter
-from neuralrace.reln.recorded import gate_samples, hidden_layers, is_full_batch_descent
+from neuralrace.reln.recorded import gate_samples, hidden_layers, is_full_batch_descent, network_of
+from neuralrace.training import Condition, ReLUNetwork, train_together
+from neuralrace.training.rules import Descent
 from neuralrace.trajectory import Trajectory
 
 RESTARTS = 2  # of k-means, in each stretch
 WINDOWS = 160  # in which shares of open time are compared, to see where gates change
 MOMENTS = 400  # at which the loss is compared, at most, beside the bounds
 
-Layers = tuple[jax.Array, ...]  # per edge, (seeds, target, source)
 Gating = tuple[np.ndarray, ...]  # per hidden layer, (seeds, neurons, N)
 
 
@@ -137,42 +138,27 @@ def _play(
     run: Trajectory, gatings: Sequence[Gating], bounds: Sequence[int], moments: np.ndarray, meter: Meter
 ) -> np.ndarray:
     """The loss at some records, the bounds among them, (seeds, moments)."""
-    task, steps = run.task, run.data["step"].values
-    data = (
-        jnp.asarray(np.hstack(list(task.inputs.values()))),
-        jnp.asarray(np.hstack(list(task.targets.values()))),
-        jnp.asarray(task.weights),
-    )
-    seeds = [run.first_weights(seed) for seed in range(len(run.loss))]
-    layers: Layers = tuple(jnp.asarray(np.stack([weights[edge] for weights in seeds])) for edge in run.edges)
-    rate = jnp.asarray(run.settings["settings"]["learning_rate"])
+    network, layers, steps = network_of(run), hidden_layers(run), run.data["step"].values
+    rate = float(run.settings["settings"]["learning_rate"])
+    weights = [run.first_weights(seed) for seed in range(len(run.loss))]
     losses = []
     for gating, (first, last) in zip(gatings, itertools.pairwise(bounds), strict=True):
-        gates = tuple(jnp.asarray(gate.swapaxes(-1, -2)) for gate in gating)
-        for count in np.diff(steps[moments[(moments >= first) & (moments <= last)]]):
-            layers, loss = _advance(layers, gates, data, rate, jnp.asarray(count))
-            losses.append(np.asarray(loss))
-            meter.advance(float(count))
-    losses.append(np.asarray(_advance(layers, gates, data, rate, jnp.asarray(0))[1]))
-    return np.stack(losses, axis=1)
+        at = steps[moments[(moments >= first) & (moments <= last)]] - steps[first]
+        conditions = [
+            Condition(_gated(network, layers, gating, seed), start, Descent(np.asarray(rate)), rate)
+            for seed, start in enumerate(weights)
+        ]
+        stretch = train_together(conditions, int(at[-1]), at=at, progress=False)
+        weights = [one.weights(0) for one in stretch]
+        seen = np.concatenate([one.loss for one in stretch])
+        losses.append(seen if last == bounds[-1] else seen[:, :-1])  # the next stretch starts where this one ends
+        meter.advance(float(at[-1]))
+    return np.concatenate(losses, axis=1)
 
 
-@jax.jit
-def _advance(
-    layers: Layers, gates: Layers, data: tuple[jax.Array, ...], rate: jax.Array, count: jax.Array
-) -> tuple[Layers, jax.Array]:
-    """The loss of every seed, and its weights after so many steps of descent."""
-
-    def loss_of(one: Layers, gate: Layers) -> jax.Array:
-        inputs, targets, weights = data
-        activity = inputs
-        for layer, here in zip(one[:-1], gate, strict=True):
-            activity = here * (activity @ layer.T)
-        errors = activity @ one[-1].T - targets
-        return 0.5 * weights @ jnp.sum(errors**2, axis=1)
-
-    def step(_: int, moved: Layers) -> Layers:
-        slope = jax.vmap(jax.grad(loss_of))(moved, gates)
-        return jax.tree.map(lambda w, g: w - rate * g, moved, slope)
-
-    return jax.lax.fori_loop(0, count, step, layers), jax.vmap(loss_of)(layers, gates)
+def _gated(network: ReLUNetwork, layers: Sequence[str], gating: Gating, seed: int) -> Problem:
+    """The linear network of the same neurons, each open for its share; what a leaky one lets through when shut, too."""
+    gates = {
+        layer: network.slope + (1 - network.slope) * share[seed].T for layer, share in zip(layers, gating, strict=True)
+    }
+    return Problem(network.architecture, network.task, Gates(nodes=gates), biases=network.biases)

@@ -7,6 +7,8 @@ import numpy as np
 
 from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count
 from neuralrace.initial import Initialiser, from_data, key_from_data
+from neuralrace.problem import BIAS
+from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
@@ -37,7 +39,9 @@ def network_of(run: Trajectory) -> ReLUNetwork:
     if "slope" not in described:
         raise ProblemError("a run of a ReLU network is required; this one is of another kind of network")
     widths = [described["nodes"][layer] for layer in hidden_layers(run)]
-    return ReLUNetwork(run.task, widths, described["slope"])
+    inputs = {node: rows for node, rows in run.task.inputs.items() if not (described["biases"] and node == BIAS)}
+    task = Task(inputs, run.task.targets, run.task.weights)
+    return ReLUNetwork(task, widths, described["slope"], described["biases"])
 
 
 def law_of(run: Trajectory) -> Initialiser | None:

@@ -7,7 +7,7 @@ import pytest
 import neuralrace as nr
 import oracle
 from neuralrace.errors import RangeError, WeightError
-from neuralrace.training import Condition, loop, train_together
+from neuralrace.training import Condition, Penalty, loop, train_together
 from neuralrace.training.rules import Descent, Momentum, RungeKutta
 
 XOR = nr.tasks.xor().problem("xor", hidden=3)
@@ -114,6 +114,28 @@ def test_examples_drawn_by_weight_have_the_mean_of_the_whole():
     moved = np.array([run.weights(seed)["x", "y"][0] for seed in range(400)])
     assert set(np.unique(moved)) <= {0.0, 0.25, 0.5, 0.75, 1.0}
     np.testing.assert_allclose(moved.mean(axis=0), [0.2, 0.3, 0.5], atol=4 * 0.25 / np.sqrt(400))
+
+
+class SquaredOutputs(Penalty):
+    strength: np.ndarray
+
+    def __call__(self, outputs):
+        return self.strength * (outputs["y"] ** 2).sum()
+
+
+def test_a_penalty_is_descended_and_no_part_of_the_loss():
+    """With squared error the penalty s |y|^2 on all four examples is a task of its own: (1 + 8 s) y = target."""
+    weights = oracle.random_weights(XOR.architecture, 3, 0.4)
+    (run,) = train_together(
+        [Condition(XOR, weights, Descent(np.asarray(0.1)), 0.1, penalty=SquaredOutputs(np.asarray(0.05)))], 15
+    )
+    at = dict(weights)
+    smaller = nr.Problem(XOR.architecture, nr.Task(XOR.task.inputs, {"y": XOR.task.targets["y"] / 1.4}), XOR.gates)
+    for _ in range(15):
+        slope = oracle.gradient(smaller, at)
+        at = {edge: at[edge] - 0.14 * slope[edge] for edge in at}
+    oracle.assert_weights_close(run.weights(0), at, 1e-12)
+    assert run.loss[0, -1] == pytest.approx(oracle.loss(XOR, at), rel=1e-12)
 
 
 def test_biases_train_and_start_at_zero():

@@ -12,7 +12,7 @@ from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count
 from neuralrace.initial import Initialiser, as_key, draw
 from neuralrace.problem import Problem, check_weights
-from neuralrace.training.learner import make_learner
+from neuralrace.training.learner import Penalty, make_learner
 from neuralrace.training.loop import Batches, Program
 from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
 from neuralrace.training.objectives import Objective, as_objective
@@ -28,7 +28,8 @@ class Condition:
 
     initial: an initialiser, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
     rule: how weights move. time: of a step, a number or one for every step. drawn: mini-batches are drawn by the
-    examples' weights at every step, instead of going through all examples in each epoch.
+    examples' weights at every step, instead of going through all examples in each epoch. penalty: what is descended
+    beside the loss.
     """
 
     network: Problem
@@ -39,6 +40,7 @@ class Condition:
     coupling: str = "joint"
     batch_size: int | None = None
     drawn: bool = False
+    penalty: Penalty | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +78,12 @@ def prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[s
         batches = Batches(size, condition.drawn)
     narrowing = narrow(problem, first) if condition.rule.narrows else Narrowing(problem, first, {})
     learner = make_learner(
-        narrowing.problem, objective, condition.coupling, batches=batches is not None, see=recorder.examples
+        narrowing.problem,
+        objective,
+        condition.coupling,
+        batches=batches is not None,
+        see=recorder.examples,
+        penalty=condition.penalty,
     )
     level = None if stop_at is None else np.asarray(float(stop_at))
     return Prepared(condition, Program(learner, condition.rule, recorder, batches, level, False), first, narrowing)

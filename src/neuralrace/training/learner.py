@@ -1,5 +1,6 @@
 """A network that descends an objective, as a pytree: what it computes on are leaves, its shape is static."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,12 +51,20 @@ class Examples(eqx.Module):
     weights: Array
 
 
+class Penalty(eqx.Module):
+    """Something that training descends beside the loss: a function of the outputs for all examples together."""
+
+    @abstractmethod
+    def __call__(self, outputs: Mapping[str, jax.Array]) -> jax.Array:
+        """outputs: node -> (N, size)."""
+
+
 class Learner(eqx.Module):
     """One seed's loss, gradient and view of the examples, as functions of its parameters.
 
     common: with coupling "residual", the network of the pathways that are open for all examples, which descend their
     own loss. examples: there for mini-batches only. everything: the network with all examples apart, there only if
-    something of it is recorded.
+    something of it is recorded or penalised. penalty: descended with the loss, and no part of it.
     """
 
     architecture: Architecture = eqx.field(static=True)
@@ -66,6 +75,7 @@ class Learner(eqx.Module):
     common_edges: tuple[Edge, ...] = eqx.field(static=True)
     examples: Examples | None
     everything: Network | None
+    penalty: Penalty | None
 
     def pack(self, weights: Weights) -> Stacks:
         """Arrange weights for computing."""
@@ -78,7 +88,12 @@ class Learner(eqx.Module):
 
     def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
         """The loss over all examples and the direction that training descends."""
-        loss, gradient = jax.value_and_grad(self.whole.loss)(parameters)
+
+        def descended(stacks: Stacks) -> tuple[jax.Array, jax.Array]:
+            loss = self.whole.loss(stacks)
+            return loss + self._penalised(stacks), loss
+
+        (_, loss), gradient = jax.value_and_grad(descended, has_aux=True)(parameters)
         if self.common is None:
             return loss, gradient
         own = self.common.network
@@ -92,12 +107,18 @@ class Learner(eqx.Module):
 
         by_weight: each counts by its weight; otherwise all alike, for examples that were drawn by their weights.
         """
-        return jax.grad(lambda stacks: self._batch_loss(stacks, chosen, by_weight))(parameters)
+        return jax.grad(lambda s: self._batch_loss(s, chosen, by_weight) + self._penalised(s))(parameters)
 
     def see(self, parameters: Stacks) -> tuple[Rows, Rows]:
         """Activity, and what nodes received, of `everything`."""
         assert self.everything is not None
         return self.everything.rows(self.everything.stack(self.unpack(parameters)))
+
+    def _penalised(self, parameters: Stacks) -> jax.Array | float:
+        if self.penalty is None or self.everything is None:
+            return 0.0
+        activity, _ = self.see(parameters)
+        return self.penalty({node: self.everything.per_example(activity, node) for node in self.architecture.outputs})
 
     def _batch_loss(self, parameters: Stacks, chosen: jax.Array, by_weight: bool) -> jax.Array:
         """As the definition has it, edge by edge."""
@@ -123,7 +144,13 @@ class Learner(eqx.Module):
 
 
 def make_learner(
-    problem: Problem, objective: Objective, coupling: str = "joint", *, batches: bool = False, see: bool = False
+    problem: Problem,
+    objective: Objective,
+    coupling: str = "joint",
+    *,
+    batches: bool = False,
+    see: bool = False,
+    penalty: Penalty | None = None,
 ) -> Learner:
     """Plan what a training needs.
 
@@ -147,7 +174,8 @@ def make_learner(
         common=_descended(_only(problem, common), objective) if common else None,
         common_edges=common,
         examples=_examples(problem) if batches else None,
-        everything=problem.planned(compressed=False, every_example=True) if see else None,
+        everything=problem.planned(compressed=False, every_example=True) if see or penalty is not None else None,
+        penalty=penalty,
     )
 
 

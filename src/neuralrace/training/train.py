@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,8 @@ from neuralrace.training.rules import make_rule
 from neuralrace.training.schedule import Schedule, make_schedule
 from neuralrace.training.status import status_of
 from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
+
+THREADS = 2  # programs that run side by side
 
 Callback = Callable[[int, np.ndarray], bool | None]
 
@@ -112,13 +115,18 @@ def train_together(
         alike.setdefault(shape_of(one.program), []).append(one)
     settings = {"steps": schedule.steps, "seeds": seeds, "key": key_as_data(key), "stop_at": None}
     found: dict[int, Trajectory] = {}
-    with Meter("training", max(schedule.steps, 1) * seeds * max(len(prepared), 1), shown=progress) as meter:
-        for group in alike.values():
-            training = begin(*side_by_side(group, seeds, key), schedule)
-            go_on(training, meter)
-            for place, one in enumerate(group):
-                mine = part_of(training, slice(place * seeds, (place + 1) * seeds))
-                found[id(one)] = _trajectory(one, [mine], settings)
+
+    @float64  # a thread has its own precision
+    def run(group: list[Prepared]) -> None:
+        training = begin(*side_by_side(group, seeds, key), schedule)
+        go_on(training, meter)
+        for place, one in enumerate(group):
+            mine = part_of(training, slice(place * seeds, (place + 1) * seeds))
+            found[id(one)] = _trajectory(one, [mine], settings)
+
+    work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
+    with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(run, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
 
 

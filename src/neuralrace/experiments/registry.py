@@ -14,7 +14,7 @@ from neuralrace.experiments.experiment import Experiment
 def registered() -> Mapping[str, Experiment]:
     """Name -> experiment, in the order of the names."""
     found = {}
-    for module in pkgutil.iter_modules(figures.__path__):
+    for module in (found for found in pkgutil.iter_modules(figures.__path__) if not found.name.startswith("_")):
         experiment: Experiment = importlib.import_module(f"{figures.__name__}.{module.name}").EXPERIMENT
         found[experiment.name] = experiment
     return dict(sorted(found.items()))

@@ -51,6 +51,6 @@ def plateaus(time: ArrayLike, loss: ArrayLike, slope: float, lasts: float, falle
 
 
 def typical(losses: ArrayLike) -> int:
-    """The run with the least L2 distance to the mean run, over all records (the rule of P2 Fig 6); losses: (runs, T)."""
+    """The run with the least L2 distance to the mean run over all records, as in P2 Fig 6; losses: (runs, T)."""
     curves = np.asarray(losses, dtype=float)
     return int(np.argmin(np.sum((curves - curves.mean(axis=0)) ** 2, axis=1)))

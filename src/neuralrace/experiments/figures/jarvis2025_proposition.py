@@ -164,13 +164,13 @@ def _gatings(context: np.ndarray, every: bool) -> dict[str, np.ndarray]:
 def _protocol(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """The gatings of the text trained by P2's protocol: their losses, and the sizes of the maps of all pathways."""
     runs = {name: settings.protocol(named, words, record="path_singular_values") for name, words in PROTOCOL.items()}
-    values = trained_values(*runs[ALL])
+    sizes = {node: np.linalg.norm(values, axis=-1) for node, values in trained_values(*runs[ALL]).items()}
     return xarray.Dataset(
         {
             "protocol": (("trained", "time"), np.array([run.loss[0] for _, run in runs.values()])),
-            "protocol_size": (("time", "pathway"), np.linalg.norm(np.array(list(values.values())), axis=-1).T),
+            "protocol_size": (("time", "pathway"), np.array(list(sizes.values())).T),
         },
-        coords={"trained": list(runs), "pathway": list(values), "time": settings.times(named.task)},
+        coords={"trained": list(runs), "pathway": list(sizes), "time": settings.times(named.task)},
     )
 
 

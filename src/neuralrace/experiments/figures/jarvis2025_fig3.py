@@ -160,10 +160,13 @@ def _width(data: xarray.Dataset) -> list[Claim]:
 def draw(data: xarray.Dataset) -> Figure:
     """The data set, what no linear map learns of it, the gates of a ReLU network, and two widths."""
     figure, axes = new_figure(4, width=4.0)
-    words = {"horizontal": "context", "vertical": "block", "value": "value"}
-    heat_map(axes[0, 0], data["inputs"].values.T, "3  inputs: item and context", blocks=(ITEMS, ITEMS), **words)
-    for axis, name, title in ((axes[0, 1], "targets", "3  targets"), (axes[0, 2], "left", "what no linear map learns")):
-        heat_map(axis, data[name].values.T, title, blocks=(PROPERTIES, ITEMS), **words)
+    for axis, name, title, rows in (
+        (axes[0, 0], "inputs", "3  inputs: item and context", ITEMS),
+        (axes[0, 1], "targets", "3  targets", PROPERTIES),
+        (axes[0, 2], "left", "what no linear map learns", PROPERTIES),
+    ):
+        picture, blocks = data[name].values.T, (rows, ITEMS)
+        heat_map(axis, picture, title, horizontal="context", vertical="block", value="value", blocks=blocks)
     time = data["epoch"].values
     training_band(axes[0, 3], time, data["wide"].values, "gated", "100 neurons in each pathway")
     training_band(axes[0, 3], time, data["rank"].values, "linear", "as many as the rank")

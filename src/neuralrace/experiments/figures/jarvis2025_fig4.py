@@ -263,8 +263,8 @@ def draw(data: xarray.Dataset) -> Figure:
     for axis, (name, title) in zip(axes[1], names.items(), strict=False):
         _points(axis, data, name, f"c  hidden layer over time, {title}")
     error = (data["relu_output"] - data["protocol_output"]).values[data.sizes["moment"] // 2]
-    words = {"horizontal": "context", "vertical": "block", "value": "difference"}
-    heat_map(axes[1, 3], error.T, "ReLU minus gated output, half way", blocks=(15, 8), **words)
+    title = "ReLU minus gated output, half way"
+    heat_map(axes[1, 3], error.T, title, horizontal="context", vertical="block", value="difference", blocks=(15, 8))
     return figure
 
 

@@ -8,7 +8,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.axes import Weights
+from neuralrace.axes import Edge, Weights
 from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, listed
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
@@ -121,7 +121,7 @@ def _union_gap(network: ReLUNetwork, weights: Weights) -> float:
     count = len(network.task)
     on = network.preactivations(weights)["h1"] > 0
     problem = reln.gated_problem(network.task, np.eye(count), network.architecture.nodes["h1"])
-    split = {("x", f"m{i}"): weights["x", "h1"] * on[i][:, None] for i in range(count)}
+    split: dict[Edge, np.ndarray] = {("x", f"m{i}"): weights["x", "h1"] * on[i][:, None] for i in range(count)}
     split |= {(f"m{i}", "y"): weights["h1", "y"] for i in range(count)}
     whole = network.forward(weights)["y"]
     return float(np.abs(problem.forward(split)["y"] - whole).max() / np.abs(whole).max())

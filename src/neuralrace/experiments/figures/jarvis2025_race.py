@@ -21,7 +21,7 @@ from neuralrace.theory import predict
 CHUNK = 20_000  # patterns whose singular values are computed at once
 ONE, ONE_CONTEXT, TWO, ITEMS, ANY = "one example", "one context", "two contexts", "some items", "any"
 HALF, AREA, NEAREST = "first to half of the first loss", "least area under the loss", "nearest"
-FAILED = {  # table and claim -> what came instead
+FAILED: dict[tuple[str, str], str] = {  # table and claim -> what came instead
 }
 
 
@@ -193,8 +193,11 @@ def _opened(weights: Weights, chosen: np.ndarray) -> dict[Edge, np.ndarray]:
 
     One network for all gatings is compiled once.
     """
-    pathways = {f"m{module}": float(on) for module, on in enumerate(chosen)}
-    return {(a, b): pathways.get(a, 1.0) * pathways.get(b, 1.0) * matrix for (a, b), matrix in weights.items()}
+    opened: dict[Edge, np.ndarray] = {}
+    for module, on in enumerate(chosen):
+        for edge in (("x", f"m{module}"), (f"m{module}", "y")):
+            opened[edge] = weights[edge] * float(on)
+    return opened
 
 
 def _written(pattern: np.ndarray, named: NamedTask) -> str:

@@ -11,6 +11,7 @@ Where we differ from the paper, for all of them:
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import xarray
 from neuralrace import initial, reln
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
-from neuralrace.experiments.claim import FAILS, HOLDS, Condition, at_most
+from neuralrace.experiments.claim import FAILS, HOLDS, Claim, Condition, at_most
 from neuralrace.initial import Initialiser
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
@@ -137,9 +138,15 @@ def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> Agreement:
     return agreement(Line(time, curve), Line(time, runs))
 
 
-def verdict(kind: str, failed: str | None) -> str:
-    """What is on record of a claim: that it holds, or why it does not."""
-    return HOLDS if failed is None else f"{FAILS[kind]}{failed}"
+def claimed(kind: str, source: str, text: str, *conditions: Condition, failed: str | None = None) -> Claim:
+    """A claim with its verdict on record: that it holds, or, in `failed`, what came instead."""
+    on_record = HOLDS if failed is None else f"{FAILS[kind]}{failed}"
+    return Claim.of(
+        text, f"ours, {source}" if kind == "ours" else f"P2 {source}", kind, *conditions, on_record=on_record
+    )
+
+
+paper, ours, check = (partial(claimed, kind) for kind in ("paper", "ours", "check"))
 
 
 def near(*found: Agreement, names: Iterable[Any] = ()) -> tuple[Condition, Condition]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.experiments.claim import Claim, Condition, at_most, listed
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import Paper
+from neuralrace.experiments.figures._contextual import Paper, ours
 from neuralrace.plotting import COLOURS, loss_axis, new_figure, trade_off_lines, training_band
 
 KEY = 7  # other networks than those on which ways to rebuild were tried
@@ -73,56 +73,50 @@ def summary(data: xarray.Dataset) -> str:
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the trade-off says; P2 does not speak of stretches, nor of the gates of ReLU networks over time."""
     l1, few = data["normalised_l1"].values, data["modules"].values != EVERY_NEURON
-    by_modules, after, kind = curves(data, "normalised_l1"), "ours, after P2 Fig 9", "ours"
+    by_modules, after = curves(data, "normalised_l1"), "after P2 Fig 9"
     stretched = {_label(m): values[-1] / values[0] for m, values in by_modules.items()}
     longest = {_label(m): values[-1] for m, values in by_modules.items() if m != EVERY_NEURON}
     last = np.array(list(longest.values()))
     late = data["flips"].values[data.sizes["gap"] // 2 :].mean()
     return [
-        Claim.of(
-            "A sequence of gatings reproduces the ReLU networks from their first weights.",
+        ours(
             after,
-            kind,
+            "A sequence of gatings reproduces the ReLU networks from their first weights.",
             *_near(data, int(np.argmin(l1)), 0.005, 0.02),
         ),
-        Claim.of(
+        ours(
+            after,
             "A few modules and a few stretches do.",
-            after,
-            kind,
             *_near(data, int(np.flatnonzero(few)[np.argmin(l1[few])]), 0.025, 0.06),
-            on_record="does not hold: 0.033 and 0.047 at the best, with 8 modules in 32 stretches: too far in the "
-            "normalised L1",
+            failed="0.033 and 0.047 at the best, with 8 modules in 32 stretches: too far in the normalised L1",
         ),
-        Claim.at_most(
+        ours(
+            after,
             "More stretches bring a gating nearer.",
-            after,
-            kind,
-            "of the normalised L1 with one stretch, that with the most is",
-            stretched,
-            1,
-            form=".2f",
+            at_most("of the normalised L1 with one stretch, that with the most is", stretched, 1, form=".2f"),
         ),
-        Claim.at_most(
+        ours(
+            after,
             "More modules bring a gating nearer.",
-            after,
-            kind,
-            "in the most stretches every doubling of the modules leaves, of the normalised L1,",
-            last[1:] / last[:-1],
-            1,
-            detail=listed(longest, ".3f"),
-            form=".2f",
-            on_record="does not hold: 16 modules come less near than 8; imposed gates let a network do more than its "
-            "ReLU could",
+            at_most(
+                "in the most stretches every doubling of the modules leaves, of the normalised L1,",
+                last[1:] / last[:-1],
+                1,
+                detail=listed(longest, ".3f"),
+                form=".2f",
+            ),
+            failed="16 modules come less near than 8; imposed gates let a network do more than its ReLU could",
         ),
-        Claim.at_most(
+        ours(
+            "after P2 section 4, where the gates of the gated network are constant",
             "The gates of a ReLU network come to rest.",
-            "ours, after P2 section 4, where the gates of the gated network are constant",
-            kind,
-            "of all gates, those that change from step to step in the second half of training are",
-            100 * late,
-            1,
-            unit=" %",
-            on_record="does not hold: about 5 % change all the time, of neurons that sit on their own threshold",
+            at_most(
+                "of all gates, those that change from step to step in the second half of training are",
+                100 * late,
+                1,
+                unit=" %",
+            ),
+            failed="about 5 % change all the time, of neurons that sit on their own threshold",
         ),
     ]
 

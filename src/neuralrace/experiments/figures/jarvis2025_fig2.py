@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Weights
-from neuralrace.experiments.claim import Claim, at_least, at_most
+from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import L1, apart
+from neuralrace.experiments.figures._contextual import L1, apart, check, paper
 from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
@@ -114,44 +114,38 @@ def claims(data: xarray.Dataset) -> list[Claim]:
     return [
         _near_crossover(
             "Which gating structure is fastest changes at Delta = sqrt(2/3).",
-            "P2 Fig 2d (caption) and section 3",
+            "Fig 2d (caption) and section 3",
             f"the times to loss {CRITERION} of the two forecasts cross at",
             float(time_to(margins, lead, 0.0)),
             NEAR / 2,
         ),
-        Claim.at_most(
+        check(
+            "appendix C, eqs 24-26",
             "The growth rates of the two gatings are equal at Delta = sqrt(2/3).",
-            "P2 appendix C, eqs 24-26",
-            "check",
-            "distance of the crossing from there",
-            abs(float(data["crossover"]) - CROSSOVER),
-            1e-6,
+            at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6),
         ),
-        Claim.at_most(
+        paper(
+            "Fig 2d (caption)",
             "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
-            "P2 Fig 2d (caption)",
-            "paper",
-            f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
-            dict(zip(margins, late, strict=True)),
-            5,
-            unit=" %",
-            form=".1f",
+            at_most(
+                f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
+                dict(zip(margins, late, strict=True)),
+                5,
+                unit=" %",
+                form=".1f",
+            ),
         ),
-        Claim.at_most(
+        paper(
+            "Fig 2e (caption)",
             "The full trajectories of the simulation match the faster of the gated networks.",
-            "P2 Fig 2e (caption)",
-            "paper",
-            "normalised L1, by margin,",
-            dict(zip(margins, gaps, strict=True)),
-            L1,
-            form=".3f",
+            at_most("normalised L1, by margin,", dict(zip(margins, gaps, strict=True)), L1, form=".3f"),
         ),
         *_boundaries(data),
     ]
 
 
 def _near_crossover(text: str, source: str, what: str, margin: float, room: float) -> Claim:
-    return Claim.within(text, source, "paper", what, margin, (CROSSOVER - room, CROSSOVER + room), form=".3f")
+    return paper(source, text, within(what, margin, (CROSSOVER - room, CROSSOVER + room), form=".3f"))
 
 
 def _boundaries(data: xarray.Dataset) -> list[Claim]:
@@ -161,16 +155,15 @@ def _boundaries(data: xarray.Dataset) -> list[Claim]:
         _near_crossover(
             "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
             "a nonlinear boundary.",
-            "P2 section 3 and Fig 2a-c",
+            "section 3 and Fig 2a-c",
             "half of the decision comes from the first two features, in the mean network, at margin",
             float(time_to(margins, share.mean(axis=1), 0.5)),
             NEAR,
         ),
-        Claim.of(
+        paper(
+            "section 3",
             "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
             "nonlinear ones even when a problem is linearly separable.",
-            "P2 section 3",
-            "paper",
             at_least(
                 f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5
             ),

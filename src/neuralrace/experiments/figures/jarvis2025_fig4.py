@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import Agreement, aligned_mds, similarity
-from neuralrace.experiments.claim import Claim, at_least, listed
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     KINDS,
@@ -22,10 +22,11 @@ from neuralrace.experiments.figures._contextual import (
     forecast_values,
     near,
     on_what_is_left,
+    ours,
+    paper,
     text_patterns,
     trained_values,
     value_gap,
-    verdict,
 )
 from neuralrace.plotting import COLOURS, SERIES, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.problem import Problem
@@ -132,54 +133,50 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 def _modules(data: xarray.Dataset) -> Claim:
     wanted = text_patterns(data["context"].values)
     consistent = f"consistency {listed(data['consistency'].values)}" if "consistency" in data else ""
-    return Claim.at_least(
+    return paper(
+        "section 4 and appendix B (the exact gating pattern emerges with 4 clusters)",
         "The ReLU network has four modules: one that is always active and three that are active for two out of the "
         "three contexts.",
-        "P2 section 4 and appendix B (the exact gating pattern emerges with 4 clusters)",
-        "paper",
-        f"of the {len(wanted)} patterns, found by as many clusters,",
-        len(as_set(data["patterns"].values) & wanted),
-        len(wanted),
-        detail=consistent,
+        at_least(
+            f"of the {len(wanted)} patterns, found by as many clusters,",
+            len(as_set(data["patterns"].values) & wanted),
+            len(wanted),
+            detail=consistent,
+        ),
     )
 
 
 def _losses(data: xarray.Dataset) -> list[Claim]:
     return [
-        Claim.of(
+        paper(
+            "section 4 and Fig 4a",
             "The loss of the gated network, whose gating is constant from the start, is that of the ReLU networks.",
-            "P2 section 4 and Fig 4a",
-            "paper",
             *near(distance(data, "protocol")),
-            on_record="refuted: 0.10 and 0.32 with one law for all first weights, 0.07 and 0.27 with 175 neurons in "
+            failed="0.10 and 0.32 with one law for all first weights, 0.07 and 0.27 with 175 neurons in "
             "each pathway; the published network, with scales set by hand, has 0.043 and 0.110",
         ),
-        Claim.of(
+        ours(
+            "beyond P2 Fig 4a",
             "So it is where all pathways are trained jointly.",
-            "ours, beyond P2 Fig 4a",
-            "ours",
             *near(distance(data, "joint")),
-            on_record="does not hold: about 0.07 and 0.28",
+            failed="about 0.07 and 0.28",
         ),
-        Claim.of(
+        ours(
+            "after P2 Fig 4a (predicted)",
             "The loss of the ReLU networks is forecast from that gating and the law of their first weights.",
-            "ours, after P2 Fig 4a (predicted)",
-            "ours",
             *near(distance(data, "theory")),
-            on_record="does not hold: about 0.07 and 0.28, as in training: it is the gating that is off",
+            failed="about 0.07 and 0.28, as in training: it is the gating that is off",
         ),
-        Claim.of(
+        ours(
+            "after P2 appendix B: a reconstruction",
             "Rebuilt from the modules and widths found in them, in one stretch, the networks have their loss.",
-            "ours, after P2 appendix B: a reconstruction",
-            "ours",
             *near(distance(data, "one_stretch")),
-            on_record="does not hold: about 0.07 and 0.26; a gating that changes once comes nearer",
+            failed="about 0.07 and 0.26; a gating that changes once comes nearer",
         ),
-        Claim.of(
+        ours(
+            "a reconstruction from early weights, no constant set by hand",
             f"Rebuilt in two stretches, one pathway up to time {float(data['handover']):.1f} and the modules from "
             "there, they have.",
-            "ours: a reconstruction from early weights, no constant set by hand",
-            "ours",
             *near(distance(data, "two_stretches")),
         ),
     ]
@@ -187,26 +184,19 @@ def _losses(data: xarray.Dataset) -> list[Claim]:
 
 def _same_networks(data: xarray.Dataset) -> list[Claim]:
     found = []
-    for name, kind, source, lowest in (("protocol", "paper", "", 0.92), ("joint", "ours", "ours, beyond ", 0.86)):
+    for name, claim, beyond, lowest in (("protocol", paper, "", 0.92), ("joint", ours, "beyond P2 ", 0.86)):
+        outputs, latent = (correlations(data, name, kind) for kind in ("output", "similarity"))
         found += [
-            Claim.of(
+            claim(
+                f"{beyond}Fig 4a (caption: exact agreement between these output samples)",
                 f"ReLU and gated network ({GATED[name]}) agree in their outputs throughout.",
-                f"{source}P2 Fig 4a (caption: exact agreement between these output samples)",
-                kind,
-                at_least("correlation at the moments shown", correlations(data, name, "output"), 0.99, form=".3f"),
+                at_least("correlation at the moments shown", outputs, 0.99, form=".3f"),
             ),
-            Claim.of(
-                f"ReLU and gated network ({GATED[name]}) have an equivalent latent representation at all points in "
-                "time.",
-                f"{source}P2 Fig 4c (caption)",
-                kind,
-                at_least(
-                    "correlation of hidden similarities at the moments shown",
-                    correlations(data, name, "similarity"),
-                    0.95,
-                    form=".3f",
-                ),
-                on_record=verdict(kind, f"the correlation falls to {lowest} in the course of training"),
+            claim(
+                f"{beyond}Fig 4c (caption)",
+                f"ReLU and gated network ({GATED[name]}) have an equivalent latent representation at all times.",
+                at_least("correlation of hidden similarities at the moments shown", latent, 0.95, form=".3f"),
+                failed=f"the correlation falls to {lowest} in the course of training",
             ),
         ]
     return found
@@ -215,25 +205,17 @@ def _same_networks(data: xarray.Dataset) -> list[Claim]:
 def _race_reduction(data: xarray.Dataset) -> list[Claim]:
     what = "normalised L1 over all singular values,"
     return [
-        Claim.at_most(
+        paper(
+            "Fig 4b and appendix F (contextual pathways on the residual of the trained common one)",
             "The singular values of the gated network follow the neural race reduction.",
-            "P2 Fig 4b and appendix F (contextual pathways on the residual of the trained common one)",
-            "paper",
-            what,
-            {kind: value_gap(data, "race", "simulated", kind) for kind in KINDS},
-            L1,
-            form=".3f",
+            at_most(what, {kind: value_gap(data, "race", "simulated", kind) for kind in KINDS}, L1, form=".3f"),
         ),
-        Claim.at_most(
+        ours(
+            "after P2 Fig 4b",
             "So they do in the network as published, whose contextual pathways learn what the common one leaves at "
             "the moment.",
-            "ours, after P2 Fig 4b",
-            "ours",
-            what,
-            {kind: value_gap(data, "race", "published", kind) for kind in KINDS},
-            L1,
-            form=".3f",
-            on_record="does not hold: until the common pathway has learned, its targets drive the others too",
+            at_most(what, {kind: value_gap(data, "race", "published", kind) for kind in KINDS}, L1, form=".3f"),
+            failed="until the common pathway has learned, its targets drive the others too",
         ),
     ]
 
@@ -282,15 +264,7 @@ EXPERIMENT = Experiment(
     source="P2 Fig 4",
     full=Settings(),
     tiny=Settings(
-        seeds=1,
-        hidden=40,
-        width=10,
-        paper_rate=0.002,
-        std=0.01,
-        steps=100,
-        every=20,
-        gated_seeds=1,
-        moments=(40, 100),
+        seeds=1, hidden=40, width=10, paper_rate=0.002, std=0.01, steps=100, every=20, gated_seeds=1, moments=(40, 100)
     ),
     compute=compute,
     claims=claims,

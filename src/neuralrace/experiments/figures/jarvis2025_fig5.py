@@ -1,7 +1,7 @@
 """P2 Fig 5: more contexts. Modules, loss, singular values and the race of gatings from three contexts up to eight."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
-from neuralrace.experiments.claim import Claim, at_least
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     KINDS,
@@ -26,11 +26,12 @@ from neuralrace.experiments.figures._contextual import (
     left_over,
     near,
     on_what_is_left,
+    ours,
+    paper,
     selectivity,
     text_patterns,
     trained_values,
     value_gap,
-    verdict,
 )
 from neuralrace.plotting import COLOURS, label_axes, new_figure, theory_line, training_band
 from neuralrace.tasks import NamedTask
@@ -157,49 +158,40 @@ def claims(data: xarray.Dataset) -> list[Claim]:
     numbered = [label for label in labels if label != "mixed"]
     found = [claim for label in numbered for claim in _of_relu(data.sel(contexts=label), label)]
     found += [_winner(data.sel(contexts=label), label) for label in labels]
-    for kind, chosen in (
-        ("paper", [label for label in numbered if label in IN_PAPER]),
-        ("ours", [label for label in numbered if label not in IN_PAPER]),
-    ):
-        if chosen:
-            parts = {label: data.sel(contexts=label) for label in chosen}
-            found += [*_of_closed_forms(parts, kind), *_of_neurons(parts, kind)]
+    for beyond in (False, True):
+        parts = {label: data.sel(contexts=label) for label in numbered if (label not in IN_PAPER) == beyond}
+        found += [*_of_closed_forms(parts, beyond), *_of_neurons(parts, beyond)] if parts else []
     parts = {label: data.sel(contexts=label) for label in numbered}
     return [*found, *_of_gatings(parts), *_of_other_modes(parts)]
 
 
-def _place(kind: str, place: str) -> str:
-    return f"P2 {place}" if kind == "paper" else f"ours, beyond P2 {place}"
+def _whose(beyond: bool) -> tuple[Callable[..., Claim], str]:
+    """What makes a claim, and what its place is called: the paper speaks of up to five contexts."""
+    return (ours, "beyond P2 ") if beyond else (paper, "")
 
 
 def _of_relu(data: xarray.Dataset, label: str) -> list[Claim]:
-    kind = "paper" if label in IN_PAPER else "ours"
-    epochs, relu = data["epoch"].values, data["relu"].values
+    claim, beyond = _whose(label not in IN_PAPER)
+    epochs, relu, count = data["epoch"].values, data["relu"].values, int(label)
+    consistent = f"consistency {float(data['consistency']):.2f}" if "consistency" in data else ""
     return [
-        Claim.at_least(
-            f"{label} contexts: the ReLU network has a pathway that is active for all contexts and {label} that are "
-            f"active for {int(label) - 1}.",
-            _place(kind, "section 5"),
-            kind,
-            f"of these patterns, found by {int(label) + 1} clusters,",
-            int(data["found"]),
-            int(label) + 1,
-            detail=f"consistency {float(data['consistency']):.2f}" if "consistency" in data else "",
-            on_record=verdict(kind, FAILED.get(("modules", label))),
+        claim(
+            f"{beyond}section 5",
+            f"{label} contexts: a pathway is active for all contexts, and {label} are active for {count - 1}.",
+            at_least(f"of these, found by {count + 1} clusters,", int(data["found"]), count + 1, detail=consistent),
+            failed=FAILED.get(("modules", label)),
         ),
-        Claim.of(
+        claim(
+            f"{beyond}Fig 5, row 1 (perfect agreement)",
             f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks.",
-            _place(kind, "Fig 5, row 1 (perfect agreement)"),
-            kind,
             *near(apart(epochs, data["published_loss"].values, relu)),
-            on_record=verdict(kind, FAILED.get(("protocol", label))),
+            failed=FAILED.get(("protocol", label)),
         ),
-        Claim.of(
+        ours(
+            "after P2 Fig 5: exact flow, nothing trained",
             f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained.",
-            "ours, after P2 Fig 5: exact flow, nothing trained",
-            "ours",
-            *near(apart(epochs, data["race"].sel(size=int(label) - 1).values, relu)),
-            on_record=verdict("ours", FAILED.get(("race", label))),
+            *near(apart(epochs, data["race"].sel(size=count - 1).values, relu)),
+            failed=FAILED.get(("race", label)),
         ),
     ]
 
@@ -208,85 +200,69 @@ def _winner(data: xarray.Dataset, label: str) -> Claim:
     times, used = data["race_time"].dropna("size"), int(data["used"])
     behind = float(times.sel(size=used) - times.min()) if used >= 0 else np.nan
     order = ", ".join(f"{size}: {time:.0f}" for size, time in zip(times["size"].values, times.values, strict=True))
-    return Claim.at_most(
+    return ours(
+        "after P2 Proposition 4.2: the race of the common pathway alone (0) or with those open in m contexts",
         f"{label if label != 'mixed' else '3 mixed'} contexts: the predicted winner of the race is the gating found.",
-        "ours, after P2 Proposition 4.2: the race of the common pathway alone (0) or with those open in m contexts",
-        "ours",
-        "to half of the first loss the gating of the clusters comes behind the first by",
-        behind,
-        0,
-        unit=" epochs",
-        detail=f"found {used if used >= 0 else 'none of them'}; epochs {order}",
-        on_record=verdict("ours", FAILED.get(("winner", label))),
+        at_most(
+            "to half of the first loss the gating of the clusters comes behind the first by",
+            behind,
+            0,
+            unit=" epochs",
+            detail=f"found {used if used >= 0 else 'none of them'}; epochs {order}",
+        ),
+        failed=FAILED.get(("winner", label)),
     )
 
 
 Parts = Mapping[str, xarray.Dataset]
 
 
-def _of_closed_forms(parts: Parts, kind: str) -> list[Claim]:
+def _of_closed_forms(parts: Parts, beyond: bool) -> list[Claim]:
+    (claim, place), numbers = _whose(beyond), ", ".join(parts)
     losses = [apart(part["epoch"].values, part["closed_loss"].values, part["relu"].values) for part in parts.values()]
     pairs = (("published", "common"), ("assumed", "contextual"))
+    gaps = {f"{n} {kind}": value_gap(part, "closed", way, kind) for n, part in parts.items() for way, kind in pairs}
     return [
-        Claim.of(
-            f"{_numbers(parts)} contexts: we can in closed form derive the loss trajectory and see perfect agreement "
-            "to the ReLU networks.",
-            _place(kind, "Fig 5 (caption)"),
-            kind,
+        claim(
+            f"{place}Fig 5 (caption)",
+            f"{numbers} contexts: the loss of the ReLU networks follows in closed form (perfect agreement).",
             *near(*losses, names=parts),
-            on_record=verdict(
-                kind,
-                "0.3 and more with one law for all first weights: contextual pathways would have to start when the "
-                "common one has learned, and they start at once",
-            ),
+            failed="0.3 and more with one law for all first weights: contextual pathways would have to start when the "
+            "common one has learned, and they start at once",
         ),
-        Claim.at_most(
-            f"{_numbers(parts)} contexts: the closed forms of the singular values match simulations exactly.",
-            _place(kind, "Fig 5, rows 2 and 3, and appendix F (contextual pathways on the residual at the end)"),
-            kind,
-            "normalised L1 over all singular values, common and contextual,",
-            {f"{n} {k}": value_gap(part, "closed", way, k) for n, part in parts.items() for way, k in pairs},
-            L1 / 2,
-            form=".3f",
+        claim(
+            f"{place}Fig 5, rows 2 and 3, and appendix F (contextual pathways on the residual at the end)",
+            f"{numbers} contexts: the closed forms of the singular values match simulations exactly.",
+            at_most("normalised L1 over all singular values,", gaps, L1 / 2, form=".3f"),
         ),
     ]
 
 
-def _numbers(parts: Parts) -> str:
-    return ", ".join(parts)
-
-
-def _of_neurons(parts: Parts, kind: str) -> list[Claim]:
+def _of_neurons(parts: Parts, beyond: bool) -> list[Claim]:
     """In how many contexts neurons are on at the end: in all but one, and in the mean."""
-    names = ("share", "share_of_strength", "chance")
+    (claim, place), numbers = _whose(beyond), ", ".join(parts)
+    names = {"share": "by number", "share_of_strength": "by strength", "chance": "by chance"}
     tables = {n: part[list(names)].to_array().values for n, part in parts.items()}
-    most = {n: 100 * table[:, int(n) - 1] for n, table in tables.items()}
+    most = {n: table[:, int(n) - 1] for n, table in tables.items()}
     mean = {n: np.nansum(table * parts[n]["active"].values, axis=1) for n, table in tables.items()}
     steps = np.diff([row[:2] for row in mean.values()], axis=0)
-    ways = ("by number", "by strength")
+    more, longer = (
+        {f"{n} {way}": row[i] / row[2] for n, row in rows.items() for i, way in enumerate(list(names.values())[:2])}
+        for rows in (most, mean)
+    )
+    order = f"by number, strength and chance {'; '.join(f'{n}: {listed(row)}' for n, row in mean.items())}"
     return [
-        Claim.at_least(
-            f"{_numbers(parts)} contexts: neurons are on in all contexts but one more often than chance has it.",
-            _place(kind, "section 5 (pathways active for C - 1 contexts)"),
-            kind,
-            "share of neurons, over that of random neurons,",
-            {f"{n} {way}": row[i] / row[2] for n, row in most.items() for i, way in enumerate(ways)},
-            1,
-            detail="; ".join(f"{n}: {a:.1f} %, {b:.1f} % of strength, {c:.1f} %" for n, (a, b, c) in most.items()),
-            on_record=verdict(kind, FAILED.get(("neurons", kind))),
+        claim(
+            f"{place}section 5 (pathways active for C - 1 contexts)",
+            f"{numbers} contexts: neurons are on in all contexts but one more often than chance has it.",
+            at_least("share of neurons, over that of random neurons,", more, 1),
+            failed=FAILED.get(("neurons", numbers)),
         ),
-        Claim.of(
-            f"{_numbers(parts)} contexts: as their number increases, so does the number that a neuron is active for.",
-            _place(kind, "Fig 5 (caption)"),
-            kind,
-            at_least("contexts added by each step, by number and by strength,", steps, 0, form=".2f"),
-            at_least(
-                "contexts in the mean, over those of random neurons,",
-                {f"{n} {way}": row[i] / row[2] for n, row in mean.items() for i, way in enumerate(ways)},
-                1,
-                detail="; ".join(f"{n}: {a:.2f}, {b:.2f} by strength, {c:.2f}" for n, (a, b, c) in mean.items()),
-                form=".2f",
-            ),
+        claim(
+            f"{place}Fig 5 (caption)",
+            f"{numbers} contexts: as their number increases, so does the number that a neuron is active for.",
+            at_least("contexts added by each step", steps, 0, form=".2f"),
+            at_least("contexts in the mean, over those of random neurons,", longer, 1, detail=order, form=".2f"),
         ),
     ]
 
@@ -302,25 +278,26 @@ def _of_gatings(parts: Parts) -> list[Claim]:
         found = np.array([apart(epochs, curve, part["relu"].values).normalised_l1 for curve in ran["race"].values])
         gaps[label], nearest[label] = float(found[own][0] - found.min()), int(sizes[np.argmin(found)])
     return [
-        Claim.at_most(
+        ours(
+            "after P2 Proposition 4.2 and section 5",
             "What the common pathway leaves is learned fastest by pathways that are closed in one context.",
-            "ours, after P2 Proposition 4.2 and section 5",
-            "ours",
-            "to half of what the common pathway cannot learn (late), and by the area under the loss, they come behind "
-            "the best by, relative to it,",
-            behind,
-            0,
+            at_most(
+                "to half of what the common pathway cannot learn (late), and by area under the loss, behind by",
+                behind,
+                0,
+            ),
         ),
-        Claim.at_most(
+        ours(
+            "after P2 section 5",
             "Of the gatings by context, that with pathways closed in one context comes nearest to the ReLU networks.",
-            "ours, after P2 section 5",
-            "ours",
-            "its normalised L1 is above the least by",
-            gaps,
-            0,
-            detail=f"nearest: {', '.join(f'{label}: {size}' for label, size in nearest.items())}",
-            form=".3f",
-            on_record=verdict("ours", FAILED.get(("nearest", ""))),
+            at_most(
+                "its normalised L1 is above the least by",
+                gaps,
+                0,
+                detail=f"nearest: {', '.join(f'{label}: {size}' for label, size in nearest.items())}",
+                form=".3f",
+            ),
+            failed=FAILED.get(("nearest", "")),
         ),
     ]
 
@@ -339,15 +316,16 @@ def _of_other_modes(parts: Parts) -> list[Claim]:
         ),
     )
     return [
-        Claim.at_most(
+        ours(
+            "after P2 Fig 5, rows 2 and 3",
             text,
-            "ours, after P2 Fig 5, rows 2 and 3",
-            "ours",
-            "normalised L1 over all singular values,",
-            {f"{n} {pair[2]}": value_gap(part, *pair) for n, part in parts.items() for pair in pairs},
-            L1,
-            form=".3f",
-            on_record=verdict("ours", FAILED.get(("modes", name))),
+            at_most(
+                "normalised L1 over all singular values,",
+                {f"{n} {pair[2]}": value_gap(part, *pair) for n, part in parts.items() for pair in pairs},
+                L1,
+                form=".3f",
+            ),
+            failed=FAILED.get(("modes", name)),
         )
         for text, name, pairs in cases
     ]
@@ -390,16 +368,7 @@ EXPERIMENT = Experiment(
     source="P2 Fig 5",
     full=Settings(),
     tiny=Settings(
-        contexts=(3,),
-        seeds=1,
-        hidden=40,
-        width=10,
-        paper_rate=0.002,
-        std=0.01,
-        steps=60,
-        every=20,
-        most=1,
-        mixed=False,
+        contexts=(3,), seeds=1, hidden=40, width=10, paper_rate=0.002, std=0.01, steps=60, every=20, most=1, mixed=False
     ),
     compute=compute,
     claims=claims,

@@ -14,7 +14,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.axes import Weights
 from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, listed, within
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import Paper, apart, as_set, left_over, near, text_patterns
+from neuralrace.experiments.figures._contextual import Paper, apart, as_set, left_over, near, ours, paper, text_patterns
 from neuralrace.gates import Gates
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_figure, theory_line
 from neuralrace.problem import Problem
@@ -222,37 +222,35 @@ def _first_layer(data: xarray.Dataset) -> list[Claim]:
     every, silent, strong, pairs = (100 * data[f"h1_{kind}"].values.mean(axis=0)[places] for kind in kinds)
     moments, form = f"at epochs {listed(data['epoch'].values[places], '.0f')}", {"unit": " %"}
     return [
-        Claim.at_least(
+        paper(
+            "section 6",
             "The ReLU network does not use the first layer for gating: all neurons are active for all datapoints.",
-            "P2 section 6",
-            "paper",
-            f"share of neurons that are, {moments},",
-            every,
-            ON,
-            detail=f"on for none {listed(silent)} %",
-            on_record="refuted: 74 % at the most, between the first drop of the loss and the second, and below 1 % at "
-            "the end",
-            **form,
+            at_least(
+                f"share of neurons that are, {moments},", every, ON, detail=f"on for none {listed(silent)} %", **form
+            ),
+            failed="74 % at the most, between the first drop of the loss and the second, and below 1 % at the end",
         ),
-        Claim.at_least(
+        ours(
+            "after P2 section 6: strength is the norm of incoming times that of outgoing weights at the end",
             "Counted by strength it does not.",
-            "ours, after P2 section 6: strength is the norm of incoming times that of outgoing weights at the end",
-            "ours",
-            f"share of strength in neurons that are active for all datapoints, {moments},",
-            strong,
-            ON,
-            detail=f"by strength on for {listed(pairs)} % of the datapoints",
-            on_record="does not hold: 96 % between the first drop of the loss and the second, about 1 % at the end",
-            **form,
+            at_least(
+                f"share of strength in neurons that are active for all datapoints, {moments},",
+                strong,
+                ON,
+                detail=f"by strength on for {listed(pairs)} % of the datapoints",
+                **form,
+            ),
+            failed="96 % between the first drop of the loss and the second, about 1 % at the end",
         ),
-        Claim.at_least(
+        paper(
+            "section 6, by what its gates let through at the end",
             "The first layer is then used as a linear layer.",
-            "P2 section 6, by what its gates let through at the end",
-            "paper",
-            "share of what the layer receives, squared and counted by outgoing weights, in each run,",
-            100 * data["passed"].values,
-            ON,
-            **form,
+            at_least(
+                "share of what the layer receives, squared and counted by outgoing weights, in each run,",
+                100 * data["passed"].values,
+                ON,
+                **form,
+            ),
         ),
     ]
 
@@ -261,27 +259,28 @@ def _second_layer(data: xarray.Dataset) -> list[Claim]:
     runs, moments = modules_found(data, "run_modules"), modules_found(data, "moment_modules")
     when = data["moment"].values[moments == MODULES]
     return [
-        Claim.at_least(
+        paper(
+            "section 6 and Fig 6a",
             "The second layer has a common pathway and contextual pathways that are active in two out of the three "
             "contexts.",
-            "P2 section 6 and Fig 6a",
-            "paper",
-            f"runs in which four clusters of all gate patterns of the training are these, of {len(runs)},",
-            100 * np.mean(runs == MODULES),
-            51,
-            unit=" %",
-            detail=f"of the four patterns {np.median(runs):.0f} in the median run",
-            on_record="refuted: only the common module lasts; the others come to gate by halves of the items and by "
-            "contexts",
+            at_least(
+                f"runs in which four clusters of all gate patterns of the training are these, of {len(runs)},",
+                100 * np.mean(runs == MODULES),
+                51,
+                unit=" %",
+                detail=f"of the four patterns {np.median(runs):.0f} in the median run",
+            ),
+            failed="only the common module lasts; the others come to gate by halves of the items and by contexts",
         ),
-        Claim.at_least(
+        ours(
+            "after P2 section 6",
             "For a time the modules of the second layer are these.",
-            "ours, after P2 section 6",
-            "ours",
-            "moments at which four clusters of the gate patterns of all runs are these",
-            len(when),
-            1,
-            detail=f"epochs {listed(when, '.0f')}",
+            at_least(
+                "moments at which four clusters of the gate patterns of all runs are these",
+                len(when),
+                1,
+                detail=f"epochs {listed(when, '.0f')}",
+            ),
         ),
     ]
 
@@ -295,45 +294,42 @@ def _losses(data: xarray.Dataset) -> list[Claim]:
     outputs = [_correlation(data, one.place, other.place) for one, other in pairs]
     apart_by = np.abs(levels[1] / levels[0] - 1) if len(relu) == len(gated) > 0 else np.array([np.nan])
     return [
-        Claim.of(
+        paper(
+            "section 6 and Fig 6b; here all pathways are trained from the start, there they are switched on by hand",
             "We see close agreement between the ReLU network and GDLN stereotypical trajectories.",
-            "P2 section 6 and Fig 6b; here all pathways are trained from the start, there they are switched on by hand",
-            "paper",
             *near(between(data, "gated", "relu")),
-            on_record="refuted: normalised L1 about 0.12; the gated network has no plateau where it is linear in the "
+            failed="normalised L1 about 0.12; the gated network has no plateau where it is linear in the "
             "contexts, and falls behind at the end",
         ),
-        Claim.at_most(
+        paper(
+            "section 6",
             "The positions of the plateaus in loss are all consistent.",
-            "P2 section 6",
-            "paper",
-            "distance between the levels of as many plateaus",
-            100 * apart_by,
-            10,
-            unit=" %",
-            detail=f"ReLU {listed(levels[0])}; gated {listed(levels[1])}",
-            on_record="refuted: the ReLU network has one more, the first at 2.75; the other three agree",
+            at_most(
+                "distance between the levels of as many plateaus",
+                100 * apart_by,
+                10,
+                unit=" %",
+                detail=f"ReLU {listed(levels[0])}; gated {listed(levels[1])}",
+            ),
+            failed="the ReLU network has one more, the first at 2.75; the other three agree",
         ),
-        Claim.at_most(
+        paper(
+            "section 6",
             "The relative timing of the drops in loss is consistent following the alignment.",
-            "P2 section 6",
-            "paper",
-            f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by",
-            100 * np.abs(since[1] / since[0] - 1),
-            10,
-            unit=" %",
-            detail=f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {listed(since[0], '.0f')}, gated "
-            f"{listed(since[1], '.0f')}",
-            on_record="refuted: the gated network starts sooner and then takes 10 and 16 to 18 % longer",
+            at_most(
+                f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by",
+                100 * np.abs(since[1] / since[0] - 1),
+                10,
+                unit=" %",
+                detail=f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {listed(since[0], '.0f')}, gated "
+                f"{listed(since[1], '.0f')}",
+            ),
+            failed="the gated network starts sooner and then takes 10 and 16 to 18 % longer",
         ),
-        Claim.at_least(
+        paper(
+            "section 6, at the plateaus that both have",
             "At plateaus in the loss trajectories we see exact agreement between the outputs.",
-            "P2 section 6, at the plateaus that both have",
-            "paper",
-            "correlation over examples and properties",
-            outputs or [np.nan],
-            0.99,
-            form=".3f",
+            at_least("correlation over examples and properties", outputs or [np.nan], 0.99, form=".3f"),
         ),
     ]
 
@@ -356,24 +352,26 @@ def _spread(data: xarray.Dataset) -> list[Claim]:
     levels = f"the epochs to come down to {listed(FALLEN)} of the first loss"
     shown = "; ".join(f"{name} {listed(relative[name])} in {len(times[name])} runs" for name in names)
     return [
-        Claim.at_least(
+        paper(
+            "section 6",
             "There is now variance in the trajectories of both networks, which was not the case for the "
             "single-hidden-layer architectures.",
-            "P2 section 6",
-            "paper",
-            f"relative spread of {levels}, over that with one hidden layer, in the geometric mean,",
-            {name: _pooled(relative[name] / relative["shallow"]) for name in ("relu", "gated")},
-            3,
-            detail=f"standard deviation over mean: {shown}",
+            at_least(
+                f"relative spread of {levels}, over that with one hidden layer, in the geometric mean,",
+                {name: _pooled(relative[name] / relative["shallow"]) for name in ("relu", "gated")},
+                3,
+                detail=f"standard deviation over mean: {shown}",
+            ),
         ),
-        Claim.within(
+        paper(
+            "section 6 and Fig 6",
             "We also see the same variance profiles across the various runs.",
-            "P2 section 6 and Fig 6",
-            "paper",
-            f"standard deviations of {levels}, gated over ReLU, in the geometric mean,",
-            _pooled(spread["gated"] / spread["relu"]),
-            (0.5, 2),
-            detail=f"ReLU {listed(spread['relu'], '.0f')}; gated {listed(spread['gated'], '.0f')}",
+            within(
+                f"standard deviations of {levels}, gated over ReLU, in the geometric mean,",
+                _pooled(spread["gated"] / spread["relu"]),
+                (0.5, 2),
+                detail=f"ReLU {listed(spread['relu'], '.0f')}; gated {listed(spread['gated'], '.0f')}",
+            ),
         ),
     ]
 
@@ -391,10 +389,9 @@ def _pathways(data: xarray.Dataset) -> list[Claim]:
     reached = 100 * (data["pathways"][:, :, first.place if first else -1] / last).values.mean(axis=1)
     later = 100 * np.mean(times[1:] > times[0])
     return [
-        Claim.of(
+        paper(
+            "section 6; here all pathways are trained from the start, there they are switched on by hand",
             "Pathways within the GDLN become active in stages: the common pathway, then the contextual ones.",
-            "P2 section 6; here all pathways are trained from the start, there they are switched on by hand",
-            "paper",
             at_most(
                 "at the first plateau contextual pathways have, of their last strength,",
                 reached[1:],
@@ -404,18 +401,17 @@ def _pathways(data: xarray.Dataset) -> list[Claim]:
                 form=".0f",
             ),
             at_least("of them come to half of it later than the common one", later, 100, unit=" %"),
-            on_record="refuted: trained together from the same law all pathways grow at every drop of the loss, at the "
+            failed="trained together from the same law all pathways grow at every drop of the loss, at the "
             "first to 48 or 49 % of their last strength",
         ),
-        Claim.of(
+        paper(
+            "section 6; here all pathways are trained from the start, there they are switched on by hand",
             "The common pathway aligns around epoch 500, while the contextual pathways only appear at epoch 12000.",
-            "P2 section 6; here all pathways are trained from the start, there they are switched on by hand",
-            "paper",
             *(
                 _around(f"half strength of {name} pathways, over epoch {ALIGNED[name]},", halves[name] / ALIGNED[name])
                 for name in ALIGNED
             ),
-            on_record="refuted: nothing is learned before about epoch 4400, when all pathways begin together",
+            failed="nothing is learned before about epoch 4400, when all pathways begin together",
         ),
     ]
 
@@ -427,10 +423,9 @@ def _around(what: str, ratio: float) -> Condition:
 def _forecast(data: xarray.Dataset) -> Claim:
     theory, gated = data["theory"].values, data["gated"].values
     meet = (theory.min(axis=0) <= 1.01 * gated.max(axis=0)) & (gated.min(axis=0) <= 1.01 * theory.max(axis=0))
-    return Claim.of(
+    return ours(
+        "after P1 eqs 3-4, typical forecast and typical run",
         "The theory forecasts the gated networks from the law of their initial weights, drawn apart.",
-        "ours: P1 eqs 3-4, typical forecast and typical run",
-        "ours",
         *near(between(data, "theory", "gated")),
         at_least(
             f"moments at which the range of {len(theory)} forecasts meets that of {len(gated)} runs, to 1 %,",

@@ -8,12 +8,14 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import concentration, groups_active
-from neuralrace.experiments.claim import Claim, listed
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     Paper,
     as_set,
     final_patterns,
+    ours,
+    paper,
     selectivity,
     text_patterns,
 )
@@ -28,6 +30,12 @@ READINGS = {
     "any": "on for any item in exactly one context",
     "activity": f"with more than {ONE_CONTEXT:.0%} of their activity in one context",
     "majority": "on for most items in exactly one context",
+}
+
+SPECIFIC = {
+    "any": "to the letter: 0.8 % of the neurons are",
+    "activity": "7 % of the neurons are",
+    "majority": "17 % of the neurons are",
 }
 
 
@@ -91,50 +99,46 @@ def _clusters(data: xarray.Dataset) -> list[Claim]:
     wanted, four = text_patterns(data["context"].values), as_set(data["centroids_4"].values)
     groups = groups_active(np.array(sorted(four)), data["context"].values, more_than=0)
     return [
-        Claim.within(
+        paper(
+            "Fig 8 and appendix B",
             "All of the clusterings find a common pathway.",
-            "P2 Fig 8 and appendix B",
-            "paper",
-            "clusters that are always on, for each number of clusters,",
-            always,
-            (1, 1),
+            within("clusters that are always on, for each number of clusters,", always, (1, 1)),
         ),
-        Claim.at_least(
+        paper(
+            "Fig 8 and appendix B",
             "When using 4 clusters the exact gating pattern of section 4 emerges.",
-            "P2 Fig 8 and appendix B",
-            "paper",
-            "of its four patterns, found",
-            len(four & wanted),
-            len(wanted),
-            detail=f"least consistency {float(data['consistency'].sel(modules=4)):.2f}",
+            at_least(
+                "of its four patterns, found",
+                len(four & wanted),
+                len(wanted),
+                detail=f"least consistency {float(data['consistency'].sel(modules=4)):.2f}",
+            ),
         ),
-        Claim.at_least(
+        paper(
+            "section 4",
             "By interpreting the corresponding ReLN, no neurons are context specific: every module is on in several.",
-            "P2 section 4",
-            "paper",
-            "contexts in which each of four modules is on",
-            groups,
-            2,
+            at_least("contexts in which each of four modules is on", groups, 2),
         ),
     ]
 
 
 def _elbows(data: xarray.Dataset) -> list[Claim]:
     cases = (
-        ("between", "paper", "P2 Fig 9", "mean-squared error between the outputs of ReLU and gated networks"),
-        ("error", "ours", "ours, after P2 Fig 9", "normalised L1 between their losses"),
+        (data["between"].values, paper, "Fig 9", "mean-squared error between the outputs of ReLU and gated networks"),
+        (data["error"].values, ours, "after P2 Fig 9", "normalised L1 between their losses"),
     )
     return [
-        Claim.within(
-            f"The 4-cluster model is the appropriate choice for the elbow ({metric}).",
+        claim(
             source,
-            kind,
-            f"the least number whose error is within {ELBOW} times the least",
-            elbow(data[name].values),
-            (4, 4),
-            detail=f"errors {listed(dict(zip(data['modules'].values, data[name].values, strict=True)))}",
+            f"The 4-cluster model is the appropriate choice for the elbow ({metric}).",
+            within(
+                f"least number whose error is within {ELBOW} times the least",
+                elbow(found),
+                (4, 4),
+                detail=f"errors {listed(found)}",
+            ),
         )
-        for name, kind, source, metric in cases
+        for found, claim, source, metric in cases
     ]
 
 
@@ -142,46 +146,34 @@ def _neurons(data: xarray.Dataset) -> list[Claim]:
     share, strong, chance = (data[name].values[2:].sum() for name in ("share", "share_of_strength", "chance"))
     return [
         *(
-            Claim.at_most(
-                f"There are no neurons in the ReLU network which are context specific: {words}.",
-                "P2 section 4, of single neurons",
-                "paper",
-                "share of neurons",
-                100 * float(data["specific"].sel(reading=reading, count="number")),
-                0,
-                unit=" %",
-                detail=f"{100 * float(data['specific'].sel(reading=reading, count='strength')):.2g} % of strength",
-                on_record=f"refuted: {record}",
+            paper(
+                "section 4, of single neurons",
+                f"There are no neurons in the ReLU network which are context specific: {READINGS[reading]}.",
+                at_most("share of neurons", number, 0, unit=" %", detail=f"{strength:.2g} % of strength"),
+                failed=SPECIFIC[reading],
             )
-            for (reading, words), record in zip(
-                READINGS.items(),
-                (
-                    "to the letter only: 0.3 % of the neurons are",
-                    "7 % of the neurons are",
-                    "17 % of the neurons are",
-                ),
-                strict=True,
-            )
+            for reading, (number, strength) in zip(READINGS, 100 * data["specific"].values, strict=True)
         ),
-        Claim.at_least(
+        ours(
+            "after P2 section 4 (mixed selectivity)",
             "Neurons are active in several contexts more often than chance has it.",
-            "ours, after P2 section 4 (mixed selectivity)",
-            "ours",
-            "share of neurons on in two or three contexts, over that of random neurons,",
-            {"by number": share / chance, "by strength": strong / chance},
-            1.5,
-            detail=f"{100 * share:.1f} % ({100 * strong:.1f} % of strength) against {100 * chance:.1f} %",
+            at_least(
+                "share of neurons on in two or three contexts, over that of random neurons,",
+                {"by number": share / chance, "by strength": strong / chance},
+                1.5,
+                detail=f"{100 * share:.1f} % ({100 * strong:.1f} % of strength) against {100 * chance:.1f} %",
+            ),
         ),
-        Claim.at_most(
+        ours(
+            "after P2 section 3 (as few unique gating patterns as possible)",
             "Few gate patterns are all that the network has.",
-            "ours, after P2 section 3 (as few unique gating patterns as possible)",
-            "ours",
-            "distinct patterns among the neurons of each network at the end",
-            data["distinct"].values,
-            10,
-            form=".0f",
-            on_record="does not hold: hundreds of patterns lie around the four modules, which are their centres and "
-            "not all there is",
+            at_most(
+                "distinct patterns among the neurons of each network at the end",
+                data["distinct"].values,
+                10,
+                form=".0f",
+            ),
+            failed="hundreds of patterns lie around the four modules, which are their centres and not all there is",
         ),
     ]
 

@@ -16,7 +16,10 @@ from neuralrace.experiments.figures._contextual import (
     THEORY_KEY,
     Paper,
     apart,
+    check,
     final_patterns,
+    ours,
+    paper,
     selectivity,
     trained_values,
 )
@@ -205,25 +208,27 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 def _lemma(data: xarray.Dataset) -> list[Claim]:
     return [
-        Claim.at_most(
+        check(
+            "informal Lemma 4.1, read so that a neuron may be in several modules: true of any network on any data",
             "Any gating of a trained ReLU network can be implemented by modules that gate by context or are only "
             "active for a single datapoint.",
-            "P2 informal Lemma 4.1, read so that a neuron may be in several modules: true of any network on any data",
-            "check",
-            "gap between the outputs of a network and of 24 modules for single datapoints, of the largest output,",
-            float(data["union_gap"]),
-            1e-12,
+            at_most(
+                "gap between the outputs of a network and of 24 modules for single datapoints, of the largest output,",
+                float(data["union_gap"]),
+                1e-12,
+            ),
         ),
-        Claim.at_least(
+        ours(
+            "after P2 Lemma 4.1, which says it of all",
             "Most neurons of trained networks have a pattern that depends on the context alone or is on for a single "
             "datapoint.",
-            "ours, after P2 Lemma 4.1, which says it of all",
-            "ours",
-            "share of neurons with such a pattern",
-            dict(zip(("by number", "by strength"), 100 * data["allowed"].values, strict=True)),
-            50,
-            unit=" %",
-            on_record="does not hold: 7 % of the neurons, with 2 % of the strength; the others part items and contexts",
+            at_least(
+                "share of neurons with such a pattern",
+                dict(zip(("by number", "by strength"), 100 * data["allowed"].values, strict=True)),
+                50,
+                unit=" %",
+            ),
+            failed="7 % of the neurons, with 2 % of the strength; the others part items and contexts",
         ),
     ]
 
@@ -235,16 +240,14 @@ def _algebra(data: xarray.Dataset) -> list[Claim]:
         return at_most("largest ratio to the whole", max(single.max(), sets.max()), limit, detail=detail, form=".12g")
 
     return [
-        Claim.of(
+        check(
+            "Proposition 4.2 (interlacing)",
             "If an output label or input feature is removed, the first singular value can only decrease.",
-            "P2 Proposition 4.2 (interlacing)",
-            "check",
             left("without_feature", "without_features", 1 + 1e-12),
         ),
-        Claim.of(
+        check(
+            "Proposition 4.2 (Perron-Frobenius)",
             "If a datapoint is removed, the first singular value decreases.",
-            "P2 Proposition 4.2 (Perron-Frobenius)",
-            "check",
             left("without_example", "without_examples", 1 - 1e-12),
         ),
     ]
@@ -252,29 +255,22 @@ def _algebra(data: xarray.Dataset) -> list[Claim]:
 
 def _positivity(data: xarray.Dataset) -> list[Claim]:
     found = [
-        Claim.at_least(
+        paper(
+            "Proposition 4.2 (appendix E), of what its proof multiplies",
             "The labels that the common pathway learns are element-wise positive for all datapoints, and so are all "
             "input features.",
-            "P2 Proposition 4.2 (appendix E), of what its proof multiplies",
-            "paper",
-            "the least input and the least label",
-            data["least"].values,
-            0,
+            at_least("the least input and the least label", data["least"].values, 0),
         )
     ]
     for name, words in (("relu_least", "of ReLU networks"), ("gated_least", "of a jointly trained gated network")):
         least = data[name].values
         below = f"below at {100 * np.mean(least < -SAME):.0f} % of records, {least[-1]:.2f} at the end"
         found.append(
-            Claim.at_least(
+            ours(
+                "after P2 Proposition 4.2, which says it of the labels",
                 f"The output of the common pathway {words} is element-wise positive for all datapoints.",
-                "ours, after P2 Proposition 4.2, which says it of the labels",
-                "ours",
-                "the least output over the largest, at the worst record,",
-                least.min(),
-                -SAME,
-                detail=below,
-                on_record="does not hold: -0.4 of the largest at the end; what adds up from item and context is below "
+                at_least("the least output over the largest, at the worst record,", least.min(), -SAME, detail=below),
+                failed="-0.4 of the largest at the end; what adds up from item and context is below "
                 "zero where both lack a property",
             )
         )
@@ -294,51 +290,45 @@ def _exhaustion(data: xarray.Dataset) -> list[Claim]:
     time, race, runs = data["time"].values, data["race"], data["protocol"]
     text = "Beside a common pathway, the architecture with pathways active in two contexts learns faster than in one"
     return [
-        Claim.of(
+        paper(
+            "Proposition 4.2 (exhaustion) and Fig 4a, by P2's protocol",
             f"{text}.",
-            "P2 Proposition 4.2 (exhaustion) and Fig 4a, by P2's protocol",
-            "paper",
             *_ahead(time, runs.sel(trained=TEXT).values, runs.sel(trained=SINGLE).values),
         ),
-        Claim.of(
+        ours(
+            "beyond P2 Proposition 4.2",
             f"{text} where all pathways see the contexts and are trained jointly (theory).",
-            "ours, beyond P2 Proposition 4.2",
-            "ours",
             *_ahead(time, race.sel(gating=TEXT).values, race.sel(gating=SINGLE).values),
-            on_record="does not hold: early on, at 9 % of times, those open in one context are ahead; the area holds",
+            failed="early on, at 9 % of times, those open in one context are ahead; the area holds",
         ),
     ]
 
 
 def _inactivity(data: xarray.Dataset) -> list[Claim]:
-    cases = (
-        (
-            "protocol_size",
-            "paper",
-            "P2 appendix E, by P2's protocol",
-            "refuted: nearly; they come to 8 to 15 % of the size of the others, 1 to 2 % of its square",
-        ),
-        ("size", "ours", "ours, beyond P2 appendix E", "does not hold: jointly trained they grow to half the size"),
+    text = (
+        "If all possible modules are trained simultaneously{}, the pathways active for a single context stay inactive."
     )
-    found = []
-    for name, kind, source, record in cases:
-        two, one = data[name].values[-1, 1 : 1 + CONTEXTS], data[name].values[-1, 1 + CONTEXTS :]
-        way = "by P2's protocol" if kind == "paper" else "jointly"
-        found.append(
-            Claim.at_most(
-                f"If all possible modules are trained simultaneously ({way}), the pathways active for a single context "
-                "remain inactive.",
-                source,
-                kind,
-                "largest single-context map over the smallest two-context map, at the end,",
-                one.max() / two.min(),
-                0.1,
-                detail=f"two contexts {listed(two)}; one {listed(one)}",
-                form=".2f",
-                on_record=record,
-            )
-        )
-    return found
+    return [
+        paper(
+            "appendix E, by P2's protocol",
+            text.format(""),
+            _inactive(data["protocol_size"].values[-1]),
+            failed="nearly; they come to 8 to 15 % of the size of the others, 1 to 2 % of its square",
+        ),
+        ours(
+            "beyond P2 appendix E",
+            text.format(" and jointly"),
+            _inactive(data["size"].values[-1]),
+            failed="they grow to half the size of the others",
+        ),
+    ]
+
+
+def _inactive(size: np.ndarray) -> Condition:
+    two, one = size[1 : 1 + CONTEXTS], size[1 + CONTEXTS :]
+    detail = f"two contexts {listed(two)}; one {listed(one)}"
+    what = "largest single-context map over the smallest two-context map, at the end,"
+    return at_most(what, one.max() / two.min(), 0.1, detail=detail, form=".2f")
 
 
 def _uniqueness(data: xarray.Dataset) -> list[Claim]:
@@ -349,41 +339,39 @@ def _uniqueness(data: xarray.Dataset) -> list[Claim]:
     others = {name: gap for name, gap in gaps.items() if name != TEXT}
     behind = {name: 100 * float(np.mean(curves[TEXT] > curves[name] + SAME * relu[0, 0])) for name in others}
     halved = ", ".join(f"{n}: {t:.1f}" for n, t in zip(names, data["race_time"].values, strict=True))
-    source = "ours, beyond P2 Proposition 4.2: gatings by context, jointly trained (theory)"
+    source = "beyond P2 Proposition 4.2: gatings by context, jointly trained (theory)"
     what, form = "normalised L1 from the ReLU networks of", ".3f"
     return [
         *_protocol_uniqueness(data),
-        Claim.of(
-            "The gating of the text has the loss of the ReLU networks, and no other gating by context has.",
+        ours(
             source,
-            "ours",
+            "The gating of the text has the loss of the ReLU networks, and no other gating by context has.",
             at_most(f"{what} it", gaps[TEXT], L1, form=form),
             at_least(f"{what} the others", others, L1, form=form),
-            on_record="does not hold: 0.09 (0.06 with 175 neurons in each pathway), and less with pathways for single "
-            "contexts added",
+            failed="0.09 (0.06 with 175 neurons in each pathway), and less with pathways for single contexts added",
         ),
-        Claim.at_most(
+        ours(
+            source,
             "Of all gatings by context, that of the text comes nearest to the ReLU networks.",
-            source,
-            "ours",
-            "its normalised L1 over the least of the others",
-            gaps[TEXT] / min(others.values()),
-            1,
-            detail=listed(gaps, form),
-            on_record="does not hold: with pathways for single contexts added it comes nearer; all others are twice as "
-            "far",
+            at_most(
+                "its normalised L1 over the least of the others",
+                gaps[TEXT] / min(others.values()),
+                1,
+                detail=listed(gaps, form),
+            ),
+            failed="with pathways for single contexts added it comes nearer; all others are twice as far",
         ),
-        Claim.at_most(
-            "The loss of the gating of the text is below that of any other gating, at all times.",
+        ours(
             source,
-            "ours",
-            "share of times at which it is behind each other",
-            behind,
-            0,
-            unit=" %",
-            detail=f"half of the first loss at {halved}",
-            on_record="does not hold: two-context pathways without a common one are first to half of the loss and "
-            "lower at the end",
+            "The loss of the gating of the text is below that of any other gating, at all times.",
+            at_most(
+                "share of times at which it is behind each other",
+                behind,
+                0,
+                unit=" %",
+                detail=f"half of the first loss at {halved}",
+            ),
+            failed="two-context pathways without a common one are first to half of the loss and lower at the end",
         ),
     ]
 
@@ -393,41 +381,38 @@ def _protocol_uniqueness(data: xarray.Dataset) -> list[Claim]:
     runs = dict(zip(map(str, data["trained"].values), data["protocol"].values, strict=True))
     gaps = {name: apart(time, curve, relu).normalised_l1 for name, curve in runs.items()}
     return [
-        Claim.at_most(
+        paper(
+            "Proposition 4.2 and Fig 4a, by P2's protocol",
             "Only one ReLN matches the loss trajectory of the ReLU network: it is that of the text.",
-            "P2 Proposition 4.2 and Fig 4a, by P2's protocol",
-            "paper",
-            "normalised L1 from the ReLU networks",
-            gaps[TEXT],
-            L1,
-            detail=listed(gaps, ".3f"),
-            form=".3f",
-            on_record="refuted: 0.10 with one law for all first weights, and as much with pathways for single contexts "
+            at_most("normalised L1 from the ReLU networks", gaps[TEXT], L1, detail=listed(gaps, ".3f"), form=".3f"),
+            failed="0.10 with one law for all first weights, and as much with pathways for single contexts "
             "added; the published network, with scales set by hand, has 0.043",
         ),
-        Claim.at_least(
+        paper(
+            "Fig 4a (caption: GDLN Single), by P2's protocol",
             "The network with pathways for individual contexts is unable to imitate the loss trajectory of the ReLU "
             "network.",
-            "P2 Fig 4a (caption: GDLN Single), by P2's protocol",
-            "paper",
-            "normalised L1 from the ReLU networks, over that of the network of the text,",
-            gaps[SINGLE] / gaps[TEXT],
-            2,
-            detail=listed(gaps, ".3f"),
+            at_least(
+                "normalised L1 from the ReLU networks, over that of the network of the text,",
+                gaps[SINGLE] / gaps[TEXT],
+                2,
+                detail=listed(gaps, ".3f"),
+            ),
         ),
     ]
 
 
 def _specific(data: xarray.Dataset) -> Claim:
     share, strong, chance = (float(data[name].values[1]) for name in ("share", "share_of_strength", "chance"))
-    return Claim.at_most(
+    return ours(
+        "after P2 section 4",
         "Neurons that are on in a single context, for most items, are rarer than chance has it.",
-        "ours, after P2 section 4",
-        "ours",
-        "share of neurons, over that of random neurons,",
-        {"by number": share / chance, "by strength": strong / chance},
-        0.75,
-        detail=f"{100 * share:.1f} % of neurons and {100 * strong:.1f} % of strength against {100 * chance:.1f} %",
+        at_most(
+            "share of neurons, over that of random neurons,",
+            {"by number": share / chance, "by strength": strong / chance},
+            0.75,
+            detail=f"{100 * share:.1f} % of neurons and {100 * strong:.1f} % of strength against {100 * chance:.1f} %",
+        ),
     )
 
 

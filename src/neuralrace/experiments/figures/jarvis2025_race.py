@@ -10,9 +10,19 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Edge, Weights
-from neuralrace.experiments.claim import Claim, at_most
+from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import L1, THEORY_KEY, Paper, apart, final_patterns, left_over, verdict
+from neuralrace.experiments.figures._contextual import (
+    L1,
+    THEORY_KEY,
+    Paper,
+    apart,
+    check,
+    final_patterns,
+    left_over,
+    ours,
+    paper,
+)
 from neuralrace.initial import as_key
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.tasks import NamedTask
@@ -217,26 +227,28 @@ def _lemma(data: xarray.Dataset) -> list[Claim]:
     names = [str(name) for name in data["table"].values]
     shown = "; ".join(f"{n}: {p:.0f} against {a:.0f}" for n, p, a in zip(names, possible, allowed, strict=True))
     return [
-        Claim.at_most(
+        check(
+            "Lemma 4.1, first step of the proof (appendix D)",
             "No neuron is active for item 1 in context 1 and item 2 in context 2 while being off on the remaining "
             "datapoints.",
-            "P2 Lemma 4.1, first step of the proof (appendix D)",
-            "check",
-            f"implementable patterns with such a checkerboard, of {possible.sum():.0f},",
-            boards.sum(),
-            0,
-            form=".0f",
+            at_most(
+                f"implementable patterns with such a checkerboard, of {possible.sum():.0f},",
+                boards.sum(),
+                0,
+                form=".0f",
+            ),
         ),
-        Claim.within(
+        paper(
+            "Lemma 4.1",
             "For any gating pattern implementable by the ReLU network a neuron gates by the context alone or is active "
             "for a single datapoint.",
-            "P2 Lemma 4.1",
-            "paper",
-            "implementable patterns over those that the lemma allows, by items x contexts,",
-            dict(zip(names, possible / allowed, strict=True)),
-            (1, 1),
-            detail=shown,
-            on_record="refuted: every pattern without a checkerboard is implementable, such as on for all examples but "
+            within(
+                "implementable patterns over those that the lemma allows, by items x contexts,",
+                dict(zip(names, possible / allowed, strict=True)),
+                (1, 1),
+                detail=shown,
+            ),
+            failed="every pattern without a checkerboard is implementable, such as on for all examples but "
             "one, or on for an item in every context; the proof excludes only the checkerboard",
         ),
     ]
@@ -245,34 +257,36 @@ def _lemma(data: xarray.Dataset) -> list[Claim]:
 def _fastest_modules(data: xarray.Dataset) -> list[Claim]:
     count, rates = int(data["modules"]), dict(zip(data["module"].values, data["module_rate"].values, strict=True))
     return [
-        Claim.at_most(
+        paper(
+            "Proposition 4.2",
             "The common pathway is the fastest possible module the network could implement.",
-            "P2 Proposition 4.2",
-            "paper",
-            f"of its first singular value, the next of all {count:,} patterns of the mixed task has",
-            float(data["whole_ratio"]),
-            0.99,
+            at_most(
+                f"of its first singular value, the next of all {count:,} patterns of the mixed task has",
+                float(data["whole_ratio"]),
+                0.99,
+            ),
         ),
-        Claim.at_most(
+        paper(
+            "Proposition 4.2 (edge case of Lemma 4.1)",
             "Once the common pathway has learned, a module for a single datapoint can only be slower than one for "
             "contexts.",
-            "P2 Proposition 4.2 (edge case of Lemma 4.1)",
-            "paper",
-            "first singular value of what is left, single datapoint over two contexts,",
-            rates[ONE] / rates[TWO],
-            0.99,
+            at_most(
+                "first singular value of what is left, single datapoint over two contexts,",
+                rates[ONE] / rates[TWO],
+                0.99,
+            ),
         ),
-        Claim.at_most(
+        ours(
+            "after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out",
             "Once the common pathway has learned, modules that are on in two contexts are the fastest of all.",
-            "ours, after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out",
-            "ours",
-            f"patterns, of {count:,}, with a larger first singular value of what is left",
-            int(data["faster"]),
-            0,
-            detail="the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates.items()),
-            form=",.0f",
-            on_record="does not hold: two contexts have 0.090, as one context has; patterns that part items as well "
-            "have up to 0.156",
+            at_most(
+                f"patterns, of {count:,}, with a larger first singular value of what is left",
+                int(data["faster"]),
+                0,
+                detail="the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates.items()),
+                form=",.0f",
+            ),
+            failed="two contexts have 0.090, as one context has; patterns that part items as well have up to 0.156",
         ),
     ]
 
@@ -284,32 +298,32 @@ def _of_race(data: xarray.Dataset, table: str) -> list[Claim]:
     share, patterns = data[f"share_{table}"].values, data[f"pattern_{table}"].values
     most = ", ".join(f"{patterns[i]} {100 * share[i]:.0f} %" for i in np.argsort(-share)[:5])
     text = f"{table}, {len(names)} gatings: the patterns of the predicted winner are those that ReLU networks use"
-    source = "ours, after P2 Proposition 4.2, which is about the inputs of its section 4"
+    source = "after P2 Proposition 4.2, which is about the inputs of its section 4"
     return [
         *(
-            Claim.at_least(
-                f"{text} ({words}).",
+            ours(
                 source,
-                "ours",
-                "share of strength in neurons with a pattern of the winner",
-                100 * used[won],
-                90,
-                unit=" %",
-                detail=f"winner {names[won]}; the strongest patterns are {most}",
-                form=".0f",
-                on_record=verdict("ours", FAILED.get((table, words))),
+                f"{text} ({words}).",
+                at_least(
+                    "share of strength in neurons with a pattern of the winner",
+                    100 * used[won],
+                    90,
+                    unit=" %",
+                    detail=f"winner {names[won]}; the strongest patterns are {most}",
+                    form=".0f",
+                ),
+                failed=FAILED.get((table, words)),
             )
             for words, won in ((HALF, first), (AREA, best))
         ),
-        Claim.of(
-            f"{table}: the loss of the winner ({AREA}) is that of the ReLU networks, and no other comes as near.",
+        ours(
             source,
-            "ours",
+            f"{table}: the loss of the winner ({AREA}) is that of the ReLU networks, and no other comes as near.",
             at_most("normalised L1", gap[best], L1, form=".3f"),
             at_most(
                 "above the least of all gatings by", gap[best] - gap[nearest], 0, detail=names[nearest], form=".3f"
             ),
-            on_record=verdict("ours", FAILED.get((table, NEAREST))),
+            failed=FAILED.get((table, NEAREST)),
         ),
     ]
 

@@ -31,7 +31,13 @@ from neuralrace.theory import predict
 CHUNK = 20_000  # patterns whose singular values are computed at once
 ONE, ONE_CONTEXT, TWO, ITEMS, ANY = "one example", "one context", "two contexts", "some items", "any"
 HALF, AREA, NEAREST = "first to half of the first loss", "least area under the loss", "nearest"
-FAILED: dict[tuple[str, str], str] = {  # table and claim -> what came instead
+FAILED = {  # table and claim -> what came instead
+    ("2x2", HALF): "modules on for all examples but one, beside the common one, are first, with 60 % of the strength",
+    ("2x2", AREA): "modules on for all examples but one are fastest, and have 48 % of the strength",
+    ("2x2", NEAREST): "the winner is far faster (0.39); nearest is a common pathway with one for a context",
+    ("2x3", HALF): "modules on in two contexts, for all examples but one and always are first, with 35 %",
+    ("2x3", AREA): "modules on in two contexts and for all examples but one are fastest, with 22 %",
+    ("2x3", NEAREST): "the winner is far faster (0.40); nearest is a common pathway with one for each item",
 }
 
 

@@ -6,15 +6,27 @@ import numpy as np
 from neuralrace.errors import RangeError
 
 
-def groups_active(patterns: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Count the groups in which a neuron is on for more than half of the examples.
+def groups_active(patterns: np.ndarray, labels: np.ndarray, more_than: float = 0.5) -> np.ndarray:
+    """Count the groups in which a neuron is on for more than half, or another share, of the examples.
 
     patterns: (..., N) of bool, one neuron each. labels: (N,), the group of each example. Returns (...,).
     """
-    on, names = np.asarray(patterns, dtype=bool), np.asarray(labels)
-    if on.shape[-1:] != names.shape:
-        raise RangeError(f"labels must have one entry per example, {on.shape[-1]}; their shape is {names.shape}")
-    return np.sum([on[..., names == name].mean(axis=-1) > 0.5 for name in np.unique(names)], axis=0)
+    return np.sum(by_group(np.asarray(patterns, dtype=bool), labels) > more_than, axis=-1)
+
+
+def by_group(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The mean over the examples of each group; values: (..., N), labels: (N,). Returns (..., groups)."""
+    rows, names = np.asarray(values), np.asarray(labels)
+    if rows.shape[-1:] != names.shape:
+        raise RangeError(f"labels must have one entry per example, {rows.shape[-1]}; their shape is {names.shape}")
+    return np.stack([rows[..., names == name].mean(axis=-1) for name in np.unique(names)], axis=-1)
+
+
+def concentration(activity: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The largest share of a neuron's activity that falls into one group, groups of equal size; 0 for a silent one."""
+    means = by_group(activity, labels)
+    total = means.sum(axis=-1)
+    return np.divide(means.max(axis=-1), total, out=np.zeros_like(total), where=total > 0)
 
 
 def share_by_groups(patterns: np.ndarray, labels: np.ndarray, strength: np.ndarray | None = None) -> np.ndarray:

@@ -6,28 +6,22 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace import initial, reln, tasks
-from neuralrace.experiments.claim import Claim
+from neuralrace import reln, tasks
+from neuralrace.experiments.claim import Claim, Condition, at_most, listed
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures._contextual import Paper, ours
 from neuralrace.plotting import COLOURS, loss_axis, new_figure, trade_off_lines, training_band
-from neuralrace.training import ReLUNetwork, train
 
 KEY = 7  # other networks than those on which ways to rebuild were tried
 EVERY_NEURON = 0  # in place of a number of modules
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The parameters of the paper, whose loss is a sum over the 24 examples: its rate is multiplied by their number.
-
-    modules and stretches: every pair is tried; own_stretches: with a gate for every neuron.
-    """
+class Settings(Paper):
+    """modules and stretches: every pair is tried; own_stretches: with a gate for every neuron."""
 
     seeds: int = 2
-    hidden: int = 700
-    paper_rate: float = 0.001
-    std: float = 0.005 / 700
-    steps: int = 8000
+    every: int = 1
     modules: tuple[int, ...] = (2, 4, 8, 16)
     stretches: tuple[int, ...] = (1, 2, 8, 32)
     own_stretches: tuple[int, ...] = (1, 8, 32, 128)
@@ -35,18 +29,7 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train ReLU networks, and rebuild them from their first weights with gates that are imposed."""
-    named = tasks.contextual(3, "mixed")
-    rate = settings.paper_rate * len(named.task)
-    network, law = ReLUNetwork(named.task, hidden=(settings.hidden,)), initial.gaussian(settings.std)
-    run = train(
-        network,
-        law,
-        rate,
-        settings.steps,
-        seeds=settings.seeds,
-        key=KEY,
-        record="gate_patterns",
-    )
+    run = settings.relu(tasks.contextual(3, "mixed").task, key=KEY, record="gate_patterns")
     rows = [
         *reln.trade_off(run, settings.modules, settings.stretches),
         *reln.trade_off(run, (None,), settings.own_stretches),
@@ -68,13 +51,10 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def curves(data: xarray.Dataset, name: str) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Number of modules -> stretches and the distance from the ReLU networks, every neuron last."""
-    found = {}
-    for modules in sorted(np.unique(data["modules"].values), key=lambda m: (m == EVERY_NEURON, m)):
-        chosen = data["modules"].values == modules
-        found[int(modules)] = (data["stretches"].values[chosen], data[name].values[chosen])
-    return found
+def curves(data: xarray.Dataset, name: str) -> dict[int, np.ndarray]:
+    """Number of modules -> the distances from the ReLU networks over the number of stretches, every neuron last."""
+    sizes = sorted(np.unique(data["modules"].values), key=lambda m: (m == EVERY_NEURON, m))
+    return {int(modules): data[name].values[data["modules"].values == modules] for modules in sizes}
 
 
 def _label(modules: int) -> str:
@@ -91,64 +71,62 @@ def summary(data: xarray.Dataset) -> str:
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:
-    """What the trade-off says."""
-    l1, gap = data["normalised_l1"].values, data["log10_gap"].values
-    few = data["modules"].values != EVERY_NEURON
-    best, best_few = int(np.argmin(l1)), int(np.flatnonzero(few)[np.argmin(l1[few])])
-    by_modules = curves(data, "normalised_l1")
-    stretched = {_label(m): values[-1] / values[0] for m, (_, values) in by_modules.items()}
-    longest = {_label(m): values[-1] for m, (_, values) in by_modules.items() if m != EVERY_NEURON}
+    """What the trade-off says; P2 does not speak of stretches, nor of the gates of ReLU networks over time."""
+    l1, few = data["normalised_l1"].values, data["modules"].values != EVERY_NEURON
+    by_modules, after = curves(data, "normalised_l1"), "after P2 Fig 9"
+    stretched = {_label(m): values[-1] / values[0] for m, values in by_modules.items()}
+    longest = {_label(m): values[-1] for m, values in by_modules.items() if m != EVERY_NEURON}
+    last = np.array(list(longest.values()))
     late = data["flips"].values[data.sizes["gap"] // 2 :].mean()
-
-    def place(row: int) -> str:
-        way = f"{_label(int(data['modules'][row]))} in {int(data['stretches'][row])} stretches"
-        return f"{way}: normalised L1 {l1[row]:.3f}, log10 gap {gap[row]:.3f}"
-
     return [
-        Claim(
+        ours(
+            after,
             "A sequence of gatings reproduces the ReLU networks from their first weights.",
-            "ours, after P2 Fig 9",
-            "ours",
-            "normalised L1 at most 0.02 for some number of modules and stretches",
-            place(best),
-            l1[best] <= 0.02,
+            *_near(data, int(np.argmin(l1)), 0.005, 0.02),
         ),
-        Claim(
+        ours(
+            after,
             "A few modules and a few stretches do.",
-            "ours, after P2 Fig 9",
-            "ours",
-            "normalised L1 at most 0.025 and log10 gap at most 0.06 with at most 16 modules and 32 stretches",
-            place(best_few),
-            l1[best_few] <= 0.025 and gap[best_few] <= 0.06,
-            "does not hold: 0.033 and 0.047 at the best, with 8 modules in 32 stretches: too far in the normalised L1",
+            *_near(data, int(np.flatnonzero(few)[np.argmin(l1[few])]), 0.025, 0.06),
+            failed="0.033 and 0.047 at the best, with 8 modules in 32 stretches: too far in the normalised L1",
         ),
-        Claim(
+        ours(
+            after,
             "More stretches bring a gating nearer.",
-            "ours",
-            "ours",
-            "for every number of modules the normalised L1 with the most stretches is below that with one",
-            ", ".join(f"{name}: {ratio:.2f} of it" for name, ratio in stretched.items()),
-            all(ratio < 1 for ratio in stretched.values()),
+            at_most("of the normalised L1 with one stretch, that with the most is", stretched, 1, form=".2f"),
         ),
-        Claim(
+        ours(
+            after,
             "More modules bring a gating nearer.",
-            "P2 Fig 9",
-            "paper",
-            "in the most stretches the normalised L1 falls with every doubling of the modules",
-            ", ".join(f"{name}: {value:.3f}" for name, value in longest.items()),
-            bool(np.all(np.diff(list(longest.values())) < 0)),
-            "refuted: 16 modules come less near than 8; imposed gates let a network do more than its ReLU could",
+            at_most(
+                "in the most stretches every doubling of the modules leaves, of the normalised L1,",
+                last[1:] / last[:-1],
+                1,
+                detail=listed(longest, ".3f"),
+                form=".2f",
+            ),
+            failed="16 modules come less near than 8; imposed gates let a network do more than its ReLU could",
         ),
-        Claim(
-            "Gates come to rest.",
-            "P2 section 4 (constant gates)",
-            "paper",
-            "in the second half of training at most 1 % of all gates change from step to step",
-            f"{late:.1%}",
-            bool(late <= 0.01),
-            "refuted: about 5 % change all the time, of neurons that sit on their own threshold",
+        ours(
+            "after P2 section 4, where the gates of the gated network are constant",
+            "The gates of a ReLU network come to rest.",
+            at_most(
+                "of all gates, those that change from step to step in the second half of training are",
+                100 * late,
+                1,
+                unit=" %",
+            ),
+            failed="about 5 % change all the time, of neurons that sit on their own threshold",
         ),
     ]
+
+
+def _near(data: xarray.Dataset, row: int, l1: float, log10: float) -> tuple[Condition, Condition]:
+    way = f"{_label(int(data['modules'][row]))} in {int(data['stretches'][row])} stretches"
+    return (
+        at_most("the least normalised L1", float(data["normalised_l1"][row]), l1, detail=way, form=".3f"),
+        at_most("log10 gap", float(data["log10_gap"][row]), log10, form=".3f"),
+    )
 
 
 def draw(data: xarray.Dataset) -> Figure:

@@ -1,4 +1,4 @@
-"""P2 Fig 2: between XOR and a linear margin, ReLU networks learn like the faster of two gatings."""
+"""P2 Fig 2: between XOR and a linear margin, ReLU networks learn like the faster of two gatings, and decide like it."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,21 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.analysis import Line, agreement
-from neuralrace.experiments.claim import Claim
+from neuralrace.analysis import time_to
+from neuralrace.axes import Weights
+from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.experiments.figures._contextual import L1, apart, check, paper
+from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
 from neuralrace.training import ReLUNetwork, train
 
-CRITERION = 0.2
-GATINGS = ("xor", "linear")
+CRITERION = 0.2  # the loss to which learning is timed
+CROSSOVER = float(np.sqrt(2 / 3))
+NEAR = 0.1  # of the crossover: as the margins lie to each other there
+GATINGS = {"xor": 4, "linear": 2}  # and their pathways
+PLANE = np.linspace(-1.5, 1.5, 21)  # of the first two features, with the third at zero
 
 
 @dataclass(frozen=True)
@@ -37,23 +42,37 @@ def compute(settings: Settings) -> xarray.Dataset:
     """For each margin: ReLU networks trained, and both gatings forecast, iterated at the step size of training."""
     law = initial.gaussian(float(np.sqrt(settings.variance / settings.hidden)))
     rate, time = settings.learning_rate, settings.learning_rate * np.arange(settings.steps + 1)
-    relu, forecasts = [], []
+    relu, forecasts, shares, planes = [], [], [], []
     for margin in settings.margins:
         named = tasks.xor(margin)
-        network = ReLUNetwork(named.task, hidden=(settings.hidden,))
-        relu.append(train(network, law, rate, settings.steps, seeds=settings.seeds).loss)
-        curves = []
-        for gating, paths in zip(GATINGS, (4, 2), strict=True):
-            problem = named.problem(gating, hidden=settings.hidden // paths)
-            forecast = predict(
-                problem, law, time, key=1, draws=settings.draws, learning_rate=rate, dynamics="descent", method="flow"
-            )
-            curves.append(forecast.loss)
-        forecasts.append(curves)
+        run = train(ReLUNetwork(named.task, hidden=(settings.hidden,)), law, rate, settings.steps, seeds=settings.seeds)
+        weights = [run.weights(seed) for seed in range(settings.seeds)]
+        relu.append(run.loss)
+        shares.append([xor_share(one, named.task.inputs["x"], named.task.targets["y"]) for one in weights])
+        planes.append(
+            decision(weights[0], np.array([[a, b, 0.0] for b in PLANE for a in PLANE])).reshape(2 * PLANE.shape)
+        )
+        forecasts.append(
+            [
+                predict(
+                    named.problem(gating, hidden=settings.hidden // paths),
+                    law,
+                    time,
+                    key=1,
+                    draws=settings.draws,
+                    learning_rate=rate,
+                    dynamics="descent",
+                    method="flow",
+                ).loss
+                for gating, paths in GATINGS.items()
+            ]
+        )
     return xarray.Dataset(
         {
             "relu": (("margin", "seed", "time"), np.array(relu)),
             "theory": (("margin", "gating", "time"), np.array(forecasts)),
+            "share": (("margin", "seed"), np.array(shares)),
+            "plane": (("margin", "second", "first"), np.array(planes)),
             "crossover": ((), float(crossover_margin())),
             "shown": ("panel", np.array(settings.shown)),
         },
@@ -61,92 +80,123 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def time_to(time: np.ndarray, loss: np.ndarray) -> float:
-    """When a loss first comes down to the criterion, by interpolation; infinite if it does not."""
-    below = np.flatnonzero(loss <= CRITERION)
-    if not len(below):
-        return float("inf")
-    last = max(int(below[0]), 1)
-    return float(np.interp(CRITERION, loss[[last, last - 1]], time[[last, last - 1]]))
+def decision(weights: Weights, points: np.ndarray) -> np.ndarray:
+    """The output of a ReLU network, whose sign is its decision; points are (N, 3)."""
+    return np.asarray(np.maximum(points @ weights["x", "h1"].T, 0) @ weights["h1", "y"].T)[:, 0]
+
+
+def xor_share(weights: Weights, inputs: np.ndarray, targets: np.ndarray) -> float:
+    """How much of the decision comes from the first two features: 1 for the XOR gating, 0 for the linear one.
+
+    What is left of the answers if the third feature is taken away, over what the XOR gating would have left: its
+    neurons lie along the examples, so that is 2 of 2 + Delta^2.
+    """
+    without = inputs * [1.0, 1.0, 0.0]
+    left = float(targets[:, 0] @ decision(weights, without)) / float(targets[:, 0] @ decision(weights, inputs))
+    return left * float(np.sum(inputs[0] ** 2) / np.sum(without[0] ** 2))
 
 
 def learning_times(data: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """(margins, gatings) of the theory and (margins, seeds) of the ReLU networks."""
     time = data["time"].values
-    theory = np.array([[time_to(time, curve) for curve in row] for row in data["theory"].values])
-    relu = np.array([[time_to(time, curve) for curve in row] for row in data["relu"].values])
-    return theory, relu
-
-
-def switch(margins: np.ndarray, lead: np.ndarray) -> float:
-    """The margin at which the linear gating takes the lead, between two margins by interpolation; NaN if nowhere."""
-    known = np.isfinite(lead)
-    places = np.flatnonzero((lead[known][:-1] < 0) & (lead[known][1:] >= 0))
-    if not len(places):
-        return float("nan")
-    chosen = slice(int(places[0]), int(places[0]) + 2)
-    return float(np.interp(0.0, lead[known][chosen], margins[known][chosen]))
+    return time_to(time, data["theory"].values, CRITERION), time_to(time, data["relu"].values, CRITERION)
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figure says."""
-    margins, crossover = data["margin"].values, float(data["crossover"])
+    margins, time = data["margin"].values, data["time"].values
     theory, relu = learning_times(data)
     with np.errstate(invalid="ignore"):
-        fastest, lead = theory.min(axis=1), theory[:, 1] - theory[:, 0]
-        apart = np.abs(relu.mean(axis=1) / fastest - 1)
-    measured = switch(margins, -lead)
-    gaps = []
-    for index, row in enumerate(data["theory"].values):
-        curve = row[int(np.argmin(theory[index]))]
-        line = Line(data["time"].values, data["relu"].values[index])
-        gaps.append(agreement(Line(line.time, curve), line).normalised_l1)
+        lead = theory[:, 1] - theory[:, 0]
+        late = 100 * np.abs(relu.mean(axis=1) / theory.min(axis=1) - 1)
+    faster = [rows[int(np.argmin(times))] for rows, times in zip(data["theory"].values, theory, strict=True)]
+    gaps = [apart(time, curve, runs).normalised_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
     return [
-        Claim(
-            "Which gating is faster changes at Delta = sqrt(2/3).",
-            "P2 section 3 and Fig 2d",
-            "paper",
-            f"the times to loss {CRITERION} of the two forecasts cross within 0.1 of {np.sqrt(2 / 3):.3f}; the growth "
-            "rates cross there exactly",
-            f"times cross at {measured:.3f}, rates at {crossover:.6f}",
-            abs(measured - np.sqrt(2 / 3)) <= 0.1 and abs(crossover - np.sqrt(2 / 3)) < 1e-6,
+        _near_crossover(
+            "Which gating structure is fastest changes at Delta = sqrt(2/3).",
+            "Fig 2d (caption) and section 3",
+            f"the times to loss {CRITERION} of the two forecasts cross at",
+            float(time_to(margins, lead, 0.0)),
+            NEAR / 2,
         ),
-        Claim(
-            "The ReLU network learns in the time of the faster gating.",
-            "P2 Fig 2d",
-            "paper",
-            f"mean time to loss {CRITERION} within 10 % of the faster forecast at every margin",
-            ", ".join(f"{margin:g}: {100 * gap:.1f} %" for margin, gap in zip(margins, apart, strict=True)),
-            bool(apart.max() <= 0.1),
+        check(
+            "appendix C, eqs 24-26",
+            "The growth rates of the two gatings are equal at Delta = sqrt(2/3).",
+            at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6),
         ),
-        Claim(
-            "The whole loss curve of the ReLU network is that of the faster gating.",
-            "P2 Fig 2e",
-            "paper",
-            "normalised L1 at most 0.05 at every margin",
-            ", ".join(f"{margin:g}: {gap:.3f}" for margin, gap in zip(margins, gaps, strict=True)),
-            bool(max(gaps) <= 0.05),
+        paper(
+            "Fig 2d (caption)",
+            "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
+            at_most(
+                f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
+                dict(zip(margins, late, strict=True)),
+                5,
+                unit=" %",
+                form=".1f",
+            ),
+        ),
+        paper(
+            "Fig 2e (caption)",
+            "The full trajectories of the simulation match the faster of the gated networks.",
+            at_most("normalised L1, by margin,", dict(zip(margins, gaps, strict=True)), L1, form=".3f"),
+        ),
+        *_boundaries(data),
+    ]
+
+
+def _near_crossover(text: str, source: str, what: str, margin: float, room: float) -> Claim:
+    return paper(source, text, within(what, margin, (CROSSOVER - room, CROSSOVER + room), form=".3f"))
+
+
+def _boundaries(data: xarray.Dataset) -> list[Claim]:
+    margins, share = data["margin"].values, data["share"].values
+    small, large = margins <= CROSSOVER - NEAR, margins >= CROSSOVER + NEAR
+    return [
+        _near_crossover(
+            "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
+            "a nonlinear boundary.",
+            "section 3 and Fig 2a-c",
+            "half of the decision comes from the first two features, in the mean network, at margin",
+            float(time_to(margins, share.mean(axis=1), 0.5)),
+            NEAR,
+        ),
+        paper(
+            "section 3",
+            "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
+            "nonlinear ones even when a problem is linearly separable.",
+            at_least(
+                f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5
+            ),
+            at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5),
         ),
     ]
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Learning time against the margin, and the loss curves at a few margins."""
-    shown = data["shown"].values
-    figure, axes = new_figure(1 + len(shown), width=3.9)
+    """Decisions and their switch; learning time against the margin, and the loss curves at a few margins."""
+    shown = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
+    figure, axes = new_figure(1 + len(shown), rows=2, width=3.9)
     theory, relu = learning_times(data)
-    margins = data["margin"].values
+    margins, time = data["margin"].values, data["time"].values
+    axes[0, 0].plot(margins, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
+    axes[0, 0].lines[0].set_label("ReLU networks")
+    axes[0, 0].plot([CROSSOVER] * 2, [0.0, 1.0], ":", color=COLOURS["reference"], label="rates equal")
+    label_axes(axes[0, 0], "b, c  share of XOR in the decision", "half margin Delta", "share")
     for index, (gating, kind) in enumerate(zip(GATINGS, ("gated", "linear"), strict=True)):
-        axes[0, 0].plot(margins, theory[:, index], color=COLOURS[kind], label=f"theory, {gating} gating")
+        axes[1, 0].plot(margins, theory[:, index], color=COLOURS[kind], label=f"theory, {gating} gating")
     finite = np.where(np.isfinite(relu), relu, np.nan)
-    axes[0, 0].plot(margins, finite.mean(axis=1), "o", color=COLOURS["relu"], markersize=4, label="ReLU networks")
+    axes[1, 0].plot(margins, finite.mean(axis=1), "o", color=COLOURS["relu"], markersize=4, label="ReLU networks")
     times = theory[np.isfinite(theory)]
     ends = [times.min(), times.max()] if times.size else [0.0, 1.0]
-    axes[0, 0].plot([float(data["crossover"])] * 2, ends, ":", color=COLOURS["reference"], label="rates equal")
-    label_axes(axes[0, 0], f"d  time to loss {CRITERION}", "half margin Delta", "time t (learning rate x step)")
-    time = data["time"].values
-    for axis, margin in zip(axes[0, 1:], shown, strict=True):
-        chosen = data.sel(margin=margin, method="nearest")
+    axes[1, 0].plot([float(data["crossover"])] * 2, ends, ":", color=COLOURS["reference"], label="rates equal")
+    label_axes(axes[1, 0], f"d  time to loss {CRITERION}", "half margin Delta", "time t (learning rate x step)")
+    ticks = [f"{PLANE[place]:g}" for place in (0, 10, 20)]
+    for axis, chosen in zip(axes[0, 1:], shown, strict=True):
+        title = f"a  output at third feature 0, Delta = {float(chosen['margin']):g}"
+        places = {"horizontal": "first feature", "vertical": "second feature", "value": "output"}
+        heat_map(axis, chosen["plane"].values, title, blocks=(10, 10), names=(ticks, ticks), **places)
+        axis.images[0].set_clim(-1.0, 1.0)  # the same for every margin
+    for axis, chosen in zip(axes[1, 1:], shown, strict=True):
         training_band(axis, time, chosen["relu"].values, "relu", "ReLU networks")
         for index, gating in enumerate(GATINGS):
             theory_line(axis, time, chosen["theory"].values[index], f"theory, {gating}", dotted=bool(index))

@@ -1,61 +1,64 @@
 """P2 Fig 6: two hidden layers, in ReLU networks and in the gated network that shares its first layer."""
 
-import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace import initial, reln, tasks
-from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace import reln, tasks
+from neuralrace.analysis import Agreement, Plateau, plateaus, time_to, typical
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Weights
-from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, listed, within
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures._contextual import Paper, apart, as_set, left_over, near, ours, paper, text_patterns
 from neuralrace.gates import Gates
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_figure, theory_line
 from neuralrace.problem import Problem
+from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.theory import predict
-from neuralrace.training import ReLUNetwork, train
+from neuralrace.training import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
 CONTEXTS = 3
 MODULES = CONTEXTS + 1
 KEYS = {"relu": 0, "gated": 1, "theory": 1000}  # streams of initial weights that have nothing in common
 SAMPLES = 31  # records of the gates that are clustered, evenly over the run
-FLAT = 0.05 / 1000  # on a plateau the loss falls by at most 5 % in 1000 epochs,
-LASTS = 1000  # for so many epochs
+PLATEAU = {"slope": 0.05 / 1000, "lasts": 1000}  # for so many epochs the loss falls by at most 5 % in 1000
 FALLEN = (0.75, 0.42, 0.22)  # of the first loss: between the plateaus of the gated network
 ALIGNED = {"common": 500, "contextual": 12000}  # epochs at which the published network switches its pathways on
+ON = 95  # per cent: as good as all
 LAYER_COLOURS = {"h1": "linear", "h2": "untrained"}
 PATHWAY_COLOURS = ("reference", "gated", "linear", "untrained")
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The parameters of the paper, whose loss is a sum over the 24 examples: its rate is multiplied by their number.
+class Settings(Paper):
+    """The paper has 100 seeds and 100 gated seeds. draws: of the forecast.
 
-    The paper has 100 seeds and 100 gated seeds. draws: of the forecast. shallow: networks with one hidden layer, with
-    the parameters of P2 Fig 5.
+    shallow: networks with one hidden layer, with the parameters of P2 Fig 5.
     """
 
     seeds: int = 3
     gated_seeds: int = 3
     draws: int = 2
     hidden: int = 420
-    paper_rate: float = 0.001
     std: float = 0.0006
     steps: int = 30000
-    every: int = 100
     shallow_seeds: int = 3
     shallow_hidden: int = 700
     shallow_std: float = 0.005 / 700
     shallow_steps: int = 8000
+
+    @property
+    def shallow(self) -> Paper:
+        """The parameters of the networks with one hidden layer."""
+        parts = (self.shallow_std, self.shallow_steps, max(self.every // 4, 1))
+        return Paper(self.shallow_seeds, self.shallow_hidden, self.width, self.paper_rate, *parts)
 
 
 def shared_first_layer(named: NamedTask, hidden: int) -> Problem:
@@ -75,46 +78,53 @@ def shared_first_layer(named: NamedTask, hidden: int) -> Problem:
 def compute(settings: Settings) -> xarray.Dataset:
     """Train ReLU networks with two hidden layers and with one, and gated networks; forecast the gated ones."""
     named = tasks.contextual(CONTEXTS, "hierarchy")
-    rate = settings.paper_rate * len(named.task)
-    shallow = train(
-        ReLUNetwork(named.task, hidden=(settings.shallow_hidden,)),
-        initial.gaussian(settings.shallow_std),
-        rate,
-        settings.shallow_steps,
-        seeds=settings.shallow_seeds,
-        key=KEYS["relu"],
-        every=max(settings.every // 4, 1),
-    )
+    shallow = settings.shallow.relu(named.task, key=KEYS["relu"])
     data = xarray.Dataset({"shallow": (("shallow_seed", "shallow_epoch"), shallow.loss)})
     data["shallow_epoch"] = shallow.data["step"].values
-    return xarray.merge([data, _relu(settings, named, rate), _gated(settings, named, rate)])
+    return xarray.merge([data, _relu(settings, named), _gated(settings, named)])
 
 
-def _relu(settings: Settings, named: NamedTask, rate: float) -> xarray.Dataset:
-    """Losses and gates of the ReLU networks, and the outputs of the typical one."""
+def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
+    """Losses, gates and alignment of the ReLU networks, and the outputs of the typical one."""
     network = ReLUNetwork(named.task, hidden=(settings.hidden, settings.hidden))
-    run = train(
-        network,
-        initial.gaussian(settings.std),
-        rate,
-        settings.steps,
-        seeds=settings.seeds,
-        key=KEYS["relu"],
-        record=("gate_patterns", "outputs"),
-        every=settings.every,
-    )
-    data = xarray.Dataset({"relu": (("seed", "epoch"), run.loss)}, {"epoch": run.data["step"].values})
-    data["relu_output"] = (("epoch", "example", "property"), run.values("outputs[y]")[typical(run.loss)])
+    run = settings.train(network, seeds=settings.seeds, key=KEYS["relu"], record=("gate_patterns", "outputs"))
+    data = _losses_and_outputs("relu", run, named.task).rename({"relu_seed": "seed"})
     for layer in LAYER_COLOURS:
         strength = reln.neuron_strengths(run, layer)
         on = run.values(f"gate_patterns[{layer}]")  # (seeds, records, examples, neurons)
         kinds = {"all": np.all(on, axis=2), "none": np.all(~on, axis=2), "pairs": np.mean(on, axis=2)}
         for kind, chosen in kinds.items():
             data[f"{layer}_{kind}"] = (("seed", "epoch"), chosen.mean(axis=-1))
-            data[f"{layer}_{kind}_by_strength"] = (("seed", "epoch"), _weighted(chosen, strength))
+            part = np.einsum("srn,sn->sr", chosen, strength) / strength.sum(axis=1)[:, None]
+            data[f"{layer}_{kind}_by_strength"] = (("seed", "epoch"), part)
     data["passed"] = ("seed", np.array([passed(network, run.weights(seed)) for seed in range(settings.seeds)]))
     data["context"] = ("example", named.groups["context"])
     return xarray.merge([data, _modules(run)])
+
+
+def _losses_and_outputs(name: str, run: Trajectory, task: Task) -> xarray.Dataset:
+    """The losses and alignments of all runs, and the outputs of the typical one."""
+    outputs, axes = run.values("outputs[y]"), (f"{name}_seed", "epoch")
+    data = xarray.Dataset({name: (axes, run.loss)}, {"epoch": run.data["step"].values})
+    data[f"{name}_output"] = (("epoch", "example", "property"), outputs[typical(run.loss)])
+    for kind, modes in {"common": task.targets["y"] - left_over(task), "contextual": left_over(task)}.items():
+        data[f"{name}_aligned_{kind}"] = (axes, alignment(outputs, modes, task.inputs["x"], kind == "common"))
+    return data
+
+
+def alignment(outputs: np.ndarray, wanted: np.ndarray, inputs: np.ndarray, linear: bool) -> np.ndarray:
+    """The share of the outputs' square that lies on the singular vectors of what is wanted, each with its own.
+
+    outputs: (..., N, properties), of which the part counts that is linear in the inputs, or the rest. Modes of equal
+    singular value count as one, since their vectors are free to turn.
+    """
+    fit = inputs @ np.linalg.pinv(inputs)
+    part = (fit if linear else np.eye(len(fit)) - fit) @ outputs
+    left, values, right = np.linalg.svd(wanted, full_matrices=False)
+    same = (np.abs(values[:, None] - values) < 1e-9 * values[0]) & (values > 1e-9 * values[0])
+    along = np.sum((left.T @ part @ right.T) ** 2 * same, axis=(-2, -1))
+    whole = np.sum(part**2, axis=(-2, -1))
+    return np.asarray(np.divide(along, whole, out=np.zeros_like(whole), where=whole > 0))
 
 
 def _modules(run: Trajectory) -> xarray.Dataset:
@@ -140,36 +150,17 @@ def _centroids(samples: np.ndarray) -> np.ndarray:
     return np.vstack([found, np.zeros((MODULES - len(found), samples.shape[-1]))])
 
 
-def _gated(settings: Settings, named: NamedTask, rate: float) -> xarray.Dataset:
-    """Losses and pathways of the gated networks, and their forecast from other draws of the same law."""
-    problem, law = shared_first_layer(named, settings.hidden), initial.gaussian(settings.std)
-    run = train(
-        problem,
-        law,
-        rate,
-        settings.steps,
-        seeds=settings.gated_seeds,
-        key=KEYS["gated"],
-        record=("outputs", "path_singular_values"),
-        every=settings.every,
-    )
-    forecast = predict(problem, law, run.time, key=KEYS["theory"], draws=settings.draws)
+def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
+    """Losses, pathways and alignment of the gated networks, and their forecast from other draws of the same law."""
+    problem, wanted = shared_first_layer(named, settings.hidden), ("outputs", "path_singular_values")
+    run = settings.train(problem, seeds=settings.gated_seeds, key=KEYS["gated"], record=wanted)
+    forecast = predict(problem, settings.law, run.time, key=KEYS["theory"], draws=settings.draws)
     paths = problem.architecture.paths()
     strengths = [np.linalg.norm(run.values(f"path_singular_values[{path}]"), axis=-1) for path in paths]
-    return xarray.Dataset(
-        {
-            "gated": (("gated_seed", "epoch"), run.loss),
-            "gated_output": (("epoch", "example", "property"), run.values("outputs[y]")[typical(run.loss)]),
-            "pathways": (("pathway", "gated_seed", "epoch"), np.array(strengths)),
-            "theory": (("draw", "epoch"), forecast.losses),
-        },
-        coords={"epoch": run.data["step"].values, "pathway": [path.edges[-1][0] for path in paths]},
-    )
-
-
-def _weighted(chosen: np.ndarray, strength: np.ndarray) -> np.ndarray:
-    """The part of a network's strength that is with the chosen neurons; (seeds, records)."""
-    return np.einsum("srn,sn->sr", chosen, strength) / strength.sum(axis=1)[:, None]
+    data = _losses_and_outputs("gated", run, named.task)
+    data["pathways"] = (("pathway", "gated_seed", "epoch"), np.array(strengths))
+    data["theory"] = (("draw", "epoch"), forecast.losses)
+    return data.assign_coords(pathway=[path.edges[-1][0] for path in paths])
 
 
 def passed(network: ReLUNetwork, weights: Weights) -> float:
@@ -181,210 +172,171 @@ def passed(network: ReLUNetwork, weights: Weights) -> float:
     return float(np.sum(received[received > 0] ** 2) / np.sum(received**2))
 
 
-def typical(losses: np.ndarray) -> int:
-    """The run with the least L2 distance to the mean run, over all records (the rule of P2 Fig 6)."""
-    return int(np.argmin(np.sum((losses - losses.mean(axis=0)) ** 2, axis=1)))
-
-
 def typical_loss(data: xarray.Dataset, name: str) -> np.ndarray:
     """The loss of the typical run."""
     losses = data[name].values
-    return losses[typical(losses)]
+    return np.asarray(losses[typical(losses)])
 
 
-class Plateau(NamedTuple):
-    """A stretch in which the loss hardly falls. place: the record at which it falls least."""
-
-    place: int
-    epoch: float
-    loss: float
-
-
-def plateaus(epoch: np.ndarray, loss: np.ndarray) -> list[Plateau]:
-    """The plateaus of a curve, that of the start left out."""
-    slope = np.abs(np.diff(np.log(loss)) / np.diff(epoch))
-    found = []
-    for flat, group in itertools.groupby(range(len(slope)), lambda i: slope[i] < FLAT):
-        places = list(group)
-        if flat and epoch[places[-1] + 1] - epoch[places[0]] >= LASTS:
-            place = min(places, key=lambda i: float(slope[i]))
-            found.append(Plateau(place, float(epoch[place]), float(loss[place])))
-    return [plateau for plateau in found if plateau.loss < 0.99 * loss[0]]
-
-
-def times_to(epoch: np.ndarray, losses: np.ndarray, level: float) -> np.ndarray:
-    """When each run first comes down to a loss, by interpolation; NaN if never. losses: (runs, T)."""
-    found = np.full(len(losses), np.nan)
-    for run, loss in enumerate(losses):
-        below = np.flatnonzero(loss <= level)
-        if len(below) and below[0] > 0:
-            i = int(below[0])
-            share = (loss[i - 1] - level) / (loss[i - 1] - loss[i])
-            found[run] = epoch[i - 1] + share * (epoch[i] - epoch[i - 1])
-    return found
+def typical_plateaus(data: xarray.Dataset, name: str) -> list[Plateau]:
+    """The plateaus of the typical run."""
+    return plateaus(data["epoch"].values, typical_loss(data, name), **PLATEAU)
 
 
 def drop_times(data: xarray.Dataset, name: str, epochs: str = "epoch") -> np.ndarray:
-    """The epochs at which every run comes down to each of FALLEN, (runs, levels)."""
-    losses, epoch = data[name].values, data[epochs].values
-    return np.array([times_to(epoch, losses, level * float(losses[:, 0].mean())) for level in FALLEN]).T
+    """The epochs at which every run comes down to each of FALLEN, (runs, levels); NaN where it does not."""
+    losses = data[name].values
+    levels = np.array(FALLEN) * losses[:, 0].mean()
+    found = time_to(data[epochs].values, np.repeat(losses[:, None], len(FALLEN), axis=1), levels)
+    return np.where(np.isfinite(found), found, np.nan)
 
 
 def half_times(data: xarray.Dataset) -> np.ndarray:
     """The epoch at which each pathway first has half of the strength that it ends with; (pathways, runs)."""
-    strength, epoch = data["pathways"].values, data["epoch"].values
-    return np.array([[times_to(epoch, -run[None], -0.5 * run[-1])[0] for run in pathway] for pathway in strength])
+    strength = data["pathways"].values
+    return time_to(data["epoch"].values, -strength, -0.5 * strength[..., -1])
 
 
 def modules_found(data: xarray.Dataset, name: str) -> np.ndarray:
     """How many of the patterns of Fig 6a are among each set of modules."""
-    context = data["context"].values
-    wanted = {tuple(np.ones(len(context), dtype=bool)), *(tuple(context != c) for c in range(CONTEXTS))}
-    return np.array([len(wanted & {tuple(row) for row in modules > 0.5}) for modules in data[name].values])
+    wanted = text_patterns(data["context"].values)
+    return np.array([len(wanted & as_set(modules)) for modules in data[name].values])
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figure and its section say."""
     return [
-        *_first_layer_claims(data),
-        *_module_claims(data),
-        *_loss_claims(data),
-        *_spread_claims(data),
-        *_pathway_claims(data),
-        _forecast_claim(data),
+        *_first_layer(data),
+        *_second_layer(data),
+        *_losses(data),
+        *_spread(data),
+        *_pathways(data),
+        _forecast(data),
     ]
 
 
-def _listed(values: Iterable[float], form: str = ".3g") -> str:
-    return ", ".join(format(float(value), form) for value in values)
-
-
-def _first_layer_claims(data: xarray.Dataset) -> list[Claim]:
+def _first_layer(data: xarray.Dataset) -> list[Claim]:
     later = np.flatnonzero(data["epoch"].values >= ALIGNED["common"])
     places = later[np.linspace(0, len(later) - 1, 5).astype(int)] if len(later) else np.array([-1])
     kinds = ("all", "none", "all_by_strength", "pairs_by_strength")
     every, silent, strong, pairs = (100 * data[f"h1_{kind}"].values.mean(axis=0)[places] for kind in kinds)
-    moments = f"at epochs {_listed(data['epoch'].values[places], '.0f')}:"
-    through = data["passed"].values
+    moments, form = f"at epochs {listed(data['epoch'].values[places], '.0f')}", {"unit": " %"}
     return [
-        Claim(
-            "The first layer does not gate: all its neurons are on for all examples.",
-            "P2 section 6",
-            "paper",
-            "at least 95 % of the neurons on for all examples at every moment shown, from epoch 500 on",
-            f"{moments} {_listed(every)} %; on for no example {_listed(silent)} %",
-            bool(every.min() >= 95),
-            "refuted: 74 % at the most, between the first drop of the loss and the second, and below 1 % at the end",
+        paper(
+            "section 6",
+            "The ReLU network does not use the first layer for gating: all neurons are active for all datapoints.",
+            at_least(
+                f"share of neurons that are, {moments},", every, ON, detail=f"on for none {listed(silent)} %", **form
+            ),
+            failed="74 % at the most, between the first drop of the loss and the second, and below 1 % at the end",
         ),
-        Claim(
-            "Counted by strength the first layer does not gate.",
-            "P2 section 6, by strength: ours",
-            "ours",
-            "neurons that are on for all examples have at least 95 % of the layer's strength at the end (norm of "
-            "incoming times norm of outgoing weights), at every moment shown, from epoch 500 on",
-            f"{moments} {_listed(strong)} %; by strength on for {_listed(pairs)} % of the examples",
-            bool(strong.min() >= 95),
-            "does not hold: 96 % between the first drop of the loss and the second, about 1 % at the end",
+        ours(
+            "after P2 section 6: strength is the norm of incoming times that of outgoing weights at the end",
+            "Counted by strength it does not.",
+            at_least(
+                f"share of strength in neurons that are active for all datapoints, {moments},",
+                strong,
+                ON,
+                detail=f"by strength on for {listed(pairs)} % of the datapoints",
+                **form,
+            ),
+            failed="96 % between the first drop of the loss and the second, about 1 % at the end",
         ),
-        Claim(
-            "The first layer is used as a linear one.",
-            "P2 section 6, by what passes: ours",
-            "ours",
-            "at the end the gates let through at least 95 % of what the layer receives (squared, counted by outgoing "
-            "weights) in every run: neurons are off where they would receive little",
-            f"{100 * through.min():.3g} to {100 * through.max():.3g} % in {len(through)} runs",
-            bool(through.min() >= 0.95),
+        paper(
+            "section 6, by what its gates let through at the end",
+            "The first layer is then used as a linear layer.",
+            at_least(
+                "share of what the layer receives, squared and counted by outgoing weights, in each run,",
+                100 * data["passed"].values,
+                ON,
+                **form,
+            ),
         ),
     ]
 
 
-def _module_claims(data: xarray.Dataset) -> list[Claim]:
+def _second_layer(data: xarray.Dataset) -> list[Claim]:
     runs, moments = modules_found(data, "run_modules"), modules_found(data, "moment_modules")
     when = data["moment"].values[moments == MODULES]
     return [
-        Claim(
-            "The modules of the second layer are one that is always open and three that are open in two contexts each.",
-            "P2 section 6 and Fig 6a",
-            "paper",
-            "in most runs the four clusters of all gate patterns of the training have exactly these patterns",
-            f"all four in {np.mean(runs == MODULES):.0%} of {len(runs)} runs; {np.median(runs):.0f} in the median run",
-            bool(np.mean(runs == MODULES) > 0.5),
-            "refuted: only the common module lasts; the others come to gate by halves of the items and by contexts",
+        paper(
+            "section 6 and Fig 6a",
+            "The second layer has a common pathway and contextual pathways that are active in two out of the three "
+            "contexts.",
+            at_least(
+                f"runs in which four clusters of all gate patterns of the training are these, of {len(runs)},",
+                100 * np.mean(runs == MODULES),
+                51,
+                unit=" %",
+                detail=f"of the four patterns {np.median(runs):.0f} in the median run",
+            ),
+            failed="only the common module lasts; the others come to gate by halves of the items and by contexts",
         ),
-        Claim(
+        ours(
+            "after P2 section 6",
             "For a time the modules of the second layer are these.",
-            "P2 section 6: ours",
-            "ours",
-            "at some moment the four clusters of the gate patterns of all runs have exactly these patterns",
-            f"at epochs {_listed(when, '.0f') or 'none'}; at most {moments.max()} of 4",
-            bool(len(when)),
+            at_least(
+                "moments at which four clusters of the gate patterns of all runs are these",
+                len(when),
+                1,
+                detail=f"epochs {listed(when, '.0f')}",
+            ),
         ),
     ]
 
 
-def _loss_claims(data: xarray.Dataset) -> list[Claim]:
-    raw, epoch = apart(data, "gated", "relu"), data["epoch"].values
-    relu, gated = (plateaus(epoch, typical_loss(data, name)) for name in ("relu", "gated"))
+def _losses(data: xarray.Dataset) -> list[Claim]:
+    relu, gated = (typical_plateaus(data, name) for name in ("relu", "gated"))
     levels = [np.array([plateau.loss for plateau in found]) for found in (relu, gated)]
-    same = len(relu) == len(gated) > 0 and np.all(np.abs(levels[1] / levels[0] - 1) <= 0.1)
     drops = [drop_times(data, name).mean(axis=0) for name in ("relu", "gated")]
     since = [found[1:] - found[0] for found in drops]
     pairs = [(one, other) for other in gated for one in relu if abs(one.loss / other.loss - 1) <= 0.1]
     outputs = [_correlation(data, one.place, other.place) for one, other in pairs]
+    apart_by = np.abs(levels[1] / levels[0] - 1) if len(relu) == len(gated) > 0 else np.array([np.nan])
     return [
-        Claim(
-            "The typical ReLU network and the typical gated network have the same loss.",
-            "P2 Fig 6b",
-            "paper",
-            "normalised L1 at most 0.05 and log10 gap at most 0.15, from the same law of initial weights, all pathways "
-            "trained together from the start",
-            _written(raw),
-            _close(raw),
-            "refuted: normalised L1 about 0.12; the gated network has no plateau where it is linear in the contexts, "
-            "and falls behind at the end",
+        paper(
+            "section 6 and Fig 6b; here all pathways are trained from the start, there they are switched on by hand",
+            "We see close agreement between the ReLU network and GDLN stereotypical trajectories.",
+            *near(between(data, "gated", "relu")),
+            failed="normalised L1 about 0.12; the gated network has no plateau where it is linear in the "
+            "contexts, and falls behind at the end",
         ),
-        Claim(
-            "The plateaus of the loss are at the same levels.",
-            "P2 section 6",
-            "paper",
-            "as many plateaus in both typical runs, levels within 10 %",
-            f"ReLU {_listed(levels[0]) or 'none'}; gated {_listed(levels[1]) or 'none'}",
-            bool(same),
-            "refuted: the ReLU network has one more, the first at 2.75; the other three agree",
+        paper(
+            "section 6",
+            "The positions of the plateaus in loss are all consistent.",
+            at_most(
+                "distance between the levels of as many plateaus",
+                100 * apart_by,
+                10,
+                unit=" %",
+                detail=f"ReLU {listed(levels[0])}; gated {listed(levels[1])}",
+            ),
+            failed="the ReLU network has one more, the first at 2.75; the other three agree",
         ),
-        Claim(
-            "After the first drop of the loss the others follow at the same distance.",
-            "P2 section 6 (relative timing)",
-            "paper",
-            f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and to {FALLEN[2]} within 10 %, mean over runs",
-            f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {_listed(since[0], '.0f')}, gated "
-            f"{_listed(since[1], '.0f')}",
-            bool(np.all(np.abs(since[1] / since[0] - 1) <= 0.1)),
-            "refuted: the gated network starts sooner and then takes 10 and 16 to 18 % longer",
+        paper(
+            "section 6",
+            "The relative timing of the drops in loss is consistent following the alignment.",
+            at_most(
+                f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by",
+                100 * np.abs(since[1] / since[0] - 1),
+                10,
+                unit=" %",
+                detail=f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {listed(since[0], '.0f')}, gated "
+                f"{listed(since[1], '.0f')}",
+            ),
+            failed="the gated network starts sooner and then takes 10 and 16 to 18 % longer",
         ),
-        Claim(
-            "At the plateaus that both have the outputs agree.",
-            "P2 section 6",
-            "paper",
-            "correlation over examples and properties at least 0.95, at all plateaus whose levels are within 10 %",
-            _listed(outputs, ".3f") or "no plateau in common",
-            min(outputs, default=0.0) >= 0.95,
+        paper(
+            "section 6, at the plateaus that both have",
+            "At plateaus in the loss trajectories we see exact agreement between the outputs.",
+            at_least("correlation over examples and properties", outputs or [np.nan], 0.99, form=".3f"),
         ),
     ]
 
 
-def apart(data: xarray.Dataset, one: str, other: str) -> Agreement:
+def between(data: xarray.Dataset, one: str, other: str) -> Agreement:
     """The distance between the typical runs of two kinds."""
-    epoch = data["epoch"].values
-    return agreement(Line(epoch, typical_loss(data, one)), Line(epoch, typical_loss(data, other)))
-
-
-def _close(found: Agreement) -> bool:
-    return found.normalised_l1 <= 0.05 and found.log10_gap <= 0.15
-
-
-def _written(found: Agreement) -> str:
-    return f"normalised L1 {found.normalised_l1:.3f}, log10 gap {found.log10_gap:.3f}"
+    return apart(data["epoch"].values, typical_loss(data, one), typical_loss(data, other))
 
 
 def _correlation(data: xarray.Dataset, relu: int, gated: int) -> float:
@@ -392,34 +344,34 @@ def _correlation(data: xarray.Dataset, relu: int, gated: int) -> float:
     return float(np.corrcoef(*pair)[0, 1])
 
 
-def _spread_claims(data: xarray.Dataset) -> list[Claim]:
+def _spread(data: xarray.Dataset) -> list[Claim]:
     names = {"relu": "epoch", "gated": "epoch", "shallow": "shallow_epoch"}
     times = {name: drop_times(data, name, epochs) for name, epochs in names.items()}
     spread = {name: found.std(axis=0, ddof=1 if len(found) > 1 else 0) for name, found in times.items()}
     relative = {name: spread[name] / found.mean(axis=0) for name, found in times.items()}
-    more = {name: _pooled(relative[name] / relative["shallow"]) for name in ("relu", "gated")}
-    ratio = _pooled(spread["gated"] / spread["relu"])
-    levels = f"the epochs to come down to {_listed(FALLEN)} of the first loss"
+    levels = f"the epochs to come down to {listed(FALLEN)} of the first loss"
+    shown = "; ".join(f"{name} {listed(relative[name])} in {len(times[name])} runs" for name in names)
     return [
-        Claim(
-            "With two hidden layers the loss varies from run to run, with one it does not.",
-            "P2 section 6",
-            "paper",
-            f"over runs {levels} have at least 3 times the relative spread of networks with one hidden layer, in the "
-            "geometric mean over the levels, ReLU and gated networks alike",
-            f"{more['relu']:.2g} and {more['gated']:.2g} times; standard deviation over mean: ReLU "
-            f"{_listed(relative['relu'])}; gated {_listed(relative['gated'])}; one hidden layer "
-            f"{_listed(relative['shallow'])}",
-            min(more.values()) >= 3,
+        paper(
+            "section 6",
+            "There is now variance in the trajectories of both networks, which was not the case for the "
+            "single-hidden-layer architectures.",
+            at_least(
+                f"relative spread of {levels}, over that with one hidden layer, in the geometric mean,",
+                {name: _pooled(relative[name] / relative["shallow"]) for name in ("relu", "gated")},
+                3,
+                detail=f"standard deviation over mean: {shown}",
+            ),
         ),
-        Claim(
-            "ReLU and gated networks vary alike.",
-            "P2 section 6 and Fig 6",
-            "paper",
-            f"over runs the standard deviations of {levels} are within a factor 2, in the geometric mean over levels",
-            f"ratio {ratio:.2g} with {len(data['relu'])} and {len(data['gated'])} runs; ReLU "
-            f"{_listed(spread['relu'], '.0f')}; gated {_listed(spread['gated'], '.0f')}",
-            0.5 <= ratio <= 2,
+        paper(
+            "section 6 and Fig 6",
+            "We also see the same variance profiles across the various runs.",
+            within(
+                f"standard deviations of {levels}, gated over ReLU, in the geometric mean,",
+                _pooled(spread["gated"] / spread["relu"]),
+                (0.5, 2),
+                detail=f"ReLU {listed(spread['relu'], '.0f')}; gated {listed(spread['gated'], '.0f')}",
+            ),
         ),
     ]
 
@@ -429,50 +381,58 @@ def _pooled(ratios: np.ndarray) -> float:
     return float(np.exp(np.mean(np.log(ratios))))
 
 
-def _pathway_claims(data: xarray.Dataset) -> list[Claim]:
+def _pathways(data: xarray.Dataset) -> list[Claim]:
     times = half_times(data)
-    common, contextual = np.median(times[0]), np.median(times[1:])
-    expected = (ALIGNED["common"], common), (ALIGNED["contextual"], contextual)
-    first = next(iter(plateaus(data["epoch"].values, typical_loss(data, "gated"))), None)
-    reached = (data["pathways"][:, :, first.place if first else -1] / data["pathways"][:, :, -1]).values.mean(axis=1)
-    later = np.mean(times[1:] > times[0])
+    halves = {"common": np.median(times[0]), "contextual": np.median(times[1:])}
+    first = next(iter(typical_plateaus(data, "gated")), None)
+    last = data["pathways"][:, :, -1]
+    reached = 100 * (data["pathways"][:, :, first.place if first else -1] / last).values.mean(axis=1)
+    later = 100 * np.mean(times[1:] > times[0])
     return [
-        Claim(
-            "The pathways become active in stages: the common one, then the contextual ones.",
-            "P2 section 6",
-            "paper",
-            "at the first plateau of the loss contextual pathways have less than a tenth of their last strength, and "
-            "in every run each comes to half of it later than the common one",
-            f"{_listed(100 * reached[1:], '.0f')} %, the common one {100 * reached[0]:.0f} %; {100 * later:.0f} % of "
-            "them come to half of it later",
-            bool(reached[1:].max() < 0.1 and later == 1),
-            "refuted: trained together from the same law all pathways grow at every drop of the loss, at the first to "
-            "48 or 49 % of their last strength",
+        paper(
+            "section 6; here all pathways are trained from the start, there they are switched on by hand",
+            "Pathways within the GDLN become active in stages: the common pathway, then the contextual ones.",
+            at_most(
+                "at the first plateau contextual pathways have, of their last strength,",
+                reached[1:],
+                10,
+                unit=" %",
+                detail=f"the common one {reached[0]:.0f} %",
+                form=".0f",
+            ),
+            at_least("of them come to half of it later than the common one", later, 100, unit=" %"),
+            failed="trained together from the same law all pathways grow at every drop of the loss, at the "
+            "first to 48 or 49 % of their last strength",
         ),
-        Claim(
-            "The common pathway aligns around epoch 500, the contextual ones around epoch 12000.",
-            "P2 section 6 (switched on by hand there)",
-            "paper",
-            "the median epochs of half strength are within a factor 2 of these, all trained together from the start",
-            f"{common:.0f} and {contextual:.0f}",
-            all(epoch / 2 <= found <= 2 * epoch for epoch, found in expected),
-            "refuted: nothing is learned before about epoch 4400, when all pathways begin together",
+        paper(
+            "section 6; here all pathways are trained from the start, there they are switched on by hand",
+            "The common pathway aligns around epoch 500, while the contextual pathways only appear at epoch 12000.",
+            *(
+                _around(f"half strength of {name} pathways, over epoch {ALIGNED[name]},", halves[name] / ALIGNED[name])
+                for name in ALIGNED
+            ),
+            failed="nothing is learned before about epoch 4400, when all pathways begin together",
         ),
     ]
 
 
-def _forecast_claim(data: xarray.Dataset) -> Claim:
-    found = apart(data, "theory", "gated")
+def _around(what: str, ratio: float) -> Condition:
+    return within(what, ratio, (0.5, 2))
+
+
+def _forecast(data: xarray.Dataset) -> Claim:
     theory, gated = data["theory"].values, data["gated"].values
     meet = (theory.min(axis=0) <= 1.01 * gated.max(axis=0)) & (gated.min(axis=0) <= 1.01 * theory.max(axis=0))
-    return Claim(
-        "The theory forecasts the gated networks from the law of their initial weights.",
-        "ours: P1 eqs 3-4",
-        "ours",
-        "normalised L1 at most 0.05 and log10 gap at most 0.15 between typical forecast and typical run, drawn apart",
-        f"{_written(found)}; the range of {len(theory)} forecasts meets that of {len(gated)} runs, to 1 %, at "
-        f"{100 * meet.mean():.0f} % of all moments",
-        _close(found),
+    return ours(
+        "after P1 eqs 3-4, typical forecast and typical run",
+        "The theory forecasts the gated networks from the law of their initial weights, drawn apart.",
+        *near(between(data, "theory", "gated")),
+        at_least(
+            f"moments at which the range of {len(theory)} forecasts meets that of {len(gated)} runs, to 1 %,",
+            100 * meet.mean(),
+            90,
+            unit=" %",
+        ),
     )
 
 
@@ -515,7 +475,7 @@ def _draw_modules(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
     }
     for axis, (values, title) in shown.items():
         heat_map(axis, values, title, horizontal="context", vertical="module", value="share on", blocks=(1, block))
-    found = plateaus(data["epoch"].values, typical_loss(data, "gated"))
+    found = typical_plateaus(data, "gated")
     place = found[len(found) // 2].place if found else -1
     error = (data["relu_output"] - data["gated_output"]).values[place]
     title = f"ReLU minus gated output, epoch {int(data['epoch'][place])}"

@@ -6,112 +6,174 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace import initial, reln, tasks
-from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
-from neuralrace.experiments.claim import Claim
+from neuralrace import reln, tasks
+from neuralrace.analysis import concentration, groups_active
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed, within
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures._contextual import (
+    Paper,
+    as_set,
+    final_patterns,
+    ours,
+    paper,
+    selectivity,
+    text_patterns,
+)
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_figure
-from neuralrace.training import ReLUNetwork, train
+from neuralrace.reln.discovery import ELBOW
+from neuralrace.tasks import NamedTask
+from neuralrace.trajectory import Trajectory
 
 SHOWN = (2, 3, 4)
+ONE_CONTEXT = 0.95  # of a neuron's activity: above, it is called specific
+READINGS = {
+    "any": "on for any item in exactly one context",
+    "activity": f"with more than {ONE_CONTEXT:.0%} of their activity in one context",
+    "majority": "on for most items in exactly one context",
+}
+
+SPECIFIC = {
+    "any": "to the letter: 0.8 % of the neurons are",
+    "activity": "7 % of the neurons are",
+    "majority": "17 % of the neurons are",
+}
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The parameters of the paper, whose loss is a sum over the 24 examples: its rate is multiplied by their number."""
+class Settings(Paper):
+    """most: numbers of modules up to this one are tried."""
 
     seeds: int = 5
-    hidden: int = 700
-    paper_rate: float = 0.001
-    std: float = 0.005 / 700
-    steps: int = 8000
-    every: int = 100
     most: int = 6
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Train ReLU networks, cluster their gates, and forecast the gated network of each number of clusters."""
+    """Train ReLU networks, cluster their gates, and forecast and train the gated network of each number of clusters."""
     named = tasks.contextual(3, "mixed")
-    law, network = initial.gaussian(settings.std), ReLUNetwork(named.task, hidden=(settings.hidden,))
-    rate = settings.paper_rate * len(named.task)
-    run = train(network, law, rate, settings.steps, seeds=settings.seeds, record="gate_patterns", every=settings.every)
-    found = reln.discover(run, most=settings.most, draws=1)
-    samples, context = reln.gate_samples(run), named.groups["context"]
-    strength = reln.neuron_strengths(run, "h1")
-    data = xarray.Dataset(coords={"modules": [row.modules for row in found.table], "active": np.arange(4)})
-    data["error"] = ("modules", np.array([row.normalised_l1 for row in found.table]))
-    data["consistency"] = ("modules", np.array([row.consistency for row in found.table]))
-    data["chosen"] = ((), len(found.patterns))
-    data["share"] = ("active", share_by_groups(samples[:, -1], context))
-    data["share_of_strength"] = ("active", share_by_groups(samples[:, -1], context, strength))
-    data["chance"] = ("active", chance_by_groups(named.task.inputs["x"], context))
-    data["distinct"] = ("seed", np.array([len(np.unique(final, axis=0)) for final in samples[:, -1]]))
-    data["context"] = ("example", context)
+    run = settings.relu(named.task, record=("gate_patterns", "outputs"))
+    counts = range(1, settings.most + 1)
+    found = [reln.discover(run, count, draws=1) for count in counts]
+    trained = [settings.train(one.problem, record="outputs", key=1).values("outputs[y]")[0] for one in found]
+    data = xarray.merge([selectivity(named, *final_patterns(run)), _specific(named, run)])
+    data["modules"] = list(counts)
+    data["error"] = ("modules", np.array([one.table[0].normalised_l1 for one in found]))
+    data["between"] = ("modules", np.array([np.mean((run.values("outputs[y]") - y) ** 2) for y in trained]))
+    data["consistency"] = ("modules", np.array([one.table[0].consistency for one in found]))
+    data["context"] = ("example", named.groups["context"])
     for count in SHOWN:
-        modules = reln.find_modules(samples, count)
-        data[f"centroids_{count}"] = ((f"cluster_{count}", "example"), modules.centroids)
+        data[f"centroids_{count}"] = ((f"cluster_{count}", "example"), found[count - 1].modules.centroids)
     return data
+
+
+def _specific(named: NamedTask, run: Trajectory) -> xarray.Dataset:
+    """The shares of neurons, and of strength, that are specific to a context at the end, and how many patterns."""
+    (last, strength), context = final_patterns(run), named.groups["context"]
+    incoming = np.array([run.weights(seed)["x", "h1"] for seed in range(len(last))])
+    chosen = {
+        "any": groups_active(last, context, more_than=0) == 1,
+        "activity": concentration(np.maximum(incoming @ named.task.inputs["x"].T, 0), context) > ONE_CONTEXT,
+        "majority": groups_active(last, context) == 1,
+    }
+    shares = [[rows.mean(), strength[rows].sum() / strength.sum()] for rows in chosen.values()]
+    return xarray.Dataset(
+        {
+            "specific": (("reading", "count"), np.array(shares)),
+            "distinct": ("seed", np.array([len(np.unique(one, axis=0)) for one in last])),
+        },
+        coords={"reading": list(chosen), "count": ["number", "strength"]},
+    )
+
+
+def elbow(errors: np.ndarray) -> int:
+    """The least number of modules, counted from one, whose error is at most ELBOW times the least."""
+    return int(np.argmax(errors <= ELBOW * errors.min())) + 1
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figures and the text say."""
-    error, chosen = data["error"].values, int(data["chosen"])
-    share, strong, chance = (data[name].values for name in ("share", "share_of_strength", "chance"))
-    open_always = [int((data[f"centroids_{k}"].values > 0.5).all(axis=1).sum()) for k in SHOWN]
-    contexts = data["context"].values
-    wanted = {tuple(np.ones(len(contexts), dtype=bool)), *(tuple(contexts != c) for c in range(3))}
-    four = {tuple(row) for row in data["centroids_4"].values > 0.5}
+    return [*_clusters(data), *_elbows(data), *_neurons(data)]
+
+
+def _clusters(data: xarray.Dataset) -> list[Claim]:
+    always = {k: int((data[f"centroids_{k}"].values > 0.5).all(axis=1).sum()) for k in SHOWN}
+    wanted, four = text_patterns(data["context"].values), as_set(data["centroids_4"].values)
+    groups = groups_active(np.array(sorted(four)), data["context"].values, more_than=0)
     return [
-        Claim(
-            "Every number of clusters finds the common pathway.",
-            "P2 Fig 8",
-            "paper",
-            "exactly one cluster that is always on, for two, three and four clusters",
-            ", ".join(f"{k}: {count}" for k, count in zip(SHOWN, open_always, strict=True)),
-            open_always == [1, 1, 1],
+        paper(
+            "Fig 8 and appendix B",
+            "All of the clusterings find a common pathway.",
+            within("clusters that are always on, for each number of clusters,", always, (1, 1)),
         ),
-        Claim(
-            "Four clusters are the gating of the text: always on, and on in two contexts each.",
-            "P2 Fig 8",
-            "paper",
-            "the four patterns are these",
-            f"{len(four & wanted)} of 4 found",
-            four == wanted,
+        paper(
+            "Fig 8 and appendix B",
+            "When using 4 clusters the exact gating pattern of section 4 emerges.",
+            at_least(
+                "of its four patterns, found",
+                len(four & wanted),
+                len(wanted),
+                detail=f"least consistency {float(data['consistency'].sel(modules=4)):.2f}",
+            ),
         ),
-        Claim(
-            "The elbow of the error is at four modules.",
-            "P2 Fig 9",
-            "paper",
-            "four is the least number whose error is within 1.5 times the least",
-            f"{chosen}; errors " + ", ".join(f"{value:.3f}" for value in error),
-            chosen == 4,
+        paper(
+            "section 4",
+            "By interpreting the corresponding ReLN, no neurons are context specific: every module is on in several.",
+            at_least("contexts in which each of four modules is on", groups, 2),
         ),
-        Claim(
-            "No neuron is specific to a context.",
-            "P2 section 4",
-            "paper",
-            "no neuron is on, for most items, in one context only at the end",
-            f"{100 * share[1]:.1f} % of neurons, with {100 * strong[1]:.1f} % of all strength",
-            bool(share[1] == 0),
-            "refuted: a part of the neurons is on in a single context",
+    ]
+
+
+def _elbows(data: xarray.Dataset) -> list[Claim]:
+    cases = (
+        (data["between"].values, paper, "Fig 9", "mean-squared error between the outputs of ReLU and gated networks"),
+        (data["error"].values, ours, "after P2 Fig 9", "normalised L1 between their losses"),
+    )
+    return [
+        claim(
+            source,
+            f"The 4-cluster model is the appropriate choice for the elbow ({metric}).",
+            within(
+                f"least number whose error is within {ELBOW} times the least",
+                elbow(found),
+                (4, 4),
+                detail=f"errors {listed(found)}",
+            ),
+        )
+        for found, claim, source, metric in cases
+    ]
+
+
+def _neurons(data: xarray.Dataset) -> list[Claim]:
+    share, strong, chance = (data[name].values[2:].sum() for name in ("share", "share_of_strength", "chance"))
+    return [
+        *(
+            paper(
+                "section 4, of single neurons",
+                f"There are no neurons in the ReLU network which are context specific: {READINGS[reading]}.",
+                at_most("share of neurons", number, 0, unit=" %", detail=f"{strength:.2g} % of strength"),
+                failed=SPECIFIC[reading],
+            )
+            for reading, (number, strength) in zip(READINGS, 100 * data["specific"].values, strict=True)
         ),
-        Claim(
+        ours(
+            "after P2 section 4 (mixed selectivity)",
             "Neurons are active in several contexts more often than chance has it.",
-            "P2 section 4 (mixed selectivity)",
-            "paper",
-            "the share of neurons on in two or three contexts is above that of random neurons",
-            f"{100 * share[2:].sum():.1f} % ({100 * strong[2:].sum():.1f} % of strength) against "
-            f"{100 * chance[2:].sum():.1f} %",
-            bool(share[2:].sum() > chance[2:].sum() and strong[2:].sum() > chance[2:].sum()),
+            at_least(
+                "share of neurons on in two or three contexts, over that of random neurons,",
+                {"by number": share / chance, "by strength": strong / chance},
+                1.5,
+                detail=f"{100 * share:.1f} % ({100 * strong:.1f} % of strength) against {100 * chance:.1f} %",
+            ),
         ),
-        Claim(
+        ours(
+            "after P2 section 3 (as few unique gating patterns as possible)",
             "Few gate patterns are all that the network has.",
-            "P2 section 4 (four modules)",
-            "paper",
-            "at most ten distinct patterns among the neurons of a network at the end",
-            ", ".join(str(int(count)) for count in data["distinct"].values),
-            bool(data["distinct"].max() <= 10),
-            "refuted: hundreds of patterns lie around the four modules, which are their centres and not all there is",
+            at_most(
+                "distinct patterns among the neurons of each network at the end",
+                data["distinct"].values,
+                10,
+                form=".0f",
+            ),
+            failed="hundreds of patterns lie around the four modules, which are their centres and not all there is",
         ),
     ]
 
@@ -123,10 +185,11 @@ def draw(data: xarray.Dataset) -> Figure:
         values = data[f"centroids_{count}"].values
         title = f"8  {count} clusters"
         heat_map(axis, values, title, horizontal="context", vertical="cluster", value="share on", blocks=(1, 8))
-    axes[0, 3].semilogy(data["modules"].values, data["error"].values, "o-", color=COLOURS["gated"])
+    for name, kind, label in (("between", "relu", "between outputs"), ("error", "gated", "between losses")):
+        axes[0, 3].semilogy(data["modules"].values, data[name].values, "o-", color=COLOURS[kind], label=label)
     ends = [data["error"].values.min(), data["error"].values.max()]
-    axes[0, 3].plot([int(data["chosen"])] * 2, ends, ":", color=COLOURS["reference"], label="taken")
-    label_axes(axes[0, 3], "9  error of the gated network", "modules", "normalised L1")
+    axes[0, 3].plot([elbow(data["error"].values)] * 2, ends, ":", color=COLOURS["reference"], label="elbow")
+    label_axes(axes[0, 3], "9  error of the gated network", "modules", "distance")
     for index, (name, kind) in enumerate((("share", "relu"), ("share_of_strength", "gated"), ("chance", "reference"))):
         label = {"share": "neurons", "share_of_strength": "by strength", "chance": "random neurons"}[name]
         axes[0, 4].bar(
@@ -141,7 +204,7 @@ EXPERIMENT = Experiment(
     title="Modules by clustering gates, their number, and mixed selectivity",
     source="P2 Figs 8 and 9, Algorithm 1",
     full=Settings(),
-    tiny=Settings(seeds=1, hidden=40, paper_rate=0.002, std=0.01, steps=100, every=20, most=2),
+    tiny=Settings(seeds=1, hidden=40, paper_rate=0.002, std=0.01, steps=100, every=20, most=4),
     compute=compute,
     claims=claims,
     draw=draw,

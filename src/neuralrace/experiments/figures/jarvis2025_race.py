@@ -7,34 +7,43 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace import initial, reln, tasks
-from neuralrace.analysis import Line, agreement
+from neuralrace import reln, tasks
+from neuralrace.analysis import time_to
 from neuralrace.axes import Edge, Weights
-from neuralrace.experiments.claim import HOLDS, Claim
+from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures._contextual import (
+    L1,
+    THEORY_KEY,
+    Paper,
+    apart,
+    check,
+    final_patterns,
+    left_over,
+    ours,
+    paper,
+)
 from neuralrace.initial import as_key
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.tasks import NamedTask
 from neuralrace.theory import predict
-from neuralrace.training import ReLUNetwork, train
-from neuralrace.trajectory import Trajectory
 
-THEORY_KEY = 1  # training has key 0
 CHUNK = 20_000  # patterns whose singular values are computed at once
-HALF, AREA = "first to half of the first loss", "least area under the loss"
-REFUTED = {  # table and claim -> the verdict on record
-    ("2x2", HALF): "refuted: the module that is always on is first by itself, and has 25 % of the strength",
-    ("2x2", AREA): "refuted: modules on for all examples but one are fastest, and have 48 % of the strength",
-    ("2x2", "nearest"): "refuted: the winner is far faster (0.39); nearest is a common pathway with one for an item",
-    ("2x3", HALF): "refuted: modules on for all examples but one are first, and have 15 % of the strength",
-    ("2x3", AREA): "refuted: modules on for all examples but one are fastest, and have 15 % of the strength",
-    ("2x3", "nearest"): "refuted: the winner is far faster (0.40); nearest is a common pathway with one for each item",
+ONE, ONE_CONTEXT, TWO, ITEMS, ANY = "one example", "one context", "two contexts", "some items", "any"
+HALF, AREA, NEAREST = "first to half of the first loss", "least area under the loss", "nearest"
+FAILED = {  # table and claim -> what came instead
+    ("2x2", HALF): "modules on for all examples but one, beside the common one, are first, with 60 % of the strength",
+    ("2x2", AREA): "modules on for all examples but one are fastest, and have 48 % of the strength",
+    ("2x2", NEAREST): "the winner is far faster (0.39); nearest is a common pathway with one for a context",
+    ("2x3", HALF): "modules on in two contexts, for all examples but one and always are first, with 35 %",
+    ("2x3", AREA): "modules on in two contexts and for all examples but one are fastest, with 22 %",
+    ("2x3", NEAREST): "the winner is far faster (0.40); nearest is a common pathway with one for each item",
 }
 
 
 @dataclass(frozen=True)
-class Settings:
-    """The initial weights of the paper; its rate times ten, since few items are learned more slowly than many.
+class Settings(Paper):
+    """The paper's rate times ten, since few items are learned more slowly than many.
 
     tables: items x contexts for which every gate pattern of one neuron is listed. all_of, even_of: tables whose gatings
     are raced, and the most modules of a gating: all there are, or those that treat items alike and contexts alike.
@@ -42,9 +51,7 @@ class Settings:
     """
 
     seeds: int = 5
-    hidden: int = 700
     paper_rate: float = 0.01
-    std: float = 0.005 / 700
     steps: int = 4000
     every: int = 25
     tables: tuple[str, ...] = ("2x2", "2x3", "4x2", "4x3")
@@ -70,24 +77,13 @@ def _patterns(settings: Settings) -> xarray.Dataset:
     counts = []
     for table in settings.tables:
         items, contexts = (int(part) for part in table.split("x"))
-        named = _named(table)
-        patterns = reln.implementable_patterns(named.task.inputs["x"], strict=True)
+        patterns = reln.implementable_patterns(_named(table).task.inputs["x"], strict=True)
         grid = patterns.reshape(-1, contexts, items)
-        by_context = (grid == grid[:, :, :1]).all(axis=(1, 2))
-        by_item = (grid == grid[:, :1]).all(axis=(1, 2))
-        single = patterns.sum(axis=1) == 1
-        board = (grid[:, :, None, :, None] & ~grid[:, :, None, None, :]) & (
-            ~grid[:, None, :, :, None] & grid[:, None, :, None, :]
-        )
-        counts.append(
-            [
-                len(patterns),
-                (by_context | single).sum(),
-                by_item.sum(),
-                board.any(axis=(1, 2, 3, 4)).sum(),
-                2.0 ** len(named.task),
-            ]
-        )
+        by_context, by_item = (grid == grid[:, :, :1]).all(axis=(1, 2)), (grid == grid[:, :1]).all(axis=(1, 2))
+        one, other = grid[:, :, None, :, None] & ~grid[:, :, None, None, :], grid[:, None, :, None, :]
+        board = (one & ~grid[:, None, :, :, None] & other).any(axis=(1, 2, 3, 4))
+        allowed = by_context | (patterns.sum(axis=1) == 1)
+        counts.append([len(patterns), allowed.sum(), by_item.sum(), board.sum(), 2.0 ** (items * contexts)])
     kinds = ["implementable", "allowed by the lemma", "by item alone", "with a checkerboard", "all"]
     return xarray.Dataset(
         {"patterns": (("table", "kind"), np.array(counts, dtype=float))},
@@ -112,26 +108,25 @@ def _modules(settings: Settings) -> xarray.Dataset:
 
     Left is what the common pathway alone cannot learn. A module grows from small weights at twice this rate.
     """
-    named = tasks.contextual(3, "mixed" if settings.items == 8 else "hierarchy", settings.items)
-    inputs, targets, context = named.task.inputs["x"], named.task.targets["y"], named.groups["context"]
-    left = targets - inputs @ np.linalg.lstsq(inputs, targets, rcond=None)[0]
-    patterns = staircases(settings.items, 3)
-    at_start, later = (_first_values(patterns, inputs, y) for y in (targets, left))
-    sums, count = patterns.sum(axis=1), settings.items
-    by_context = np.all([patterns[:, context == c].std(axis=1) == 0 for c in range(3)], axis=0)
-    by_item = np.all([patterns[:, named.groups["item"] == i].std(axis=1) == 0 for i in range(count)], axis=0)
+    count = settings.items
+    named = tasks.contextual(3, "mixed" if count == 8 else "hierarchy", count)
+    inputs, patterns = named.task.inputs["x"], staircases(count, 3)
+    at_start = _first_values(patterns, inputs, named.task.targets["y"])
+    later = _first_values(patterns, inputs, left_over(named.task))
+    sums, grid = patterns.sum(axis=1), patterns.reshape(-1, 3, count)
+    by_context = (grid == grid[:, :, :1]).all(axis=(1, 2))
     kinds = {
-        "one example": sums == 1,
-        "one context": by_context & (sums == count),
-        "two contexts": by_context & (sums == 2 * count),
-        "some items": by_item,
-        "any": sums > 0,
+        ONE: sums == 1,
+        ONE_CONTEXT: by_context & (sums == count),
+        TWO: by_context & (sums == 2 * count),
+        ITEMS: (grid == grid[:, :1]).all(axis=(1, 2)),
+        ANY: sums > 0,
     }
     return xarray.Dataset(
         {
             "modules": ((), len(patterns) - 1),
             "whole_ratio": ((), float(np.sort(at_start)[-2] / at_start[patterns.all(axis=1)][0])),
-            "faster": ((), int(np.sum(later > later[kinds["two contexts"]].max() * (1 + 1e-9)))),
+            "faster": ((), int(np.sum(later > later[kinds[TWO]].max() * (1 + 1e-9)))),
             "module_rate": ("module", np.array([later[chosen].max() for chosen in kinds.values()])),
         },
         coords={"module": list(kinds)},
@@ -174,69 +169,57 @@ def even_gatings(patterns: np.ndarray, orders: np.ndarray, most: int) -> list[np
 
 
 def _small(settings: Settings, every: bool) -> xarray.Dataset:
-    """Forecasts of the gatings of a small table beside ReLU networks trained on it.
+    """Forecasts of the gatings of a small table beside ReLU networks trained on it; all pathways are equally wide.
 
     reached: the time of half of the first loss. area: under the loss. gap: normalised L1 from the ReLU networks. used:
     the share of the ReLU networks' strength, at the end, in neurons whose pattern is one of the gating's.
     """
     table, most = (settings.all_of, settings.most_of_all) if every else (settings.even_of, settings.most_even)
-    named, law = _named(table), initial.gaussian(settings.std)
+    named = _named(table)
     patterns = reln.implementable_patterns(named.task.inputs["x"], strict=True)
     patterns = patterns[patterns.any(axis=1)]
     sets = (all_gatings if every else even_gatings)(patterns, symmetries(named), most)
-    rate, network = settings.paper_rate * len(named.task), ReLUNetwork(named.task, hidden=(settings.hidden,))
-    run = train(network, law, rate, settings.steps, seeds=settings.seeds, record="gate_patterns", every=settings.every)
-    share = dict(zip(_codes(patterns), _shares(run, patterns), strict=True))
-    problem = reln.gated_problem(named.task, patterns, settings.hidden)
-    weights = law(problem, as_key(THEORY_KEY))
-    found = [predict(problem, _opened(weights, patterns, gating), run.time, method="flow") for gating in sets]
+    run = settings.relu(named.task, record="gate_patterns")
+    last, strength = final_patterns(run)
+    share = np.array([strength[(last == row).all(axis=-1)].sum() for row in patterns]) / strength.sum()
+    problem = reln.gated_problem(named.task, patterns, settings.width)
+    weights = settings.law(problem, as_key(THEORY_KEY))
+    chosen = [np.array([(gating == row).all(axis=1).any() for row in patterns]) for gating in sets]
+    found = [predict(problem, _opened(weights, rows), run.time, method="flow") for rows in chosen]
     loss = np.array([forecast.loss for forecast in found])
     columns = {
-        "reached": [forecast.time_to(0.5 * loss[0, 0]) for forecast in found],
+        "reached": time_to(run.time, loss, 0.5 * loss[0, 0]),
         "area": np.trapezoid(loss, run.time, axis=1),
-        "gap": [agreement(Line(run.time, curve), run).normalised_l1 for curve in loss],
-        "used": [sum(share[code] for code in _codes(gating)) for gating in sets],
+        "gap": np.array([apart(run.time, curve, run.loss).normalised_l1 for curve in loss]),
+        "used": np.array([share[rows].sum() for rows in chosen]),
     }
-    data = xarray.Dataset({name: ("gating", np.array(values)) for name, values in columns.items()})
-    names = [" ".join(_written(row, named) for row in gating) for gating in sets]
-    data = data.assign_coords(gating=names, pattern=[_written(row, named) for row in patterns])
-    data["share"] = ("pattern", np.array(list(share.values())))
+    data = xarray.Dataset({name: ("gating", values) for name, values in columns.items()})
+    written = np.array([_written(row, named) for row in patterns])
+    data = data.assign_coords(gating=[" ".join(_written(row, named) for row in gating) for gating in sets])
+    data = data.assign_coords(pattern=list(written), moment=run.time)
+    data["share"] = ("pattern", share)
     data["relu"] = (("seed", "moment"), run.loss)
     data["best"] = ("moment", loss[int(np.argmin(columns["area"]))])
     data["near"] = ("moment", loss[int(np.argmin(columns["gap"]))])
-    data["moment"] = run.time
     return data.rename({name: f"{name}_{table}" for name in {*map(str, data.variables), *map(str, data.dims)}})
 
 
-def _opened(weights: Weights, patterns: np.ndarray, gating: np.ndarray) -> dict[Edge, np.ndarray]:
-    """Weights of the network of all patterns in which only a gating's pathways have neurons, as many as any gating has.
+def _opened(weights: Weights, chosen: np.ndarray) -> dict[Edge, np.ndarray]:
+    """Weights of the network of all patterns in which only the chosen pathways have any: weights of zero stay zero.
 
-    Weights of zero stay zero. One network for all gatings is compiled once.
+    One network for all gatings is compiled once.
     """
     opened: dict[Edge, np.ndarray] = {}
-    for module, row in enumerate(patterns):
-        first, second = weights["x", f"m{module}"], weights[f"m{module}", "y"]
-        alive = (np.arange(len(first)) < len(first) // len(gating)) & (gating == row).all(axis=1).any()
-        opened["x", f"m{module}"] = first * alive[:, None]
-        opened[f"m{module}", "y"] = second * alive
+    for module, on in enumerate(chosen):
+        for edge in (("x", f"m{module}"), (f"m{module}", "y")):
+            opened[edge] = weights[edge] * float(on)
     return opened
-
-
-def _codes(patterns: np.ndarray) -> list[bytes]:
-    return [row.tobytes() for row in patterns]
 
 
 def _written(pattern: np.ndarray, named: NamedTask) -> str:
     """The pattern as 0 and 1, item by item, with a bar between contexts."""
     context = named.groups["context"]
     return "|".join("".join(str(int(bit)) for bit in pattern[context == c]) for c in np.unique(context))
-
-
-def _shares(run: Trajectory, patterns: np.ndarray) -> np.ndarray:
-    """The share of all strength, at the end, in neurons that have each pattern."""
-    last = reln.gate_samples(run)[:, -1].astype(bool)
-    strength = reln.neuron_strengths(run, "h1")
-    return np.array([strength[(last == row).all(axis=-1)].sum() for row in patterns]) / strength.sum()
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:
@@ -250,47 +233,66 @@ def _lemma(data: xarray.Dataset) -> list[Claim]:
     names = [str(name) for name in data["table"].values]
     shown = "; ".join(f"{n}: {p:.0f} against {a:.0f}" for n, p, a in zip(names, possible, allowed, strict=True))
     return [
-        Claim(
-            "No neuron is on for item 1 in context 1 and item 2 in context 2 but off for the other two pairs.",
-            "P2 Lemma 4.1, first step of the proof",
-            "paper",
-            "no implementable pattern of any table holds such a checkerboard",
-            f"{boards.sum():.0f} of {possible.sum():.0f} patterns",
-            bool(boards.sum() == 0),
+        check(
+            "Lemma 4.1, first step of the proof (appendix D)",
+            "No neuron is active for item 1 in context 1 and item 2 in context 2 while being off on the remaining "
+            "datapoints.",
+            at_most(
+                f"implementable patterns with such a checkerboard, of {possible.sum():.0f},",
+                boards.sum(),
+                0,
+                form=".0f",
+            ),
         ),
-        Claim(
-            "Every gate pattern of a neuron depends on the context alone or is on for a single example.",
-            "P2 Lemma 4.1",
-            "paper",
-            "items x contexts: as many implementable patterns as the lemma allows",
-            shown,
-            bool((possible == allowed).all()),
-            "refuted: every pattern without a checkerboard is implementable, such as on for all examples but one, or "
-            "on for an item in every context; the proof excludes only the checkerboard",
+        paper(
+            "Lemma 4.1",
+            "For any gating pattern implementable by the ReLU network a neuron gates by the context alone or is active "
+            "for a single datapoint.",
+            within(
+                "implementable patterns over those that the lemma allows, by items x contexts,",
+                dict(zip(names, possible / allowed, strict=True)),
+                (1, 1),
+                detail=shown,
+            ),
+            failed="every pattern without a checkerboard is implementable, such as on for all examples but "
+            "one, or on for an item in every context; the proof excludes only the checkerboard",
         ),
     ]
 
 
 def _fastest_modules(data: xarray.Dataset) -> list[Claim]:
-    ratio, count = float(data["whole_ratio"]), int(data["modules"])
-    rates = zip(data["module"].values, data["module_rate"].values, strict=True)
+    count, rates = int(data["modules"]), dict(zip(data["module"].values, data["module_rate"].values, strict=True))
     return [
-        Claim(
-            "A module that is always on is faster than any other that a neuron can be in.",
-            "P2 Proposition 4.2 (the common pathway is the fastest possible module)",
-            "paper",
-            f"of all {count:,} patterns of the mixed task it alone has the largest first singular value",
-            f"the next has {ratio:.4f} of it",
-            ratio < 1,
+        paper(
+            "Proposition 4.2",
+            "The common pathway is the fastest possible module the network could implement.",
+            at_most(
+                f"of its first singular value, the next of all {count:,} patterns of the mixed task has",
+                float(data["whole_ratio"]),
+                0.99,
+            ),
         ),
-        Claim(
-            "Once the common pathway has learned, modules that are on in two contexts are the fastest.",
-            "P2 Proposition 4.2 (edge case and exhaustion)",
-            "paper",
-            f"of all {count:,} patterns none has a larger first singular value of what is left",
-            f"{int(data['faster']):,} have; the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates),
-            int(data["faster"]) == 0,
-            "refuted: two contexts have 0.090, as one context has; patterns that part items as well have up to 0.156",
+        paper(
+            "Proposition 4.2 (edge case of Lemma 4.1)",
+            "Once the common pathway has learned, a module for a single datapoint can only be slower than one for "
+            "contexts.",
+            at_most(
+                "first singular value of what is left, single datapoint over two contexts,",
+                rates[ONE] / rates[TWO],
+                0.99,
+            ),
+        ),
+        ours(
+            "after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out",
+            "Once the common pathway has learned, modules that are on in two contexts are the fastest of all.",
+            at_most(
+                f"patterns, of {count:,}, with a larger first singular value of what is left",
+                int(data["faster"]),
+                0,
+                detail="the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates.items()),
+                form=",.0f",
+            ),
+            failed="two contexts have 0.090, as one context has; patterns that part items as well have up to 0.156",
         ),
     ]
 
@@ -302,29 +304,32 @@ def _of_race(data: xarray.Dataset, table: str) -> list[Claim]:
     share, patterns = data[f"share_{table}"].values, data[f"pattern_{table}"].values
     most = ", ".join(f"{patterns[i]} {100 * share[i]:.0f} %" for i in np.argsort(-share)[:5])
     text = f"{table}, {len(names)} gatings: the patterns of the predicted winner are those that ReLU networks use"
-    source = "P2 Proposition 4.2 (wins the race of all implementable gatings)"
+    source = "after P2 Proposition 4.2, which is about the inputs of its section 4"
     return [
         *(
-            Claim(
-                f"{text} ({words}).",
+            ours(
                 source,
-                "paper",
-                "at least 90 % of the strength of trained networks is in neurons with a pattern of the winner",
-                f"winner {names[won]}: {100 * used[won]:.0f} %; the strongest patterns are {most}",
-                bool(used[won] >= 0.9),
-                REFUTED.get((table, words), HOLDS),
+                f"{text} ({words}).",
+                at_least(
+                    "share of strength in neurons with a pattern of the winner",
+                    100 * used[won],
+                    90,
+                    unit=" %",
+                    detail=f"winner {names[won]}; the strongest patterns are {most}",
+                    form=".0f",
+                ),
+                failed=FAILED.get((table, words)),
             )
             for words, won in ((HALF, first), (AREA, best))
         ),
-        Claim(
-            f"{table}: the winner's loss is that of the ReLU networks, and no other gating comes as near.",
-            "P2 Proposition 4.2, uniqueness",
-            "paper",
-            "least area: normalised L1 from the ReLU networks at most 0.05, and the least of all gatings",
-            f"winner {gap[best]:.3f}; nearest {gap[nearest]:.3f} ({names[nearest]}); {int(np.sum(gap <= 0.05))} of "
-            f"{len(names)} within 0.05",
-            best == nearest and bool(gap[best] <= 0.05),
-            REFUTED.get((table, "nearest"), HOLDS),
+        ours(
+            source,
+            f"{table}: the loss of the winner ({AREA}) is that of the ReLU networks, and no other comes as near.",
+            at_most("normalised L1", gap[best], L1, form=".3f"),
+            at_most(
+                "above the least of all gatings by", gap[best] - gap[nearest], 0, detail=names[nearest], form=".3f"
+            ),
+            failed=FAILED.get((table, NEAREST)),
         ),
     ]
 
@@ -359,6 +364,7 @@ EXPERIMENT = Experiment(
     tiny=Settings(
         seeds=1,
         hidden=28,
+        width=4,
         paper_rate=0.02,
         std=0.01,
         steps=60,

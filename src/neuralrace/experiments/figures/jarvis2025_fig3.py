@@ -1,0 +1,173 @@
+"""P2 Fig 3, Definition 3.1, appendix H: the data set, the gated network that a ReLU network is, and its least width."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray
+from matplotlib.figure import Figure
+
+from neuralrace import reln, tasks
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed
+from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures._contextual import L1, Paper, apart, check, left_over, ours, paper
+from neuralrace.plotting import heat_map, loss_axis, new_figure, training_band
+from neuralrace.tasks import NamedTask
+from neuralrace.training import ReLUNetwork
+
+GATING = "common + all-but-one"
+CONTEXTS, ITEMS, PROPERTIES = 3, 8, 15
+
+
+@dataclass(frozen=True)
+class Settings(Paper):
+    """moments: epochs at which a ReLU network is read as a gated one."""
+
+    seeds: int = 2
+    moments: tuple[int, ...] = (0, 500, 1000, 2000, 4000, 8000)
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """The data set and its linear part, a ReLU network read through its gates, and gated networks of two widths."""
+    named = tasks.contextual(CONTEXTS, "mixed")
+    inputs, targets = named.task.inputs["x"], named.task.targets["y"]
+    data = xarray.Dataset(
+        {
+            "inputs": (("example", "feature"), inputs),
+            "targets": (("example", "property"), targets),
+            "left": (("example", "property"), left_over(named.task)),
+            "context": ("example", named.groups["context"]),
+        }
+    )
+    return xarray.merge([data, _as_gated(settings, named), _widths(settings, named)])
+
+
+def _as_gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
+    """The distance between a ReLU network's outputs and those of the gated network that its gates make of it.
+
+    gap: relative to the largest output. nodes: how many modules the gated network has.
+    """
+    moments = [m for m in settings.moments if m <= settings.steps]
+    network = ReLUNetwork(named.task, hidden=(settings.hidden,))
+    run = settings.train(network, record=("weights", "outputs"), at=moments)
+    gaps, nodes = [], []
+    for place in range(len(moments)):
+        weights = {edge: run.values(f"weights[{edge[0]}->{edge[1]}]")[0, place] for edge in network.architecture.edges}
+        gated, whole = reln.equivalent(network, weights), run.values("outputs[y]")[0, place]
+        gaps.append(np.abs(gated.problem.forward(gated.weights)["y"] - whole).max() / np.abs(whole).max())
+        nodes.append(len(gated.members))
+    return xarray.Dataset(
+        {"gap": ("moment", np.array(gaps)), "nodes": ("moment", np.array(nodes))}, coords={"moment": moments}
+    )
+
+
+def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
+    """Losses by P2's protocol, with its neurons in each pathway and with as many as the rank that it has to learn."""
+    rank = int(np.linalg.matrix_rank(named.task.targets["y"].T @ named.task.inputs["x"]))
+    ranks = {"wide": settings.width, "rank": rank}
+    problems = {name: named.problem(f"{GATING}, items only", hidden=width) for name, width in ranks.items()}
+    runs = {n: settings.train(p, coupling="residual", seeds=settings.seeds) for n, p in problems.items()}
+    data = xarray.Dataset({name: (("seed", "epoch"), run.loss) for name, run in runs.items()})
+    data["neurons"] = ((), rank)
+    return data.assign_coords(epoch=settings.epochs)
+
+
+def claims(data: xarray.Dataset) -> list[Claim]:
+    """The structure of the data, the definition, and the remark on widths."""
+    return [*_data_set(data), _definition(data), *_width(data)]
+
+
+def _data_set(data: xarray.Dataset) -> list[Claim]:
+    targets, left, context = data["targets"].values, data["left"].values, data["context"].values
+    blocks = targets.reshape(len(targets), -1, PROPERTIES)
+    common = blocks[:, 0].reshape(CONTEXTS, -1, PROPERTIES)
+    elsewhere = [blocks[context != c, c + 1] for c in range(CONTEXTS)]
+    return [
+        check(
+            "section 4 and Fig 3",
+            "The first block of labels is the same in every context, each other is active in one of them alone.",
+            at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0),
+            at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0),
+        ),
+        check(
+            "section 4",
+            "This requires contextual control and a nonlinear network mapping to learn.",
+            at_least(
+                "of the targets' square, no linear map learns", 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %"
+            ),
+        ),
+        check(
+            "Proposition 4.2 (appendix E)",
+            "Once the common pathway has finished learning there is no correlation between the context features and "
+            "the residual.",
+            at_most(
+                "largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12
+            ),
+        ),
+    ]
+
+
+def _definition(data: xarray.Dataset) -> Claim:
+    epochs, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
+    return check(
+        "Definition 3.1 and section 3",
+        "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity.",
+        at_most(
+            "gap between outputs, of the largest,",
+            data["gap"].values,
+            1e-12,
+            detail=f"at epochs {epochs}; {nodes} patterns",
+        ),
+    )
+
+
+def _width(data: xarray.Dataset) -> list[Claim]:
+    wide, narrow, epochs = data["wide"].values, data["rank"].values, data["epoch"].values
+    return [
+        paper(
+            "appendix H",
+            "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it.",
+            at_most(
+                "last loss, of the first,",
+                narrow[:, -1] / narrow[:, 0],
+                0.01,
+                detail=f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}",
+            ),
+        ),
+        ours(
+            "after P2 appendix H",
+            "Such a network has the same loss as one of 100 neurons in each pathway.",
+            at_most("normalised L1", apart(epochs, narrow, wide).normalised_l1, L1, form=".3f"),
+            failed="0.14; fewer neurons start from a smaller strength, and so later",
+        ),
+    ]
+
+
+def draw(data: xarray.Dataset) -> Figure:
+    """The data set, what no linear map learns of it, the gates of a ReLU network, and two widths."""
+    figure, axes = new_figure(4, width=4.0)
+    for axis, name, title, rows in (
+        (axes[0, 0], "inputs", "3  inputs: item and context", ITEMS),
+        (axes[0, 1], "targets", "3  targets", PROPERTIES),
+        (axes[0, 2], "left", "what no linear map learns", PROPERTIES),
+    ):
+        picture, blocks = data[name].values.T, (rows, ITEMS)
+        heat_map(axis, picture, title, horizontal="context", vertical="block", value="value", blocks=blocks)
+    time = data["epoch"].values
+    training_band(axes[0, 3], time, data["wide"].values, "gated", "100 neurons in each pathway")
+    training_band(axes[0, 3], time, data["rank"].values, "linear", "as many as the rank")
+    axes[0, 3].set_yscale("log")
+    loss_axis(axes[0, 3], "P2's protocol, two widths")
+    axes[0, 3].set_xlabel("epoch", fontsize=9)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name="jarvis2025-fig3",
+    title="The data set, ReLU networks as gated networks, and the least width",
+    source="P2 Fig 3, Definition 3.1, appendix H",
+    full=Settings(),
+    tiny=Settings(seeds=1, hidden=20, width=12, paper_rate=0.002, std=0.01, steps=60, every=20, moments=(0, 60)),
+    compute=compute,
+    claims=claims,
+    draw=draw,
+)

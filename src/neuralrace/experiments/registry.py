@@ -1,4 +1,4 @@
-"""The experiments that there are: every module in `figures` that declares EXPERIMENT."""
+"""The experiments that there are: every module in `figures` but those that start with "_", which figures share."""
 
 import functools
 import importlib
@@ -15,8 +15,9 @@ def registered() -> Mapping[str, Experiment]:
     """Name -> experiment, in the order of the names."""
     found = {}
     for module in pkgutil.iter_modules(figures.__path__):
-        experiment: Experiment = importlib.import_module(f"{figures.__name__}.{module.name}").EXPERIMENT
-        found[experiment.name] = experiment
+        if not module.name.startswith("_"):
+            experiment: Experiment = importlib.import_module(f"{figures.__name__}.{module.name}").EXPERIMENT
+            found[experiment.name] = experiment
     return dict(sorted(found.items()))
 
 

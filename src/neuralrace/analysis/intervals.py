@@ -16,9 +16,10 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return format(self, ".3g")
+        return format(self)
 
     def __format__(self, form: str) -> str:
+        form = form or ".3g"
         return f"{self.mean:{form}} [{self.low:{form}}, {self.high:{form}}]"
 
 

@@ -21,11 +21,12 @@ SHOWN = 8  # values that are listed one by one
 
 
 class Condition(NamedTuple):
-    """What is asked, what came, and whether it is met."""
+    """What is asked, what came, whether it is met, and of what."""
 
     expected: str
     measured: str
     holds: bool
+    what: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,11 @@ class Claim:
 
     @classmethod
     def of(cls, text: str, source: str, kind: str, *conditions: Condition, on_record: str = HOLDS) -> "Claim":
-        """A claim that holds if every condition does."""
-        expected, measured, holds = zip(*conditions, strict=True)
-        return cls(text, source, kind, "; ".join(expected), "; ".join(measured), all(holds), on_record)
+        """A claim that holds if every condition does; of several, each measurement says what it is of."""
+        alone = len(conditions) == 1
+        expected = "; ".join(part.expected for part in conditions)
+        measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in conditions)
+        return cls(text, source, kind, expected, measured, all(part.holds for part in conditions), on_record)
 
     @classmethod
     def at_most(
@@ -100,13 +103,13 @@ class Claim:
 def at_most(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
     """what <= limit."""
     expected = f"{what} at most {limit:{form}}{unit}"
-    return Condition(expected, _measured(what, value, unit, detail, form), _all(_numbers(value) <= limit))
+    return Condition(expected, _measured(value, unit, detail, form), _all(_numbers(value) <= limit), what)
 
 
 def at_least(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
     """what >= limit."""
     expected = f"{what} at least {limit:{form}}{unit}"
-    return Condition(expected, _measured(what, value, unit, detail, form), _all(_numbers(value) >= limit))
+    return Condition(expected, _measured(value, unit, detail, form), _all(_numbers(value) >= limit), what)
 
 
 def within(
@@ -116,9 +119,8 @@ def within(
     low, high = limits
     numbers = _numbers(value)
     expected = f"{what} from {low:{form}} to {high:{form}}{unit}"
-    return Condition(
-        expected, _measured(what, value, unit, detail, form), _all((numbers >= low) & (numbers <= high))
-    )
+    met = _all((numbers >= low) & (numbers <= high))
+    return Condition(expected, _measured(value, unit, detail, form), met, what)
 
 
 def rising(what: str, values: Any, over: str, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
@@ -154,7 +156,7 @@ def _ordered(what: str, values: Any, expected: str, shown: tuple[str, str, str],
     if spread:
         expected += ", the intervals of the first and the last apart"
         met = met and bool(numbers[0].max() < numbers[-1].min())
-    return Condition(f"{what} {expected}", _measured(what, values, *shown), met)
+    return Condition(f"{what} {expected}", _measured(values, *shown), met, what)
 
 
 def _all(met: np.ndarray) -> bool:
@@ -166,5 +168,5 @@ def _numbers(value: Any) -> np.ndarray:
     return np.asarray(list(value.values()) if isinstance(value, Mapping) else value, dtype=np.float64)
 
 
-def _measured(what: str, value: Any, unit: str, detail: str, form: str) -> str:
-    return f"{what} {listed(value, form)}{unit}" + (f" ({detail})" if detail else "")
+def _measured(value: Any, unit: str, detail: str, form: str) -> str:
+    return f"{listed(value, form)}{unit}" + (f" ({detail})" if detail else "")

@@ -154,6 +154,6 @@ EXPERIMENT = Experiment(
     claims=claims,
     draw=draw,
     summary=summary,
-    differs="The text gives no initial strength of the solution: ours follows from the law of the weights, with draws of "
-    "its own, and is iterated at the step of training.",
+    differs="The text gives no initial strength of the solution: ours follows from the law of the weights, with draws "
+    "of its own, and is iterated at the step of training.",
 )

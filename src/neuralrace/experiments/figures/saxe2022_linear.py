@@ -10,7 +10,16 @@ from neuralrace import initial, tasks
 from neuralrace.experiments.claim import Claim, rising
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import follows
-from neuralrace.plotting import TIME, heat_map, label_axes, loss_axis, mode_lines, new_figure, theory_line, training_band
+from neuralrace.plotting import (
+    TIME,
+    heat_map,
+    label_axes,
+    loss_axis,
+    mode_lines,
+    new_figure,
+    theory_line,
+    training_band,
+)
 from neuralrace.theory import predict
 from neuralrace.training import train
 

@@ -302,6 +302,6 @@ EXPERIMENT = Experiment(
     claims=claims,
     draw=draw,
     differs="Inputs are the identity, equal to random orthogonal vectors up to a rotation. The published theory starts "
-    "at 0.08 and is iterated at the step of training; neither is in the text. Random weights are orthogonal matrices, as "
-    "was run, and not Xavier's.",
+    "at 0.08 and is iterated at the step of training; neither is in the text. Random weights are orthogonal matrices, "
+    "as was run, and not Xavier's.",
 )

@@ -271,7 +271,7 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs="The text gives neither seeds nor steps: 10 seeds, 1000 steps. P takes the values for which sqrt(P) divides "
-    "M: 1, 4, 25, 100. The combined network of section 4.2, which no figure shows, has a pathway for each route beside "
+    differs="The text gives neither seeds nor steps: 10 seeds, 1000 steps. P is such that sqrt(P) divides M: "
+    "1, 4, 25, 100. The combined network of section 4.2, which no figure shows, has a pathway for each route beside "
     "the shared one.",
 )

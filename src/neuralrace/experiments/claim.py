@@ -139,7 +139,7 @@ def listed(values: Any, form: str = ".3g") -> str:
         return format(values, form)
     if isinstance(values, Mapping):
         separator = "; " if any(isinstance(value, Interval) for value in values.values()) else ", "
-        return separator.join(f"{name}: {listed(value, form)}" for name, value in values.items())
+        return separator.join(f"{name}: {listed(value, form)}" for name, value in values.items()) or "none"
     if isinstance(values, list | tuple) and any(isinstance(value, Interval) for value in values):
         return "; ".join(format(value, form) for value in values)
     numbers = _numbers(values).ravel()
@@ -152,7 +152,7 @@ def _ordered(what: str, values: Any, expected: str, shown: tuple[str, str, str],
     numbers = sign * _numbers(values)
     spread = numbers.ndim > 1  # intervals: mean, low, high
     means = numbers[:, 0] if spread else numbers
-    met = bool(len(means) > 1 and np.all(np.diff(means) > 0))
+    met = _all(means[1:] > means[:-1])
     if spread:
         expected += ", the intervals of the first and the last apart"
         met = met and bool(numbers[0].max() < numbers[-1].min())

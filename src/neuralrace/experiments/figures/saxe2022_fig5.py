@@ -159,6 +159,8 @@ def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
     measured, predicted = (
         np.array([half_time(time, row) for row in data[name].values]) for name in ("strength", "theory_strength")
     )
+    there = np.isfinite(measured)
+    lag = np.where(there, np.abs(np.where(there, measured, 0.0) - predicted), np.inf) / float(data["step"])
     share, (coarse, fine) = data["share"].values, data["drift"].values.T
     moved = coarse >= ROUNDING
     return [
@@ -173,7 +175,7 @@ def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
             "P1 eqs 16-17, solved for the flow",
             "ours",
             "distance of the times to half strength, in steps,",
-            np.abs(measured - predicted) / float(data["step"]),
+            lag,
             4,
             detail=f"forecast {', '.join(f'{t:.1f}' for t in predicted)}",
         ),

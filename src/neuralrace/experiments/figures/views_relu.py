@@ -46,7 +46,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         "ours",
         at_least("of the units that either of two views opens, the part that only one opens (A4),", apart, 0.5),
         at_least("part of units open for all views together just where some view alone opens them (A5)", added, 0.9),
-        on_record="does not hold: at the start a unit is open for a sum of views and closed for one of them, and at the end "
+        on_record="does not hold: at the start units open for a view and not for the sum, and at the end "
         "the views of a class open the same units",
     )
     held = f"; A2 exact, at the end A4 {listed(_last(apart))}, A5 {listed(_last(added))}"

@@ -81,7 +81,9 @@ def verdicts():
         "ratio",
         "cross-entropy",
         "cross-entropy race",
+        "cross-entropy race counts",
         "momentum",
+        "momentum counts",
         "distillation",
     ],
 )
@@ -91,7 +93,8 @@ def test_what_p3_says_would_be_confirmed(verdicts, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["losers", "coverage", "ratio", "deeper", "cross-entropy race", "momentum", "competition loss"]
+    "name",
+    ["losers", "coverage", "ratio", "deeper", "cross-entropy race counts", "momentum counts", "competition loss"],
 )
 def test_even_views_refute_it(verdicts, name):
     found = verdicts[False][name]

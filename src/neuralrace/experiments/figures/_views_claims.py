@@ -28,7 +28,13 @@ SAYS = {
     "deeper": ("Deeper networks have stronger winner-take-all.", "P3 question 7", "paper"),
     "cross-entropy": ("Cross-entropy has no natural saturation.", "P3 mismatch 1", "paper"),
     "cross-entropy race": ("Competition does not naturally emerge from cross-entropy.", "P3 on saturation", "paper"),
+    "cross-entropy race counts": (
+        "Cross-entropy takes much of the winner's share away.",
+        "P3 on saturation, a size",
+        "ours",
+    ),
     "momentum": ("Momentum actively equalizes pathway contributions over time.", "P3 mismatch 2", "paper"),
+    "momentum counts": ("Momentum evens the shares by much.", "P3 mismatch 2, a size", "ours"),
     "distillation": ("With a teacher's signal to all pathways shared representations arise.", "P3 question 4", "paper"),
     "distillation, views apart": (
         "A teacher's soft targets keep more views where views are sometimes missing.",
@@ -224,24 +230,19 @@ def _losses(data: xarray.Dataset) -> dict[str, list[Condition]]:
     depths, last = _depths(data), _depths(data)[-1]
     entropy = _by_depth({d: _drop(data, "descent", "entropy", d) for d in depths})
     momentum = _by_depth({d: _drop(data, "descent", "momentum", d) for d in depths})
-    fine = interval(_drop(data, "fine descent", "fine momentum", last))
+    fine = f"L = {last}: {interval(_drop(data, 'fine descent', 'fine momentum', last))}"
+    lost = "winner's share of squared error less that of cross-entropy, same weights,"
+    evened = f"by how much momentum {Conditions.momentum:g} lowers the winner's share, same weights, equal time,"
     late = "growth of the summed response in the second half of training under"
     return {
         "cross-entropy": [
             at_least(f"{late} cross-entropy", _late_growth(data, "entropy"), 5, unit=" %"),
             at_most(f"{late} squared error", _late_growth(data, "descent"), 0.1, unit=" %"),
         ],
-        "cross-entropy race": [
-            at_least("winner's share of squared error less that of cross-entropy, same weights,", entropy, LEAST)
-        ],
-        "momentum": [
-            at_least(
-                f"by how much momentum {Conditions.momentum:g} lowers the winner's share, same weights, equal time,",
-                momentum,
-                LEAST,
-                detail=f"at a step {FINER} times finer, L = {last}: {fine}",
-            )
-        ],
+        "cross-entropy race": [at_least(lost, entropy, 0)],
+        "cross-entropy race counts": [at_least(lost, entropy, LEAST)],
+        "momentum": [at_least(evened, momentum, 0)],
+        "momentum counts": [at_least(evened, momentum, LEAST, detail=f"at a step {FINER} times finer, {fine}")],
     }
 
 

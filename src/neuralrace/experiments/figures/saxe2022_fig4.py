@@ -67,10 +67,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     data["random"] = (("seed", "time"), random.loss)
     data["decoupled"] = ("time", train(problem, start, rate, steps).loss[0])
     data["theory"] = ("time", forecast.loss)
-    data["theory_descent"] = (
-        "time",
-        predict(problem, start, random.time, learning_rate=rate, dynamics="descent").loss,
-    )
+    data["theory_descent"] = ("time", predict(problem, start, random.time, learning_rate=rate, dynamics="descent").loss)
     data["theory_flow"] = ("time", predict(problem, start, random.time).loss)
     naive = initial.decoupled(settings.gain)(problem, 0)
     data["theory_naive"] = ("time", predict(problem, naive, random.time).loss)
@@ -219,7 +216,7 @@ def _strength_claims(data: xarray.Dataset) -> list[Claim]:
             form=".4g",
         ),
         Claim.within(
-            "So it is for every mode, though sqrt(M) is the limit of long training.",
+            "The factor is near sqrt(M), the limit of long training, for every mode.",
             "P1 eq. 51 and Fig 4f",
             "ours",
             "ratio, in units of sqrt(M),",

@@ -171,7 +171,7 @@ def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
             falling("time to half strength", measured, "P", form=".1f"),
         ),
         Claim.at_most(
-            "They take the time that the reduction says.",
+            "Pathways take the time to learn that the reduction says.",
             "P1 eqs 16-17, solved for the flow",
             "ours",
             "distance of the times to half strength, in steps,",
@@ -218,7 +218,7 @@ def _generalisation_claims(data: xarray.Dataset) -> list[Claim]:
             detail=f"{data.sizes['seed']} seeds; every seed works from {always:g}",
         ),
         Claim.within(
-            "The same holds for the median, which a few bad seeds do not move.",
+            "The median, which a few bad seeds do not move, says 40 % too.",
             "P1 Fig 5c",
             "ours",
             f"least K/M with a median untrained error below {WORKS:.0%} of {ZERO_OUTPUT:g}",

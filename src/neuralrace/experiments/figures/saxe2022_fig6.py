@@ -152,7 +152,7 @@ def _error_claims(data: xarray.Dataset) -> list[Claim]:
             at_least("at the largest", untrained[-1], 10 * WORKS, unit=unit),
         ),
         Claim.of(
-            "It fades from scale to scale.",
+            "Zero-shot generalization fades from scale to scale.",
             "P1 Fig 6b",
             "ours",
             rising(
@@ -177,7 +177,12 @@ def _regime_claims(data: xarray.Dataset) -> list[Claim]:
             at_least("mean cosine between the same item in different domains at the smallest scale", shares[0], 0.9),
             at_most("at the largest", shares[-1], 0.2),
         ),
-        Claim.of("They fade from scale to scale.", "P1 Fig 6c", "ours", falling("that cosine", shares, "scale")),
+        Claim.of(
+            "Shared representations fade from scale to scale.",
+            "P1 Fig 6c",
+            "ours",
+            falling("that cosine", shares, "scale"),
+        ),
         Claim.of(
             "Networks in the NTK regime do not generalize to untrained pathways: their outputs there are not the "
             "targets.",

@@ -15,7 +15,9 @@ REASONS = {
     "ratio": "it is constant at depth 2 with equal rates, and otherwise falls only until the target is explained",
     "cross-entropy race": "views that are always together share the error of cross-entropy too, so they run on one "
     "clock, which never stops; beyond depth 2 the winner gains more",
-    "momentum": "nothing at depth 2 and about 0.03 beyond at this step, which shrinks with the step",
+    "cross-entropy race counts": "at most by 0.01, at depth 2",
+    "momentum": "not at depth 2, where shares stay whatever the rule",
+    "momentum counts": "nothing at depth 2 and about 0.03 beyond at this step, which shrinks with the step",
     "distillation": "where all views are always together any target drives all of them by one error",
 }
 

@@ -194,12 +194,7 @@ def _end_claims(data: xarray.Dataset) -> list[Claim]:
             "refuted: at depth two with equal rates no share ever changes",
         ),
         Claim.at_most(
-            "Beyond depth two shares fall, though no strength does.",
-            "the race at depth L",
-            "ours",
-            what,
-            deeper,
-            0.5,
+            "Beyond depth two shares fall, though no strength does.", "the race at depth L", "ours", what, deeper, 0.5
         ),
         Claim.of(
             "Views that are ever seen apart are all learned, the later the rarer that is.",

@@ -170,12 +170,12 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
         ),
         Claim.at_least(
             "SGD dynamics do not preserve the structure of the race.",
-            "P3 mismatch 4 and idea 3",
-            "paper",
+            "P3 mismatch 4 and idea 3, with a size",
+            "ours",
             "by how much a rule moves the mean share of some cell from that of the flow",
             moved,
             0.1,
-            "refuted: all three stay within 0.1 of the flow in every cell at this step",
+            "does not hold: all three stay within 0.1 of the flow in every cell at this step",
         ),
     ]
 

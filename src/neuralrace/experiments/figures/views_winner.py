@@ -45,10 +45,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     # a pathway as wide as there are classes: the least that can learn them all
     wide = [_ends(random, settings.class_networks, settings.views, count, count) for count in settings.classes]
     data["width_share"] = (("width", "network"), np.array([winner_share(end).mean(axis=-1) for end in alike]))
-    data["class_coverage"] = (
-        ("classes", "class_network"),
-        np.array([coverage(end).mean(axis=-1) for end in wide]),
-    )
+    data["class_coverage"] = (("classes", "class_network"), np.array([coverage(end).mean(axis=-1) for end in wide]))
     data.attrs["views"] = settings.views
     return data.assign_coords(width=list(settings.widths), classes=list(settings.classes))
 
@@ -136,7 +133,7 @@ def _rule_claims(data: xarray.Dataset) -> list[Claim]:
             detail=f"all scales: {'; '.join(f'{name}: {part}' for name, part in shallow.items())}",
         ),
         Claim.at_least(
-            "So it does at any depth.",
+            "The initial advantage names the winner at any depth.",
             f"{named}, at depth L",
             "ours",
             f"{what} depth, rates and initial scale",

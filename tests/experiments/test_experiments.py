@@ -67,9 +67,14 @@ def test_what_is_drawn_lies_within_its_axes(result: nr.experiments.Result) -> No
             assert len(values) == 0 or (values.min() >= low - 1e-9 and values.max() <= high + 1e-9)
 
 
-def test_tiny_results_are_not_judged(result: nr.experiments.Result) -> None:
-    assert not result.judged
-    assert result.as_recorded
+# those that take about three seconds or less at full size; `make verdicts` runs them all
+QUICK = ("saxe2022-contextual", "saxe2022-fig3", "saxe2022-linear", "views-winner")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_verdicts_are_those_on_record(name: str) -> None:
+    other = [claim for claim in nr.experiments.run(name).claims if not claim.as_recorded]
+    assert other == []
 
 
 def test_names_and_settings(result: nr.experiments.Result) -> None:
@@ -142,9 +147,10 @@ def test_an_unusable_folder_is_said_before_any_work(calls: list[int], tmp_path: 
     assert calls == []
 
 
-def test_a_verdict_other_than_recorded_shows(calls: list[int]) -> None:
+def test_a_verdict_other_than_recorded_shows_where_it_is_judged(calls: list[int]) -> None:
     assert store.run("counted").as_recorded
     assert not store.run("counted", changes={"rate": 0.25}).as_recorded
+    assert store.run("counted", "tiny", changes={"rate": 0.25}).as_recorded  # computed and not judged
 
 
 def test_summary_is_plain(calls: list[int]) -> None:

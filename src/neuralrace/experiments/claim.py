@@ -1,6 +1,8 @@
 """A sentence that was measured: whose it is, what it asks, what came, and the verdict.
 
-A threshold stands once: `at_most`, `at_least` and `within` write the sentence and compare.
+A threshold stands once: `at_most`, `at_least`, `within`, `rising` and `falling` write the sentence and compare. A value
+is a number, an array, or an interval over seeds; a mapping gives each a name. An interval meets a limit if all of it
+does, and NaN never does.
 """
 
 from collections.abc import Mapping
@@ -9,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralrace.analysis.intervals import Interval
 from neuralrace.errors import RangeError, UnknownNameError, nearest
 
 HOLDS = "holds"
@@ -18,11 +21,12 @@ SHOWN = 8  # values that are listed one by one
 
 
 class Condition(NamedTuple):
-    """What is asked, what came, and whether it is met."""
+    """What is asked, what came, whether it is met, and of what."""
 
     expected: str
     measured: str
     holds: bool
+    what: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,11 @@ class Claim:
 
     @classmethod
     def of(cls, text: str, source: str, kind: str, *conditions: Condition, on_record: str = HOLDS) -> "Claim":
-        """A claim that holds if every condition does."""
-        expected, measured, holds = zip(*conditions, strict=True)
-        return cls(text, source, kind, "; ".join(expected), "; ".join(measured), all(holds), on_record)
+        """A claim that holds if every condition does; of several, each measurement says what it is of."""
+        alone = len(conditions) == 1
+        expected = "; ".join(part.expected for part in conditions)
+        measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in conditions)
+        return cls(text, source, kind, expected, measured, all(part.holds for part in conditions), on_record)
 
     @classmethod
     def at_most(
@@ -95,15 +101,15 @@ class Claim:
 
 
 def at_most(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
-    """what <= limit; value: a number, an array, or a mapping from names to numbers. NaN never meets a limit."""
+    """what <= limit."""
     expected = f"{what} at most {limit:{form}}{unit}"
-    return Condition(expected, _measured(what, value, unit, detail, form), bool(np.all(_numbers(value) <= limit)))
+    return Condition(expected, _measured(value, unit, detail, form), _all(_numbers(value) <= limit), what)
 
 
 def at_least(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
     """what >= limit."""
     expected = f"{what} at least {limit:{form}}{unit}"
-    return Condition(expected, _measured(what, value, unit, detail, form), bool(np.all(_numbers(value) >= limit)))
+    return Condition(expected, _measured(value, unit, detail, form), _all(_numbers(value) >= limit), what)
 
 
 def within(
@@ -113,23 +119,54 @@ def within(
     low, high = limits
     numbers = _numbers(value)
     expected = f"{what} from {low:{form}} to {high:{form}}{unit}"
-    met = bool(np.all((numbers >= low) & (numbers <= high)))
-    return Condition(expected, _measured(what, value, unit, detail, form), met)
+    met = _all((numbers >= low) & (numbers <= high))
+    return Condition(expected, _measured(value, unit, detail, form), met, what)
+
+
+def rising(what: str, values: Any, over: str, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
+    """Each value above the one before; over: what they are ordered by. Intervals: the means, first and last apart."""
+    return _ordered(what, values, f"rises with {over}", (unit, detail, form), 1.0)
+
+
+def falling(what: str, values: Any, over: str, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
+    """Each value below the one before."""
+    return _ordered(what, values, f"falls with {over}", (unit, detail, form), -1.0)
 
 
 def listed(values: Any, form: str = ".3g") -> str:
-    """Numbers one after the other, or the range of many."""
+    """Numbers one after the other, or the range of many; with their names where they have some."""
+    if isinstance(values, Interval):
+        return format(values, form)
     if isinstance(values, Mapping):
-        return ", ".join(f"{name}: {float(value):{form}}" for name, value in values.items())
+        separator = "; " if any(isinstance(value, Interval) for value in values.values()) else ", "
+        return separator.join(f"{name}: {listed(value, form)}" for name, value in values.items()) or "none"
+    if isinstance(values, list | tuple) and any(isinstance(value, Interval) for value in values):
+        return "; ".join(format(value, form) for value in values)
     numbers = _numbers(values).ravel()
     if len(numbers) > SHOWN:
         return f"{numbers.min():{form}} to {numbers.max():{form}} over {len(numbers)}"
     return ", ".join(f"{number:{form}}" for number in numbers) or "none"
 
 
+def _ordered(what: str, values: Any, expected: str, shown: tuple[str, str, str], sign: float) -> Condition:
+    numbers = sign * _numbers(values)
+    spread = numbers.ndim > 1  # intervals: mean, low, high
+    means = numbers[:, 0] if spread else numbers
+    met = _all(means[1:] > means[:-1])
+    if spread:
+        expected += ", the intervals of the first and the last apart"
+        met = met and bool(numbers[0].max() < numbers[-1].min())
+    return Condition(f"{what} {expected}", _measured(values, *shown), met, what)
+
+
+def _all(met: np.ndarray) -> bool:
+    """Whether every one is met; of none, nothing was."""
+    return bool(met.size and np.all(met))
+
+
 def _numbers(value: Any) -> np.ndarray:
     return np.asarray(list(value.values()) if isinstance(value, Mapping) else value, dtype=np.float64)
 
 
-def _measured(what: str, value: Any, unit: str, detail: str, form: str) -> str:
-    return f"{what} {listed(value, form)}{unit}" + (f" ({detail})" if detail else "")
+def _measured(value: Any, unit: str, detail: str, form: str) -> str:
+    return f"{listed(value, form)}{unit}" + (f" ({detail})" if detail else "")

@@ -15,7 +15,8 @@ from neuralrace.experiments.claim import Claim
 class Experiment:
     """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
 
-    full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone.
+    full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. differs: where
+    the full settings are not the paper's, or say what it leaves open; empty where they are the same.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Experiment:
     claims: Callable[[xarray.Dataset], list[Claim]]
     draw: Callable[[xarray.Dataset], Figure]
     summary: Callable[[xarray.Dataset], str] = lambda data: ""
+    differs: str = ""
 
 
 @dataclass(frozen=True)

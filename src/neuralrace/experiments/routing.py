@@ -1,34 +1,21 @@
-"""What the routing figures share: the units of the paper, errors on trained and untrained routes, and two pictures."""
+"""What the routing figures share: the units of the paper, errors on trained and untrained routes, and the pictures."""
 
 import numpy as np
+import xarray
 from matplotlib.axes import Axes
 
 from neuralrace.axes import Weights
-from neuralrace.plotting import heat_map
+from neuralrace.plotting import COLOURS, heat_map, label_axes
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
+from neuralrace.tasks.named.routing import TARGETS
 
-ITEMS, OUTPUTS = 4, 7  # of the base data set; the paper's loss is a mean over the outputs
-ZERO_OUTPUT = 122.0  # the error of a network that says nothing
-
-
-def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
-    """Similarity between items of all input domains."""
-    names = "item, by input domain"
-    heat_map(axis, similarity, title, horizontal=names, vertical=names, value="cosine", blocks=(ITEMS, ITEMS))
-
-
-def draw_outputs(axis: Axes, outputs: np.ndarray, title: str) -> None:
-    """Outputs on all routes, as `output_picture` gives them."""
-    heat_map(
-        axis,
-        outputs,
-        title,
-        horizontal="output domain",
-        vertical="input domain",
-        value="output",
-        blocks=(ITEMS, OUTPUTS),
-    )
+BASE = np.array(TARGETS, dtype=np.float64)  # the data set of every route, one item per row; inputs are one-hot
+ITEMS, OUTPUTS = BASE.shape
+MODES = np.linalg.svd(BASE, compute_uv=False) / ITEMS  # S of the base data set, strongest first
+VARIANCE = 1 / ITEMS  # D of every mode
+ZERO_OUTPUT = 0.5 * float(np.sum(BASE**2))  # the error of a route on which the network says nothing, 122
+WORKS = 0.01  # a route works when its error is below this part of ZERO_OUTPUT
 
 
 def paper_rate(domains: int, trained: int, rate: float) -> float:
@@ -79,3 +66,31 @@ def output_picture(problem: Problem, weights: Weights, named: NamedTask) -> np.n
         columns = slice(OUTPUTS * sink[example], OUTPUTS * (sink[example] + 1))
         picture[ITEMS * source[example] + item[example], columns] = outputs[f"y{sink[example]}"][example]
     return picture
+
+
+def outputs_by_route(picture: np.ndarray) -> np.ndarray:
+    """The outputs of `output_picture` route by route, (..., input domain, output domain, item, output)."""
+    rows, columns = picture.shape[-2] // ITEMS, picture.shape[-1] // OUTPUTS
+    return np.swapaxes(picture.reshape(*picture.shape[:-2], rows, ITEMS, columns, OUTPUTS), -3, -2)
+
+
+def draw_errors(axis: Axes, places: np.ndarray, error: xarray.DataArray, title: str, horizontal: str) -> None:
+    """The errors of trained and untrained routes as means and standard errors over seeds, and their medians."""
+    for index, (kind, name) in enumerate((("gated", "trained"), ("untrained", "untrained"))):
+        values = error.isel(kind=index)
+        errors = values.std("seed") / np.sqrt(values.sizes["seed"])
+        axis.errorbar(places, values.mean("seed"), errors, color=COLOURS[kind], fmt="o-", capsize=2, label=name)
+        axis.plot(places, values.median("seed"), "_", color=COLOURS[kind], markersize=10, label=f"{name}, median")
+    label_axes(axis, title, horizontal, "error of a route")
+
+
+def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
+    """Similarity between items of all input domains."""
+    names = "item, by input domain"
+    heat_map(axis, similarity, title, horizontal=names, vertical=names, value="cosine", blocks=(ITEMS, ITEMS))
+
+
+def draw_outputs(axis: Axes, outputs: np.ndarray, title: str) -> None:
+    """Outputs on all routes, as `output_picture` gives them."""
+    horizontal, vertical, blocks = "output domain", "input domain", (ITEMS, OUTPUTS)
+    heat_map(axis, outputs, title, horizontal=horizontal, vertical=vertical, value="output", blocks=blocks)

@@ -1,5 +1,6 @@
 """Finished experiments on disk: reused while settings and code are the same, computed again when they are not."""
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -9,7 +10,7 @@ from typing import Any
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
 from neuralrace.errors import FileFormatError, UnknownNameError, nearest
-from neuralrace.experiments.experiment import Experiment, Result
+from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json, override
 
@@ -78,17 +79,13 @@ def summarise(result: Result) -> dict[str, Any]:
     return {
         "experiment": result.experiment.name,
         "title": result.experiment.title,
+        "differs": result.experiment.differs,
         "size": result.size,
         "settings": json.loads(as_json(result.settings)),
         "judged": result.judged,
         "as_recorded": result.as_recorded,
-        "claims": [_plain(claim) for claim in result.claims],
+        "claims": [dataclasses.asdict(claim) for claim in result.claims],
     }
-
-
-def _plain(claim: Any) -> dict[str, Any]:
-    fields = ("text", "source", "kind", "expected", "measured", "holds", "on_record")
-    return {name: getattr(claim, name) for name in fields}
 
 
 def _stored(path: Path, stamp: Mapping[str, str]) -> Any:
@@ -98,8 +95,3 @@ def _stored(path: Path, stamp: Mapping[str, str]) -> Any:
     except FileFormatError:
         return None
     return data if all(data.attrs.get(key) == value for key, value in stamp.items()) else None
-
-
-def describe(experiment: Experiment) -> str:
-    """One line for a listing."""
-    return f"{experiment.title} ({experiment.source})"

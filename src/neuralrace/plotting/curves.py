@@ -1,7 +1,7 @@
 """Learning curves: theory as lines, training as a mean with the range of its seeds."""
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from neuralrace.plotting.style import COLOURS, SERIES
 
 Place = Literal["best", "center right"]
+TIME = "time t (learning rate x step)"
 
 
-def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: str) -> None:
+def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: str | None) -> None:
     """Draw the mean over seeds and a band from the lowest to the highest; values are (seeds, T)."""
     colour = COLOURS[kind]
     axis.fill_between(time, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
@@ -30,6 +31,25 @@ def reconstruction_line(axis: Axes, time: NDArray, values: NDArray, label: str |
     axis.plot(time, values, color=COLOURS["reconstruction"], linewidth=1.5, linestyle=style, label=label)
 
 
+def mode_lines(axis: Axes, time: NDArray, values: NDArray, theory: NDArray, kind: str, label: str) -> None:
+    """Draw every mode of a training, (seeds, T, modes), with its prediction, (T, modes)."""
+    for mode in range(values.shape[-1]):
+        training_band(axis, time, values[..., mode], kind, f"{label}, training" if mode == 0 else None)
+        theory_line(axis, time, theory[:, mode], f"{label}, theory" if mode == 0 else None)
+
+
+def shades(count: int) -> list[float]:
+    """How opaque each line of an ordered series is, from faint to full."""
+    return [0.3 + 0.7 * (place + 1) / count for place in range(count)]
+
+
+def interval_points(axis: Axes, places: Any, intervals: Sequence[tuple[float, float, float]], **style: Any) -> None:
+    """Draw means with their intervals; each is (mean, low, high)."""
+    means, lows, highs = zip(*intervals, strict=True)
+    reach = [[m - low for m, low in zip(means, lows, strict=True)], [h - m for h, m in zip(highs, means, strict=True)]]
+    axis.errorbar(places, means, reach, capsize=2, **style)
+
+
 def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: Place = "best") -> None:
     """Title, axes and legend, the last at a place that hides nothing."""
     axis.set_title(title, fontsize=10)
@@ -41,7 +61,7 @@ def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: P
 
 def loss_axis(axis: Axes, title: str) -> None:
     """Label the axes of a learning curve."""
-    label_axes(axis, title, "time t (learning rate x step)", "loss")
+    label_axes(axis, title, TIME, "loss")
 
 
 def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], distance: str) -> None:

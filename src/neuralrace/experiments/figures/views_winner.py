@@ -1,19 +1,25 @@
 """Who wins the race of views: P3's initial advantage beside the exact end, over random races."""
 
-import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace.experiments.claim import Claim
+from neuralrace.analysis.intervals import Interval, interval, proportion
+from neuralrace.errors import RangeError, require_count, require_number
+from neuralrace.experiments.claim import Claim, at_most, falling
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.plotting import COLOURS, label_axes, new_figure
-from neuralrace.views.measure import interval, proportion, winner_share
-from neuralrace.views.winner import score_rules, two_layer_end
+from neuralrace.experiments.figures._views_measures import coverage, winner_share
+from neuralrace.plotting import COLOURS, interval_points, label_axes, new_figure, shades
+from neuralrace.theory.exact import race_end
+from neuralrace.views.two_layer import lone_responses, two_layer_end
 
 CLASSES = 3
+RULES = ("advantage", "head start", "fastest rate", "blow-up")
+LARGER = 0.01  # initial scales up to this are small
 
 
 @dataclass(frozen=True)
@@ -27,90 +33,178 @@ class Settings:
     draws: int = 400
     widths: tuple[int, ...] = (3, 8, 32, 128, 512)
     networks: int = 100
+    classes: tuple[int, ...] = (3, 5, 10, 20, 50, 100)
+    class_networks: int = 20
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Score the rules, and find what random two-layer pathways of growing width leave to the winner."""
-    data = score_rules(
-        settings.depths, settings.spreads, settings.scales, views=settings.views, draws=settings.draws, seed=0
-    )
+    """Score the rules, and find what random two-layer pathways leave to the winner by width and by classes."""
+    data = score_rules(settings.depths, settings.spreads, settings.scales, views=settings.views, draws=settings.draws)
     random = np.random.default_rng(1)
-    largest = []
-    for width in settings.widths:
-        shape = (settings.networks, settings.views, width, CLASSES)
-        ends = two_layer_end(random.standard_normal(shape), np.swapaxes(random.standard_normal(shape), -1, -2))
-        right = np.einsum("smkk->skm", ends)
-        lone = (CLASSES * right - np.einsum("smjk->skm", ends)) / (CLASSES - 1)
-        largest.append(winner_share(lone).mean(axis=-1))
-    data["width_share"] = (("width", "network"), np.array(largest))
-    return data.assign_coords(width=list(settings.widths))
+    alike = [_ends(random, settings.networks, settings.views, width, CLASSES) for width in settings.widths]
+    # a pathway as wide as there are classes: the least that can learn them all
+    wide = [_ends(random, settings.class_networks, settings.views, count, count) for count in settings.classes]
+    data["width_share"] = (("width", "network"), np.array([winner_share(end).mean(axis=-1) for end in alike]))
+    data["class_coverage"] = (("classes", "class_network"), np.array([coverage(end).mean(axis=-1) for end in wide]))
+    data.attrs["views"] = settings.views
+    return data.assign_coords(width=list(settings.widths), classes=list(settings.classes))
+
+
+def _ends(random: np.random.Generator, networks: int, views: int, width: int, classes: int) -> np.ndarray:
+    """The exact answers of random two-layer pathways to each view alone, (networks, K, M)."""
+    shape = (networks, views, width, classes)
+    first, last = random.standard_normal(shape), np.swapaxes(random.standard_normal(shape), -1, -2)
+    return lone_responses(two_layer_end(first, last))
+
+
+def predicted_winners(strengths: Any, rates: Any, depth: Any) -> dict[str, np.ndarray]:
+    """The winner that each rule names, by rule; view last in the arguments.
+
+    advantage: P3's A_m = sigma_m s_m(0). blow-up: r_m a_m(0)^(L-2), the inverse of the clock reading at which view m
+    alone would blow up, but for a common factor; its largest wins from small strengths at L > 2. At depth two it is the
+    rate, at depth three P3's advantage.
+    """
+    start, speed = np.broadcast_arrays(np.asarray(strengths, dtype=float), np.asarray(rates, dtype=float))
+    scores = {
+        "advantage": speed * start,
+        "head start": start,
+        "fastest rate": speed,
+        "blow-up": speed * start ** (np.asarray(depth, dtype=float)[..., None] - 2.0),
+    }
+    return {rule: score.argmax(axis=-1) for rule, score in scores.items()}
+
+
+def score_rules(
+    depths: Sequence[float],
+    spreads: Sequence[float],
+    scales: Sequence[float],
+    *,
+    views: int = 3,
+    draws: int = 400,
+    start_spread: float = 0.5,
+    seed: int = 0,
+) -> xarray.Dataset:
+    """How often each rule names the exact winner over random races.
+
+    Strengths are scale * exp(start_spread * normal) and rates exp(spread * normal), independent; the same normal draws
+    serve every cell. `right`: (rule, depth, spread, scale, draw). `share`: the winner's share at the end.
+    """
+    count, number = require_count("views", views, least=2), require_count("draws", draws)
+    for name, values in (("depths", depths), ("spreads", spreads), ("scales", scales)):
+        if not len(values):
+            raise RangeError(f"{name} must hold at least one number; it was empty")
+    random = np.random.default_rng(seed)
+    starts, speeds = random.standard_normal((2, number, count))
+    L, spread, scale = np.meshgrid(depths, spreads, scales, indexing="ij")
+    lead = (*L.shape, number)
+    strengths = np.exp(require_number("start_spread", start_spread, least=0) * starts) * scale[..., None, None]
+    rates = np.exp(speeds * spread[..., None, None])
+    layers = np.broadcast_to(L[..., None], lead).astype(float)
+    flat = race_end(strengths.reshape(-1, count), rates.reshape(-1, count), layers.ravel())
+    truth, best = np.asarray(flat.winner).reshape(lead), np.asarray(flat.shares).max(axis=-1).reshape(lead)
+    named = predicted_winners(strengths, rates, layers)
+    cells = ("depth", "spread", "scale", "draw")
+    return xarray.Dataset(
+        {"right": (("rule", *cells), np.stack([named[rule] == truth for rule in RULES])), "share": (cells, best)},
+        coords={"rule": list(RULES), "depth": list(depths), "spread": list(spreads), "scale": list(scales)},
+    )
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """P3's rule, where it is right, and what decides instead."""
+    return [*_rule_claims(data), *_random_claims(data)]
+
+
+def _rule_claims(data: xarray.Dataset) -> list[Claim]:
     right = data["right"].sel(rule="advantage")
-    cells = right.mean("draw")
-    worst = cells.argmin(...)
-    at = {name: float(cells[name][int(index)]) for name, index in worst.items()}
-    shallow = {float(s): proportion(right.sel(depth=2, spread=s).values) for s in data["spread"].values}
-    three = proportion(right.sel(depth=3).values)
-    small = data["scale"].values <= 0.01
-    deep = data["right"].sel(rule="blow-up").isel(depth=data["depth"].values > 2, scale=small)
-    even = data["right"].sel(rule="head start", spread=0.0)
-    width = [interval(row) for row in data["width_share"].values]
+    shallow = {f"spread {s:g}": proportion(right.sel(depth=2, spread=s).values) for s in data["spread"].values}
+    deep = data["right"].sel(rule="blow-up")
+    deep = deep.isel(depth=data["depth"].values > 2, scale=data["scale"].values <= LARGER)
+    what, named = "races in which the largest sigma_m s_m(0) wins, in every cell of", "P3 winner determination"
     return [
-        Claim(
-            "The largest sigma_m s_m(0) wins, in more than 80 % of races whatever their depth, rates and scale.",
-            "P3 winner determination",
+        Claim.at_least(
+            "The initial advantage names the winner in more than 80 % of cases.",
+            f"{named} and prediction 2, exact races of its own equation",
             "paper",
-            "above 80 % in every cell of depth, spread of the rates and initial scale (exact races, Wilson interval)",
-            f"least {float(cells.min()):.3f} at depth {at['depth']:g}, spread {at['spread']:g}, scale {at['scale']:g}; "
-            f"depth 2 over all scales: {'; '.join(f'spread {s:g}: {value}' for s, value in shallow.items())}",
-            float(cells.min()) > 0.8,
-            "refuted: at depth 2 the rate counts exponentially, beyond depth 3 the start counts more than the rate",
+            f"{what} rates and initial scale",
+            right.sel(depth=2).mean("draw").values,
+            0.8,
+            "refuted: at depth 2 the rate counts exponentially and the start only as a factor",
+            detail=f"all scales: {'; '.join(f'{name}: {part}' for name, part in shallow.items())}",
         ),
-        Claim(
+        Claim.at_least(
+            "The initial advantage names the winner at any depth.",
+            f"{named}, at depth L",
+            "ours",
+            f"{what} depth, rates and initial scale",
+            right.mean("draw").values,
+            0.8,
+            "does not hold: at depth 2 the rate counts more, beyond depth 3 the start counts more than the rate",
+        ),
+        Claim.at_least(
             "At depth three the rule is right.",
-            "P3's rule, read at L = 3: the first to blow up has the largest sigma_m a_m(0)",
-            "paper",
-            "at least 95 % over all spreads and scales",
-            str(three),
-            three.mean >= 0.95,
+            f"{named}, read at L = 3: the first to blow up has the largest sigma_m a_m(0)",
+            "ours",
+            "races, over all rates and scales,",
+            proportion(right.sel(depth=3).values),
+            0.95,
         ),
-        Claim(
+        Claim.at_least(
             "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths.",
             "exact race, small initial strengths",
-            "paper",
-            "at least 99 % for scales up to 0.01, any depth above 2 and any spread",
-            str(proportion(deep.values)) if deep.size else "no such cell",
-            bool(deep.size) and float(deep.mean()) >= 0.99,
+            "ours",
+            f"races, for scales up to {LARGER:g}, any depth above 2 and any rates,",
+            proportion(deep.values) if deep.size else np.nan,
+            0.99,
         ),
-        Claim(
-            "With equal rates the first at the start wins.",
-            "P3 on symmetric views",
-            "paper",
-            "every race",
-            str(proportion(even.values)),
-            bool(even.values.all()),
-        ),
-        Claim(
-            "Wide pathways of depth two leave no winner: their random starts are alike.",
-            "exact end of random two-layer pathways",
-            "paper",
-            f"the winner's share falls with width to within 0.05 of 1/M = {1 / 3:.3f}",
-            "; ".join(f"width {int(w)}: {value}" for w, value in zip(data["width"].values, width, strict=True)),
-            width[-1].mean - 1 / 3 < 0.05 and all(a.mean > b.mean for a, b in itertools.pairwise(width)),
+        Claim.at_least(
+            "For symmetric views the winner is purely determined by initialization: the first at the start wins.",
+            f"{named}; algebra of the equation",
+            "check",
+            "races with equal rates",
+            data["right"].sel(rule="head start", spread=0.0).values.mean(),
+            1,
         ),
     ]
 
 
+def _random_claims(data: xarray.Dataset) -> list[Claim]:
+    even = 1 / data.attrs["views"]
+    width, covered = _by(data, "width", "width_share"), _by(data, "classes", "class_coverage")
+    excess = np.log([part.mean - even for part in covered.values()])
+    slope = float(np.polyfit(np.log(data["classes"].values), excess, 1)[0])
+    return [
+        Claim.at_most(
+            "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.",
+            "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes",
+            "paper",
+            "slope of log(C - 1/M) over log K",
+            slope,
+            -0.5,
+            "refuted: the shares are those of the start, which the more classes there are the more are alike; coverage "
+            "goes to one",
+            detail=f"coverage {'; '.join(f'{name}: {part}' for name, part in covered.items())}",
+        ),
+        Claim.of(
+            "Wide pathways of depth two leave no winner: their random starts are alike.",
+            "exact end of random two-layer pathways",
+            "ours",
+            falling("the winner's share", width, "width"),
+            at_most("at the greatest width, less 1/M,", list(width.values())[-1].high - even, 0.05),
+        ),
+    ]
+
+
+def _by(data: xarray.Dataset, axis: str, name: str) -> dict[str, Interval]:
+    return {f"{axis} {int(at)}": interval(row) for at, row in zip(data[axis].values, data[name].values, strict=True)}
+
+
 def draw(data: xarray.Dataset) -> Figure:
-    """How often P3's rule is right at each depth and scale, and the winner's share against width."""
-    figure, axes = new_figure(3, width=4.4, height=3.4)
+    """How often P3's rule is right at each depth and scale, and what random pathways leave to the winner."""
+    figure, axes = new_figure(4, width=4.2, height=3.4)
     for axis, rule in zip(axes[0, :2], ("advantage", "blow-up"), strict=True):
         cells = data["right"].sel(rule=rule).mean("draw")
-        for index, depth in enumerate(data["depth"].values):
-            shade = 0.3 + 0.7 * (index + 1) / data.sizes["depth"]
+        for depth, shade in zip(data["depth"].values, shades(data.sizes["depth"]), strict=True):
             scores = cells.sel(depth=depth)
             places = np.arange(data.sizes["spread"])
             axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=COLOURS["gated"], alpha=0.1)
@@ -120,19 +214,15 @@ def draw(data: xarray.Dataset) -> Figure:
         axis.set_ylim(0, 1.05)
         name = "P3's rule, sigma a(0)" if rule == "advantage" else "sigma a(0)^(L-2)"
         label_axes(axis, f"{name}: mean and range over scales", "spread of the rates (log)", "right about the winner")
-    values = [interval(row) for row in data["width_share"].values]
-    means = [value.mean for value in values]
-    axes[0, 2].errorbar(
-        data["width"],
-        means,
-        [value.mean - value.low for value in values],
-        fmt="o-",
-        color=COLOURS["gated"],
-        label="depth 2",
-    )
-    axes[0, 2].axhline(1 / 3, color=COLOURS["reference"], linewidth=0.8)
-    axes[0, 2].set_xscale("log")
-    label_axes(axes[0, 2], "random pathways, exact end", "width of a pathway", "winner's share")
+    for axis, name, values, title in (
+        (axes[0, 2], "width", data["width_share"], "winner's share"),
+        (axes[0, 3], "classes", data["class_coverage"], "coverage"),
+    ):
+        spans = [interval(row) for row in values.values]
+        interval_points(axis, data[name], spans, fmt="o-", color=COLOURS["gated"], label="depth 2")
+        axis.axhline(1 / data.attrs["views"], color=COLOURS["reference"], linewidth=0.8)
+        axis.set_xscale("log")
+        label_axes(axis, "random pathways, exact end", f"{name} of a network", title)
     return figure
 
 
@@ -141,8 +231,18 @@ EXPERIMENT = Experiment(
     title="Who wins the race of views, and how well the initial advantage tells",
     source="P3",
     full=Settings(),
-    tiny=Settings(depths=(2, 3), spreads=(0.0, 0.3), scales=(0.1, 0.01), draws=8, widths=(3, 8), networks=4),
+    tiny=Settings(
+        depths=(2, 3),
+        spreads=(0.0, 0.3),
+        scales=(0.1, 0.01),
+        draws=8,
+        widths=(3, 8),
+        networks=4,
+        classes=(3, 4),
+        class_networks=2,
+    ),
     compute=compute,
     claims=claims,
     draw=draw,
+    differs="P3 gives no spread of strengths and rates, no scale and no width; all are ours.",
 )

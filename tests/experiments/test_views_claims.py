@@ -1,11 +1,11 @@
-"""The verdicts on made-up campaigns: they must be able to come out either way."""
+"""The verdicts on made-up trainings: they must be able to come out either way."""
 
 import numpy as np
 import pytest
 import xarray
 
-from neuralrace.views.findings import findings
-from neuralrace.views.race_findings import log_ratio
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.figures._views_claims import SAYS, judged, log_ratio, predictions
 
 DEPTHS, SEEDS, LOOKS = (2, 3), 6, 1200
 TIME = np.linspace(0.0, 400.0, LOOKS)
@@ -28,8 +28,8 @@ NAMES += [
 EVEN = ("momentum", "entropy", "student")
 
 
-def campaign(obeys):
-    """A campaign in which every claim of P3 is true, or in which three views share alike from the start."""
+def made_up(obeys):
+    """Trainings in which every claim of P3 is true, or in which three views share alike from the start."""
     random = np.random.default_rng(0)
     first = random.integers(3, size=(SEEDS, 3))  # the winner of each class
     curves = np.zeros((len(NAMES), SEEDS, LOOKS, 3, 3))
@@ -45,21 +45,28 @@ def campaign(obeys):
             for view in range(3):
                 part = 1 - 2 * lost if view == first[seed, cls] else lost
                 curves[number, seed, :, cls, view] = total * (part + (1e-3 if view == first[seed, cls] else 0))
-    names = ("trial", "seed", "look", "class", "view")
+    names = ("training", "seed", "look", "class", "view")
     data = xarray.Dataset(
-        {"responses": (names, curves), "strengths": (names, curves)}, coords={"trial": NAMES}, attrs={"depths": DEPTHS}
+        {"responses": (names, curves), "strengths": (names, curves)},
+        coords={"training": NAMES},
+        attrs={"depths": DEPTHS},
     )
-    data["time"] = (("trial", "look"), np.tile(TIME, (len(NAMES), 1)))
+    data["time"] = (("training", "look"), np.tile(TIME, (len(NAMES), 1)))
     right = np.zeros((len(NAMES), SEEDS, 3, 3, 3))
     right[..., np.arange(3), :, np.arange(3)] = 1.0
-    data["lone_outputs"] = (("trial", "seed", "class", "view", "output"), right)
-    data.attrs |= {"rate": 1 / 3, "views": 3, "network": "gated"}
+    data["lone_outputs"] = (("training", "seed", "class", "view", "output"), right)
+    data.attrs["network"] = "gated"
     return data
+
+
+def claim_of(data, name):
+    return Claim.of("It is so.", "here", "ours", *predictions(data)[name])
 
 
 @pytest.fixture(scope="module")
 def verdicts():
-    return {obeys: {found.name: found for found in findings(campaign(obeys))} for obeys in (True, False)}
+    made = {obeys: made_up(obeys) for obeys in (True, False)}
+    return {obeys: {name: claim_of(data, name) for name in SAYS} for obeys, data in made.items()}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +81,9 @@ def verdicts():
         "ratio",
         "cross-entropy",
         "cross-entropy race",
+        "cross-entropy race counts",
         "momentum",
+        "momentum counts",
         "distillation",
     ],
 )
@@ -84,28 +93,34 @@ def test_what_p3_says_would_be_confirmed(verdicts, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["losers", "coverage", "ratio", "deeper", "cross-entropy race", "momentum", "competition loss"]
+    "name",
+    ["losers", "coverage", "ratio", "deeper", "cross-entropy race counts", "momentum counts", "competition loss"],
 )
 def test_even_views_refute_it(verdicts, name):
     found = verdicts[False][name]
     assert not found.holds, found.measured
 
 
-def test_every_finding_says_what_was_expected_and_measured(verdicts):
-    for found in verdicts[True].values():
-        assert found.expected
-        assert found.measured
+def test_every_prediction_is_judged_with_its_kind_and_reason():
+    data = made_up(False)
+    claims = judged(data, {"losers": "they stay"})
+    assert [claim.text for claim in claims] == [text for text, *_ in SAYS.values()]
+    kept = claims[list(SAYS).index("losers")]
+    assert (kept.kind, kept.on_record, kept.as_recorded) == ("paper", "refuted: they stay", True)
+    assert kept.measured.endswith(f"{SEEDS} seeds")
+    elsewhere = judged(data, {"losers": "they stay"}, assumed=False)[list(SAYS).index("losers")]
+    assert (elsewhere.kind, elsewhere.on_record) == ("ours", "does not hold: they stay")
 
 
 def test_log_ratio_falls_at_the_rate_of_the_losers():
-    data = campaign(True)
-    late = log_ratio(data, "flow L2")[:, -100:]
+    data = made_up(True)
+    late = log_ratio(data["strengths"].sel(training="flow L2").values)[:, -100:]
     np.testing.assert_allclose(np.diff(late, axis=1), -(TIME[1] - TIME[0]) / 30, rtol=1e-3)
 
 
 def test_seeds_that_diverge_are_counted_and_left_out():
-    data = campaign(True)
-    data["responses"].loc[{"trial": "compete L2", "seed": 0}] = np.nan
-    found = {part.name: part for part in findings(data)}["competition loss"]
-    assert "(1 of 6 seeds diverged)" in found.measured
+    data = made_up(True)
+    data["responses"].loc[{"training": "compete L2", "seed": 0}] = np.nan
+    found = claim_of(data, "competition loss")
+    assert "(1 diverged)" in found.measured
     assert found.holds

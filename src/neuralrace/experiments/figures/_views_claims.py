@@ -1,0 +1,287 @@
+"""P3's predictions as conditions on what was measured: growth, winners, losers, coverage, losses, teachers."""
+
+from dataclasses import replace
+
+import numpy as np
+import xarray
+
+from neuralrace.analysis.intervals import Interval, interval
+from neuralrace.experiments.claim import FAILS, HOLDS, Claim, Condition, at_least, at_most, rising, within
+from neuralrace.experiments.figures._views_measures import coverage, shares, winner_share
+from neuralrace.experiments.figures._views_training import Conditions
+from neuralrace.experiments.figures._views_trainings import CHANCE, FINER, PENALTY, RATE, VIEWS, named
+
+GROWTH_WINDOWS = ((0.005, 0.02), (0.02, 0.08))  # of the target, before competition sets in
+GROWTH = "d log a/dt over sigma while " + " and ".join(f"{a:.1%} to {b:.0%}" for a, b in GROWTH_WINDOWS) + " is learned"
+NEAR_ONE = (0.9, 1.1)
+LEAST = 0.05  # of the winner's share: a change that counts
+
+# name -> what is said, where, and by whom
+SAYS = {
+    "early growth": ("Before views compete, each grows exponentially at its own rate sigma.", "P3 phase 1", "paper"),
+    "growth at depth": ("Deeper networks grow exponentially at the same rate.", "P3 phase 1, at depth", "ours"),
+    "prediction": ("The initial advantage names the winner in more than 80 % of cases.", "P3 prediction 2", "paper"),
+    "losers": ("One pathway saturates, others decay to zero.", "P3 phase 3", "paper"),
+    "coverage": ("About one view per class is learned: at three classes coverage is near 1/M.", "P3 coverage", "ours"),
+    "winners": ("Different random seeds produce different winners.", "P3 prediction 4", "paper"),
+    "ratio": ("The ratio of loser to winner strength decays exponentially.", "P3 prediction 5", "paper"),
+    "deeper": ("Deeper networks have stronger winner-take-all.", "P3 question 7", "paper"),
+    "cross-entropy": ("Cross-entropy has no natural saturation.", "P3 mismatch 1", "paper"),
+    "cross-entropy race": ("Competition does not naturally emerge from cross-entropy.", "P3 on saturation", "paper"),
+    "cross-entropy race counts": (
+        "Cross-entropy takes much of the winner's share away.",
+        "P3 on saturation, a size",
+        "ours",
+    ),
+    "momentum": ("Momentum actively equalizes pathway contributions over time.", "P3 mismatch 2", "paper"),
+    "momentum counts": ("Momentum evens the shares by much.", "P3 mismatch 2, a size", "ours"),
+    "distillation": ("With a teacher's signal to all pathways shared representations arise.", "P3 question 4", "paper"),
+    "distillation, views apart": (
+        "A teacher's soft targets keep more views where views are sometimes missing.",
+        "P3 question 4, beyond it",
+        "ours",
+    ),
+    "competition loss": (
+        "An explicit competition loss brings the winner back in standard training.",
+        "P3 idea 1",
+        "ours",
+    ),
+}
+
+
+def judged(data: xarray.Dataset, reasons: dict[str, str], *, assumed: bool = True) -> list[Claim]:
+    """Every prediction with the verdict on record; reasons: why one does not hold, by its name.
+
+    assumed: whether the networks are those that P3 speaks of; where they are not, nothing is P3's own sentence.
+    """
+    found = []
+    for name, conditions in predictions(data).items():
+        text, source, kind = SAYS[name]
+        kind = kind if assumed else "ours"
+        record = FAILS[kind] + reasons[name] if name in reasons else HOLDS
+        claim = Claim.of(text, source, kind, *conditions, on_record=record)
+        found.append(replace(claim, measured=f"{claim.measured}; {data.sizes['seed']} seeds"))
+    return found
+
+
+def predictions(data: xarray.Dataset) -> dict[str, list[Condition]]:
+    """What each prediction asks of the trainings, by its name, in the order of P3."""
+    return {**_race(data), **_shares(data), **_losses(data), **_teachers(data)}
+
+
+def _depths(data: xarray.Dataset) -> list[int]:
+    return [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
+
+
+def _by_depth(values: dict[int, np.ndarray]) -> dict[str, Interval]:
+    """The interval over seeds of the mean over everything else, for each depth; values are (seeds, ...)."""
+    return {f"L = {depth}": interval(part.reshape(len(part), -1).mean(axis=1)) for depth, part in values.items()}
+
+
+def _curves(data: xarray.Dataset, kind: str, depth: int, name: str = "responses") -> np.ndarray:
+    """(seeds, looks, K, M); strengths are P3's s_ym = |P_m phi_ym|, never negative."""
+    return np.asarray(data[name].sel(training=named(kind, depth)).values)
+
+
+def _ends(data: xarray.Dataset, kind: str, name: str = "responses") -> dict[int, np.ndarray]:
+    """At the end of one kind of training, (seeds, K, M) for each depth."""
+    return {depth: _curves(data, kind, depth, name)[:, -1] for depth in _depths(data)}
+
+
+def _race(data: xarray.Dataset) -> dict[str, list[Condition]]:
+    flow, start = _ends(data, "flow"), {d: _curves(data, "flow", d, "strengths")[:, 0] for d in _depths(data)}
+    right = {d: start[d].argmax(axis=-1) == flow[d].argmax(axis=-1) for d in flow}
+    chance = f"chance {1 / VIEWS:.2f}"
+    if "exact_end" in data:
+        named_right = data["exact_end"].values.argmax(axis=-1) == flow[2].argmax(axis=-1)
+        chance += f"; the exact end of depth two {interval(named_right.mean(axis=-1))}"
+    deep = {f"L = {d}, window {i + 1}": part for d in flow if d > 2 for i, part in enumerate(growth(data, "flow", d))}
+    curves = {d: _curves(data, "flow", d, "strengths") for d in flow}
+    kept = {d: _kept(curve) for d, curve in curves.items()}
+    left = {d: np.where(_lost(curve[:, -1]), shares(curve[:, -1]), 0).sum(axis=-1) for d, curve in curves.items()}
+    return {
+        "early growth": [within(f"depth 2, flow: {GROWTH}", growth(data, "growth", 2), NEAR_ONE)],
+        "growth at depth": [within(f"depth above 2, flow: {GROWTH}", deep, NEAR_ONE)],
+        "prediction": [
+            at_least(
+                "classes in which the largest |P_m phi_m| at the start is the largest response at the end",
+                _by_depth(right),
+                0.8,
+                detail=chance,
+            )
+        ],
+        "losers": [
+            at_most(
+                "the final strength s_ym of a losing view over the most it ever was",
+                _by_depth(kept),
+                0.01,
+                detail=f"share of all losers together {_shown(_by_depth(left))}",
+            )
+        ],
+    }
+
+
+def _shown(parts: dict[str, Interval]) -> str:
+    return "; ".join(f"{name}: {part}" for name, part in parts.items())
+
+
+def _lost(final: np.ndarray) -> np.ndarray:
+    """Which views are not the strongest of their class, (seeds, K, M)."""
+    return np.asarray(np.arange(final.shape[-1]) != final.argmax(axis=-1)[..., None])
+
+
+def _kept(curve: np.ndarray) -> np.ndarray:
+    """What the losers end with over the most that they had, the mean of each seed."""
+    lost = _lost(curve[:, -1])
+    kept = np.where(lost, curve[:, -1] / curve.max(axis=1), 0)
+    return np.asarray(kept.sum(axis=(1, 2)) / lost.sum(axis=(1, 2)))
+
+
+def growth(data: xarray.Dataset, kind: str, depth: int) -> list[Interval]:
+    """d log a/dt over sigma, a^L the summed response of a class, in each window; the mean over seeds."""
+    total = _curves(data, kind, depth).sum(axis=-1)
+    time = data["time"].sel(training=named(kind, depth)).values
+    found = []
+    for low, high in GROWTH_WINDOWS:
+        rates = np.full((total.shape[0], total.shape[2]), np.nan)
+        for seed, k in np.ndindex(*rates.shape):
+            curve = total[seed, :, k]
+            inside = np.flatnonzero((curve > low) & (curve < high) & (np.maximum.accumulate(curve) < high))
+            if len(inside) > 1:
+                first, last = inside[0], inside[-1]
+                rates[seed, k] = np.log(curve[last] / curve[first]) / (depth * (time[last] - time[first]))
+        counted = np.isfinite(rates).any(axis=1)
+        found.append(interval(np.nanmean(rates[counted], axis=1) / RATE if counted.any() else np.nan))
+    return found
+
+
+def _shares(data: xarray.Dataset) -> dict[str, list[Condition]]:
+    flow = _ends(data, "flow")
+    wins = [np.bincount(end.argmax(axis=-1).ravel(), minlength=VIEWS) / end[..., 0].size for end in flow.values()]
+    alone = {d: _recognised(data, d) for d in flow}
+    fallen, before = _ratios(data)
+    first_half = ", ".join(f"{part.mean:.2f}" for part in before.values())
+    return {
+        "coverage": [
+            within(
+                "effective number of views over M",
+                _by_depth({d: coverage(end) for d, end in flow.items()}),
+                (1 / VIEWS - LEAST, 1 / VIEWS + LEAST),
+                detail=f"a view alone is classified right: {_shown(_by_depth(alone))}",
+            )
+        ],
+        "winners": [within("part of seeds and classes in which a view is ahead", np.array(wins), (0.1, 0.6))],
+        "ratio": [
+            at_least(
+                f"growth of log(winner / loser) in the second half of training, as under exponential decay at any rate "
+                f"above {1 / (RATE * float(data['time'].max()) / 2):.1%} of sigma,",
+                fallen,
+                1,
+                form=".2g",
+                detail=f"in the first half {first_half}",
+            )
+        ],
+        "deeper": [rising("the winner's share", _by_depth({d: winner_share(end) for d, end in flow.items()}), "depth")],
+    }
+
+
+def _recognised(data: xarray.Dataset, depth: int) -> np.ndarray:
+    """Whether a view alone is given its class, (seeds, K, M)."""
+    outputs = data["lone_outputs"].sel(training=named("flow", depth)).values  # (seeds, K, M, outputs)
+    return np.asarray(outputs.argmax(axis=-1) == np.arange(outputs.shape[1])[:, None])
+
+
+def log_ratio(curve: np.ndarray) -> np.ndarray:
+    """log(mean losing strength / winning strength), (seeds, looks, K); the winner is that of the end."""
+    ahead = curve[:, -1].argmax(axis=-1)
+    best = np.take_along_axis(curve, ahead[:, None, :, None], axis=-1)[..., 0]
+    return np.asarray(np.log((curve.sum(axis=-1) - best) / (curve.shape[-1] - 1) / best))
+
+
+def _ratios(data: xarray.Dataset) -> tuple[dict[str, Interval], dict[str, Interval]]:
+    """How far log(winner / loser) grows in the second half of training, and in the first."""
+    fallen, before = {}, {}
+    for label, kind, depth in [("", "flow", d) for d in _depths(data)] + [(", unequal rates", "unequal", 2)]:
+        change = log_ratio(_curves(data, kind, depth, "strengths")).mean(axis=-1)
+        time = data["time"].sel(training=named(kind, depth)).values
+        middle = int(np.searchsorted(time, time[-1] / 2))
+        fallen[f"L = {depth}{label}"] = interval(change[:, middle] - change[:, -1])
+        before[f"L = {depth}{label}"] = interval(change[:, min(1, middle)] - change[:, middle])
+    return fallen, before
+
+
+def _drop(data: xarray.Dataset, one: str, other: str, depth: int) -> np.ndarray:
+    """By how much the winner's share of one kind of training lies above that of the other, seed by seed."""
+    first, second = (winner_share(_curves(data, kind, depth)[:, -1]).mean(axis=-1) for kind in (one, other))
+    return np.asarray(first - second)
+
+
+def _late_growth(data: xarray.Dataset, kind: str) -> dict[str, float]:
+    """By how much the summed response still grows in the second half of training, in per cent."""
+    found = {}
+    for depth in _depths(data):
+        total = _curves(data, kind, depth).sum(axis=(-1, -2)).mean(axis=0)
+        time = data["time"].sel(training=named(kind, depth)).values
+        found[f"L = {depth}"] = 100 * abs(float(total[-1] / total[int(np.searchsorted(time, time[-1] / 2))] - 1))
+    return found
+
+
+def _losses(data: xarray.Dataset) -> dict[str, list[Condition]]:
+    depths, last = _depths(data), _depths(data)[-1]
+    entropy = _by_depth({d: _drop(data, "descent", "entropy", d) for d in depths})
+    momentum = _by_depth({d: _drop(data, "descent", "momentum", d) for d in depths})
+    fine = f"L = {last}: {interval(_drop(data, 'fine descent', 'fine momentum', last))}"
+    lost = "winner's share of squared error less that of cross-entropy, same weights,"
+    evened = f"by how much momentum {Conditions.momentum:g} lowers the winner's share, same weights, equal time,"
+    late = "growth of the summed response in the second half of training under"
+    return {
+        "cross-entropy": [
+            at_least(f"{late} cross-entropy", _late_growth(data, "entropy"), 5, unit=" %"),
+            at_most(f"{late} squared error", _late_growth(data, "descent"), 0.1, unit=" %"),
+        ],
+        "cross-entropy race": [at_least(lost, entropy, 0)],
+        "cross-entropy race counts": [at_least(lost, entropy, LEAST)],
+        "momentum": [at_least(evened, momentum, 0)],
+        "momentum counts": [at_least(evened, momentum, LEAST, detail=f"at a step {FINER} times finer, {fine}")],
+    }
+
+
+def _teachers(data: xarray.Dataset) -> dict[str, list[Condition]]:
+    hard, soft, hard_apart, soft_apart = (
+        {d: coverage(end).mean(axis=-1) for d, end in _ends(data, kind).items()}
+        for kind in ("standard, all views", "student, all views", "standard", "student")
+    )
+    gains = {d: soft_apart[d] - hard_apart[d] for d in hard}
+    apart = f"{_shown(_by_depth(hard_apart))} to {_shown(_by_depth(soft_apart))}"
+    return {
+        "distillation": [
+            at_least(
+                "coverage with soft targets, all views always present,",
+                _by_depth(soft),
+                0.9,
+                detail=f"with hard targets {_shown(_by_depth(hard))}",
+            )
+        ],
+        "distillation, views apart": [
+            at_least(f"gain in coverage, views with chance {CHANCE:g},", _by_depth(gains), 0.005, detail=apart)
+        ],
+        "competition loss": _competition(data),
+    }
+
+
+def _competition(data: xarray.Dataset) -> list[Condition]:
+    """The winner's share in standard training with and without the penalty, over the seeds that do not diverge."""
+    ends, gains, lost = {}, {}, 0
+    for depth in _depths(data):
+        without, penalised = (
+            winner_share(_curves(data, kind, depth)[:, -1]).mean(axis=-1) for kind in ("standard", "compete")
+        )
+        there = np.isfinite(penalised)
+        lost += int((~there).sum())
+        if there.any():
+            ends[depth], gains[depth] = penalised[there], penalised[there] - without[there]
+    setting = f"cross-entropy, momentum, chance {CHANCE:g}, lambda = {PENALTY:g}"
+    return [
+        at_least(f"winner's share with the penalty ({setting})", _by_depth(ends), 0.9, detail=f"{lost} diverged"),
+        at_least("gain", _by_depth(gains), 0.2),
+    ]

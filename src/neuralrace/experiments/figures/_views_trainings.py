@@ -1,0 +1,157 @@
+"""The trainings that P3's predictions are measured on, gated and ReLU networks alike, and their figure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from neuralrace.analysis.intervals import interval
+from neuralrace.experiments.figures._views_measures import coverage, gates_added, gates_apart, winner_share
+from neuralrace.experiments.figures._views_training import Conditions, draw_weights, lone_rows, train_views
+from neuralrace.plotting import COLOURS, TIME, interval_points, label_axes, new_figure, shades
+from neuralrace.views.two_layer import lone_responses, two_layer_end
+
+CLASSES = VIEWS = 3
+RATE = 1 / CLASSES  # sigma of a view of length one that is always present
+EARLY = 200  # steps that are looked at one by two
+SMALL_SCALE = 0.01  # for early growth and unequal rates, at depth two
+UNEQUAL = (1.0, 0.8, 0.6)  # |phi_m|, and at depth two K times the rates
+TEMPERATURE = 2.0  # of the teacher's soft targets
+PENALTY = 0.1  # lambda of the competition loss
+CHANCE = 0.9  # of a view where views are sometimes missing
+FINER = 5  # how many times smaller the fine step is
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Three classes with three views each, all of length one; sigma = 1/3 where every view is always present."""
+
+    depths: tuple[int, ...] = (2, 3, 4)
+    hidden: int = 8
+    scale: float = 0.25
+    learning_rate: float = 0.5
+    steps: int = 1500
+    seeds: int = 30
+
+
+def named(kind: str, depth: int) -> str:
+    """The name of a training, its kind and its depth."""
+    return f"{kind} L{depth}"
+
+
+def trainings(network: str, settings: Settings) -> dict[str, Conditions]:
+    """Name -> conditions of everything that is trained on hard targets."""
+    base = Conditions(network, hidden=settings.hidden, scale=settings.scale, learning_rate=settings.learning_rate)
+    small = replace(base, depth=2, scale=SMALL_SCALE, rule="flow")
+    found = {named("growth", 2): small, named("unequal", 2): replace(small, sizes=UNEQUAL)}
+    for depth in settings.depths:
+        plain = replace(base, depth=depth)
+        entropy = replace(plain, loss="cross-entropy")
+        modern = replace(entropy, rule="momentum")
+        kinds = {
+            "flow": replace(plain, rule="flow"),
+            "descent": plain,
+            "momentum": replace(plain, rule="momentum"),
+            "entropy": entropy,
+            "standard": replace(modern, probability=CHANCE),
+            "compete": replace(modern, probability=CHANCE, competition=PENALTY),
+            "standard, all views": modern,
+        }
+        found |= {named(kind, depth): conditions for kind, conditions in kinds.items()}
+    fine = replace(base, depth=settings.depths[-1], learning_rate=settings.learning_rate / FINER)
+    found[named("fine descent", fine.depth)] = fine
+    found[named("fine momentum", fine.depth)] = replace(fine, rule="momentum")
+    return found
+
+
+def students(settings: Settings, taught: Mapping[str, Conditions], data: xarray.Dataset) -> dict[str, Conditions]:
+    """The same training with soft targets: the mean of the softmax at TEMPERATURE over all seeds of the teacher."""
+    found = {}
+    for depth in settings.depths:
+        for teacher, student in (("standard", "student"), ("standard, all views", "student, all views")):
+            logits = data["outputs"].sel(training=named(teacher, depth)).values / TEMPERATURE
+            raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+            soft = (raised / raised.sum(axis=-1, keepdims=True)).mean(axis=0)
+            found[named(student, depth)] = replace(taught[named(teacher, depth)], targets=soft)
+    return found
+
+
+def measure(network: str, settings: Settings) -> xarray.Dataset:
+    """Train everything and keep responses over time, answers to lone views at the end, and what P3 assumes of gates.
+
+    exact_end: responses at the end of gated networks of depth two, known from their initial weights.
+    """
+    conditions = trainings(network, settings)
+    taught = _trained(conditions, settings)
+    data = xarray.concat([taught, _trained(students(settings, conditions, taught), settings)], "training")
+    lone, all_views = lone_rows(CLASSES, VIEWS), np.arange(CLASSES)
+    data["lone_outputs"] = (("training", "seed", "class", "view", "output"), data["outputs"].values[:, :, lone])
+    data.attrs |= {"network": network, "depths": list(settings.depths)}
+    flows = [named("flow", depth) for depth in settings.depths]
+    if network == "relu":
+        last = data["activity"].sel(training=flows).values
+        first = np.stack([_first_activity(conditions[name], settings.seeds) for name in flows])
+        alone = np.stack([first[..., :VIEWS, :], last[:, :, lone]])
+        together = np.stack([first[..., VIEWS, :], last[:, :, all_views]])
+        names = ("moment", "depth", "seed", "class")
+        data["gates_apart"], data["gates_added"] = (
+            (names, measured(alone, together)) for measured in (gates_apart, gates_added)
+        )
+        data = data.drop_vars("activity")
+    elif 2 in settings.depths:
+        ends = _exact_end(conditions[named("flow", 2)], settings.seeds)
+        data["exact_end"] = (("seed", "class", "view"), ends)
+    return data.drop_vars("outputs")
+
+
+def _trained(conditions: Mapping[str, Conditions], settings: Settings) -> xarray.Dataset:
+    early = min(EARLY, settings.steps)
+    looks = [*range(0, early, 2), *np.linspace(early, settings.steps, 27).astype(int)]
+    found = train_views(list(conditions.values()), settings.steps, settings.seeds, looks)
+    return found.assign_coords(training=list(conditions))
+
+
+def _first_activity(conditions: Conditions, seeds: int) -> np.ndarray:
+    """Of the first layer before training, for each view alone and then for all together, (seeds, K, M + 1, units)."""
+    weights = np.stack([draw_weights(conditions, seed)[0][0] for seed in range(seeds)])
+    each = weights.reshape(seeds, -1, CLASSES, VIEWS).transpose(0, 2, 3, 1)
+    return np.maximum(np.concatenate([each, each.sum(axis=2, keepdims=True)], axis=2), 0.0)
+
+
+def _exact_end(conditions: Conditions, seeds: int) -> np.ndarray:
+    layers = [draw_weights(conditions, seed) for seed in range(seeds)]
+    return lone_responses(two_layer_end(*(np.stack(layer) for layer in zip(*layers, strict=True))))
+
+
+def draw(data: xarray.Dataset) -> Figure:
+    """Strengths over time at two depths, and the winner's share and coverage of every training."""
+    figure, axes = new_figure(4, width=4.2, height=3.6)
+    depths = [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
+    for axis, depth in zip(axes[0, :2], (depths[0], depths[-1]), strict=True):
+        _draw_strengths(axis, data, depth)
+    kinds = ("flow", "momentum", "entropy", "standard", "compete", "student", "student, all views")
+    colour = COLOURS[data.attrs["network"]]
+    for axis, measured, title in ((axes[0, 2], winner_share, "winner's share"), (axes[0, 3], coverage, "coverage")):
+        for index, (depth, shade) in enumerate(zip(depths, shades(len(depths)), strict=True)):
+            final = [data["responses"].sel(training=named(kind, depth)).values[:, -1] for kind in kinds]
+            values = [measured(part[np.isfinite(part).all(axis=(1, 2))]).mean(axis=-1) for part in final]
+            places = np.arange(len(kinds)) + 0.15 * (index - (len(depths) - 1) / 2)
+            spans = [interval(part if part.size else [np.nan]) for part in values]
+            interval_points(axis, places, spans, fmt="o", alpha=shade, color=colour, label=f"depth {depth}")
+        axis.axhline(1 / VIEWS, color=COLOURS["reference"], linewidth=0.8)
+        axis.set_xticks(range(len(kinds)), kinds, rotation=40, ha="right")
+        label_axes(axis, f"{title} (mean and 95 % interval)", "training", title)
+    return figure
+
+
+def _draw_strengths(axis: Axes, data: xarray.Dataset, depth: int) -> None:
+    """Every view of every class of one seed."""
+    one = data.sel(training=named("flow", depth)).isel(look=slice(1, None))
+    time, curve, colour = one["time"].values, one["strengths"].values[0], COLOURS[data.attrs["network"]]
+    for k, m in np.ndindex(*curve.shape[1:]):
+        axis.plot(time, curve[:, k, m], color=colour, alpha=1.0 if curve[-1, k].argmax() == m else 0.35, linewidth=1.2)
+    axis.set_xscale("log")
+    label_axes(axis, f"depth {depth}, one seed: winners dark", TIME, "strength of a view")

@@ -137,20 +137,19 @@ def measure_assumptions(run: Trajectory, found: Discovery, certificate: Certific
         )
     kind = "the theory's own"
     held += [Held(kind, " ".join(str(assumption).split())) for assumption in certificate.assumptions]
-    return (*held, *(Held(kind, f"not by {method}: {reason}") for method, reason in certificate.declined))
+    return (*held, *(Held(kind, f"not by {entry.method}: {entry.reason}") for entry in certificate.declined))
 
 
 def _learned(forecast: Forecast) -> dict[str, float]:
     """Node -> when a path through it first has half of its last strength, all modes together."""
     found: dict[str, float] = {}
-    architecture = forecast.modes.evolution.architecture
     for path in forecast.modes.paths:
         strength = np.linalg.norm(forecast.modes.path(path), axis=0)
         if strength[-1] <= strength[0]:
             continue
         time = float(forecast.time[int(np.argmax(strength >= strength[-1] / 2))])
         for edge in path.edges[:-1]:
-            node = architecture.target(edge)
+            node = forecast.architecture.target(edge)
             found[node] = min(time, found.get(node, float("inf")))
     return found
 

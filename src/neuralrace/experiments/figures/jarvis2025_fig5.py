@@ -204,8 +204,8 @@ def _closed_form(theory: exact.ContextualStatistics, times: np.ndarray, strength
 
 @float64
 def _forecast_values(forecast: Forecast) -> dict[str, np.ndarray]:
-    weights = forecast.modes.evolution.weights(forecast.time, 0)
-    maps = {n: np.array([w[n, "y"] @ w["x", n] for w in weights]) for n in forecast.modes.evolution.architecture.hidden}
+    weights = forecast.weights_at(forecast.time)
+    maps = {n: np.array([w[n, "y"] @ w["x", n] for w in weights]) for n in forecast.architecture.hidden}
     return _by_kind("aligned", {node: np.linalg.svd(array, compute_uv=False) for node, array in maps.items()})
 
 

@@ -253,16 +253,19 @@ def _open_nodes(
 ) -> list[list[str]]:
     """For each configuration the nodes of which some edge is open."""
     table = np.array([np.any([edge_gates[edge] != 0 for edge in edges[node]], axis=0) for node in names])
-    return [[names[i] for i in np.flatnonzero(column)] for column in table.T]
+    found: list[list[str]] = [[] for _ in range(table.shape[1])]
+    for configuration, node in zip(*(axis.tolist() for axis in np.nonzero(table.T)), strict=True):
+        found[configuration].append(names[node])
+    return found
 
 
 def _moments(task: Task, members: np.ndarray, inputs: list[str], outputs: list[str]) -> Moments:
     """Sum over the examples of one configuration."""
-    weights = task.weights[members]
+    weights, place, width = task.weights[members], {}, 0
+    for node in inputs:
+        place[node] = slice(width, width := width + task.inputs[node].shape[1])
     rows = [task.inputs[node][members] for node in inputs]
-    ends = np.cumsum([0, *(part.shape[1] for part in rows)])
-    place = {node: slice(int(ends[i]), int(ends[i + 1])) for i, node in enumerate(inputs)}
-    stacked = np.hstack(rows) if rows else np.zeros((len(members), 0))
+    stacked = rows[0] if len(rows) == 1 else np.hstack([np.zeros((len(members), 0)), *rows])
     weighted = stacked * weights[:, None]
     correlations = {node: task.targets[node][members].T @ weighted for node in outputs}
     return Moments(float(weights.sum()), place, weighted.T @ stacked, correlations)

@@ -8,7 +8,7 @@ paths through it. Only the projection on the leading singular pair of S grows; f
 mode starts with a_0 = |p + q|^2 / 4. Directions that a faster mode has taken are lost to the slower ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +37,16 @@ class Alignment:
         edge, residual = max(self.residuals.items(), key=lambda item: item[1])
         return edge_name(edge), residual
 
+    def mixing(self, architecture: Architecture) -> float:
+        """The largest part of an edge's matrix, seen in the modes of its two ends, that is off the diagonal."""
+        worst = 0.0
+        for edge, (source, target) in architecture.edges.items():
+            seen = self.bases[target].T @ self.matrices[edge] @ self.bases[source]
+            size = float(np.linalg.norm(self.matrices[edge]))
+            off = float(np.linalg.norm(seen - np.diag(np.diagonal(seen))))
+            worst = max(worst, off / size if size > 0 else 0.0)
+        return worst
+
 
 @dataclass(frozen=True, eq=False)
 class InitialStrength:
@@ -50,6 +60,13 @@ class InitialStrength:
     source: str
     values: Mapping[Edge, np.ndarray]
     law: Mapping[str, tuple[float, float]]
+
+    @classmethod
+    def of_draws(
+        cls, source: str, draws: Sequence[Mapping[Edge, np.ndarray]], law: Mapping[str, tuple[float, float]]
+    ) -> "InitialStrength":
+        """Put the strengths of several draws together, edge by edge."""
+        return cls(source, {edge: np.array([draw[edge] for draw in draws]) for edge in draws[0]}, law)
 
     @property
     def mean(self) -> dict[Edge, np.ndarray]:

@@ -2,21 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from neuralrace.theory.aligned.method import Starts, diagonal_outcome, find_own_start, find_own_system
+from neuralrace.theory.aligned.method import Aligned, staying_diagonal
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.method import reduced_outcome
+from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.reduction.path_table import listed_paths
 from neuralrace.theory.reduction.polynomial import Terms
-from neuralrace.theory.reduction.start import Start, diagonalisability, find_start, find_system, lumping_symmetry
-from neuralrace.theory.reduction.system import ReducedSystem, States
+from neuralrace.theory.reduction.start import Reduced, diagonalisability
+from neuralrace.theory.reduction.system import States
 
 Solution = Callable[[np.ndarray], dict[int, np.ndarray]]  # times -> variable -> values
 
@@ -30,10 +31,10 @@ class NoFormula:
 
 @dataclass(frozen=True, eq=False)
 class Formulas:
-    """The reduced system of all draws, where they start (in shared bases, or in the paths' own), and its solution."""
+    """A reduced system, in shared bases or in the paths' own, and its solution."""
 
-    start: Start | Starts
-    system: ReducedSystem
+    reduced: Reduced
+    own: bool
     states: States
 
 
@@ -41,8 +42,8 @@ class Formulas:
 class ClosedForm(Method[Formulas]):
     """Formulas where the reduced system separates, in shared bases or else in the paths' own modes.
 
-    lump, symmetric, small: as for Reduction. force: go on in the shared bases that come nearest, from the strengths
-    that come nearest, although an assumption fails; there must be a formula all the same.
+    lump, symmetric, small: as for Reduction. With `force` it goes on as that does; there must be a formula all the
+    same.
     """
 
     name: ClassVar[str] = "closed_form"
@@ -51,57 +52,49 @@ class ClosedForm(Method[Formulas]):
     small: float = 1e-2
 
     def assumptions(self, request: Request) -> Examined[Formulas]:
-        """Gradient flow, modes, a start in them, and a formula for every term."""
+        """Gradient flow, a reduced system, and a formula for every term of it."""
         rate = 0.0 if request.descent is None else request.descent.learning_rate
         steps = f"descent in steps of {rate:g} was asked for" if rate else "no steps are taken"
         flow, listed = Assumption("gradient flow", rate, 0.0, steps), request.statistics.once(listed_paths)
         if not flow.holds or not listed.holds:
             return Examined((flow, listed), None)
-        diagonal = diagonalisability(request)
-        if diagonal.holds or self.force:
-            return self._in_shared_bases(request, (flow, listed, diagonal))
-        return self._in_own_modes(request, flow)
+        own = not self.force and not diagonalisability(request).holds
+        rows, reduced = self._in_own_modes(request) if own else self._in_shared_bases(request)
+        if reduced is None:
+            return Examined((flow, *rows), None)
+        solutions = [closed_form(reduced.system.terms, state) for state in reduced.system.initial_state()]
+        missing = [entry for entry in solutions if isinstance(entry, NoFormula)]
+        row = Assumption("terms with a formula", len(missing), 0.0, missing[0].reason if missing else "every term")
+        if missing:
+            return Examined((flow, *rows, row), None)
+        found = [entry for entry in solutions if not isinstance(entry, NoFormula)]
+        states = partial(_evaluated, found, reduced.system.partition.variable_count)
+        return Examined((flow, *rows, row), Formulas(reduced, own, states), certain=not own)
 
     def solve(self, request: Request, ground: Formulas) -> Outcome:
         """Evaluate the formulas."""
-        if isinstance(ground.start, Start):
-            return reduced_outcome(request, ground.start, ground.system, ground.states)
-        return diagonal_outcome(request, ground.start, ground.system, ground.states)
+        outcome = ground.reduced.outcome(request, ground.states)
+        return staying_diagonal(request, outcome) if ground.own else outcome
 
-    def _in_shared_bases(self, request: Request, rows: tuple[Assumption, ...]) -> Examined[Formulas]:
-        seen, start = request.once(find_start, self.small)
-        if not seen[-1].holds and not self.force:
-            return Examined((*rows, *seen), None)
-        system = request.once(find_system, start, self.lump, self.symmetric, 0.0)
-        symmetry = lumping_symmetry(request, system, self.symmetric, self.small)
-        return _with_formulas((*rows, *seen, symmetry), start, system, certain=True)
+    def _in_shared_bases(self, request: Request) -> tuple[tuple[Assumption, ...], Reduced | None]:
+        method = Reduction(self.force, self.lump, self.symmetric, handover=False, small=self.small)
+        examined = method.assumptions(request)
+        return examined.assumptions, examined.ground if isinstance(examined.ground, Reduced) else None
 
-    def _in_own_modes(self, request: Request, flow: Assumption) -> Examined[Formulas]:
-        rows, starts = request.once(find_own_start, self.small)
-        if starts is None or first_failing(rows) is not None:
-            return Examined((flow, *rows), None)
-        system = request.once(find_own_system, starts, self.lump, 0.0)
-        return _with_formulas((flow, *rows), starts, system, certain=False)
+    def _in_own_modes(self, request: Request) -> tuple[tuple[Assumption, ...], Reduced | None]:
+        method = Aligned(lump=self.lump, small=self.small)
+        examined = method.assumptions(request)
+        if examined.ground is None or first_failing(examined.assumptions) is not None:
+            return examined.assumptions, None
+        return examined.assumptions, method.reduced(request, examined.ground)
 
 
-def _with_formulas(
-    rows: tuple[Assumption, ...], start: Start | Starts, system: ReducedSystem, *, certain: bool
-) -> Examined[Formulas]:
-    """Add whether there are formulas, and the formulas."""
-    solutions = [closed_form(system.terms, state) for state in system.initial_state()]
-    missing = [entry for entry in solutions if isinstance(entry, NoFormula)]
-    found = [entry for entry in solutions if not isinstance(entry, NoFormula)]
-    where = missing[0].reason if missing else "every term"
-    row = Assumption("terms with a formula", len(missing), 0.0, where)
-
-    def states(times: np.ndarray) -> np.ndarray:
-        values = np.zeros((len(times), len(found), system.partition.variable_count))
-        for draw, solution in enumerate(found):
-            for variable, strength in solution(times).items():
-                values[:, draw, variable] = strength
-        return values
-
-    return Examined((*rows, row), None if missing else Formulas(start, system, states), certain)
+def _evaluated(solutions: list[Solution], count: int, times: np.ndarray) -> np.ndarray:
+    values = np.zeros((len(times), len(solutions), count))
+    for draw, solution in enumerate(solutions):
+        for variable, strength in solution(times).items():
+            values[:, draw, variable] = strength
+    return values
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The method `aligned`: paths with singular vectors of their own (P2 appendix F), diagonal or whole strengths."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
@@ -22,16 +22,17 @@ from neuralrace.theory.aligned.own_modes import (
 from neuralrace.theory.aligned.path_flow import PathFactory, PathFlow
 from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Assumption, first_failing
-from neuralrace.theory.evolution import MatrixEvolution, ReducedEvolution
+from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors
 from neuralrace.theory.method import Examined, Method, Outcome, Request
 from neuralrace.theory.reduction.method import solved
 from neuralrace.theory.reduction.path_table import listed_paths
-from neuralrace.theory.reduction.start import initial_output
-from neuralrace.theory.reduction.system import ReducedSystem, States, reduced_system
+from neuralrace.theory.reduction.start import Reduced, Start, initial_output
+from neuralrace.theory.reduction.system import reduced_system
 
 Starts = tuple[OwnStart, ...]  # one per draw
+SOURCE = "growing direction of each path"
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,15 +52,19 @@ class Aligned(Method[Starts]):
 
     def assumptions(self, request: Request) -> Examined[Starts]:
         """Paths apart from each other, and weights that are aligned to their modes."""
-        rows, starts = request.once(find_own_start, self.small)
+        rows, starts = request.once(_find_start, self.small)
         return Examined(rows, starts, certain=not self.diagonal)
 
     def solve(self, request: Request, ground: Starts) -> Outcome:
         """The reduced system in the paths' own modes, or the flow of the aligned part of the weights."""
         if not self.diagonal:
             return self._whole(request, ground)
-        system = request.once(find_own_system, ground, self.lump, self.atol)
-        return diagonal_outcome(request, ground, system, solved(request, system))
+        reduced = self.reduced(request, ground)
+        return staying_diagonal(request, reduced.outcome(request, solved(request, reduced.system)))
+
+    def reduced(self, request: Request, starts: Starts) -> Reduced:
+        """The reduced system in the paths' own modes, from the aligned part of the weights."""
+        return request.once(_find_reduced, starts, self.lump, self.atol)
 
     def _whole(self, request: Request, starts: Starts) -> Outcome:
         statistics, modes = request.statistics, request.statistics.once(own_modes)
@@ -79,12 +84,12 @@ class Aligned(Method[Starts]):
             np.array(losses),
             tuple(draws),
             tuple(modes),
-            initial_strength=_strength(request, starts),
+            initial_strength=InitialStrength.of_draws(SOURCE, [start.strengths for start in starts], request.law),
             notes=("whole matrices are followed in each path's own modes",),
         )
 
 
-def find_own_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], Starts | None]:
+def _find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], Starts | None]:
     """The strengths of every path's own modes in each draw, where the paths have such modes."""
     listed = request.statistics.once(listed_paths)
     if not listed.holds:
@@ -101,33 +106,20 @@ def find_own_start(request: Request, small: float) -> tuple[tuple[Assumption, ..
     return (listed, *apart, Assumption("alignment to own modes", residual, small, where)), starts
 
 
-def find_own_system(request: Request, starts: Starts, lump: bool, atol: float) -> ReducedSystem:
-    """The reduced system in the paths' own modes, from the aligned part of the weights."""
-    table = request.statistics.once(own_table)
-    return reduced_system(table, [start.strengths for start in starts], lump=lump, atol=atol)
+def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
+    """Add whether nothing turns one mode of a path into another on the way."""
+    modes = request.statistics.once(own_modes)
+    products = [dict(zip(modes, draw.paths(tuple(modes), request.times), strict=True)) for draw in outcome.draws]
+    turning, place = max(off_diagonal(request.statistics, modes, one) for one in products)
+    return replace(outcome, assumptions=(Assumption("own modes stay diagonal", turning, request.tolerance, place),))
 
 
-def diagonal_outcome(request: Request, starts: Starts, system: ReducedSystem, states: States) -> Outcome:
-    """Diagonal strengths, and whether nothing turns one mode into another on the way."""
+def _find_reduced(request: Request, starts: Starts, lump: bool, atol: float) -> Reduced:
     statistics, modes = request.statistics, request.statistics.once(own_modes)
-    found = states(request.times)
-    matrices = [partial(aligned_weights, modes, statistics.architecture, start.hidden) for start in starts]
-    draws = tuple(ReducedEvolution(system, states, draw, own) for draw, own in enumerate(matrices))
-    products = [dict(zip(modes, draw.paths(tuple(modes), request.times), strict=True)) for draw in draws]
-    turning, place = max(off_diagonal(statistics, modes, one) for one in products)
-    return Outcome(
-        system.loss(found).T,
-        draws,
-        tuple(modes),
-        (Assumption("own modes stay diagonal", turning, request.tolerance, place),),
-        system,
-        _strength(request, starts),
-    )
-
-
-def _strength(request: Request, starts: Starts) -> InitialStrength:
-    values = {edge: np.array([start.strengths[edge] for start in starts]) for edge in starts[0].strengths}
-    return InitialStrength("growing direction of each path", values, request.law)
+    strengths = tuple(start.strengths for start in starts)
+    matrices = tuple(partial(aligned_weights, modes, statistics.architecture, start.hidden) for start in starts)
+    system = reduced_system(statistics.once(own_table), strengths, lump=lump, atol=atol)
+    return Reduced(Start(SOURCE, strengths, matrices), system, tuple(modes))
 
 
 def _path_factory(statistics: PathStatistics) -> PathFactory:

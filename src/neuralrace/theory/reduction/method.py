@@ -16,26 +16,10 @@ from neuralrace.theory.flow.method import flow_evolution
 from neuralrace.theory.method import Examined, Method, Outcome, Request
 from neuralrace.theory.reduction.handover import Moment, follow_until_aligned
 from neuralrace.theory.reduction.path_table import listed_paths, path_table
-from neuralrace.theory.reduction.start import (
-    Start,
-    diagonalisability,
-    find_start,
-    find_system,
-    initial_strength,
-    lost_modes,
-    lumping_symmetry,
-)
-from neuralrace.theory.reduction.system import ReducedSystem, States
+from neuralrace.theory.reduction.start import Reduced, Start, diagonalisability, find_start, lost_modes
+from neuralrace.theory.reduction.system import ReducedSystem, States, reduced_system
 
 BEFORE_THE_END = float(np.nextafter(1.0, 0.0))
-
-
-@dataclass(frozen=True, eq=False)
-class Reduced:
-    """The reduced system of all draws, and where they start."""
-
-    start: Start
-    system: ReducedSystem
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +33,15 @@ class Reduction(Method[Reduced | Unaligned]):
 
     They start from decoupled weights, from the growing part of small ones (two layers), or where the exact flow has
     aligned them. lump: keep one scalar for what evolves alike. symmetric: lump by the statistics alone and start each
-    class at its mean. small: tolerance of what holds in the limit of small initial weights. atol: error of a strength
-    that is always allowed. force: go on from time zero with the nearest strengths in the nearest bases although
-    an assumption fails.
+    class at its mean. handover: follow the flow where weights have yet to align. small: tolerance of what holds in the
+    limit of small initial weights. atol: error of a strength that is always allowed. With `force` it goes on from time
+    zero with the nearest strengths in the nearest bases.
     """
 
     name: ClassVar[str] = "reduction"
     lump: bool = True
     symmetric: bool = False
+    handover: bool = True
     small: float = 1e-2
     atol: float = 0.0
 
@@ -69,14 +54,13 @@ class Reduction(Method[Reduced | Unaligned]):
         if not diagonal.holds and not self.force:
             return Examined((listed, diagonal), None)
         rows, start = request.once(find_start, self.small)
-        if not rows[-1].holds and diagonal.holds and request.descent is None:
-            told = tuple(Assumption(r.name, r.residual, r.tolerance, r.detail, needed=False) for r in rows)
-            return Examined((listed, diagonal, *told), Unaligned(), certain=False)
-        if not rows[-1].holds and not self.force:
-            return Examined((listed, diagonal, *rows), None)
-        system = request.once(find_system, start, self.lump, self.symmetric, self.atol)
-        symmetry = lumping_symmetry(request, system, self.symmetric, self.small)
-        return Examined((listed, diagonal, *rows, symmetry), Reduced(start, system))
+        rows, aligned = (listed, diagonal, *rows), rows[-1].holds
+        if not aligned and self.handover and diagonal.holds and request.descent is None:
+            return Examined((*rows[:2], *(replace(row, needed=False) for row in rows[2:])), Unaligned(), certain=False)
+        if not aligned and not self.force:
+            return Examined(rows, None)
+        reduced = self._reduced(request, start)
+        return Examined((*rows, self._symmetry(request, reduced.system)), reduced)
 
     def solve(self, request: Request, ground: Reduced | Unaligned) -> Outcome:
         """Integrate the reduced system, after the flow where the weights have yet to align.
@@ -84,14 +68,24 @@ class Reduction(Method[Reduced | Unaligned]):
         Where they do not and that is forced, the flow is left out: no curve is half of one and half of the other.
         """
         if isinstance(ground, Reduced):
-            return reduced_outcome(request, ground.start, ground.system, solved(request, ground.system))
+            return ground.outcome(request, solved(request, ground.system))
         outcome = self._after_flow(request)
         if not self.force or first_failing(outcome.assumptions) is None:
             return outcome
-        start = request.once(find_start, self.small)[1]
-        system = request.once(find_system, start, self.lump, self.symmetric, self.atol)
-        alone = reduced_outcome(request, start, system, solved(request, system))
+        reduced = self._reduced(request, request.once(find_start, self.small)[1])
+        alone = reduced.outcome(request, solved(request, reduced.system))
         return replace(alone, assumptions=outcome.assumptions)
+
+    def _reduced(self, request: Request, start: Start) -> Reduced:
+        return request.once(_find_reduced, start, self.lump, self.symmetric, self.atol)
+
+    def _symmetry(self, request: Request, system: ReducedSystem) -> Assumption:
+        """How far the members of a class are from starting alike."""
+        if self.symmetric:
+            detail = "initial strengths within a class, taken at their mean,"
+            return Assumption("lumping symmetry", system.asymmetry, self.small, detail)
+        count = f"{system.partition.variable_count} variable(s), exact"
+        return Assumption("lumping symmetry", 0.0, request.tolerance, count)
 
     def _after_flow(self, request: Request) -> Outcome:
         architecture, factory = request.statistics.architecture, request.statistics.once(FlowFactory)
@@ -111,14 +105,13 @@ class Reduction(Method[Reduced | Unaligned]):
             draws.append(HandedOver(architecture, before, after, left.time, bases))
             moments.append(left)
         times = tuple(left.time for left in moments)
-        values = {edge: np.array([left.alignment.strengths[edge] for left in moments]) for edge in architecture.edges}
         return Outcome(
             np.array(losses),
             tuple(draws),
             tuple(request.statistics.open_paths),
             _in_time(request, moments, self.small),
             moments[0].system,
-            InitialStrength("hand-over", values, request.law),
+            InitialStrength.of_draws("hand-over", [left.alignment.strengths for left in moments], request.law),
             times,
             (f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}",),
         )
@@ -137,21 +130,10 @@ def solved(request: Request, system: ReducedSystem, begin: float = 0.0) -> State
     return lambda times: states(times.tobytes())
 
 
-def reduced_outcome(request: Request, start: Start, system: ReducedSystem, states: States) -> Outcome:
-    """What the strengths of all draws say, turned into weights by the bases of each."""
-    architecture, table = request.statistics.architecture, request.statistics.once(path_table)
-    draws = tuple(
-        ReducedEvolution(system, states, draw, partial(decoupled_weights, architecture, bases))
-        for draw, bases in enumerate(start.bases)
-    )
-    return Outcome(
-        system.loss(states(request.times)).T,
-        draws,
-        table.paths,
-        reduction=system,
-        initial_strength=initial_strength(request, start),
-        notes=lost_modes(table, start.strengths),
-    )
+def _find_reduced(request: Request, start: Start, lump: bool, symmetric: bool, atol: float) -> Reduced:
+    table = request.statistics.once(path_table)
+    system = reduced_system(table, start.strengths, lump=lump, symmetric=symmetric, atol=atol)
+    return Reduced(start, system, table.paths, lost_modes(table, start.strengths))
 
 
 def _ends(bases: Mapping[str, np.ndarray], path: Path) -> tuple[np.ndarray, np.ndarray]:

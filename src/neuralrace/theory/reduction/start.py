@@ -1,27 +1,57 @@
 """The strengths from which the reduced system starts in the shared bases of a problem, and what that assumes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.shared_bases import shared_bases
-from neuralrace.theory.alignment import Alignment, InitialStrength, align, balance, growing_strengths, is_two_layer
+from neuralrace.theory.alignment import (
+    InitialStrength,
+    align,
+    balance,
+    decoupled_weights,
+    growing_strengths,
+    is_two_layer,
+)
 from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.method import Request
+from neuralrace.theory.evolution import ReducedEvolution, Strengths
+from neuralrace.theory.method import Outcome, Request
 from neuralrace.theory.reduction.path_table import PathTable, path_table
-from neuralrace.theory.reduction.system import ReducedSystem, reduced_system
+from neuralrace.theory.reduction.system import ReducedSystem, States
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Initial strengths and bases of every draw; source: how they were had."""
+    """Initial strengths of every draw, how they were had, and what turns strengths of each draw into weights."""
 
     source: str
-    strengths: tuple[Mapping[Edge, np.ndarray], ...]
-    bases: tuple[Mapping[str, np.ndarray], ...]
+    strengths: tuple[Strengths, ...]
+    matrices: tuple[Callable[[Strengths], dict[Edge, np.ndarray]], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A reduced system, where its draws start, and the paths whose strengths it gives."""
+
+    start: Start
+    system: ReducedSystem
+    paths: tuple[Path, ...]
+    notes: tuple[str, ...] = ()
+
+    def outcome(self, request: Request, states: States) -> Outcome:
+        """What a solution says of losses and weights."""
+        return Outcome(
+            self.system.loss(states(request.times)).T,
+            tuple(ReducedEvolution(self.system, states, d, turn) for d, turn in enumerate(self.start.matrices)),
+            self.paths,
+            reduction=self.system,
+            initial_strength=InitialStrength.of_draws(self.start.source, self.start.strengths, request.law),
+            notes=self.notes,
+        )
 
 
 def diagonalisability(request: Request) -> Assumption:
@@ -36,44 +66,28 @@ def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], 
     The last assumption says whether they may be taken; where it fails, they are only a projection.
     """
     statistics, architecture = request.statistics, request.statistics.architecture
-    bases = shared_bases(statistics)
+    shared = shared_bases(statistics)
     node, imbalance = max((balance(architecture, w) for w in request.weights), key=lambda entry: entry[1])
-    balanced = Assumption("balance", imbalance, small, f"node {node!r}", needed=False)
-    aligned = [align(architecture, weights, bases) for weights in request.weights]
+    aligned = [align(architecture, weights, shared) for weights in request.weights]
     edge, misfit = max((entry.worst for entry in aligned), key=lambda entry: entry[1])
-    shallow = misfit > request.tolerance and is_two_layer(architecture)
-    mixing = max(_mixing(architecture, entry) for entry in aligned)
-    overlap = "overlap of the modes in the hidden nodes"
-    seen = (
-        balanced,
-        Assumption("decoupling", mixing, request.tolerance, overlap, needed=misfit <= request.tolerance),
-        Assumption("alignment of initial weights", misfit, request.tolerance, f"edge {edge}", needed=not shallow),
+    exact = misfit <= request.tolerance
+    grows = not exact and is_two_layer(architecture)
+    mixing, overlap = max(entry.mixing(architecture) for entry in aligned), "overlap of the modes in the hidden nodes"
+    rows = (
+        Assumption("balance", imbalance, small, f"node {node!r}", needed=False),
+        Assumption("decoupling", mixing, request.tolerance, overlap, needed=exact),
+        Assumption("alignment of initial weights", misfit, request.tolerance, f"edge {edge}", needed=not grows),
     )
-    if not shallow:
-        source = "decoupled weights" if seen[-1].holds else "projected weights"
-        return seen, Start(source, tuple(one.strengths for one in aligned), tuple(one.bases for one in aligned))
-    table = statistics.once(path_table)
-    growing = [growing_strengths(architecture, w, bases, table) for w in request.weights]
+    if not grows:
+        source = "decoupled weights" if exact else "projected weights"
+        matrices = tuple(partial(decoupled_weights, architecture, one.bases) for one in aligned)
+        return rows, Start(source, tuple(one.strengths for one in aligned), matrices)
+    growing = [growing_strengths(architecture, w, shared, statistics.once(path_table)) for w in request.weights]
     size, where = max((entry.size, entry.where) for entry in growing)
     size, where = max((size, where), (initial_output(request), "the initial output"))
-    smallness = Assumption("small initial weights", size, small, where)
-    start = Start("growing direction", tuple(one.strengths for one in growing), tuple(one.bases for one in growing))
-    return (*seen, smallness), start
-
-
-def find_system(request: Request, start: Start, lump: bool, symmetric: bool, atol: float) -> ReducedSystem:
-    """The reduced system of all draws."""
-    table = request.statistics.once(path_table)
-    return reduced_system(table, start.strengths, lump=lump, symmetric=symmetric, atol=atol)
-
-
-def lumping_symmetry(request: Request, system: ReducedSystem, symmetric: bool, small: float) -> Assumption:
-    """How far the members of a class are from starting alike."""
-    if symmetric:
-        detail = "initial strengths within a class, taken at their mean,"
-        return Assumption("lumping symmetry", system.asymmetry, small, detail)
-    count = f"{system.partition.variable_count} variable(s), exact"
-    return Assumption("lumping symmetry", 0.0, request.tolerance, count)
+    matrices = tuple(partial(decoupled_weights, architecture, one.bases) for one in growing)
+    start = Start("growing direction", tuple(one.strengths for one in growing), matrices)
+    return (*rows, Assumption("small initial weights", size, small, where)), start
 
 
 def initial_output(request: Request) -> float:
@@ -81,13 +95,6 @@ def initial_output(request: Request) -> float:
     silent = 0.5 * request.statistics.target_energy
     losses = [request.statistics.loss(one) for one in request.weights]
     return max(abs(loss - silent) / max(loss, silent, np.finfo(float).tiny) for loss in losses)
-
-
-def initial_strength(request: Request, start: Start) -> InitialStrength:
-    """The strengths of all draws, edge by edge."""
-    edges = start.strengths[0]
-    values = {edge: np.array([draw[edge] for draw in start.strengths]) for edge in edges}
-    return InitialStrength(start.source, values, request.law)
 
 
 def lost_modes(table: PathTable, strengths: tuple[Mapping[Edge, np.ndarray], ...]) -> tuple[str, ...]:
@@ -106,14 +113,3 @@ def lost_modes(table: PathTable, strengths: tuple[Mapping[Edge, np.ndarray], ...
         f"modes {modes} start with no strength on some path (a hidden layer narrower than the number of modes, or "
         f"a zero initial strength): they are lost there and not learned",
     )
-
-
-def _mixing(architecture: Architecture, alignment: Alignment) -> float:
-    """The largest part of an edge's matrix, seen in the modes of its two ends, that is off the diagonal."""
-    worst = 0.0
-    for edge, (source, target) in architecture.edges.items():
-        seen = alignment.bases[target].T @ alignment.matrices[edge] @ alignment.bases[source]
-        size = float(np.linalg.norm(alignment.matrices[edge]))
-        off = float(np.linalg.norm(seen - np.diag(np.diagonal(seen))))
-        worst = max(worst, off / size if size > 0 else 0.0)
-    return worst

@@ -1,6 +1,7 @@
 """The front door: bad input, the loop over the methods, its advice, and draws that no training has."""
 
 import itertools
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -116,40 +117,28 @@ PROBLEMS = {
 }
 
 
-@given(st.sampled_from([*PROBLEMS, 0, 1, 2, 3]), st.sampled_from([1e-4, 0.3]), st.sampled_from(METHODS), st.booleans())
+@given(
+    st.sampled_from([*PROBLEMS, 0, 1, 2, 3, 4]), st.sampled_from([1e-4, 0.3]), st.sampled_from(LADDER), st.booleans()
+)
 @settings(max_examples=40)
 def test_advice_is_true(which, scale, method, descent):
     """Whatever an error tells the caller to do works: the method that it names, and the force that it offers."""
     problem = PROBLEMS[which] if isinstance(which, str) else nr.tasks.random_problem(which, sizes=(2, 3))
     weights = initial.gaussian(scale)(problem, 0)
     dynamics = {"dynamics": "descent", "learning_rate": 0.1} if descent else {}
-    times = [0.0, 0.1]
+    forced = replace(method, force=True)
+    if isinstance(method, Flow):  # compiles, and refuses nothing
+        return
     try:
-        predict(problem, weights, times, method, **dynamics)
+        predict(problem, weights, [0.0, 0.1], method, **dynamics)
     except AssumptionError as error:
         advice = str(error).rsplit(": ", 1)[1]
-        assert advice.startswith("use method='")
         advised = advice.split("'")[1]
-        assert advised != method
-        assert predict(problem, weights, times, advised, **dynamics).method == advised
-        _, _, forced = advice.partition(", or go on with ")
-        if forced:
-            (value,) = [rung for rung in LADDER if repr(rung)[:5] == forced[:5] and rung.name == method][-1:]
-            assert repr(type(value)(**{**vars(value), "force": True})) == forced
-            found = predict(problem, weights, times, type(value)(**{**vars(value), "force": True}), **dynamics)
-            assert found.certificate.forced
-
-
-@given(st.integers(0, 5), st.sampled_from([1e-4, 0.1]))
-@settings(max_examples=12)
-def test_auto_is_the_first_method_that_does_not_decline(seed, scale):
-    problem = nr.tasks.random_problem(seed, sizes=(2, 3))
-    weights = initial.gaussian(scale)(problem, 0)
-    forecast = predict(problem, weights, [0.0, 0.1])
-    for name in METHODS[: METHODS.index(forecast.method)]:
-        with pytest.raises(AssumptionError):
-            predict(problem, weights, [0.0, 0.1], name)
-        assert name in {entry.method for entry in forecast.certificate.declined}
+        assert advice in (f"use method='{advised}'", f"use method='{advised}', or go on with {forced!r}")
+        if advised != "flow":  # which applies to everything, and compiles anew for every problem
+            assert predict(problem, weights, [0.0, 0.1], advised, **dynamics).method == advised
+        if repr(forced) in advice:
+            assert predict(problem, weights, [0.0, 0.1], forced, **dynamics).certificate.forced
 
 
 def test_forecasts_and_trainings_never_share_a_draw():

@@ -28,7 +28,7 @@ def contextual_rows() -> list[tuple[str, float, str]]:
     times = rate * np.arange(steps + 1)
 
     def forecast() -> None:
-        found = nr.predict(problem, weights, times, rtol=1e-4, diagonal=False, method="aligned")
+        found = nr.predict(problem, weights, times, method=nr.theory.Aligned(diagonal=False), rtol=1e-4)
         for path in found.modes.paths:
             found.modes.path(path)
 

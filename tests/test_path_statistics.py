@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -87,9 +89,54 @@ def test_large_routing_stores_no_pairs():
 
 def test_too_many_open_paths_and_paths_of_another_network():
     problem = nr.tasks.xor().problem("linear", hidden=2)
-    limited = PathStatistics(problem.architecture, problem.task, problem.gates, limit=1)
+    limited = PathStatistics.of_examples(problem.architecture, problem.task, problem.gates, limit=1)
     with pytest.raises(PathLimitError, match=r"at most 1 open paths .*\(2 paths in all\): raise the limit"):
         _ = limited.open_paths
     stranger = nr.Path((("x", "elsewhere"),), "x", "y")
     with pytest.raises(UnknownNameError, match="a path of this architecture is required; x->elsewhere is not one"):
         problem.statistics().input_output(stranger)
+
+
+def arrays_within(value, seen):
+    """Every array that can be reached from a value by attributes, keys and items."""
+    if id(value) in seen:
+        return
+    seen[id(value)] = value
+    if isinstance(value, np.ndarray):
+        yield value
+        return
+    inner = list(vars(value).values()) if hasattr(value, "__dict__") else []
+    if isinstance(value, Mapping):
+        inner += [*value.keys(), *value.values()]
+    elif isinstance(value, (tuple, list)):
+        inner += value
+    for part in inner:
+        yield from arrays_within(part, seen)
+
+
+def test_statistics_hold_moments_and_no_example():
+    """23 examples in three configurations: nothing that is reachable has an axis of 23, however it was used before."""
+    random = np.random.default_rng(0)
+    architecture = nr.Architecture({"x": 3, "h": 2, "g": 2, "y": 4}, [("x", "h"), ("x", "g"), ("h", "y"), ("g", "y")])
+    task = nr.Task({"x": random.normal(size=(23, 3))}, {"y": random.normal(size=(23, 4))})
+    gates = nr.Gates(nodes={"h": np.arange(23) % 3 != 0, "g": np.arange(23) % 3 != 1})
+    statistics = nr.Problem(architecture, task, gates).statistics()
+    weights = {edge: random.normal(size=architecture.shape(edge)) for edge in architecture.edges}
+    statistics.gradient(weights), statistics.open_paths, [statistics.partners(p) for p in architecture.paths()]
+    found = list(arrays_within(statistics, {}))
+    assert any(array.shape == (3, 3) for array in found)  # the search reaches the moments
+    assert not any(23 in array.shape for array in found)
+    assert not hasattr(statistics, "task")
+
+
+def test_what_is_derived_is_derived_once():
+    statistics = nr.tasks.xor().problem("xor", hidden=2).statistics()
+    calls = []
+
+    def count(given):
+        calls.append(given)
+        return given.configuration_count
+
+    assert [statistics.once(count), statistics.once(count)] == [4, 4]
+    assert calls == [statistics]
+    assert statistics.statistics() is statistics

@@ -1,23 +1,25 @@
 """The moments of the examples that each path lets through: all that a gated linear network sees of its data.
 
 Examples with the same gates form a configuration, in which every path gate is one number. So the statistics are
-sums over configurations, and two paths that are never open together have nothing to sum.
+sums over configurations, and two paths that are never open together have nothing to sum. No example is kept.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import SupportsIndex
+from typing import SupportsIndex, TypeVar, cast
 
 import numpy as np
 
 from neuralrace._engine.equal_rows import partition
 from neuralrace._engine.open_edges import carrying_gates
 from neuralrace.architecture import PATH_LIMIT, Architecture, Path
-from neuralrace.axes import Edge, Matrix, PerExample, Weights
+from neuralrace.axes import Edge, Matrix, Weights
 from neuralrace.errors import PathLimitError, UnknownNameError
 from neuralrace.gates import Gates
 from neuralrace.task import Task
+
+Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,39 +32,82 @@ class OpenPath:
 
 
 @dataclass(frozen=True, eq=False)
+class Moments:
+    """The moments of one configuration over the inputs and outputs that are open in it; sums over its examples."""
+
+    weight: float  # the total weight of the examples
+    place: Mapping[str, slice]  # open input node -> its rows among the stacked inputs
+    inputs: np.ndarray  # <x x^T>, (stacked, stacked)
+    outputs: Mapping[str, np.ndarray]  # open output node -> <y x^T>, (size, stacked)
+
+
+@dataclass(frozen=True, eq=False)
 class PathStatistics:
-    """Sigma_yx(p) and Sigma_x(j, p) of a problem (P1 eqs 5-6), by gate configuration."""
+    """Sigma_yx(p) and Sigma_x(j, p) of a problem (P1 eqs 5-6), by gate configuration.
+
+    edge_gates: edge -> its folded gate in each configuration, zero where it carries nothing; (configurations,).
+    target_energy: the weighted mean of |y|^2 over all outputs; twice the loss of a silent network.
+    """
 
     architecture: Architecture
-    task: Task = field(repr=False)
-    gates: Gates = field(repr=False)
-    limit: int = PATH_LIMIT
+    edge_gates: Mapping[Edge, np.ndarray] = field(repr=False)
+    moments: tuple[Moments, ...] = field(repr=False)
+    target_energy: float
+    limit: int = PATH_LIMIT  # open paths that may be listed
+    _derived: dict[object, object] = field(default_factory=dict, init=False, repr=False)
 
-    @cached_property
-    def edge_gates(self) -> Mapping[Edge, np.ndarray]:
-        """Edge -> its folded gate in each configuration, zero where it carries nothing; (configurations,)."""
-        first = np.array([members[0] for members in self._members])
-        return {edge: gate[first] for edge, gate in self._carrying.items()}
+    @classmethod
+    def of_examples(
+        cls, architecture: Architecture, task: Task, gates: Gates, limit: int = PATH_LIMIT
+    ) -> "PathStatistics":
+        """Sum the moments of the examples of a task, configuration by configuration."""
+        carrying = carrying_gates(architecture, task, gates)
+        labels = partition(len(task), carrying.values())
+        order = np.argsort(labels, kind="stable")
+        members = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+        first = np.array([rows[0] for rows in members])
+        edge_gates = {edge: gate[first] for edge, gate in carrying.items()}
+        leaving = _open_nodes(architecture.inputs, architecture.outgoing, edge_gates)
+        entering = _open_nodes(architecture.outputs, architecture.incoming, edge_gates)
+        moments = tuple(_moments(task, *entry) for entry in zip(members, leaving, entering, strict=True))
+        energy = sum(float(task.weights @ (rows**2).sum(axis=1)) for rows in task.targets.values())
+        return cls(architecture, edge_gates, moments, energy, limit)
+
+    def statistics(self) -> "PathStatistics":
+        """Themselves, so that they serve where a problem is asked for its statistics."""
+        return self
+
+    def once(self, derive: Callable[["PathStatistics"], Derived]) -> Derived:
+        """What a function makes of the statistics, computed when it is first asked for."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self)
+        return cast(Derived, self._derived[derive])
 
     @property
     def configuration_count(self) -> int:
         """How many different sets of gates occur among the examples."""
-        return len(self._members)
+        return len(self.moments)
 
-    @cached_property
+    @property
     def configuration_weights(self) -> np.ndarray:
         """The total weight of the examples of each configuration."""
-        return np.array([self.task.weights[members].sum() for members in self._members])
+        return np.array([moments.weight for moments in self.moments])
 
-    @cached_property
-    def target_energy(self) -> float:
-        """The weighted mean of |y|^2 over all outputs; twice the loss of a silent network."""
-        return sum(float(self.task.weights @ (rows**2).sum(axis=1)) for rows in self.task.targets.values())
+    @property
+    def listable(self) -> bool:
+        """Whether no more paths are open than may be listed."""
+        return self._listed is not None
 
-    @cached_property
+    @property
     def open_paths(self) -> Mapping[Path, OpenPath]:
         """The paths that are open for some example; the rest have no statistics."""
-        return {entry.path: entry for entry in self._walk()}
+        if self._listed is None:
+            raise PathLimitError(
+                f"at most {self.limit:,} open paths were allowed and this problem has more "
+                f"({self.architecture.count_paths():,} paths in all): raise the limit, or use a method that "
+                f"enumerates none, such as the flow"
+            )
+        return self._listed
 
     def input_output(self, path: Path) -> Matrix:
         """Sigma_yx(p) = <g_p y x^T>, eq. 5; (|t(p)|, |s(p)|)."""
@@ -97,20 +142,26 @@ class PathStatistics:
 
     def input_moment(self, configuration: SupportsIndex, first: str, second: str) -> np.ndarray:
         """<x x^T> between two input nodes over the examples of one configuration."""
-        return self._moment(configuration, self.task.inputs[first], self.task.inputs[second])
+        here, nodes = self.moments[configuration], self.architecture.nodes
+        if first not in here.place or second not in here.place:
+            return np.zeros((nodes[first], nodes[second]))
+        return here.inputs[here.place[first], here.place[second]]
 
     def input_output_moment(self, configuration: SupportsIndex, target: str, source: str) -> Matrix:
         """<y x^T> between an output and an input node over the examples of one configuration."""
-        return self._moment(configuration, self.task.targets[target], self.task.inputs[source])
+        here, nodes = self.moments[configuration], self.architecture.nodes
+        if target not in here.outputs or source not in here.place:
+            return np.zeros((nodes[target], nodes[source]))
+        return here.outputs[target][:, here.place[source]]
 
     def loss(self, weights: Weights) -> float:
         """The loss from the statistics alone: half <|y|^2>, less what the network explains."""
         loss = 0.5 * self.target_energy
         for configuration in range(self.configuration_count):
             maps = self._maps(configuration, weights)
-            for node in self._outputs_in(maps):
-                correlation, second = self._moments_onto(configuration, node, maps)
-                loss += float(np.sum(maps[node] * (0.5 * maps[node] @ second - correlation)))
+            here = self.moments[configuration]
+            for node, correlation in here.outputs.items():
+                loss += float(np.sum(maps[node] * (0.5 * maps[node] @ here.inputs - correlation)))
         return loss
 
     def gradient(self, weights: Weights) -> dict[Edge, Matrix]:
@@ -118,10 +169,8 @@ class PathStatistics:
         gradient = {edge: np.zeros(self.architecture.shape(edge)) for edge in self.architecture.edges}
         for configuration in range(self.configuration_count):
             maps = self._maps(configuration, weights)
-            errors: dict[str, np.ndarray] = {}
-            for node in self._outputs_in(maps):
-                correlation, second = self._moments_onto(configuration, node, maps)
-                errors[node] = correlation - maps[node] @ second  # E of eq. 4, for all paths at once
+            here = self.moments[configuration]  # E of eq. 4, for all paths at once
+            errors = {node: seen - maps[node] @ here.inputs for node, seen in here.outputs.items()}
             for node in reversed(self.architecture.order):
                 if node not in errors:
                     continue
@@ -136,23 +185,12 @@ class PathStatistics:
     # how the sums are taken
 
     @cached_property
-    def _carrying(self) -> dict[Edge, PerExample]:
-        return carrying_gates(self.architecture, self.task, self.gates)
-
-    @cached_property
-    def _members(self) -> list[np.ndarray]:
-        """The examples of each configuration."""
-        labels = partition(len(self.task), self._carrying.values())
-        order = np.argsort(labels, kind="stable")
-        return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-
-    @cached_property
     def _open_configurations(self) -> dict[Edge, np.ndarray]:
         return {edge: np.flatnonzero(gate) for edge, gate in self.edge_gates.items()}
 
     @cached_property
     def _paths_of(self) -> list[list[Path]]:
-        paths: list[list[Path]] = [[] for _ in self._members]
+        paths: list[list[Path]] = [[] for _ in self.moments]
         for path, entry in self.open_paths.items():
             for configuration in entry.configurations:
                 paths[configuration].append(path)
@@ -160,27 +198,29 @@ class PathStatistics:
 
     def _entry(self, path: Path) -> OpenPath | None:
         known = all(edge in self.architecture.edges for edge in path.edges)
-        if not known or path.source not in self.task.inputs or path.target not in self.task.targets:
+        ends = path.source in self.architecture.inputs and path.target in self.architecture.outputs
+        if not known or not ends:
             raise UnknownNameError(f"a path of this architecture is required; {path} is not one: see paths()")
         return self.open_paths.get(path)
 
+    @cached_property
+    def _listed(self) -> Mapping[Path, OpenPath] | None:
+        """The open paths, or None where there are more than the limit."""
+        found: dict[Path, OpenPath] = {}
+        for entry in self._walk():
+            if len(found) == self.limit:
+                return None
+            found[entry.path] = entry
+        return found
+
     def _walk(self) -> Iterator[OpenPath]:
         """Go down all ways from the inputs, dropping one as soon as no configuration is left in it."""
-        count = 0
         architecture = self.architecture
 
         def extend(
             node: str, edges: tuple[Edge, ...], source: str, open_in: np.ndarray, gates: np.ndarray
         ) -> Iterator[OpenPath]:
-            nonlocal count
             if not architecture.outgoing[node]:
-                count += 1
-                if count > self.limit:
-                    raise PathLimitError(
-                        f"at most {self.limit:,} open paths were allowed and this problem has more "
-                        f"({architecture.count_paths():,} paths in all): raise the limit, or use a method that "
-                        f"enumerates none, such as the flow"
-                    )
                 yield OpenPath(Path(edges, source, node), open_in, gates)
             for edge in architecture.outgoing[node]:
                 also, here, _ = np.intersect1d(
@@ -194,22 +234,11 @@ class PathStatistics:
         for node in architecture.inputs:
             yield from extend(node, (), node, everywhere, np.ones(len(everywhere)))
 
-    def _moment(self, configuration: SupportsIndex, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        members = self._members[configuration]
-        moment: np.ndarray = (left[members] * self.task.weights[members, None]).T @ right[members]
-        return moment
-
     def _maps(self, configuration: int, weights: Weights) -> dict[str, np.ndarray]:
         """The linear map from all open inputs, stacked, to each node that is active."""
-        architecture = self.architecture
-        sources = [
-            node
-            for node in architecture.inputs
-            if any(self.edge_gates[e][configuration] != 0 for e in architecture.outgoing[node])
-        ]
-        sizes = [architecture.nodes[node] for node in sources]
-        identity = np.eye(sum(sizes))
-        maps = dict(zip(sources, np.split(identity, np.cumsum(sizes)[:-1]), strict=True)) if sources else {}
+        architecture, here = self.architecture, self.moments[configuration]
+        identity = np.eye(len(here.inputs))
+        maps = {node: identity[rows] for node, rows in here.place.items()}
         for node in architecture.order:
             for edge in architecture.incoming[node]:
                 gate, source = self.edge_gates[edge][configuration], architecture.source(edge)
@@ -218,14 +247,25 @@ class PathStatistics:
                     maps[node] = maps[node] + through if node in maps else through
         return maps
 
-    def _outputs_in(self, maps: Mapping[str, np.ndarray]) -> list[str]:
-        return [node for node in self.architecture.outputs if node in maps]
 
-    def _moments_onto(
-        self, configuration: int, output: str, maps: Mapping[str, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """<y x^T> and <x x^T> over the stacked open inputs of one configuration."""
-        members = self._members[configuration]
-        inputs = np.hstack([self.task.inputs[n][members] for n in self.architecture.inputs if n in maps])
-        weighted = inputs * self.task.weights[members, None]
-        return self.task.targets[output][members].T @ weighted, inputs.T @ weighted
+def _open_nodes(
+    names: tuple[str, ...], edges: Mapping[str, tuple[Edge, ...]], edge_gates: Mapping[Edge, np.ndarray]
+) -> list[list[str]]:
+    """For each configuration the nodes of which some edge is open."""
+    table = np.array([np.any([edge_gates[edge] != 0 for edge in edges[node]], axis=0) for node in names])
+    found: list[list[str]] = [[] for _ in range(table.shape[1])]
+    for configuration, node in zip(*(axis.tolist() for axis in np.nonzero(table.T)), strict=True):
+        found[configuration].append(names[node])
+    return found
+
+
+def _moments(task: Task, members: np.ndarray, inputs: list[str], outputs: list[str]) -> Moments:
+    """Sum over the examples of one configuration."""
+    weights, place, width = task.weights[members], {}, 0
+    for node in inputs:
+        place[node] = slice(width, width := width + task.inputs[node].shape[1])
+    rows = [task.inputs[node][members] for node in inputs]
+    stacked = rows[0] if len(rows) == 1 else np.hstack([np.zeros((len(members), 0)), *rows])
+    weighted = stacked * weights[:, None]
+    correlations = {node: task.targets[node][members].T @ weighted for node in outputs}
+    return Moments(float(weights.sum()), place, weighted.T @ stacked, correlations)

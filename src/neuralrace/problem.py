@@ -150,7 +150,7 @@ class Problem:
 
     @cached_property
     def _statistics(self) -> PathStatistics:
-        return PathStatistics(self.architecture, self.task, self.gates)
+        return PathStatistics.of_examples(self.architecture, self.task, self.gates)
 
     @cached_property
     def network(self) -> Network:

@@ -4,7 +4,6 @@ P1 eqs 7-8: Sigma_yx(p) = U_t(p) S(p) V_s(p)^T and Sigma_x(j, p) = V_s(j) D(j, p
 each output node and one for each input node.
 """
 
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -38,17 +37,12 @@ class SharedBases:
         return np.diagonal(rotated).copy()
 
 
-_known: "weakref.WeakKeyDictionary[PathStatistics, SharedBases]" = weakref.WeakKeyDictionary()
-
-
 def shared_bases(statistics: PathStatistics) -> SharedBases:
     """The bases that come nearest to making every statistic diagonal; computed once for each set of statistics."""
-    if statistics not in _known:
-        _known[statistics] = _find_bases(statistics, seed=0)
-    return _known[statistics]
+    return statistics.once(_find_bases)
 
 
-def _find_bases(statistics: PathStatistics, seed: int) -> SharedBases:
+def _find_bases(statistics: PathStatistics) -> SharedBases:
     """Find the bases that come nearest to making every statistic diagonal, strongest mode first.
 
     A random combination of all statistics is one symmetric matrix over all input and output nodes. If shared bases
@@ -57,7 +51,7 @@ def _find_bases(statistics: PathStatistics, seed: int) -> SharedBases:
     nodes: so they are chosen at one node and carried to the others. Modes of parts that do not interact
     are numbered by strength, so that equal numbers meet in the hidden nodes.
     """
-    combined, place = _combined(statistics, np.random.default_rng(seed))
+    combined, place = _combined(statistics, np.random.default_rng(0))
     values, vectors = np.linalg.eigh(combined)
     scale = max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
     link = (vectors * np.expm1(values / scale)) @ vectors.T

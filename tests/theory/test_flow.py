@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from theory_problems import chain, descent, flatten, small_weights, tangled, unflatten
 
 from neuralrace import initial
 from neuralrace.errors import RangeError
 from neuralrace.precision import float64
 from neuralrace.theory import predict
 from neuralrace.theory.flow.matrix_flow import FlowFactory
+from theory_problems import chain, descent, flatten, small_weights, tangled, unflatten
 
 TIMES = np.linspace(0.0, 6.0, 25)
 

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from theory_problems import chain
 
 from neuralrace import initial
 from neuralrace.precision import float64
@@ -14,6 +13,7 @@ from neuralrace.theory import predict
 from neuralrace.theory.integration import chebyshev
 from neuralrace.theory.integration.integrate import integrate
 from neuralrace.theory.integration.solvers import ROUNDS, Explicit, Rodas
+from theory_problems import chain
 
 
 def race(state):

@@ -2,28 +2,38 @@
 
 # isort: off  (the order is that of the ladder)
 
-# The front door
-from neuralrace.theory.certificate import METHODS, Assumption, Certificate
+# The front door, and its methods, strongest first
+from neuralrace.theory.aligned.method import Aligned
+from neuralrace.theory.alignment import InitialStrength
 
 # What it returns
+from neuralrace.theory.certificate import Assumption, Certificate, Declined
+from neuralrace.theory.closed_form import ClosedForm
+from neuralrace.theory.flow.method import Flow
 from neuralrace.theory.forecast import Band, Forecast, Learned, Modes
-from neuralrace.theory.ladder import predict
-from neuralrace.theory.reduction.equations import Equations, Variable
+from neuralrace.theory.ladder import LADDER, METHODS, predict
 
 # The reduced system
-from neuralrace.theory.reduction.system import Reduction
-from neuralrace.theory.strength import InitialStrength
+from neuralrace.theory.reduction.equations import Equations, Variable
+from neuralrace.theory.reduction.method import Reduction
+from neuralrace.theory.reduction.system import ReducedSystem
 
 __all__ = [
+    "LADDER",
     "METHODS",
+    "Aligned",
     "Assumption",
     "Band",
     "Certificate",
+    "ClosedForm",
+    "Declined",
     "Equations",
+    "Flow",
     "Forecast",
     "InitialStrength",
     "Learned",
     "Modes",
+    "ReducedSystem",
     "Reduction",
     "Variable",
     "predict",

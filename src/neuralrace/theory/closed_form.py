@@ -1,16 +1,100 @@
-"""Formulas for the reduced system where it separates into single terms: no integration at all."""
+"""The method `closed_form`: formulas for the reduced system where it separates into single terms, no integration."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
+from neuralrace.theory.aligned.method import Aligned, staying_diagonal
+from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
+from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.reduction.method import Reduction
+from neuralrace.theory.reduction.path_table import listed_paths
 from neuralrace.theory.reduction.polynomial import Terms
+from neuralrace.theory.reduction.start import Reduced, diagonalisability
+from neuralrace.theory.reduction.system import States
 
 Solution = Callable[[np.ndarray], dict[int, np.ndarray]]  # times -> variable -> values
+
+
+@dataclass(frozen=True)
+class NoFormula:
+    """Why there is none."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Formulas:
+    """A reduced system, in shared bases or in the paths' own, and its solution."""
+
+    reduced: Reduced
+    own: bool
+    states: States
+
+
+@dataclass(frozen=True, repr=False)
+class ClosedForm(Method[Formulas]):
+    """Formulas where the reduced system separates, in shared bases or else in the paths' own modes.
+
+    lump, symmetric, small: as for Reduction. With `force` it goes on as that does; there must be a formula all the
+    same.
+    """
+
+    name: ClassVar[str] = "closed_form"
+    lump: bool = True
+    symmetric: bool = False
+    small: float = 1e-2
+
+    def assumptions(self, request: Request) -> Examined[Formulas]:
+        """Gradient flow, a reduced system, and a formula for every term of it."""
+        rate = 0.0 if request.descent is None else request.descent.learning_rate
+        steps = f"descent in steps of {rate:g} was asked for" if rate else "no steps are taken"
+        flow, listed = Assumption("gradient flow", rate, 0.0, steps), request.statistics.once(listed_paths)
+        if not flow.holds or not listed.holds:
+            return Examined((flow, listed), None)
+        own = not self.force and not diagonalisability(request).holds
+        rows, reduced = self._in_own_modes(request) if own else self._in_shared_bases(request)
+        if reduced is None:
+            return Examined((flow, *rows), None)
+        solutions = [closed_form(reduced.system.terms, state) for state in reduced.system.initial_state()]
+        missing = [entry for entry in solutions if isinstance(entry, NoFormula)]
+        row = Assumption("terms with a formula", len(missing), 0.0, missing[0].reason if missing else "every term")
+        if missing:
+            return Examined((flow, *rows, row), None)
+        found = [entry for entry in solutions if not isinstance(entry, NoFormula)]
+        states = partial(_evaluated, found, reduced.system.partition.variable_count)
+        return Examined((flow, *rows, row), Formulas(reduced, own, states), certain=not own)
+
+    def solve(self, request: Request, ground: Formulas) -> Outcome:
+        """Evaluate the formulas."""
+        outcome = ground.reduced.outcome(request, ground.states)
+        return staying_diagonal(request, outcome) if ground.own else outcome
+
+    def _in_shared_bases(self, request: Request) -> tuple[tuple[Assumption, ...], Reduced | None]:
+        method = Reduction(self.force, self.lump, self.symmetric, handover=False, small=self.small)
+        examined = method.assumptions(request)
+        return examined.assumptions, examined.ground if isinstance(examined.ground, Reduced) else None
+
+    def _in_own_modes(self, request: Request) -> tuple[tuple[Assumption, ...], Reduced | None]:
+        method = Aligned(lump=self.lump, small=self.small)
+        examined = method.assumptions(request)
+        if examined.ground is None or first_failing(examined.assumptions) is not None:
+            return examined.assumptions, None
+        return examined.assumptions, method.reduced(request, examined.ground)
+
+
+def _evaluated(solutions: list[Solution], count: int, times: np.ndarray) -> np.ndarray:
+    values = np.zeros((len(times), len(solutions), count))
+    for draw, solution in enumerate(solutions):
+        for variable, strength in solution(times).items():
+            values[:, draw, variable] = strength
+    return values
 
 
 @dataclass(frozen=True)
@@ -32,62 +116,62 @@ class Separated:
         return self.counts[self.factors.index(variable)]
 
 
-def separate(terms: Terms) -> tuple[list[Separated], str]:
+def separate(terms: Terms) -> list[Separated] | NoFormula:
     """Split the system into terms that share nothing, or say where it does not split."""
     found: list[Separated] = []
     owner: dict[int, int] = {}
     for k in range(len(terms.strengths)):
         row = terms.coupling.getrow(k).tocoo()
         if any(column != k for column in row.col):
-            return [], f"term {k} is coupled to {int((row.col != k).sum())} other(s)"
+            return NoFormula(f"term {k} is coupled to {int((row.col != k).sum())} other(s)")
         factors = tuple(int(v) for v in terms.factors[k] if v < terms.variable_count)
         for v in set(factors):
             if owner.setdefault(v, k) != k:
-                return [], f"variable {v} takes part in more than one term"
+                return NoFormula(f"variable {v} takes part in more than one term")
         counts = {int(v): float(terms.counts[i]) for i, (v, term) in enumerate(terms.through) if term == k}
         variance = float(row.data.sum()) if len(row.data) else 0.0
         found.append(Separated(float(terms.strengths[k]), variance, factors, tuple(counts[v] for v in factors)))
-    return found, ""
+    return found
 
 
-def closed_form(terms: Terms, start: np.ndarray) -> tuple[Solution | None, str]:
-    """A formula for all variables, or None and why there is none; start: (variables,)."""
-    separated, reason = separate(terms)
-    if reason:
-        return None, reason
+def closed_form(terms: Terms, start: np.ndarray) -> Solution | NoFormula:
+    """A formula for all variables, or why there is none; start: (variables,)."""
+    separated = separate(terms)
+    if isinstance(separated, NoFormula):
+        return separated
     pieces = []
     for number, term in enumerate(separated):
-        piece, reason = _solution(term, start)
-        if piece is None:
-            return None, f"term {number}: {reason}"
+        piece = _solution(term, start)
+        if isinstance(piece, NoFormula):
+            return NoFormula(f"term {number}: {piece.reason}")
         pieces.append(piece)
 
     def solve(times: np.ndarray) -> dict[int, np.ndarray]:
         return {v: values for piece in pieces for v, values in piece(times).items()}
 
-    return solve, ""
+    return solve
 
 
-def _solution(term: Separated, start: np.ndarray) -> tuple[Solution | None, str]:
+def _solution(term: Separated, start: np.ndarray) -> Solution | NoFormula:
     values = start[list(term.factors)]
     if np.count_nonzero(values == 0.0) >= 2:  # a saddle: nothing moves
-        return lambda times: {v: np.full(len(times), start[v]) for v in term.distinct}, ""
+        return lambda times: {v: np.full(len(times), start[v]) for v in term.distinct}
     if term.variance <= 0:
-        return None, "its input variance is zero"
+        return NoFormula("its input variance is zero")
     if len(term.factors) == 1:
-        return _one_layer(term, float(start[term.factors[0]])), ""
+        return _one_layer(term, float(start[term.factors[0]]))
     if term.strength <= 0:
-        return None, "its input-output correlation is not positive"
+        return NoFormula("its input-output correlation is not positive")
     if len(term.factors) == 2:
-        return _two_layers(term, start), ""
+        return _two_layers(term, start)
     if (values <= 0).any():
-        return None, "a layer does not start above zero"
+        return NoFormula("a layer does not start above zero")
     if len(term.distinct) == 1:
-        return _equal_layers(term, float(values[0])), ""
+        return _equal_layers(term, float(values[0]))
     ratio = term.count(term.distinct[1]) / term.count(term.distinct[0])
     if len(term.factors) == 3 and len(term.distinct) == 2 and ratio >= 1:
-        return _routing(term, start, ratio), ""
-    return None, f"no formula for {len(term.factors)} layers of which {len(term.distinct)} differ"
+        return _routing(term, start, ratio)
+    return NoFormula(f"{len(term.factors)} layers of which {len(term.distinct)} differ")
 
 
 def _one_layer(term: Separated, start: float) -> Solution:

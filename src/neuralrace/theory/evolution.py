@@ -1,6 +1,6 @@
-"""The weights of a forecast over time, whatever method they come from."""
+"""The weights of one draw of a forecast over time, whatever method they come from."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,172 +8,119 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
-from neuralrace.theory.aligned.own_modes import OwnModes, aligned_weights
-from neuralrace.theory.alignment import decoupled_weights
-from neuralrace.theory.reduction.system import Reduction
+from neuralrace.theory.reduction.system import ReducedSystem, States
 
 MatricesAt = Callable[[np.ndarray], Iterator[dict[Edge, np.ndarray]]]
+Strengths = Mapping[Edge, np.ndarray]
 
 
 class Evolution(Protocol):
-    """Weights and mode strengths of one draw at any times."""
+    """Weights and mode strengths at increasing times."""
 
-    @property
-    def architecture(self) -> Architecture:
-        """The graph that the weights belong to."""
+    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
+        """The weight matrices."""
 
-    def weights(self, times: np.ndarray, draw: int) -> list[dict[Edge, np.ndarray]]:
-        """The weight matrices at increasing times."""
+    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+        """The strengths of the modes of some edges; (times, modes) each."""
 
-    def edge(self, edge: Edge, times: np.ndarray, draw: int) -> np.ndarray:
-        """The strengths of an edge's modes; (times, modes)."""
-
-    def path(self, path: Path, times: np.ndarray, draw: int) -> np.ndarray:
-        """The strengths of a path's modes; (times, modes)."""
+    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        """The strengths of the modes of some paths; (times, modes) each."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReducedEvolution:
-    """Strengths of the reduced system, turned into weights by fixed bases.
+    """Strengths of the reduced system, of one of its draws; matrices: turns strengths at one time into weights."""
 
-    states: times -> (times, draws, variables). bases: for each draw, node -> R_v. own: set where every path has
-    modes of its own.
-    """
+    reduction: ReducedSystem
+    states: States
+    draw: int
+    matrices: Callable[[Strengths], dict[Edge, np.ndarray]]
 
-    architecture: Architecture
-    reduction: Reduction
-    states: Callable[[np.ndarray], np.ndarray]
-    bases: tuple[Mapping[str, np.ndarray], ...]
-    own: Mapping[Path, OwnModes] | None = None
-
-    def weights(self, times: np.ndarray, draw: int) -> list[dict[Edge, np.ndarray]]:
+    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
         """W_e = R_t B_e R_s^T."""
-        strengths = self._strengths(times, draw)
-        found = []
-        for i in range(len(times)):
-            here = {edge: values[i] for edge, values in strengths.items()}
-            if self.own is not None:
-                found.append(aligned_weights(self.own, self.architecture, self.bases[draw], here))
-            else:
-                found.append(decoupled_weights(self.architecture, self.bases[draw], here))
-        return found
+        strengths = self._strengths(times)
+        return [self.matrices({edge: values[i] for edge, values in strengths.items()}) for i in range(len(times))]
 
-    def edge(self, edge: Edge, times: np.ndarray, draw: int) -> np.ndarray:
-        """The strengths of an edge's modes."""
-        return self._strengths(times, draw)[edge]
+    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+        """The strengths of the edges' modes."""
+        strengths = self._strengths(times)
+        return [strengths[edge] for edge in edges]
 
-    def path(self, path: Path, times: np.ndarray, draw: int) -> np.ndarray:
-        """The product of the strengths along a path."""
-        strengths = self._strengths(times, draw)
-        return np.prod([strengths[edge] for edge in path.edges], axis=0)
+    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        """The product of the strengths along each path."""
+        strengths = self._strengths(times)
+        return [np.prod([strengths[edge] for edge in path.edges], axis=0) for path in paths]
 
-    def _strengths(self, times: np.ndarray, draw: int) -> dict[Edge, np.ndarray]:
-        return {e: values[:, draw] for e, values in self.reduction.spread_out(self.states(times)).items()}
+    def _strengths(self, times: np.ndarray) -> dict[Edge, np.ndarray]:
+        states = self.states(times)[:, self.draw]
+        return self.reduction.spread_out(states, self.draw)
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixEvolution:
     """Whole weight matrices; modes are read off in given bases.
 
-    matrices: times -> weights, one set after the other. modes: path -> its output and input vectors. strengths: where
-    the method has them at hand, (path, times) -> (times, modes).
+    matrices: times -> weights, one set after the other. modes: path -> its output and input vectors. at_hand: where the
+    method has the strengths of paths without the weights, (paths, times) -> (times, modes) each.
     """
 
-    architecture: Architecture
     matrices: MatricesAt
     modes: Callable[[Path], tuple[np.ndarray, np.ndarray]]
-    strengths: Callable[[Path, np.ndarray], np.ndarray] | None = None
+    at_hand: Callable[[Sequence[Path], np.ndarray], list[np.ndarray]] | None = None
 
-    def weights(self, times: np.ndarray, draw: int) -> list[dict[Edge, np.ndarray]]:
+    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
         """The weight matrices."""
         return list(self.matrices(times))
 
-    def edge(self, edge: Edge, times: np.ndarray, draw: int) -> np.ndarray:
-        """The singular values of an edge's matrix."""
-        return np.array([np.linalg.svd(w[edge], compute_uv=False) for w in self.matrices(times)])
+    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+        """The singular values of the edges' matrices."""
+        values = [[np.linalg.svd(w[edge], compute_uv=False) for edge in edges] for w in self.matrices(times)]
+        return [np.array(column) for column in zip(*values, strict=True)]
 
-    def path(self, path: Path, times: np.ndarray, draw: int) -> np.ndarray:
-        """The diagonal of U^T W_p V."""
-        if self.strengths is not None:
-            return self.strengths(path, times)
-        output, source = self.modes(path)
-        found = []
-        for weights in self.matrices(times):
-            product = source
-            for edge in path.edges:
-                product = weights[edge] @ product
-            found.append(np.sum(output * product, axis=0))
-        return np.array(found)
+    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        """The diagonal of U^T W_p V of each path, all of them from one pass over the times."""
+        if self.at_hand is not None:
+            return self.at_hand(paths, times)
+        modes = [self.modes(path) for path in paths]
+        found = [np.zeros((len(times), output.shape[1])) for output, _ in modes]
+        for i, weights in enumerate(self.matrices(times)):
+            for path, (output, product), values in zip(paths, modes, found, strict=True):
+                for edge in path.edges:
+                    product = weights[edge] @ product
+                values[i] = np.sum(output * product, axis=0)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
 class HandedOver:
-    """The exact flow up to a time, the reduction from there on."""
+    """The exact flow up to a time, the reduction from there on, in the bases of the hand-over."""
 
+    architecture: Architecture
     before: MatrixEvolution
     after: ReducedEvolution
     time: float
+    bases: Mapping[str, np.ndarray]
 
-    @property
-    def architecture(self) -> Architecture:
-        """The graph that the weights belong to."""
-        return self.after.architecture
-
-    def weights(self, times: np.ndarray, draw: int) -> list[dict[Edge, np.ndarray]]:
+    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
         """The weight matrices."""
         early = times < self.time
-        return self.before.weights(times[early], draw) + self.after.weights(times[~early] - self.time, draw)
+        return self.before.weights(times[early]) + self.after.weights(times[~early] - self.time)
 
-    def edge(self, edge: Edge, times: np.ndarray, draw: int) -> np.ndarray:
-        """The diagonal of R_t^T W_e R_s in the bases of the hand-over."""
-        source, target = self.after.architecture.edges[edge]
-        bases = self.after.bases[draw]
-        return self._joined(
-            times,
-            lambda t: np.array(
-                [np.sum(bases[target] * (w[edge] @ bases[source]), axis=0) for w in self.before.weights(t, draw)]
-            ),
-            lambda t: self.after.edge(edge, t, draw),
-        )
+    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+        """The diagonal of R_t^T W_e R_s of each edge."""
 
-    def path(self, path: Path, times: np.ndarray, draw: int) -> np.ndarray:
-        """The diagonal of U^T W_p V."""
-        return self._joined(times, lambda t: self.before.path(path, t, draw), lambda t: self.after.path(path, t, draw))
+        def seen(edge: Edge, matrix: np.ndarray) -> np.ndarray:
+            source, target = self.architecture.edges[edge]
+            return np.asarray(np.sum(self.bases[target] * (matrix @ self.bases[source]), axis=0))
 
-    def _joined(
-        self,
-        times: np.ndarray,
-        early: Callable[[np.ndarray], np.ndarray],
-        late: Callable[[np.ndarray], np.ndarray],
-    ) -> np.ndarray:
-        first = times < self.time
-        parts = []
-        if first.any():
-            parts.append(early(times[first]))
-        if (~first).any():
-            parts.append(late(times[~first] - self.time))
-        return np.concatenate(parts)
+        early = times < self.time
+        before = [[seen(edge, weights[edge]) for edge in edges] for weights in self.before.matrices(times[early])]
+        late = self.after.edges(edges, times[~early] - self.time)
+        return [np.array([*(row[i] for row in before), *late[i]]) for i in range(len(edges))]
 
-
-@dataclass(frozen=True, eq=False)
-class PerDraw:
-    """Draws that each have an evolution of their own."""
-
-    draws: tuple[Evolution, ...]
-
-    @property
-    def architecture(self) -> Architecture:
-        """The graph that the weights belong to."""
-        return self.draws[0].architecture
-
-    def weights(self, times: np.ndarray, draw: int) -> list[dict[Edge, np.ndarray]]:
-        """The weight matrices."""
-        return self.draws[draw].weights(times, 0)
-
-    def edge(self, edge: Edge, times: np.ndarray, draw: int) -> np.ndarray:
-        """The strengths of an edge's modes."""
-        return self.draws[draw].edge(edge, times, 0)
-
-    def path(self, path: Path, times: np.ndarray, draw: int) -> np.ndarray:
-        """The strengths of a path's modes."""
-        return self.draws[draw].path(path, times, 0)
+    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        """The diagonal of U^T W_p V of each path."""
+        early = times < self.time
+        first = self.before.paths(paths, times[early]) if early.any() else []
+        last = self.after.paths(paths, times[~early] - self.time) if (~early).any() else []
+        return [np.concatenate(parts) for parts in zip(*filter(None, (first, last)), strict=True)]

@@ -1,20 +1,21 @@
 """A forecast: the predicted learning curve, its certificate, and everything that can be read off the weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray
 
-from neuralrace.architecture import Path
+from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, TaskError, UnknownNameError, nearest
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
+from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Certificate
 from neuralrace.theory.evolution import Evolution
-from neuralrace.theory.reduction.system import Reduction
-from neuralrace.theory.strength import InitialStrength
+from neuralrace.theory.reduction.system import ReducedSystem
 from neuralrace.trajectory import Trajectory, make_trajectory
 
 ORDER_PATHS = 500  # more paths than this are not ranked one by one
@@ -43,22 +44,25 @@ class Modes:
     time: np.ndarray
     paths: tuple[Path, ...]
     edges: tuple[Edge, ...]
-    draws: int
-    evolution: Evolution = field(repr=False)
+    draws: tuple[Evolution, ...] = field(repr=False)
 
-    @float64
     def path(self, path: Path) -> np.ndarray:
         """B_p: the strength of each mode of a path."""
         if path not in self.paths:
             raise UnknownNameError(f"an open path is required; {path} is not one; {nearest(path, self.paths)}")
-        return _mean([self.evolution.path(path, self.time, d) for d in range(self.draws)]).T
+        return self.of_paths((path,))[0]
+
+    @float64
+    def of_paths(self, paths: Sequence[Path]) -> list[np.ndarray]:
+        """B_p of several open paths from one pass over the times."""
+        return _mean([draw.paths(paths, self.time) for draw in self.draws])
 
     @float64
     def edge(self, edge: Edge) -> np.ndarray:
         """B_e: the strength of each mode of an edge (for the flow its singular values)."""
         if edge not in self.edges:
             raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
-        return _mean([self.evolution.edge(edge, self.time, d) for d in range(self.draws)]).T
+        return _mean([draw.edges((edge,), self.time) for draw in self.draws])[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +79,8 @@ class Forecast:
     certificate: Certificate
     initial_strength: InitialStrength | None
     handover: tuple[float, ...] | None
-    reduction: Reduction | None
+    reduction: ReducedSystem | None
+    architecture: Architecture = field(repr=False)
     problem: Problem | None = field(repr=False)
     modes: Modes = field(repr=False)
     settings: dict[str, Any] = field(repr=False)
@@ -95,7 +100,17 @@ class Forecast:
     @float64
     def weights(self, time: float | None = None, draw: int = 0) -> dict[Edge, np.ndarray]:
         """The predicted weights at a time, the last one if none is given."""
-        return self._weights([time], draw)[0]
+        return self.weights_at([self.time[-1] if time is None else time], draw)[0]
+
+    @float64
+    def weights_at(self, times: Sequence[float] | np.ndarray, draw: int = 0) -> list[dict[Edge, np.ndarray]]:
+        """The predicted weights at increasing times."""
+        if not 0 <= draw < len(self.losses):
+            raise RangeError(f"draw must be from 0 to {len(self.losses) - 1}; it was {draw}")
+        moments = np.asarray(times, dtype=float)
+        if (moments < 0).any() or (np.diff(moments) < 0).any() or (moments > self.time[-1] * (1 + 1e-12)).any():
+            raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
+        return self.modes.draws[draw].weights(moments)
 
     @float64
     def outputs(
@@ -129,7 +144,7 @@ class Forecast:
             raise TaskError(f"labels must have one entry per example, {len(examples.task)}; shape {groups.shape} came")
         moments = self.time if times is None else np.atleast_1d(np.asarray(times, dtype=float))
         found: dict[Any, list[float]] = {label: [] for label in np.unique(groups).tolist()}
-        for weights in self._weights(moments, draw):
+        for weights in self.weights_at(moments, draw):
             outputs = examples.forward(weights)
             errors = sum(np.sum((outputs[n] - y) ** 2, axis=1) for n, y in examples.task.targets.items())
             for label, values in found.items():
@@ -156,11 +171,11 @@ class Forecast:
                 f"at most {ORDER_PATHS} paths are ranked; there are {len(self.modes.paths)}: look at "
                 f"reduction.variables, or at modes.path(p) for the paths of interest"
             )
-        strengths = {path: np.abs(self.modes.path(path)) for path in self.modes.paths}
-        scale = max((float(values.max(initial=0.0)) for values in strengths.values()), default=0.0)
+        strengths = [np.abs(values) for values in self.modes.of_paths(self.modes.paths)]
+        scale = max((float(values.max(initial=0.0)) for values in strengths), default=0.0)
         found = [
             Learned(path, mode, _half_time(self.time, strength, scale))
-            for path, values in strengths.items()
+            for path, values in zip(self.modes.paths, strengths, strict=True)
             for mode, strength in enumerate(values)
         ]
         return tuple(sorted(found, key=lambda entry: entry.time))
@@ -185,25 +200,18 @@ class Forecast:
         """The record as a dataset with named axes."""
         return self.to_trajectory().data
 
-    def _weights(self, times: Any, draw: int) -> list[dict[Edge, np.ndarray]]:
-        if not 0 <= draw < len(self.losses):
-            raise RangeError(f"draw must be from 0 to {len(self.losses) - 1}; it was {draw}")
-        moments = np.array([self.time[-1] if time is None else float(time) for time in times])
-        if (moments < 0).any() or (np.diff(moments) < 0).any() or (moments > self.time[-1] * (1 + 1e-12)).any():
-            raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
-        return self.modes.evolution.weights(moments, draw)
-
     def _example_problem(self, problem: Problem | None) -> Problem:
         chosen = self.problem if problem is None else problem
         if chosen is None:
             raise TaskError("this forecast was made from statistics alone: give a problem with the examples to predict")
-        if chosen.architecture.nodes != self.modes.evolution.architecture.nodes:
+        if chosen.architecture.nodes != self.architecture.nodes:
             raise TaskError("the problem must have the architecture of the forecast; its nodes differ")
         return chosen
 
 
-def _mean(draws: list[np.ndarray]) -> np.ndarray:
-    return draws[0] if len(draws) == 1 else np.mean(draws, axis=0)
+def _mean(draws: list[list[np.ndarray]]) -> list[np.ndarray]:
+    """(modes, T) of each thing, the mean over the draws."""
+    return [np.mean(values, axis=0).T if len(values) > 1 else values[0].T for values in zip(*draws, strict=True)]
 
 
 def _half_time(time: np.ndarray, strength: np.ndarray, scale: float) -> float:

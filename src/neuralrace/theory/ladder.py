@@ -1,6 +1,6 @@
-"""From a problem to its learning curve: the front door of the theory."""
+"""From a problem to its learning curve: the front door of the theory, and the one loop over its methods."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +10,6 @@ import numpy as np
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     AssumptionError,
-    NeuralRaceError,
-    PathLimitError,
     RangeError,
     UnknownNameError,
     WeightError,
@@ -19,123 +17,140 @@ from neuralrace.errors import (
     require_count,
     require_number,
 )
-from neuralrace.initial import Decoupled, as_key
+from neuralrace.initial import Decoupled, Initialiser, as_key
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
 from neuralrace.problem import Problem, check_weights
-from neuralrace.theory.aligned.outcome import by_aligned
-from neuralrace.theory.certificate import METHODS, Assumption, Certificate
+from neuralrace.theory.aligned.method import Aligned
+from neuralrace.theory.alignment import gaussian_law
+from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
+from neuralrace.theory.closed_form import ClosedForm
+from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.flow.method import Flow
 from neuralrace.theory.flow.sharpness import sharpness
 from neuralrace.theory.forecast import Forecast, Modes
-from neuralrace.theory.methods import by_closed_form, by_flow, by_reduction
-from neuralrace.theory.prepared import as_network, prepare
-from neuralrace.theory.request import Findings, Outcome, Request
-from neuralrace.theory.strength import gaussian_law
+from neuralrace.theory.method import Descent, Ground, Method, Outcome, Request
+from neuralrace.theory.reduction.method import Reduction
 
-RUNGS = dict(zip(METHODS, (by_closed_form, by_reduction, by_aligned, by_flow), strict=True))
+# strongest first; methods of one name are one rung, tried in this order
+LADDER: tuple[Method[Any], ...] = (ClosedForm(), Reduction(), Aligned(diagonal=True), Aligned(diagonal=False), Flow())
+METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
 SHARPNESS_POINTS = 5
+THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
 
 
 @float64
 def predict(
-    problem: Problem | PathStatistics,
-    initial: Any,
-    times: Any,
-    method: str = "auto",
-    key: Any = 0,
+    network: Problem | PathStatistics,
+    initial: Initialiser | Mapping[Edge, Any],
+    times: Sequence[float] | np.ndarray,
+    method: str | Method[Any] | tuple[Method[Any], ...] = "auto",
+    key: Any = None,
     *,
     learning_rate: float | None = None,
     dynamics: str = "flow",
     draws: int = 8,
     rtol: float = 1e-6,
-    atol: float = 0.0,
     max_steps: int = 100_000,
     tolerance: float = 1e-6,
-    small: float = 1e-2,
-    diagonal: bool | None = None,
-    lump: bool = True,
-    symmetric: bool = False,
-    force: bool = False,
 ) -> Forecast:
     """Forecast the learning curve of a gated network from the statistics of its problem.
 
     initial: weights, or an initialiser, of which `draws` samples are taken. times: increasing, learning_rate * step.
-    method: closed_form, reduction, aligned, flow, or auto, the first of these whose assumptions hold.
-    learning_rate: the step size that is planned: the certificate then compares it with the sharpness. dynamics:
-    "flow", or "descent", gradient descent at that step size. rtol: relative error of each mode per step. atol:
-    error of a weight that is always allowed (rounding is, in any case). tolerance: for assumptions that a method needs
-    exactly. small: for assumptions that hold in the limit of small initial weights. diagonal: whether aligned paths
-    keep diagonal strengths (None: where they do). lump: keep one scalar for what evolves alike. symmetric: lump by
-    the statistics alone and start each class at its mean. force: go on although an assumption fails, and mark the
-    forecast.
+    method: closed_form, reduction, aligned, flow; auto, the first of these whose assumptions hold; or such methods
+    as values with options of their own, `theory.Reduction(lump=False)`, one or several to be tried in order. key: of
+    the draws, which are never those of a training, whatever its key. learning_rate: the step size that is planned: the
+    certificate then compares it with the sharpness. dynamics: "flow", or "descent", gradient descent at that step
+    size. rtol: relative error of each mode per step. tolerance: for assumptions that a method needs exactly.
     """
-    prepared = prepare(problem)
-    if method != "auto" and method not in RUNGS:
-        raise UnknownNameError(f"there is no method {method!r}; {nearest(method, ('auto', *METHODS))}")
+    methods = _named(method)
+    statistics = network.statistics()
     moments = _checked_times(times)
-    rate, steps = _checked_rate(learning_rate, dynamics, moments)
-    architecture = prepared.statistics.architecture
+    rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     request = Request(
-        prepared=prepared,
-        weights=_draw(initial, prepared, key, draws),
+        statistics=statistics,
+        weights=_draw(initial, network, key, draws),
         times=moments,
-        steps=steps,
         learning_rate=rate,
+        descent=_checked_descent(rate, dynamics, moments),
         rtol=require_number("rtol", rtol, above=0, most=0.1),
-        atol=require_number("atol", atol, least=0),
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
-        small=require_number("small", small, least=0),
-        diagonal=diagonal,
-        lump=lump,
-        symmetric=symmetric,
-        law=gaussian_law(initial, architecture),
+        law=gaussian_law(initial, statistics.architecture),
     )
-    return _forecast(problem, request, method, force, {"dynamics": dynamics, "rtol": rtol, "key": str(key)})
-
-
-def _forecast(
-    problem: Problem | PathStatistics, request: Request, method: str, force: bool, settings: dict[str, Any]
-) -> Forecast:
-    """Climb the ladder and put forecast and certificate together."""
-    outcome, findings, declined = _climb(request, method, force)
-    edges = tuple(request.prepared.statistics.architecture.edges)
-    measured = [replace(found, needed=name in findings.needed) for name, found in findings.assumptions.items()]
-    certificate = Certificate(
-        outcome.method,
-        (*measured, *_flow_regime(request, outcome)),
-        declined,
-        findings.forced,
-        tuple(dict.fromkeys((*outcome.notes, *_plain_notes(request)))),
-    )
+    asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
+    settings = {"dynamics": dynamics, "rtol": rtol, "key": str(key), "learning_rate": rate, "asked": asked}
+    name, outcome, declined = _climb(request, methods)
     return Forecast(
-        time=request.times,
+        time=moments,
         losses=outcome.losses,
-        method=outcome.method,
-        certificate=certificate,
+        method=name,
+        certificate=Certificate(
+            name,
+            (*outcome.assumptions, *_flow_regime(request, outcome)),
+            declined,
+            tuple(dict.fromkeys((*outcome.notes, *_plain_notes(request)))),
+        ),
         initial_strength=outcome.initial_strength,
         handover=outcome.handover,
         reduction=outcome.reduction,
-        problem=problem if isinstance(problem, Problem) else None,
-        modes=Modes(request.times, outcome.paths or (), edges, len(request.weights), outcome.evolution),
-        settings=settings | {"learning_rate": request.learning_rate, "asked": method},
+        architecture=statistics.architecture,
+        problem=network if isinstance(network, Problem) else None,
+        modes=Modes(moments, outcome.paths, tuple(statistics.architecture.edges), outcome.draws),
+        settings=settings,
     )
 
 
-def _climb(request: Request, method: str, force: bool) -> tuple[Outcome, Findings, tuple[tuple[str, str], ...]]:
-    """Take the method that was asked for, or the strongest that applies."""
-    if method != "auto":
-        findings = Findings(force)
-        return RUNGS[method](request, findings), findings, ()
-    declined: list[tuple[str, str]] = []
-    findings = Findings(force=False)
-    for name in METHODS:
-        findings.needed.clear()
-        try:
-            return RUNGS[name](request, findings), findings, tuple(declined)
-        except (AssumptionError, PathLimitError) as error:
-            declined.append((name, str(error)))
-    raise NeuralRaceError("no method applies")  # the flow always does
+def _named(method: str | Method[Any] | tuple[Method[Any], ...]) -> tuple[Method[Any], ...]:
+    """The methods to try, in order."""
+    if isinstance(method, str):
+        if method not in ("auto", *METHODS):
+            raise UnknownNameError(f"there is no method {method!r}; {nearest(method, ('auto', *METHODS))}")
+        return tuple(rung for rung in LADDER if method in ("auto", rung.name))
+    return method if isinstance(method, tuple) else (method,)
+
+
+def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Outcome, tuple[Declined, ...]]:
+    """The first method that applies, what it found, and those before it."""
+    declined: dict[Declined, None] = {}
+    for method in methods:
+        outcome = attempt(method, request)
+        if isinstance(outcome, Outcome):
+            return method.name, outcome, tuple(declined)
+        declined[outcome] = None
+    last = list(declined)[-1] if declined else None
+    reason = "at least one method is required; none came" if last is None else last.reason
+    raise AssumptionError(f"{reason}: {_advice(request, methods[-1:])}")
+
+
+def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
+    """What a method finds, with all that it assumed; or the assumption that fails."""
+    examined = method.assumptions(request)
+    failed = first_failing(examined.assumptions)
+    if failed is not None and (examined.ground is None or not method.force):
+        return Declined(method.name, failed)
+    assert examined.ground is not None  # only a failing assumption leaves nothing to solve
+    outcome = method.solve(request, examined.ground)
+    failed = first_failing(outcome.assumptions)
+    if failed is not None and not method.force:
+        return Declined(method.name, failed)
+    return replace(outcome, assumptions=(*examined.assumptions, *outcome.assumptions))
+
+
+def _advice(request: Request, refused: Sequence[Method[Any]]) -> str:
+    """The strongest method that is sure to apply, and whether the refused one can be forced."""
+    sure = next(rung.name for rung in LADDER if _surely_applies(rung, request))
+    forced = [replace(method, force=True) for method in refused if not method.force and _can_be_forced(method, request)]
+    return f"use method='{sure}'" + "".join(f", or go on with {method!r}" for method in forced)
+
+
+def _surely_applies(method: Method[Any], request: Request) -> bool:
+    examined = method.assumptions(request)
+    return examined.certain and first_failing(examined.assumptions) is None
+
+
+def _can_be_forced(method: Method[Any], request: Request) -> bool:
+    return replace(method, force=True).assumptions(request).ground is not None
 
 
 def _checked_times(times: Any) -> np.ndarray:
@@ -160,37 +175,34 @@ def _checked_times(times: Any) -> np.ndarray:
     return moments
 
 
-def _checked_rate(
-    learning_rate: float | None, dynamics: str, times: np.ndarray
-) -> tuple[float | None, np.ndarray | None]:
-    rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
+def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> Descent | None:
     if dynamics not in ("flow", "descent"):
         raise UnknownNameError(f"there is no dynamics {dynamics!r}; {nearest(dynamics, ('flow', 'descent'))}")
     if dynamics == "flow":
-        return rate, None
+        return None
     if rate is None:
         raise RangeError("gradient descent needs its step size: give learning_rate, or use dynamics='flow'")
-    steps = np.rint(times / rate)
-    off = np.abs(steps * rate - times) > 1e-6 * rate
+    descent = Descent(rate)
+    off = np.abs(descent.steps(times) * rate - times) > 1e-6 * rate
     if off.any():
         raise RangeError(
             f"with dynamics='descent' every time must be a whole number of steps of {rate:g}; "
             f"{times[int(np.argmax(off))]:g} is not: give times = learning_rate * steps"
         )
-    return rate, steps.astype(int)
+    return descent
 
 
-def _draw(initial: Any, prepared: Any, key: Any, draws: int) -> tuple[dict[Edge, np.ndarray], ...]:
-    architecture = prepared.statistics.architecture
+def _draw(
+    initial: Initialiser | Mapping[Edge, Any], network: Problem | PathStatistics, key: Any, draws: int
+) -> tuple[dict[Edge, np.ndarray], ...]:
     if isinstance(initial, Mapping):
-        return (check_weights(architecture, initial),)
+        return (check_weights(network.architecture, initial),)
     if not callable(initial):
         raise WeightError(f"initial must be weights or an initialiser such as initial.gaussian; it was {initial!r}")
     count = 1 if isinstance(initial, Decoupled) else require_count("draws", draws)
-    base = as_key(key)
-    keys = [base] if count == 1 else [jax.random.fold_in(base, i) for i in range(count)]
-    network = as_network(prepared)
-    return tuple(check_weights(architecture, initial(network, one)) for one in keys)
+    stream = jax.random.fold_in(as_key(0 if key is None else key), THEORY_STREAM)
+    drawn = (initial(network, jax.random.fold_in(stream, number)) for number in range(count))
+    return tuple(check_weights(network.architecture, weights) for weights in drawn)
 
 
 def _plain_notes(request: Request) -> tuple[str, ...]:
@@ -206,10 +218,10 @@ def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
         return ()
     moments = np.unique(np.linspace(0, len(request.times) - 1, SHARPNESS_POINTS).astype(int))
     times = np.concatenate([[0.0], request.times[moments]])
-    values = [sharpness(request.prepared.flow, w) for w in outcome.evolution.weights(times, 0)]
+    values = [sharpness(request.statistics.once(FlowFactory), w) for w in outcome.draws[0].weights(times)]
     worst = int(np.argmax(values))
     detail = (
         f"rate * sharpness; the sharpness is {values[0]:.3g} at the start, {values[worst]:.3g} at its largest "
         f"(time {times[worst]:.4g}) and {values[-1]:.3g} at the end"
     )
-    return (Assumption("flow regime", request.learning_rate * max(values), 2.0, detail),)
+    return (Assumption("flow regime", request.learning_rate * max(values), 2.0, detail, needed=False),)

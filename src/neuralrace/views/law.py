@@ -9,7 +9,7 @@ from neuralrace.architecture import Path
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import AssumptionError, require_count
 from neuralrace.problem import Problem, check_weights
-from neuralrace.theory import Reduction, predict
+from neuralrace.theory import ReducedSystem, predict
 from neuralrace.theory.reduction.equations import Equations
 from neuralrace.views.coupled import CoupledRace, coupled_race
 from neuralrace.views.race import Race, race
@@ -85,7 +85,7 @@ def derive(problem: Problem, mode: int = 0) -> Law:
     return Law(pathways, drive, coupling, depths.pop(), reduction.equations())
 
 
-def _of_mode(reduction: Reduction, owner: dict[Edge, int], count: int, mode: int) -> tuple[np.ndarray, np.ndarray]:
+def _of_mode(reduction: ReducedSystem, owner: dict[Edge, int], count: int, mode: int) -> tuple[np.ndarray, np.ndarray]:
     """S and D of one mode, in the order of the pathways, from the terms of the lumped system."""
     terms, place = reduction.terms, {}
     for k, factors in enumerate(terms.factors):

@@ -160,8 +160,8 @@ def near(*found: Agreement, names: Iterable[Any] = ()) -> tuple[Condition, Condi
 @float64
 def forecast_values(forecast: Forecast) -> dict[str, np.ndarray]:
     """Pathway -> the forecast singular values of its map, (T, modes)."""
-    architecture = forecast.modes.evolution.architecture
-    weights = forecast.modes.evolution.weights(forecast.time, 0)
+    architecture = forecast.architecture
+    weights = forecast.weights_at(forecast.time)
     pairs = {architecture.target(path.edges[0]): path.edges for path in architecture.paths()}
     maps = {node: np.array([w[last] @ w[first] for w in weights]) for node, (first, last) in pairs.items()}
     return {node: np.linalg.svd(array, compute_uv=False) for node, array in maps.items()}

@@ -5,8 +5,8 @@ modes and
 
     dB_e/dt = B_rest [ S_p - sum_j (U_p^T U_j) B_j (V_j^T Sigma_x(j, p) V_p) ].
 
-With `diagonal` only the diagonal of the bracket is followed. Without, the whole matrices are: that is the exact flow of
-the aligned part of the weights.
+With diagonal strengths only the diagonal of the bracket is followed. Without, the whole matrices are: that is the exact
+flow of the aligned part of the weights.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,11 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.axes import Edge
-from neuralrace.errors import AssumptionError
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import SharedBases
-from neuralrace.theory.alignment import Alignment, align
+from neuralrace.theory.alignment import Growing, align, growing_strengths
+from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.reduction.path_table import PathTable
-from neuralrace.theory.strength import Growing, growing_strengths
 
 RANK = 1e-10  # relative size of a singular value that still counts
 ALIGNED = 1e-8  # relative misfit of weights that are aligned to rounding
@@ -43,26 +42,32 @@ class OwnModes:
         return SharedBases({self.path.target: self.output}, {self.path.source: self.input}, {})
 
 
-def own_modes(statistics: PathStatistics) -> dict[Path, OwnModes]:
-    """Decompose the correlation of every open path; refuse paths that share an edge or a hidden node."""
+def paths_apart(statistics: PathStatistics) -> tuple[Assumption, ...]:
+    """That no two open paths share an edge or a hidden node, and that each has a correlation to align to."""
     users: dict[object, Path] = {}
-    found = {}
+    shared, where = 0, "no edge or node is shared"
     for path in statistics.open_paths:
         inner = [statistics.architecture.target(edge) for edge in path.edges[:-1]]
         for thing in (*path.edges, *inner):
             other = users.setdefault(thing, path)
             if other != path:
                 name = f"edge {edge_name(thing)}" if thing in path.edges else f"node {thing!r}"
-                raise AssumptionError(
-                    f"aligned paths must have edges and hidden nodes of their own; {name} is on both {other} and "
-                    f"{path}: use method='flow'"
-                )
+                where = where if shared else f"{name} is on both {other} and {path}"
+                shared += 1
+    silent = [path for path in statistics.open_paths if not np.any(statistics.input_output(path))]
+    found = f"that of path {silent[0]} is zero" if silent else "every path"
+    return (
+        Assumption("paths that share nothing", shared, 0.0, where),
+        Assumption("a correlation on every path", len(silent), 0.0, found),
+    )
+
+
+def own_modes(statistics: PathStatistics) -> dict[Path, OwnModes]:
+    """Decompose the correlation of every open path."""
+    found = {}
+    for path in statistics.open_paths:
         left, values, right = np.linalg.svd(statistics.input_output(path), full_matrices=False)
         kept = values > RANK * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
-        if not kept.any():
-            raise AssumptionError(
-                f"aligned paths must have a correlation to align to; that of path {path} is zero: use method='flow'"
-            )
         source = right[kept].T
         variances = np.diagonal(source.T @ statistics.input(path, path) @ source)
         found[path] = OwnModes(path, left[:, kept], values[kept], source, variances, _alone(statistics, path))
@@ -76,10 +81,11 @@ def _alone(statistics: PathStatistics, path: Path) -> Architecture:
     return Architecture({name: whole.nodes[name] for name in names}, edges)
 
 
-def aligned_table(statistics: PathStatistics, modes: Mapping[Path, OwnModes]) -> PathTable:
+def own_table(statistics: PathStatistics) -> PathTable:
     """The couplings of all pairs of modes, written so that every (path, mode) is a path of its own."""
-    edges = tuple((edge, m) for path, own in modes.items() for edge in path.edges for m in range(len(own.strengths)))
-    number = {label: i for i, label in enumerate(edges)}
+    modes = statistics.once(own_modes)
+    labels = [(edge, m) for path, own in modes.items() for edge in path.edges for m in range(len(own.strengths))]
+    number = {label: i for i, label in enumerate(labels)}
     first_row, rows = {}, 0
     for path, own in modes.items():
         first_row[path] = rows
@@ -98,7 +104,8 @@ def aligned_table(statistics: PathStatistics, modes: Mapping[Path, OwnModes]) ->
                 values.append(coupling[m, n])
     strengths = np.concatenate([own.strengths for own in modes.values()]) if modes else np.zeros(0)
     return PathTable(
-        edges=edges,
+        edges=tuple(edge for edge, _ in labels),
+        first_mode=np.array([mode for _, mode in labels], dtype=int),
         paths=tuple(path for path, own in modes.items() for _ in own.strengths),
         route=route,
         strengths=strengths[:, None],
@@ -106,7 +113,6 @@ def aligned_table(statistics: PathStatistics, modes: Mapping[Path, OwnModes]) ->
         second=np.array(second, dtype=int),
         variances=np.array(values, dtype=float)[:, None],
         target_energy=statistics.target_energy,
-        own_modes=True,
     )
 
 
@@ -117,32 +123,40 @@ def couplings(statistics: PathStatistics, own: OwnModes, partner: OwnModes) -> n
     return np.asarray(outputs * inputs.T)
 
 
-def own_strengths(
-    modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
-) -> tuple[dict[Edge, np.ndarray], dict[str, np.ndarray], float, str, bool]:
+@dataclass(frozen=True, eq=False)
+class OwnStart:
     """Initial strengths of every path's own modes, its hidden bases, and how far the weights are from aligned.
 
-    Two-layer paths: the growing part, and True last. Deeper ones: the diagonal in bases found from the weights.
+    grown: whether any of them are only the growing part of the weights.
     """
+
+    strengths: Mapping[Edge, np.ndarray]
+    hidden: Mapping[str, np.ndarray]
+    residual: float
+    where: str
+    grown: bool
+
+
+def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]) -> OwnStart:
+    """Two-layer paths: aligned to rounding, or the growing part. Deeper ones: the diagonal in nearest bases."""
     strengths: dict[Edge, np.ndarray] = {}
     hidden: dict[str, np.ndarray] = {}
     residual, where, grown = 0.0, "no path", False
     for path, own in modes.items():
         matrices: dict[Edge, np.ndarray] = {edge_name(edge): weights[edge] for edge in path.edges}
         shallow = len(path.edges) == 2
-        start: Alignment | Growing
-        if shallow and _entangled(weights[path.edges[0]] @ own.input):
-            start = _growing(own, matrices)
+        nearest = None
+        if not (shallow and _entangled(weights[path.edges[0]] @ own.input)):
+            nearest = align(own.alone, matrices, own.bases())
+        if nearest is not None and not (shallow and nearest.worst[1] > ALIGNED):
+            found, bases, misfit = nearest.strengths, nearest.bases, nearest.worst[1]
         else:
-            start = align(own.alone, matrices, own.bases())
-            if shallow and start.worst[1] > ALIGNED:
-                start = _growing(own, matrices)
-        grown |= isinstance(start, Growing)
-        misfit = start.size if isinstance(start, Growing) else start.worst[1]
+            growing = _growing(own, matrices)
+            found, bases, misfit, grown = growing.strengths, growing.bases, growing.size, True
         residual, where = max((residual, where), (misfit, f"path {path}"))
-        strengths |= {edge: start.strengths[edge_name(edge)] for edge in path.edges}
-        hidden |= {node: start.bases[node] for node in own.alone.hidden}
-    return strengths, hidden, residual, where, grown
+        strengths |= {edge: found[edge_name(edge)] for edge in path.edges}
+        hidden |= {node: bases[node] for node in own.alone.hidden}
+    return OwnStart(strengths, hidden, residual, where, grown)
 
 
 def aligned_weights(
@@ -193,6 +207,7 @@ def _growing(own: OwnModes, matrices: Mapping[Edge, np.ndarray]) -> Growing:
     """The growing part of a two-layer path, its modes being the path's own."""
     table = PathTable(
         edges=tuple(own.alone.edges),
+        first_mode=np.zeros(2, dtype=int),
         paths=(own.path,),
         route=np.array([[0, 1]]),
         strengths=own.strengths[None],

@@ -17,6 +17,7 @@ from neuralrace.theory.flow.moments import Moments, collect_moments
 from neuralrace.theory.integration.integrate import Curve, integrate
 
 KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
+ALWAYS_KEPT = 3_000  # up to this many they are kept with the loss, so that one integration serves both
 BATCH = 256  # times at which weights are held at once
 NEGLIGIBLE = 0.1  # of the tolerance, for what is left out
 NOISE = 4e-16  # rounding of the largest weight, below which an error means nothing
@@ -29,19 +30,20 @@ class FlowSystem(eqx.Module):
     rows: tuple[jax.Array, ...]  # per block and edge: 1 where the rows are modes of an output
     columns: tuple[jax.Array, ...]  # per block and edge: 1 where the columns are modes of an input
     atol: jax.Array
-    keep: bool = eqx.field(static=True, default=False)  # record the weights and not only the loss
+    keep: bool = eqx.field(static=True, default=False)  # record the weights beside the loss
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
         return self.field.velocity(state)
 
     def record(self, state: Stacks) -> Any:
-        """The loss above its constant part, or the weights."""
-        return state if self.keep else self.field.excess(state)
+        """The loss above its constant part, and the weights if they are kept."""
+        return (self.field.excess(state), state) if self.keep else self.field.excess(state)
 
     def rate(self, state: Stacks, velocity: Stacks) -> Any:
-        """dL/dt = -|dW/dt|^2, or dW/dt."""
-        return velocity if self.keep else -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
+        """dL/dt = -|dW/dt|^2, and dW/dt."""
+        drop = -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
+        return (drop, velocity) if self.keep else drop
 
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:
         """The largest error of a mode relative to what is allowed: rtol of that mode, and rounding of the largest."""
@@ -54,6 +56,17 @@ class FlowSystem(eqx.Module):
                 ratio = jnp.sqrt(jnp.sum(e**2, axes)) / (rtol * size + allowed)
                 worst = jnp.maximum(worst, jnp.max(ratio * mask.reshape((-1,) + (1,) * (ratio.ndim - 1)), initial=0.0))
         return worst
+
+
+@dataclass(frozen=True, eq=False)
+class LossCurve:
+    """The loss of an integration that kept the weights too."""
+
+    kept: Curve
+
+    def at(self, times: np.ndarray) -> np.ndarray:
+        """The excess loss at increasing times."""
+        return np.asarray(self.kept.at(times)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,18 +86,20 @@ class MatrixFlow:
         rtol: float,
         max_steps: int,
         stop: Callable[[float, Any], bool] | None = None,
-    ) -> Curve:
+    ) -> Curve | LossCurve:
         """The excess loss over time, from zero to `end` or until `stop` says so."""
+        if stop is None and self._unknowns <= ALWAYS_KEPT:
+            return LossCurve(self._kept(end, rtol, max_steps))
         return integrate(self.system, self.start, end, rtol=rtol, max_steps=max_steps, stop=stop)
 
     def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
         if not len(times) or times[-1] == 0:
             yield from (self.matrices(self.start) for _ in times)
-        elif sum(stack.size for stack in self.start) <= KEPT_UNKNOWNS:
+        elif self._unknowns <= KEPT_UNKNOWNS:
             curve = self._kept(float(times[-1]), rtol, max_steps)
             for batch in np.array_split(times, len(times) // BATCH + 1):
-                stacks = curve.at(batch)
+                _, stacks = curve.at(batch)
                 yield from (self.matrices(tuple(stack[i] for stack in stacks)) for i in range(len(batch)))
         else:  # too large to keep: integrate from one time to the next
             state, before = self.start, 0.0
@@ -95,13 +110,19 @@ class MatrixFlow:
                 yield self.matrices(state)
 
     def _kept(self, end: float, rtol: float, max_steps: int) -> Curve:
-        """The flow with its weights at every step; the last one is remembered."""
-        if end not in self._memory:
+        """The flow with its weights at every step, up to the end or farther; the last one is remembered."""
+        longer = [curve for known, curve in self._memory.items() if known >= end]
+        if not longer:
             system = self.system
             keeping = FlowSystem(system.field, system.rows, system.columns, system.atol, keep=True)
             self._memory.clear()
-            self._memory[end] = integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps)
-        return self._memory[end]
+            longer = [integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps)]
+            self._memory[end] = longer[0]
+        return longer[0]
+
+    @property
+    def _unknowns(self) -> int:
+        return sum(stack.size for stack in self.start)
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """Gradient descent: the excess loss at the given step numbers."""

@@ -5,80 +5,97 @@ followed until the reduction, started from the weights of that moment, has the s
 same speed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
+from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import Alignment, align, decoupled_weights
-from neuralrace.theory.flow.matrix_flow import MatrixFlow
+from neuralrace.theory.flow.field import Stacks
+from neuralrace.theory.flow.matrix_flow import LossCurve, MatrixFlow
 from neuralrace.theory.integration.integrate import Curve
-from neuralrace.theory.prepared import Prepared
-from neuralrace.theory.reduction.system import Reduction, make_reduction
+from neuralrace.theory.method import Request
+from neuralrace.theory.reduction.path_table import PathTable, path_table
+from neuralrace.theory.reduction.system import ReducedSystem, reduced_system
 
 
 @dataclass(frozen=True, eq=False)
-class HandOver:
-    """The flow up to the hand-over, its time, and the reduction that starts there."""
+class Moment:
+    """The weights at a time, the reduction that would start there, and how far it is from the flow."""
 
     time: float
-    curve: Curve
     alignment: Alignment
-    reduction: Reduction
+    system: ReducedSystem
     residual: float
     where: str
 
 
-def follow_until_aligned(
-    prepared: Prepared, flow: MatrixFlow, end: float, *, tolerance: float, rtol: float, max_steps: int, lump: bool
-) -> HandOver:
-    """Follow the flow until the reduction may take over, or to the end; the residual says which it was."""
-    best: dict[str, Any] = {}
+@dataclass(frozen=True, eq=False)
+class HandOver:
+    """The moment at which the flow was left, and its loss up to there."""
 
-    def aligned(time: float, state: Any) -> bool:
-        alignment = align(prepared.statistics.architecture, flow.matrices(state), prepared.bases)
-        reduction = make_reduction(prepared.table, [alignment.strengths], lump=lump)
-        residual, where = _mismatch(prepared, flow, state, alignment, reduction, tolerance)
-        best.update(time=time, alignment=alignment, reduction=reduction, residual=residual, where=where)
+    moment: Moment
+    curve: Curve | LossCurve
+
+
+def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float, lump: bool) -> HandOver:
+    """Follow the flow until the reduction may take over, or to the end; the residual says which it was."""
+    statistics = request.statistics
+    table, bases = statistics.once(path_table), shared_bases(statistics)
+    looks: list[Moment] = []
+
+    def aligned(time: float, state: Stacks) -> bool:
+        alignment = align(statistics.architecture, flow.matrices(state), bases)
+        system = reduced_system(table, [alignment.strengths], lump=lump)
+        residual, where = _mismatch(statistics, flow, state, alignment, system, tolerance)
+        looks.append(Moment(time, alignment, system, residual, where))
         return residual <= tolerance
 
-    curve = flow.curve(end, rtol=rtol, max_steps=max_steps, stop=aligned)
-    return HandOver(curve=curve, **best)
+    curve = flow.curve(request.end, rtol=request.rtol, max_steps=request.max_steps, stop=aligned)
+    if not looks:  # nothing to follow
+        aligned(0.0, flow.start)
+    return HandOver(looks[-1], curve)
 
 
 def _mismatch(
-    prepared: Prepared, flow: MatrixFlow, state: Any, alignment: Alignment, reduction: Reduction, tolerance: float
+    statistics: PathStatistics,
+    flow: MatrixFlow,
+    state: Stacks,
+    alignment: Alignment,
+    system: ReducedSystem,
+    tolerance: float,
 ) -> tuple[float, str]:
     """Gap in loss relative to that of a silent network, and in the speed of each mode relative to its drive."""
-    architecture, table = prepared.statistics.architecture, prepared.table
+    architecture, table = statistics.architecture, system.table
     projected = decoupled_weights(architecture, alignment.bases, alignment.strengths)
     energy = max(0.5 * table.target_energy, np.finfo(float).tiny)
     loss = flow.excess(state) + flow.constant
-    gap = abs(prepared.statistics.loss(projected) - loss) / energy
-    worst, where = gap, "the loss"
+    gap = abs(statistics.loss(projected) - loss) / energy
     if gap > tolerance:
-        return worst, where
-    velocity = flow.coordinates.leave(flow.blocks.unstack(flow.velocity(state)))
-    reduced = reduction.spread_out(reduction.velocity())
-    drive = _drive(prepared, alignment)
+        return gap, "the loss"
+    velocity = flow.matrices(flow.velocity(state))
+    reduced = system.spread_out(system.velocity()[0])
+    drive = _drive(table, alignment.strengths)
     speed_gap = np.zeros(table.modes)
-    for edge, (source, target) in architecture.edges.items():
+    for row, (edge, (source, target)) in enumerate(architecture.edges.items()):
         matrix = velocity[edge] - flow.coordinates.fixed[edge]
-        moving = np.where(reduction.partition.variables[table.edges.index(edge)] >= 0, reduced[edge][0], 0.0)
+        moving = np.where(system.partition.variables[row] >= 0, reduced[edge], 0.0)
         rest = matrix - (alignment.bases[target] * moving) @ alignment.bases[source].T
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest @ alignment.bases[source], axis=0))
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest.T @ alignment.bases[target], axis=0))
     relative = np.divide(speed_gap, drive, out=np.zeros_like(drive), where=drive > 0)
     mode = int(np.argmax(relative)) if len(relative) else 0
-    if len(relative) and relative[mode] > worst:
-        worst, where = float(relative[mode]), f"the speed of mode {mode}"
-    return worst, where
+    if len(relative) and relative[mode] > gap:
+        return float(relative[mode]), f"the speed of mode {mode}"
+    return gap, "the loss"
 
 
-def _drive(prepared: Prepared, alignment: Alignment) -> np.ndarray:
+def _drive(table: PathTable, strengths: Mapping[Edge, np.ndarray]) -> np.ndarray:
     """The largest push that the correlations alone give any edge in a mode; (modes,)."""
-    table = prepared.table
-    padded = np.vstack([[alignment.strengths[edge] for edge in table.edges], np.ones((1, table.modes))])
+    padded = np.vstack([[strengths[edge] for edge in table.edges], np.ones((1, table.modes))])
     factors = padded[table.route]  # (paths, longest, modes); -1 picks the row of ones
     total = np.zeros((len(table.edges) + 1, table.modes))
     for position in range(table.route.shape[1]):

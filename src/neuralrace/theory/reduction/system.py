@@ -1,9 +1,8 @@
 """The neural race reduction: one scalar per edge and mode (P1 eq. 10), lumped where symmetry allows."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,11 +16,11 @@ from neuralrace.theory.reduction.lumping import Partition, refine_partition, tri
 from neuralrace.theory.reduction.path_table import PathTable
 from neuralrace.theory.reduction.polynomial import Polynomial, Terms, lumped_terms, make_polynomial
 
-Label = tuple[Edge, int]  # an edge and the number of a mode
+States = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction:
+class ReducedSystem:
     """The reduced system of a problem and a set of initial strengths.
 
     start: (draws, edges, modes). asymmetry: the relative spread of the initial strengths within a class; zero unless
@@ -47,9 +46,9 @@ class Reduction:
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The scalars of the system, each with the edges and modes that it stands for."""
-        members: list[list[Label]] = [[] for _ in range(self.partition.variable_count)]
+        members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.partition.variable_count)]
         for i, j in zip(*np.nonzero(self.partition.variables >= 0), strict=True):
-            members[self.partition.variables[i, j]].append(self.label(int(i), int(j)))
+            members[self.partition.variables[i, j]].append(self.table.label(int(i), int(j)))
         names: dict[frozenset[Edge], int] = {}
         found = []
         for listed in members:
@@ -63,11 +62,6 @@ class Reduction:
         """The lumped system as text and as LaTeX, with its multiplicities and conserved quantities."""
         return write_equations(self.terms, self.variables)
 
-    def label(self, row: int, column: int) -> Label:
-        """The edge and the mode of an entry of the table."""
-        edge: Any = self.table.edges[row]
-        return edge if self.table.own_modes else (edge, column)
-
     def initial_state(self) -> np.ndarray:
         """(draws, variables); the mean over each class."""
         labels = self.partition.variables
@@ -76,13 +70,13 @@ class Reduction:
         totals = [np.bincount(labels[there], weights=values[there], minlength=len(counts)) for values in self.start]
         return np.array(totals) / counts
 
-    def solve(self, times: np.ndarray, *, rtol: float, max_steps: int) -> np.ndarray:
-        """The variables under the flow at increasing times; (times, draws, variables)."""
-        state = jnp.asarray(self.initial_state())
-        if not state.size:
-            return np.zeros((len(times), len(self.start), 0))
-        curve = integrate(self.polynomial, state, float(times[-1]), rtol=rtol, max_steps=max_steps)
-        return np.asarray(curve.at(times))
+    def solve(self, end: float, *, rtol: float, max_steps: int) -> States:
+        """The variables under the flow at any increasing times up to the end, from one integration."""
+        start = self.initial_state()
+        if not start.size or end <= 0:
+            return lambda times: np.broadcast_to(start, (len(times), *start.shape))
+        curve = integrate(self.polynomial, jnp.asarray(start), end, rtol=rtol, max_steps=max_steps)
+        return lambda times: np.asarray(curve.at(times)) if len(times) else np.zeros((0, *start.shape))
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
@@ -97,58 +91,50 @@ class Reduction:
         """The loss of states (times, draws, variables); (times, draws)."""
         return np.asarray(_losses(self.polynomial, jnp.asarray(states)))
 
-    def spread_out(self, states: np.ndarray) -> dict[Edge, np.ndarray]:
-        """States (..., variables) as strengths of every edge, (..., modes); a mode without dynamics keeps its own."""
-        found: dict[Edge, np.ndarray] = {}
-        lead = states.shape[:-1]
-        still = np.broadcast_to(self.start, (*lead[:-1], *self.start.shape))
-        labels = self.partition.variables
-        for i, edge in enumerate(self.table.edges):
-            values = np.array(still[..., i, :])
-            there = labels[i] >= 0
-            values[..., there] = states[..., labels[i][there]]
-            found[edge] = values
-        return _regrouped(found) if self.table.own_modes else found
+    def spread_out(self, states: np.ndarray, draw: int = 0) -> dict[Edge, np.ndarray]:
+        """States (..., variables) of a draw as strengths of every edge, (..., modes).
+
+        A mode without dynamics keeps what it started with.
+        """
+        rows: dict[Edge, list[np.ndarray]] = {}
+        for edge, labels, start in zip(self.table.edges, self.partition.variables, self.start[draw], strict=True):
+            values = np.array(np.broadcast_to(start, (*states.shape[:-1], len(start))))
+            moving = labels >= 0
+            values[..., moving] = states[..., labels[moving]]
+            rows.setdefault(edge, []).append(values)
+        return {edge: np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0] for edge, parts in rows.items()}
 
 
-def make_reduction(
+def reduced_system(
     table: PathTable,
-    strengths: Sequence[Mapping[Any, np.ndarray]],
+    strengths: Sequence[Mapping[Edge, np.ndarray]],
     *,
     lump: bool = True,
     symmetric: bool = False,
     atol: float = 0.0,
-) -> Reduction:
+) -> ReducedSystem:
     """Set up the reduced system.
 
     strengths: for each draw, edge -> (modes,). lump: keep one scalar per class. symmetric: let classes be those of
     the statistics alone and start each at the mean of its members.
     """
-    start = np.array([[draw[edge] for edge in table.edges] for draw in strengths])
+    rows = list(zip(table.edges, table.first_mode, strict=True))
+    start = np.array([[draw[edge][mode : mode + table.modes] for edge, mode in rows] for draw in strengths])
     start = start.reshape(len(strengths), len(table.edges), table.modes)
     if not lump:
-        return Reduction(table, trivial_partition(table), start, 0.0, atol)
+        return ReducedSystem(table, trivial_partition(table), start, 0.0, atol)
     partition = refine_partition(table, None if symmetric else start)
-    reduction = Reduction(table, partition, start, 0.0, atol)
+    system = ReducedSystem(table, partition, start, 0.0, atol)
     if not symmetric:
-        return reduction
+        return system
     there = partition.variables >= 0
-    mean = reduction.initial_state()[:, partition.variables[there]]
+    mean = system.initial_state()[:, partition.variables[there]]
     scale = max(float(np.abs(start).max(initial=0.0)), np.finfo(float).tiny)
-    asymmetry = float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale
-    return Reduction(table, partition, start, asymmetry, atol)
-
-
-def _regrouped(found: dict[Any, np.ndarray]) -> dict[Edge, np.ndarray]:
-    """Put the modes of each edge side by side where every mode had a row of its own."""
-    by_edge: dict[Edge, list[np.ndarray]] = {}
-    for (edge, _), values in found.items():
-        by_edge.setdefault(edge, []).append(values)
-    return {edge: np.concatenate(columns, axis=-1) for edge, columns in by_edge.items()}
+    return replace(system, asymmetry=float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale)
 
 
 @eqx.filter_jit
-def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: Any, counts: jax.Array) -> jax.Array:
+def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: float, counts: jax.Array) -> jax.Array:
     def to_record(state: jax.Array, count: jax.Array) -> tuple[jax.Array, jax.Array]:
         step = jnp.asarray(learning_rate)
         state = jax.lax.fori_loop(0, count, lambda _, b: b + step * polynomial.velocity(b), state)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from theory_problems import chain, gated
 
 from neuralrace import initial
 from neuralrace.shared_bases import shared_bases
-from neuralrace.theory import predict
+from neuralrace.theory import Reduction, predict
+from neuralrace.theory.alignment import growing_strengths
 from neuralrace.theory.reduction.path_table import path_table
-from neuralrace.theory.strength import growing_strengths
+from theory_problems import chain, gated
 
 TIMES = np.linspace(0.0, 12.0, 61)
 
@@ -19,7 +19,7 @@ def test_one_path_starts_with_a_quarter_of_the_squared_sum():
     statistics = problem.statistics()
     bases = shared_bases(statistics)
     weights = initial.gaussian(1e-3)(problem, 0)
-    found = growing_strengths(problem.architecture, weights, bases, path_table(statistics, bases))
+    found = growing_strengths(problem.architecture, weights, bases, path_table(statistics))
     p, q = weights["x", "h0"] @ bases.inputs["x"][:, 0], weights["h0", "y"].T @ bases.outputs["y"][:, 0]
     strength = np.prod([found.strengths[edge][0] for edge in weights])
     assert strength == pytest.approx(np.sum((p + q) ** 2) / 4, rel=1e-12)
@@ -50,7 +50,7 @@ def test_the_projection_becomes_exact_as_the_weights_shrink(build):
     gaps = []
     for scale in (1e-2, 1e-4):
         weights = initial.gaussian(scale)(problem, 1)
-        reduced = predict(problem, weights, TIMES, "reduction", small=1.0)
+        reduced = predict(problem, weights, TIMES, Reduction(small=1.0))
         flow = predict(problem, weights, TIMES, "flow")
         assert reduced.initial_strength.source == "growing direction"
         gaps.append(np.abs(reduced.loss - flow.loss).max() / flow.loss[0])
@@ -82,18 +82,3 @@ def test_narrow_random_layers_lose_the_weak_modes():
     assert "modes 2" in str(forecast.certificate)
     flow = predict(problem, initial.gaussian(1e-4)(problem, 0), times, "flow")
     assert forecast.loss[-1] == pytest.approx(flow.loss[-1], rel=1e-3)
-
-
-def test_deeper_networks_hand_over_at_a_named_time():
-    problem = chain(hidden=(6, 6))
-    weights = initial.orthogonal(0.02)(problem, 0)
-    times = np.linspace(0, 400, 201)
-    forecast = predict(problem, weights, times)
-    assert forecast.method == "reduction"
-    assert forecast.initial_strength.source == "hand-over"
-    (moment,) = forecast.handover
-    assert 0 < moment < 400
-    assert f"{moment:.4g}" in str(forecast.certificate)
-    flow = predict(problem, weights, times, "flow")
-    np.testing.assert_allclose(forecast.loss, flow.loss, atol=2e-2 * flow.loss[0])
-    np.testing.assert_allclose(forecast.modes.path(forecast.modes.paths[0])[:, -1], [3.0, 2.0, 1.0], rtol=0.02)

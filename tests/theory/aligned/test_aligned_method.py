@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from theory_problems import chain, flatten
 
 from neuralrace import initial, tasks
 from neuralrace.architecture import Architecture
@@ -11,9 +10,9 @@ from neuralrace.errors import AssumptionError
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
-from neuralrace.theory import predict
-from neuralrace.theory.aligned.own_modes import aligned_weights, couplings, own_modes, own_strengths
-from neuralrace.theory.prepared import prepare
+from neuralrace.theory import Aligned, predict
+from neuralrace.theory.aligned.own_modes import aligned_weights, couplings, own_modes, own_start
+from theory_problems import chain, flatten
 
 
 def overlapping(contexts=3, size=3):
@@ -70,7 +69,7 @@ def test_the_diagonal_law_is_that_of_scipy():
     statistics = problem.statistics()
     modes = own_modes(statistics)
     weights = initial.gaussian(1e-3)(problem, 0)
-    strengths = own_strengths(modes, weights)[0]
+    strengths = own_start(modes, weights).strengths
     coupled = {(p, j): couplings(statistics, modes[p], modes[j]) for p in modes for j in statistics.partners(p)}
     order = [(p, e) for p in modes for e in p.edges]
     sizes = [len(modes[p].strengths) for p, _ in order]
@@ -87,12 +86,12 @@ def test_the_diagonal_law_is_that_of_scipy():
     times = np.linspace(0, 40, 21)
     start = np.concatenate([strengths[e] for _, e in order])
     exact = solve_ivp(right_hand_side, (0, 40), start, "DOP853", times, rtol=1e-11, atol=1e-14).y[:, -1]
-    forecast = predict(problem, weights, times, "aligned", diagonal=True, force=True, rtol=1e-9)
+    forecast = predict(problem, weights, times, Aligned(force=True), rtol=1e-9)
     found = np.concatenate([forecast.modes.edge(e)[:, -1] for _, e in order])
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-7)
     assert forecast.certificate.forced
     with pytest.raises(AssumptionError, match="path item->without"):
-        predict(problem, weights, times, "aligned", diagonal=True)
+        predict(problem, weights, times, Aligned())
 
 
 def test_whole_strengths_follow_the_mixed_contexts():
@@ -105,24 +104,12 @@ def test_whole_strengths_follow_the_mixed_contexts():
     flow = predict(problem, weights, times, "flow", rtol=1e-5)
     assert np.abs(forecast.loss - flow.loss).max() < 2e-2 * flow.loss[0]
     # the same start followed by the flow over nodes is the same curve
-    prepared = prepare(problem)
-    strengths, hidden = own_strengths(prepared.own, weights)[:2]
-    begin = aligned_weights(prepared.own, problem.architecture, hidden, strengths)
-    np.testing.assert_allclose(
-        predict(problem, begin, times, "flow").loss, predict(problem, weights, times, "aligned", diagonal=False).loss,
-        rtol=1e-4,
-    )  # fmt: skip
+    modes = own_modes(problem.statistics())
+    start = own_start(modes, weights)
+    begin = aligned_weights(modes, problem.architecture, start.hidden, start.strengths)
+    whole = predict(problem, weights, times, Aligned(diagonal=False)).loss
+    np.testing.assert_allclose(predict(problem, begin, times, "flow").loss, whole, rtol=1e-4)
     assert forecast.modes.path(forecast.modes.paths[0]).shape[1] == 61
-
-
-def test_xor_has_the_closed_form_of_its_pathways():
-    problem = tasks.xor().gatings["xor"](16)
-    weights = initial.gaussian(1e-4)(problem, 0)
-    times = np.linspace(0, 20, 81)
-    forecast = predict(problem, weights, times)
-    assert forecast.method == "closed_form"
-    flow = predict(problem, weights, times, "flow")
-    np.testing.assert_allclose(forecast.loss, flow.loss, atol=1e-4)
 
 
 def test_paths_that_share_a_node_are_refused():

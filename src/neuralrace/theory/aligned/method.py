@@ -1,0 +1,139 @@
+"""The method `aligned`: paths with singular vectors of their own (P2 appendix F), diagonal or whole strengths."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from neuralrace.architecture import Path
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
+from neuralrace.theory.aligned.own_modes import (
+    OwnStart,
+    aligned_weights,
+    off_diagonal,
+    own_modes,
+    own_start,
+    own_table,
+    paths_apart,
+)
+from neuralrace.theory.aligned.path_flow import PathFactory, PathFlow
+from neuralrace.theory.alignment import InitialStrength
+from neuralrace.theory.certificate import Assumption, first_failing
+from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors
+from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.reduction.method import solved
+from neuralrace.theory.reduction.path_table import listed_paths
+from neuralrace.theory.reduction.start import Reduced, Start, initial_output
+from neuralrace.theory.reduction.system import reduced_system
+
+Starts = tuple[OwnStart, ...]  # one per draw
+SOURCE = "growing direction of each path"
+
+
+@dataclass(frozen=True, repr=False)
+class Aligned(Method[Starts]):
+    """Every path in its own modes, for paths that share no edge and no hidden node.
+
+    diagonal: follow one strength per mode, which must stay alone, or whole matrices. lump: keep one scalar for what
+    evolves alike. small: tolerance of what holds in the limit of small initial weights. atol: error of a strength that
+    is always allowed.
+    """
+
+    name: ClassVar[str] = "aligned"
+    diagonal: bool = True
+    lump: bool = True
+    small: float = 1e-2
+    atol: float = 0.0
+
+    def assumptions(self, request: Request) -> Examined[Starts]:
+        """Paths apart from each other, and weights that are aligned to their modes."""
+        rows, starts = request.once(_find_start, self.small)
+        return Examined(rows, starts, certain=not self.diagonal)
+
+    def solve(self, request: Request, ground: Starts) -> Outcome:
+        """The reduced system in the paths' own modes, or the flow of the aligned part of the weights."""
+        if not self.diagonal:
+            return self._whole(request, ground)
+        reduced = self.reduced(request, ground)
+        return staying_diagonal(request, reduced.outcome(request, solved(request, reduced.system)))
+
+    def reduced(self, request: Request, starts: Starts) -> Reduced:
+        """The reduced system in the paths' own modes, from the aligned part of the weights."""
+        return request.once(_find_reduced, starts, self.lump, self.atol)
+
+    def _whole(self, request: Request, starts: Starts) -> Outcome:
+        statistics, modes = request.statistics, request.statistics.once(own_modes)
+        quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
+        losses, draws = [], []
+        for start in starts:
+            if quick:
+                small = statistics.once(_path_factory).start(start.hidden, start.strengths, self.atol)
+                losses.append(small.solve(request.times, rtol=request.rtol, max_steps=request.max_steps)[0])
+                draws.append(_path_evolution(request, small))
+            else:
+                weights = aligned_weights(modes, statistics.architecture, start.hidden, start.strengths)
+                flow = statistics.once(FlowFactory).start(weights, request.end, request.rtol, self.atol)
+                losses.append(flow_loss(request, flow))
+                draws.append(flow_evolution(request, flow))
+        return Outcome(
+            np.array(losses),
+            tuple(draws),
+            tuple(modes),
+            initial_strength=InitialStrength.of_draws(SOURCE, [start.strengths for start in starts], request.law),
+            notes=("whole matrices are followed in each path's own modes",),
+        )
+
+
+def _find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], Starts | None]:
+    """The strengths of every path's own modes in each draw, where the paths have such modes."""
+    listed = request.statistics.once(listed_paths)
+    if not listed.holds:
+        return (listed,), None
+    apart = request.statistics.once(paths_apart)
+    if first_failing(apart) is not None:
+        return (listed, *apart), None
+    modes = request.statistics.once(own_modes)
+    starts = tuple(own_start(modes, weights) for weights in request.weights)
+    worst = max(starts, key=lambda start: start.residual)
+    residual, where = worst.residual, worst.where
+    if any(start.grown for start in starts):  # what does not grow must not show either
+        residual, where = max((residual, where), (initial_output(request), "the initial output"))
+    return (listed, *apart, Assumption("alignment to own modes", residual, small, where)), starts
+
+
+def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
+    """Add whether nothing turns one mode of a path into another on the way."""
+    modes = request.statistics.once(own_modes)
+    products = [dict(zip(modes, draw.paths(tuple(modes), request.times), strict=True)) for draw in outcome.draws]
+    turning, place = max(off_diagonal(request.statistics, modes, one) for one in products)
+    return replace(outcome, assumptions=(Assumption("own modes stay diagonal", turning, request.tolerance, place),))
+
+
+def _find_reduced(request: Request, starts: Starts, lump: bool, atol: float) -> Reduced:
+    statistics, modes = request.statistics, request.statistics.once(own_modes)
+    strengths = tuple(start.strengths for start in starts)
+    matrices = tuple(partial(aligned_weights, modes, statistics.architecture, start.hidden) for start in starts)
+    system = reduced_system(statistics.once(own_table), strengths, lump=lump, atol=atol)
+    return Reduced(Start(SOURCE, strengths, matrices), system, tuple(modes))
+
+
+def _path_factory(statistics: PathStatistics) -> PathFactory:
+    return PathFactory(statistics, statistics.once(FlowFactory).bases, statistics.once(own_modes))
+
+
+def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:
+    modes = request.statistics.once(own_modes)
+
+    def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
+        return flow.weights_at(times, rtol=request.rtol, max_steps=request.max_steps)
+
+    def strengths(paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        found = flow.solve(times, rtol=request.rtol, max_steps=request.max_steps)[1]
+        return [found[:, flow.paths.index(path), : len(modes[path].strengths)] for path in paths]
+
+    return MatrixEvolution(matrices, own_vectors(request.statistics), strengths)

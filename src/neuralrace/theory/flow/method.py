@@ -1,0 +1,70 @@
+"""The method `flow`: the exact matrix flow, or gradient descent on whole matrices. It always applies."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from neuralrace.architecture import Path
+from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
+from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.flow.matrix_flow import FlowFactory, MatrixFlow
+from neuralrace.theory.method import Examined, Method, Outcome, Request
+
+Vectors = tuple[np.ndarray, np.ndarray]  # output and input vectors of a path's modes
+
+
+@dataclass(frozen=True, repr=False)
+class Flow(Method[FlowFactory]):
+    """P1 eqs 3-4 as they stand; atol: error of a weight that is always allowed (rounding is, in any case)."""
+
+    name: ClassVar[str] = "flow"
+    atol: float = 0.0
+
+    def assumptions(self, request: Request) -> Examined[FlowFactory]:
+        """None at all."""
+        return Examined((), request.statistics.once(FlowFactory))
+
+    def solve(self, request: Request, ground: FlowFactory) -> Outcome:
+        """Integrate, or take steps, draw by draw."""
+        flows = [ground.start(weights, request.end, request.rtol, self.atol) for weights in request.weights]
+        statistics = request.statistics
+        return Outcome(
+            np.array([flow_loss(request, flow) for flow in flows]),
+            tuple(flow_evolution(request, flow) for flow in flows),
+            tuple(statistics.open_paths) if statistics.listable else (),
+        )
+
+
+def flow_loss(request: Request, flow: MatrixFlow) -> np.ndarray:
+    """The loss of the flow, or of gradient descent, at the times that were asked for."""
+    if request.descent is not None:
+        rate = request.descent.learning_rate
+        return flow.descend(rate, request.descent.steps(request.times)) + flow.constant
+    curve = flow.curve(request.end, rtol=request.rtol, max_steps=request.max_steps)
+    return np.asarray(curve.at(request.times)) + flow.constant
+
+
+def flow_evolution(
+    request: Request, flow: MatrixFlow, modes: Callable[[Path], Vectors] | None = None
+) -> MatrixEvolution:
+    """The weights of the flow, or of gradient descent, at any times; modes: each path's own if none are given."""
+
+    def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
+        if request.descent is not None:
+            return flow.descended_weights(request.descent.learning_rate, request.descent.steps(times))
+        return flow.weights_at(times, rtol=request.rtol, max_steps=request.max_steps)
+
+    return MatrixEvolution(matrices, modes or own_vectors(request.statistics))
+
+
+def own_vectors(statistics: PathStatistics) -> Callable[[Path], Vectors]:
+    """The singular vectors of each path's own input-output correlation."""
+
+    def vectors(path: Path) -> Vectors:
+        left, _, right = np.linalg.svd(statistics.input_output(path), full_matrices=False)
+        return left, right.T
+
+    return vectors

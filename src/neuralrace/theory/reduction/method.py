@@ -1,0 +1,150 @@
+"""The method `reduction`: one scalar per edge and mode (P1 eq. 10), lumped."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import ClassVar
+
+import numpy as np
+
+from neuralrace.architecture import Path
+from neuralrace.theory.alignment import InitialStrength, decoupled_weights
+from neuralrace.theory.certificate import Assumption, first_failing
+from neuralrace.theory.evolution import HandedOver, ReducedEvolution
+from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.flow.method import flow_evolution
+from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.reduction.handover import Moment, follow_until_aligned
+from neuralrace.theory.reduction.path_table import listed_paths, path_table
+from neuralrace.theory.reduction.start import Reduced, Start, diagonalisability, find_start, lost_modes
+from neuralrace.theory.reduction.system import ReducedSystem, States, reduced_system
+
+BEFORE_THE_END = float(np.nextafter(1.0, 0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Unaligned:
+    """Weights that are neither decoupled nor small: the flow is followed until they align."""
+
+
+@dataclass(frozen=True, repr=False)
+class Reduction(Method[Reduced | Unaligned]):
+    """Strengths in shared bases, for statistics that have such bases.
+
+    They start from decoupled weights, from the growing part of small ones (two layers), or where the exact flow has
+    aligned them. lump: keep one scalar for what evolves alike. symmetric: lump by the statistics alone and start each
+    class at its mean. handover: follow the flow where weights have yet to align. small: tolerance of what holds in the
+    limit of small initial weights. atol: error of a strength that is always allowed. With `force` it goes on from time
+    zero with the nearest strengths in the nearest bases.
+    """
+
+    name: ClassVar[str] = "reduction"
+    lump: bool = True
+    symmetric: bool = False
+    handover: bool = True
+    small: float = 1e-2
+    atol: float = 0.0
+
+    def assumptions(self, request: Request) -> Examined[Reduced | Unaligned]:
+        """Shared bases, and a start in them."""
+        listed = request.statistics.once(listed_paths)
+        if not listed.holds:
+            return Examined((listed,), None)
+        diagonal = diagonalisability(request)
+        if not diagonal.holds and not self.force:
+            return Examined((listed, diagonal), None)
+        rows, start = request.once(find_start, self.small)
+        rows, aligned = (listed, diagonal, *rows), rows[-1].holds
+        if not aligned and self.handover and diagonal.holds and request.descent is None:
+            return Examined((*rows[:2], *(replace(row, needed=False) for row in rows[2:])), Unaligned(), certain=False)
+        if not aligned and not self.force:
+            return Examined(rows, None)
+        reduced = self._reduced(request, start)
+        return Examined((*rows, self._symmetry(request, reduced.system)), reduced)
+
+    def solve(self, request: Request, ground: Reduced | Unaligned) -> Outcome:
+        """Integrate the reduced system, after the flow where the weights have yet to align.
+
+        Where they do not and that is forced, the flow is left out: no curve is half of one and half of the other.
+        """
+        if isinstance(ground, Reduced):
+            return ground.outcome(request, solved(request, ground.system))
+        outcome = self._after_flow(request)
+        if not self.force or first_failing(outcome.assumptions) is None:
+            return outcome
+        reduced = self._reduced(request, request.once(find_start, self.small)[1])
+        alone = reduced.outcome(request, solved(request, reduced.system))
+        return replace(alone, assumptions=outcome.assumptions)
+
+    def _reduced(self, request: Request, start: Start) -> Reduced:
+        return request.once(_find_reduced, start, self.lump, self.symmetric, self.atol)
+
+    def _symmetry(self, request: Request, system: ReducedSystem) -> Assumption:
+        """How far the members of a class are from starting alike."""
+        if self.symmetric:
+            detail = "initial strengths within a class, taken at their mean,"
+            return Assumption("lumping symmetry", system.asymmetry, self.small, detail)
+        count = f"{system.partition.variable_count} variable(s), exact"
+        return Assumption("lumping symmetry", 0.0, request.tolerance, count)
+
+    def _after_flow(self, request: Request) -> Outcome:
+        architecture, factory = request.statistics.architecture, request.statistics.once(FlowFactory)
+        moments: list[Moment] = []
+        losses, draws = [], []
+        for weights in request.weights:
+            flow = factory.start(weights, request.end, request.rtol, self.atol)
+            followed = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
+            left = followed.moment
+            bases = left.alignment.bases
+            matrices = partial(decoupled_weights, architecture, bases)
+            after = ReducedEvolution(left.system, solved(request, left.system, left.time), 0, matrices)
+            before = flow_evolution(request, flow, partial(_ends, bases))
+            early = request.times < left.time
+            late = left.system.loss(after.states(request.times[~early] - left.time))[:, 0]
+            losses.append([*(np.asarray(followed.curve.at(request.times[early])) + flow.constant), *late])
+            draws.append(HandedOver(architecture, before, after, left.time, bases))
+            moments.append(left)
+        times = tuple(left.time for left in moments)
+        return Outcome(
+            np.array(losses),
+            tuple(draws),
+            tuple(request.statistics.open_paths),
+            _in_time(request, moments, self.small),
+            moments[0].system,
+            InitialStrength.of_draws("hand-over", [left.alignment.strengths for left in moments], request.law),
+            times,
+            (f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}",),
+        )
+
+
+def solved(request: Request, system: ReducedSystem, begin: float = 0.0) -> States:
+    """The variables of the reduced system at any times since it began, up to the end."""
+    descent = request.descent
+    if descent is None:
+        return system.solve(request.end - begin, rtol=request.rtol, max_steps=request.max_steps)
+
+    @lru_cache(maxsize=1)  # the times of the forecast are asked for again and again
+    def states(moments: bytes) -> np.ndarray:
+        return system.descend(descent.learning_rate, descent.steps(np.frombuffer(moments)))
+
+    return lambda times: states(times.tobytes())
+
+
+def _find_reduced(request: Request, start: Start, lump: bool, symmetric: bool, atol: float) -> Reduced:
+    table = request.statistics.once(path_table)
+    system = reduced_system(table, start.strengths, lump=lump, symmetric=symmetric, atol=atol)
+    return Reduced(start, system, table.paths, lost_modes(table, start.strengths))
+
+
+def _ends(bases: Mapping[str, np.ndarray], path: Path) -> tuple[np.ndarray, np.ndarray]:
+    return bases[path.target], bases[path.source]
+
+
+def _in_time(request: Request, moments: list[Moment], small: float) -> tuple[Assumption, ...]:
+    """That every draw aligned, and did so before the last time."""
+    worst, last = max(moments, key=lambda m: m.residual), max(moments, key=lambda m: m.time)
+    share = last.time / request.end if request.end > 0 else 1.0
+    return (
+        Assumption("aligned at hand-over", worst.residual, small, f"{worst.where}, at time {worst.time:.4g},"),
+        Assumption("hand-over before the end", share, BEFORE_THE_END, f"the hand-over at {last.time:.4g} of the end"),
+    )

@@ -1,0 +1,67 @@
+"""What can be read off a forecast."""
+
+import numpy as np
+import pytest
+
+from neuralrace import initial, tasks
+from neuralrace.errors import RangeError, TaskError, UnknownNameError
+from neuralrace.theory import Aligned, predict
+from neuralrace.trajectory import Trajectory
+from theory_problems import chain
+
+TIMES = np.linspace(0.0, 10.0, 41)
+START = initial.decoupled(0.1)
+
+
+def test_observables():
+    named = tasks.routing(4, 2)
+    problem = named.gatings["shared"](6)
+    times = np.linspace(0, 60, 61)
+    forecast = predict(problem, START, times)
+    whole = named.evaluation("shared", 6) if hasattr(named, "evaluation") else problem
+    outputs = forecast.outputs(whole)
+    examples = whole.task
+    # the shared network generalises to routes that were never trained
+    for node, wanted in examples.targets.items():
+        np.testing.assert_allclose(outputs[node], wanted, atol=1e-3)
+    similar = forecast.similarity("h1")
+    np.testing.assert_allclose(similar, similar.T, atol=1e-9)
+    assert similar.shape == (len(problem.task), len(problem.task))
+    parts = forecast.loss_by(named.groups["item"], times=times[::20])
+    np.testing.assert_allclose(np.mean(list(parts.values()), axis=0), forecast.loss[::20], rtol=1e-6, atol=1e-9)
+    half = forecast.time_to(0.5 * forecast.loss[0])
+    assert np.interp(half, times, forecast.loss) == pytest.approx(0.5 * forecast.loss[0], rel=1e-6)
+    assert forecast.time_to(-1.0) == np.inf
+    ranked = forecast.order()
+    assert [entry.mode for entry in ranked[: len(forecast.modes.paths)]] == [0] * len(forecast.modes.paths)
+    with pytest.raises(UnknownNameError, match="no node"):
+        forecast.similarity("h9")
+    with pytest.raises(RangeError, match="between 0"):
+        forecast.weights(100.0)
+    with pytest.raises(TaskError, match="architecture"):
+        forecast.outputs(chain())
+
+
+def test_a_forecast_is_recorded_like_training(tmp_path):
+    forecast = predict(chain(), initial.gaussian(1e-3), TIMES, draws=3)
+    run = forecast.to_trajectory()
+    assert run.loss.shape == (3, len(TIMES))
+    again = Trajectory.load(run.save(tmp_path / "forecast.nc"))
+    np.testing.assert_array_equal(again.loss, forecast.losses)
+    assert forecast.data["loss"].dims == ("seed", "time")
+
+
+@pytest.mark.parametrize("method", ["flow", "aligned", Aligned(force=True)])
+def test_all_strengths_at_once_are_those_one_by_one(method):
+    problem = tasks.contextual(3, "mixed").problem("common + all-but-one, items only", hidden=4)
+    forecast = predict(problem, initial.gaussian(1e-4), np.linspace(0, 60, 31), method, draws=2, rtol=1e-4)
+    together = forecast.modes.of_paths(forecast.modes.paths)
+    for path, strengths in zip(forecast.modes.paths, together, strict=True):
+        np.testing.assert_array_equal(strengths, forecast.modes.path(path))
+        # the map of the path in its own modes, from the weights of both draws
+        output, _, source = np.linalg.svd(problem.statistics().input_output(path), full_matrices=False)
+        last = [forecast.weights(draw=draw) for draw in range(2)]
+        maps = np.mean([w[path.edges[1]] @ w[path.edges[0]] for w in last], axis=0)
+        found = np.diagonal(output.T @ maps @ source.T)[: len(strengths)]
+        np.testing.assert_allclose(strengths[:, -1], found, atol=1e-3 * np.abs(found).max())  # rtol of 1e-4 per step
+    assert forecast.order()[0].time <= forecast.order()[-1].time

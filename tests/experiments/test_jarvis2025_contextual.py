@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.experiments.claim import HOLDS
+from neuralrace.experiments.claim import HOLDS, Condition
 from neuralrace.experiments.figures import _contextual as common
 from neuralrace.training import train
 
@@ -50,7 +50,8 @@ def test_kinds_of_pathways() -> None:
     assert found["x_contextual"].tolist() == [[2, 2, 2, 0]] * 2
 
 
-def test_verdicts() -> None:
-    assert common.verdict("paper", None) == HOLDS
-    assert common.verdict("ours", "why") == "does not hold: why"
-    assert common.verdict("paper", "why") == "refuted: why"
+def test_a_claim_that_failed_says_so_in_the_words_of_its_kind() -> None:
+    met, missed = Condition("a", "b", True, ""), Condition("a", "b", False, "")
+    assert common.claimed("paper", "here", "It is so.", met).on_record == HOLDS
+    assert common.claimed("ours", "here", "It is so.", missed, failed="why").on_record == "does not hold: why"
+    assert common.claimed("paper", "here", "It is so.", missed, failed="why").on_record == "refuted: why"

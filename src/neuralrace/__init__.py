@@ -82,4 +82,7 @@ __all__ = [
     "views",
 ]
 
-__getattr__, __dir__ = _open_on_demand(__name__, _HOMES)
+# what a problem is made of comes with both roads
+_TOGETHER = ("neuralrace.initial", "neuralrace.problem", "neuralrace.tasks", "neuralrace.theory", "neuralrace.training")
+
+__getattr__, __dir__ = _open_on_demand(__name__, _HOMES, _TOGETHER)

@@ -7,11 +7,12 @@ from neuralrace.errors import nearest
 
 
 def open_on_demand(
-    package: str, homes: Mapping[str, Sequence[str]]
+    package: str, homes: Mapping[str, Sequence[str]], together: Sequence[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """The `__getattr__` and `__dir__` of a package (PEP 562); homes: module -> the names that it gives.
 
-    The names of the package itself are those of its modules.
+    The names of the package itself are those of its modules. together: modules that are imported with whichever of them
+    is needed first, so that no later call stops to import.
     """
     home_of = {name: module for module, names in homes.items() for name in names}
 
@@ -19,8 +20,10 @@ def open_on_demand(
         if name not in home_of:
             hint = "" if name.startswith("_") else f"; {nearest(name, home_of)}"
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
-        if home_of[name] == package:
-            return import_module(f"{package}.{name}")
-        return getattr(import_module(home_of[name]), name)
+        own = home_of[name] == package
+        home = f"{package}.{name}" if own else home_of[name]
+        for module in together if home in together else ():
+            import_module(module)
+        return import_module(home) if own else getattr(import_module(home), name)
 
     return find, lambda: sorted(home_of)

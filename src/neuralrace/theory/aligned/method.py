@@ -109,8 +109,9 @@ def _find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...],
 def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
     """Add whether nothing turns one mode of a path into another on the way."""
     modes = request.statistics.once(own_modes)
-    products = [dict(zip(modes, draw.paths(tuple(modes), request.times), strict=True)) for draw in outcome.draws]
-    turning, place = max(off_diagonal(request.statistics, modes, one) for one in products)
+    by_draw = zip(*(draw.paths(tuple(modes), request.times) for draw in outcome.draws), strict=True)
+    products = {path: np.concatenate(strengths) for path, strengths in zip(modes, by_draw, strict=True)}
+    turning, place = off_diagonal(request.statistics, modes, products)
     return replace(outcome, assumptions=(Assumption("own modes stay diagonal", turning, request.tolerance, place),))
 
 

@@ -178,7 +178,7 @@ def aligned_weights(
 def off_diagonal(
     statistics: PathStatistics, modes: Mapping[Path, OwnModes], products: Mapping[Path, np.ndarray]
 ) -> tuple[float, str]:
-    """The largest force that would turn a path's modes into each other, relative to S_p; products: (times, modes)."""
+    """The largest force that would turn a path's modes into each other, relative to S_p; products: (moments, modes)."""
     worst, where = 0.0, "every path"
     for path, own in modes.items():
         force = np.zeros((1, len(own.strengths), len(own.strengths)))

@@ -63,7 +63,7 @@ class Curve:
             rows, found = leaf.reshape(len(leaf), 5, -1), np.empty((len(times), leaf[0, 0].size))
             for i, inside in zip(here, slices, strict=True):
                 np.matmul(basis[inside], rows[i], out=found[inside])
-            return found.reshape(-1, *leaf.shape[2:])
+            return found.reshape(len(times), *leaf.shape[2:])
 
         return jax.tree.map(drawn, self.records)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -122,12 +122,7 @@ def solved(request: Request, system: ReducedSystem, begin: float = 0.0) -> State
     descent = request.descent
     if descent is None:
         return system.solve(request.end - begin, rtol=request.rtol, max_steps=request.max_steps)
-
-    @lru_cache(maxsize=1)  # the times of the forecast are asked for again and again
-    def states(moments: bytes) -> np.ndarray:
-        return system.descend(descent.learning_rate, descent.steps(np.frombuffer(moments)))
-
-    return lambda times: states(times.tobytes())
+    return lambda times: system.descend(descent.learning_rate, descent.steps(times))
 
 
 def _find_reduced(request: Request, start: Start, lump: bool, symmetric: bool, atol: float) -> Reduced:

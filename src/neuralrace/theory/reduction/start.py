@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -43,10 +43,15 @@ class Reduced:
     notes: tuple[str, ...] = ()
 
     def outcome(self, request: Request, states: States) -> Outcome:
-        """What a solution says of losses and weights."""
+        """What a solution says of losses and weights; the states last asked for are kept, for all draws."""
+        last = lru_cache(maxsize=1)(lambda moments: states(np.frombuffer(moments)))
+
+        def kept(times: np.ndarray) -> np.ndarray:
+            return np.asarray(last(times.tobytes()))
+
         return Outcome(
-            self.system.loss(states(request.times)).T,
-            tuple(ReducedEvolution(self.system, states, d, turn) for d, turn in enumerate(self.start.matrices)),
+            self.system.loss(kept(request.times)).T,
+            tuple(ReducedEvolution(self.system, kept, d, turn) for d, turn in enumerate(self.start.matrices)),
             self.paths,
             reduction=self.system,
             initial_strength=InitialStrength.of_draws(self.start.source, self.start.strengths, request.law),

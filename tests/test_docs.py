@@ -24,7 +24,8 @@ def test_every_python_block_of_a_page_runs(page: Path, monkeypatch: pytest.Monke
     for number, block in enumerate(blocks(page)):
         code = compile(block, f"{page.name}, block {number + 1}", "exec")
         exec(code, namespace)
-    assert namespace
+    used = {name for name in namespace if getattr(namespace[name], "__name__", None) == "neuralrace"}
+    assert used, f"{page.name} shows python that never uses the package"
 
 
 def test_pages_in_the_navigation_are_the_pages_there_are() -> None:

@@ -24,6 +24,8 @@ def open_on_demand(
         home = f"{package}.{name}" if own else home_of[name]
         for module in together if home in together else ():
             import_module(module)
-        return import_module(home) if own else getattr(import_module(home), name)
+        value = import_module(home) if own else getattr(import_module(home), name)
+        setattr(import_module(package), name, value)  # asked for once
+        return value
 
     return find, lambda: sorted(home_of)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.experiments.claim import HOLDS
+from neuralrace.experiments.claim import HOLDS, at_most
 from neuralrace.experiments.figures import _contextual as common
 from neuralrace.training import train
 
@@ -50,7 +50,10 @@ def test_kinds_of_pathways() -> None:
     assert found["x_contextual"].tolist() == [[2, 2, 2, 0]] * 2
 
 
-def test_verdicts() -> None:
-    assert common.verdict("paper", None) == HOLDS
-    assert common.verdict("ours", "why") == "does not hold: why"
-    assert common.verdict("paper", "why") == "refuted: why"
+def test_whose_claims_they_are() -> None:
+    asked = at_most("share", 0.5, 1)
+    held, failed = common.paper("Fig 1", "It is so.", asked), common.ours("after P2 Fig 1", "So.", asked, failed="why")
+    assert (held.source, held.kind, held.on_record) == ("P2 Fig 1", "paper", HOLDS)
+    assert (failed.source, failed.kind, failed.on_record) == ("ours, after P2 Fig 1", "ours", "does not hold: why")
+    assert held.as_recorded
+    assert not failed.as_recorded

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.experiments.claim import HOLDS, Condition
+from neuralrace.experiments.claim import HOLDS, at_most
 from neuralrace.experiments.figures import _contextual as common
 from neuralrace.training import train
 
@@ -50,8 +50,10 @@ def test_kinds_of_pathways() -> None:
     assert found["x_contextual"].tolist() == [[2, 2, 2, 0]] * 2
 
 
-def test_a_claim_that_failed_says_so_in_the_words_of_its_kind() -> None:
-    met, missed = Condition("a", "b", True, ""), Condition("a", "b", False, "")
-    assert common.claimed("paper", "here", "It is so.", met).on_record == HOLDS
-    assert common.claimed("ours", "here", "It is so.", missed, failed="why").on_record == "does not hold: why"
-    assert common.claimed("paper", "here", "It is so.", missed, failed="why").on_record == "refuted: why"
+def test_whose_claims_they_are() -> None:
+    asked = at_most("share", 0.5, 1)
+    held, failed = common.paper("Fig 1", "It is so.", asked), common.ours("after P2 Fig 1", "So.", asked, failed="why")
+    assert (held.source, held.kind, held.on_record) == ("P2 Fig 1", "paper", HOLDS)
+    assert (failed.source, failed.kind, failed.on_record) == ("ours, after P2 Fig 1", "ours", "does not hold: why")
+    assert held.as_recorded
+    assert not failed.as_recorded

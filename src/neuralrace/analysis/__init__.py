@@ -1,6 +1,7 @@
 """Arrays and trajectories in, numbers out."""
 
 from neuralrace.analysis.agreement import Agreement, Line, agreement
+from neuralrace.analysis.alignment import alignment
 from neuralrace.analysis.curves import Plateau, plateaus, time_to, typical
 from neuralrace.analysis.kernel import kernel_change, tangent_kernel
 from neuralrace.analysis.mds import aligned_mds, mds, rotation_onto
@@ -13,6 +14,7 @@ __all__ = [
     "Plateau",
     "agreement",
     "aligned_mds",
+    "alignment",
     "by_group",
     "chance_by_groups",
     "concentration",

@@ -4,7 +4,7 @@ Few paths make this smaller than the flow over nodes: a velocity is four product
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import equinox as eqx
 import jax
@@ -15,13 +15,13 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import OwnModes
+from neuralrace.theory.flow.field import multiply
 from neuralrace.theory.flow.invariant_bases import DataBases
 from neuralrace.theory.flow.matrix_flow import BATCH
 from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.recorded import NOISE
 
 State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
-NOISE = 4e-16
-WRITTEN_OUT = 16  # longest sum that is written out term by term
 
 
 class PathField(eqx.Module):
@@ -37,7 +37,7 @@ class PathField(eqx.Module):
         """dA/dt = B E^T, dB/dt = A E."""
         first, last = state
         error = self._pull(self._gap(state))
-        return last @ jnp.swapaxes(error, 1, 2), _product(first, error)
+        return last @ jnp.swapaxes(error, 1, 2), multiply(first, error)
 
     def record(self, state: State) -> State | tuple[jax.Array, jax.Array]:
         """The loss above its least value and the strength of each path's modes, or the weights."""
@@ -64,7 +64,7 @@ class PathField(eqx.Module):
 
     def _gap(self, state: State) -> jax.Array:
         """The maps less the best ones, transposed; (paths, inputs, outputs)."""
-        return _product(jnp.swapaxes(state[0], 1, 2), state[1]) - self.best
+        return multiply(jnp.swapaxes(state[0], 1, 2), state[1]) - self.best
 
     def _pull(self, gap: jax.Array) -> jax.Array:
         """E, the input-output correlation that is left to learn, transposed; (paths, inputs, outputs)."""
@@ -73,14 +73,6 @@ class PathField(eqx.Module):
     def _strengths(self, first: jax.Array, last: jax.Array) -> jax.Array:
         """The diagonal of U_p^T W_p V_p, V_p being the first coordinates of the inputs; (paths, modes)."""
         return jnp.sum((last @ self.output) * first[:, :, : self.output.shape[2]], axis=1)
-
-
-def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Products of many tiny matrices: written out they are one loop, where each would be a call of its own."""
-    count = left.shape[2]
-    if count > WRITTEN_OUT:
-        return left @ right
-    return sum((left[:, :, k, None] * right[:, k, None, :] for k in range(count)), start=jnp.zeros(()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +101,7 @@ class PathFlow:
 
     def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
-        f = self.system
-        keeping = PathField(f.against, f.best, f.output, f.atol, keep=True)
+        keeping = replace(self.system, keep=True)
         end = float(times[-1]) if len(times) else 0.0
         curve = integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps)
         for batch in np.array_split(times, len(times) // BATCH + 1):

@@ -11,12 +11,14 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
-from neuralrace.theory.flow.moments import Moments, OutputMoments
+from neuralrace.theory.flow.moments import Moments, OutputMoments, State
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
 CROSSED = 0.3  # of all pairs of a matrix and a source, from where on all are multiplied at once
 DENSE = 10_000  # up to so many pairs of a state and a product their gates are a table
+PADDED = 4_000  # up to so many weights all matrices are padded to one shape: few kinds of products compile fast
+SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
@@ -31,7 +33,7 @@ class Slot(eqx.Module):
     block: int = eqx.field(static=True)
     shared: bool = eqx.field(static=True)  # all products use the same matrix
     crossed: bool = eqx.field(static=True)  # products are a good part of all pairs of a matrix and a source
-    group: int = eqx.field(static=True)  # the sources' group; -1 for an input node
+    table: int = eqx.field(static=True)  # where the maps of the sources are; -1 for an input node, whose map is one
     places: tuple[int, ...] | None = eqx.field(static=True)  # columns of the source among those of the state
     edges: jax.Array  # (products,)
     sources: jax.Array  # (products,)
@@ -39,17 +41,19 @@ class Slot(eqx.Module):
     chosen: jax.Array | None  # (states, most products of a state)
     mix: jax.Array | None  # (states, products)
 
-    def arriving(self, stacks: Stacks, maps: list[jax.Array]) -> jax.Array:
+    def arriving(self, stacks: Stacks, maps: dict[int, jax.Array]) -> jax.Array:
         """The sum of gated products in each state; (states, size, columns of the source)."""
         weights = stacks[self.block]
         if self.crossed:  # every matrix with every source in one large product
-            products = jnp.einsum("eak,skb->esab", weights, maps[self.group])[self.edges, self.sources]
+            products = jnp.einsum("eak,skb->esab", weights, maps[self.table])[self.edges, self.sources]
         else:
             products = weights[self.edges[0]] if self.shared else weights[self.edges]
-            if self.group >= 0:
-                products = products @ maps[self.group][self.sources]
+            if self.table >= 0:
+                products = multiply(products, maps[self.table][self.sources])
             elif self.shared:
                 products = products[None]
+        if self.mix is not None and self.mix.shape[1] <= SHORT:
+            return jnp.sum(self.mix[..., None, None] * products, axis=1)
         if self.mix is not None:
             return jnp.tensordot(self.mix, products, 1)
         if self.gates is not None and self.chosen is not None:
@@ -61,6 +65,7 @@ class Slot(eqx.Module):
 class Group(eqx.Module):
     """States of one structure, computed at once: (states, size, columns)."""
 
+    table: int = eqx.field(static=True)  # to which their maps are added
     count: int = eqx.field(static=True)
     size: int = eqx.field(static=True)
     columns: int = eqx.field(static=True)
@@ -73,6 +78,7 @@ class MatrixField(eqx.Module):
     """Loss and velocity -dL/dW of all weight matrices, from moments alone."""
 
     groups: tuple[Group, ...]
+    given: dict[int, jax.Array]  # maps that are there from the start, by table
     constant: jax.Array
 
     def loss(self, stacks: Stacks) -> jax.Array:
@@ -81,13 +87,14 @@ class MatrixField(eqx.Module):
 
     def excess(self, stacks: Stacks) -> jax.Array:
         """The loss above what no weight can change."""
-        maps: list[jax.Array] = []
+        maps = dict(self.given)
         total = jnp.zeros(())
         for group in self.groups:
-            maps.append(_group_map(group, stacks, maps))
+            found = _group_map(group, stacks, maps)
             if group.root is not None and group.target is not None:
-                error = maps[-1] @ group.root - group.target
+                error = multiply(found, group.root) - group.target
                 total = total + 0.5 * jnp.sum(error**2)
+            maps[group.table] = jnp.concatenate([maps[group.table], found]) if group.table in maps else found
         return total
 
     def velocity(self, stacks: Stacks) -> Stacks:
@@ -95,7 +102,14 @@ class MatrixField(eqx.Module):
         return jax.tree.map(jnp.negative, jax.grad(self.excess)(stacks))
 
 
-def _group_map(group: Group, stacks: Stacks, maps: list[jax.Array]) -> jax.Array:
+def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Products of stacks of matrices; those of tiny ones are one loop, where each would be a call of its own."""
+    if left.shape[-1] > SHORT:
+        return left @ right
+    return jnp.sum(left[..., None] * right[..., None, :, :], axis=-2)
+
+
+def _group_map(group: Group, stacks: Stacks, maps: dict[int, jax.Array]) -> jax.Array:
     total = jnp.zeros((group.count, group.size, group.columns))
     for slot in group.slots:
         through = slot.arriving(stacks, maps)
@@ -105,18 +119,26 @@ def _group_map(group: Group, stacks: Stacks, maps: list[jax.Array]) -> jax.Array
 
 @dataclass(frozen=True)
 class Blocks:
-    """Which edges are stacked together: those whose matrices have one shape."""
+    """Which edges are stacked together: those whose matrices have one shape, which small ones are padded to."""
 
     edges: tuple[tuple[Edge, ...], ...]
+    shapes: Mapping[Edge, tuple[int, int]]  # without the padding
+    padded: tuple[tuple[int, int], ...]
 
     def stack(self, weights: Mapping[Edge, np.ndarray]) -> Stacks:
-        """Gather the matrices of each block."""
-        return tuple(jnp.stack([jnp.asarray(weights[edge]) for edge in block]) for block in self.edges)
+        """Gather the matrices of each block; what pads them is zero and stays so."""
+        stacks = tuple(np.zeros((len(edges), *shape)) for edges, shape in zip(self.edges, self.padded, strict=True))
+        for stack, edges in zip(stacks, self.edges, strict=True):
+            for matrix, edge in zip(stack, edges, strict=True):
+                rows, columns = self.shapes[edge]
+                matrix[:rows, :columns] = weights[edge]
+        return jax.device_put(stacks)
 
     def unstack(self, stacks: Stacks) -> dict[Edge, np.ndarray]:
         """Take the matrices out again, in numpy."""
-        arrays = [np.asarray(stack) for stack in stacks]
-        return {edge: arrays[b][i] for b, block in enumerate(self.edges) for i, edge in enumerate(block)}
+        arrays = zip(self.edges, map(np.asarray, stacks), strict=True)
+        pairs = [(edge, matrix) for edges, stack in arrays for edge, matrix in zip(edges, stack, strict=True)]
+        return {edge: matrix[: self.shapes[edge][0], : self.shapes[edge][1]] for edge, matrix in pairs}
 
 
 def make_field(
@@ -127,54 +149,95 @@ def make_field(
     outputs: Mapping[str, np.ndarray],
 ) -> tuple[MatrixField, Blocks]:
     """Batch the states; sizes: coordinates of each node, inputs and outputs: their orthonormal bases."""
+    shapes = {edge: (sizes[target], sizes[source]) for edge, (source, target) in architecture.edges.items()}
+    widths, largest = sizes, max(sizes.values())
+    uniform = len(shapes) * largest**2 <= PADDED
+    if uniform:
+        sizes = dict.fromkeys(sizes, largest)
     by_shape: dict[tuple[int, int], list[Edge]] = {}
     for edge, (source, target) in architecture.edges.items():
         by_shape.setdefault((sizes[target], sizes[source]), []).append(edge)
-    blocks = Blocks(tuple(tuple(edges) for edges in by_shape.values()))
+    blocks = Blocks(tuple(map(tuple, by_shape.values())), shapes, tuple(by_shape))
+    batches = _batches(moments, sizes, widths, architecture.inputs if uniform else None)
     place = {edge: (b, i) for b, block in enumerate(blocks.edges) for i, edge in enumerate(block)}
     at_output = {entry.state: entry for entry in moments.outputs}
-    batches: dict[tuple[object, ...], list[int]] = {}
-    where: dict[int, Pair] = {}
+    groups = []
+    for members, table in zip(batches.members, batches.tables, strict=True):
+        first = moments.states[members[0]]
+        slots = _slots(moments, members, widths, place, batches)
+        here: tuple[jax.Array | None, jax.Array | None] = (None, None)
+        if members[0] in at_output:
+            entries = [at_output[number] for number in members]
+            here = _moments_in(moments, entries, inputs, outputs, sizes[first.node], batches)
+        wide = sum(widths[name] for name in batches.columns(first))
+        groups.append(Group(table, len(members), sizes[first.node], wide, slots, *here))
+    return MatrixField(tuple(groups), batches.given, jnp.asarray(moments.constant)), blocks
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """States that are computed at once, those of one depth and shape, and the tables that their maps are in."""
+
+    members: tuple[tuple[int, ...], ...]
+    tables: tuple[int, ...]
+    where: Mapping[int, Pair]  # state -> its table and its row there
+    given: dict[int, jax.Array]
+    inputs: tuple[str, ...] | None  # what every state is taken to hear, if all have one shape
+
+    def columns(self, state: State) -> tuple[str, ...]:
+        """The input nodes whose coordinates are the columns of its map."""
+        return self.inputs or state.columns
+
+
+def _batches(
+    moments: Moments, sizes: Mapping[str, int], widths: Mapping[str, int], inputs: tuple[str, ...] | None
+) -> _Batches:
+    """Where all states have one shape they share one table, which begins with the maps of the inputs."""
     depth: dict[int, int] = {}
     for number, state in enumerate(moments.states):
         depth[number] = max((depth[source] + 1 for _, _, source in state.incoming), default=0)
-    numbers: dict[tuple[object, ...], int] = {}
+    at_output = {entry.state for entry in moments.outputs}
+    members: dict[tuple[object, ...], list[int]] = {}
     for number in sorted(depth, key=lambda n: depth[n]):
+        state = moments.states[number]
         if depth[number]:
-            state = moments.states[number]
-            widths = tuple(sizes[name] for name in state.columns)
-            kind = (depth[number], number in at_output, sizes[state.node], widths)
-            members = batches.setdefault(kind, [])
-            where[number] = (numbers.setdefault(kind, len(numbers)), len(members))
-            members.append(number)
-    groups = []
-    for key in batches:
-        slots = _slots(moments, batches[key], sizes, place, where)
-        first = moments.states[batches[key][0]]
-        moments_here: tuple[jax.Array | None, jax.Array | None] = (None, None)
-        if batches[key][0] in at_output:
-            entries = [at_output[number] for number in batches[key]]
-            moments_here = _padded(moments, entries, inputs, outputs)
-        columns = sum(sizes[name] for name in first.columns)
-        groups.append(Group(len(batches[key]), sizes[first.node], columns, slots, *moments_here))
-    return MatrixField(tuple(groups), jnp.asarray(moments.constant)), blocks
+            columns = tuple(widths[name] for name in inputs or state.columns)
+            members.setdefault((depth[number], number in at_output, sizes[state.node], columns), []).append(number)
+    where: dict[int, Pair] = {}
+    given, rows = {}, 0
+    if inputs:
+        sources = [number for number in depth if not depth[number]]
+        maps = np.zeros((len(sources), sizes[inputs[0]], sum(widths[name] for name in inputs)))
+        for row, number in enumerate(sources):
+            node = moments.states[number].node
+            start = sum(widths[name] for name in inputs[: inputs.index(node)])
+            maps[row, : widths[node], start : start + widths[node]] = np.eye(widths[node])
+            where[number] = (0, row)
+        given, rows = {0: jnp.asarray(maps)}, len(sources)
+    for group, numbers in enumerate(members.values()):
+        for row, number in enumerate(numbers):
+            where[number] = (0, rows + row) if inputs else (group, row)
+        rows += len(numbers)
+    tables = tuple(0 if inputs else group for group in range(len(members)))
+    return _Batches(tuple(map(tuple, members.values())), tables, where, given, inputs)
 
 
 def _slots(
-    moments: Moments, members: list[int], sizes: Mapping[str, int], place: Places, where: Mapping[int, Pair]
+    moments: Moments, members: tuple[int, ...], widths: Mapping[str, int], place: Places, batches: _Batches
 ) -> tuple[Slot, ...]:
     """One slot for each kind of edge and source that some state of the group has."""
     kinds: dict[tuple[Any, ...], list[list[tuple[Pair, float]]]] = {}
     for row, number in enumerate(members):
         state = moments.states[number]
         for edge, gate, source in state.incoming:
-            group, position = where.get(source, (-1, 0))
-            kind = (place[edge][0], group, _places(state.columns, moments.states[source].columns, sizes))
+            table, position = batches.where.get(source, (-1, 0))
+            whole, part = batches.columns(state), batches.columns(moments.states[source])
+            kind = (place[edge][0], table, _places(whole, part, widths))
             by_state = kinds.setdefault(kind, [[] for _ in members])
             by_state[row].append(((place[edge][1], position), gate))
     pairs = {
         kind: sum(1 for block, _ in place.values() if block == kind[0])
-        * sum(1 for group, _ in where.values() if group == kind[1])
+        * sum(1 for table, _ in batches.where.values() if table == kind[1])
         for kind in kinds
     }
     return tuple(_slot(kind, by_state, pairs[kind]) for kind, by_state in kinds.items())
@@ -202,7 +265,7 @@ def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs
                 gates[row, k], chosen[row, k] = gate, number[pair]
     arrays = [None if array is None else jnp.asarray(array) for array in (gates, chosen, mix)]
     shared = bool((edges == edges[0]).all())
-    crossed = kind[1] >= 0 and 1 < len(products) >= CROSSED * pairs
+    crossed = kind[1] >= 0 and SHORT < len(products) >= CROSSED * pairs
     return Slot(kind[0], shared, crossed, kind[1], kind[2], jnp.asarray(edges), jnp.asarray(sources), *arrays)
 
 
@@ -213,23 +276,27 @@ def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, i
     return tuple(starts[name] + i for name in part for i in range(sizes[name]))
 
 
-def _padded(
+def _moments_in(
     moments: Moments,
     entries: list[OutputMoments],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
+    size: int,
+    batches: _Batches,
 ) -> tuple[jax.Array, jax.Array]:
-    """The moments of a group of output states in the bases, padded with zeros to one rank."""
-    rank = max(entry.root.shape[1] for entry in entries)
-    first = moments.states[entries[0].state]
-    roots = np.zeros((len(entries), sum(inputs[name].shape[1] for name in first.columns), rank))
-    targets = np.zeros((len(entries), outputs[first.node].shape[1], rank))
-    for row, entry in enumerate(entries):
-        state, place, start = moments.states[entry.state], 0, 0
+    """The moments of a group of output states in the bases, padded with zeros to one rank and size."""
+    rank, first = max(entry.root.shape[1] for entry in entries), moments.states[entries[0].state]
+    widths = {name: basis.shape[1] for name, basis in inputs.items()}
+    roots = np.zeros((len(entries), sum(widths[name] for name in batches.columns(first)), rank))
+    targets = np.zeros((len(entries), size, rank))
+    for root, target, entry in zip(roots, targets, entries, strict=True):
+        state, place = moments.states[entry.state], 0
+        columns = batches.columns(state)
+        starts = dict(zip(columns, np.cumsum([0, *(widths[name] for name in columns)]), strict=False))
         for name in state.columns:
-            basis = inputs[name]
-            part = basis.T @ entry.root[place : place + len(basis)]
-            roots[row, start : start + len(part), : part.shape[1]] = part
-            place, start = place + len(basis), start + len(part)
-        targets[row, :, : entry.target.shape[1]] = outputs[state.node].T @ entry.target
+            part = inputs[name].T @ entry.root[place : place + len(inputs[name])]
+            root[starts[name] : starts[name] + len(part), : part.shape[1]] = part
+            place += len(inputs[name])
+        wanted = outputs[state.node].T @ entry.target
+        target[: len(wanted), : wanted.shape[1]] = wanted
     return jnp.asarray(roots), jnp.asarray(targets)

@@ -1,7 +1,7 @@
 """The exact matrix flow of P1 eqs 3-4, and gradient descent, from the statistics of a problem alone."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import equinox as eqx
@@ -9,18 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.flow.field import Blocks, MatrixField, Stacks, make_field
 from neuralrace.theory.flow.invariant_bases import Coordinates, DataBases, data_bases, make_coordinates
 from neuralrace.theory.flow.moments import Moments, collect_moments
 from neuralrace.theory.integration.integrate import Curve, integrate
+from neuralrace.theory.integration.recorded import NOISE
 
-KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
-ALWAYS_KEPT = 3_000  # up to this many they are kept with the loss, so that one integration serves both
+ALWAYS_KEPT = 1_000  # up to this many weights every step is kept
+KEPT_UNKNOWNS = 30_000  # up to this many when weights are asked for
 BATCH = 256  # times at which weights are held at once
 NEGLIGIBLE = 0.1  # of the tolerance, for what is left out
-NOISE = 4e-16  # rounding of the largest weight, below which an error means nothing
 
 
 class FlowSystem(eqx.Module):
@@ -30,20 +31,20 @@ class FlowSystem(eqx.Module):
     rows: tuple[jax.Array, ...]  # per block and edge: 1 where the rows are modes of an output
     columns: tuple[jax.Array, ...]  # per block and edge: 1 where the columns are modes of an input
     atol: jax.Array
-    keep: bool = eqx.field(static=True, default=False)  # record the weights beside the loss
+    keep: bool = eqx.field(static=True)  # record the weights and not only the loss
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
         return self.field.velocity(state)
 
-    def record(self, state: Stacks) -> Any:
-        """The loss above its constant part, and the weights if they are kept."""
-        return (self.field.excess(state), state) if self.keep else self.field.excess(state)
+    def record(self, state: Stacks) -> tuple[jax.Array, Stacks | None]:
+        """The loss above its constant part, and the weights."""
+        return self.field.excess(state), state if self.keep else None
 
-    def rate(self, state: Stacks, velocity: Stacks) -> Any:
+    def rate(self, state: Stacks, velocity: Stacks) -> tuple[jax.Array, Stacks | None]:
         """dL/dt = -|dW/dt|^2, and dW/dt."""
-        drop = -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
-        return (drop, velocity) if self.keep else drop
+        drop = sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
+        return -drop, velocity if self.keep else None
 
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:
         """The largest error of a mode relative to what is allowed: rtol of that mode, and rounding of the largest."""
@@ -56,17 +57,6 @@ class FlowSystem(eqx.Module):
                 ratio = jnp.sqrt(jnp.sum(e**2, axes)) / (rtol * size + allowed)
                 worst = jnp.maximum(worst, jnp.max(ratio * mask.reshape((-1,) + (1,) * (ratio.ndim - 1)), initial=0.0))
         return worst
-
-
-@dataclass(frozen=True, eq=False)
-class LossCurve:
-    """The loss of an integration that kept the weights too."""
-
-    kept: Curve
-
-    def at(self, times: np.ndarray) -> np.ndarray:
-        """The excess loss at increasing times."""
-        return np.asarray(self.kept.at(times)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,20 +76,21 @@ class MatrixFlow:
         rtol: float,
         max_steps: int,
         stop: Callable[[float, Any], bool] | None = None,
-    ) -> Curve | LossCurve:
+    ) -> Curve:
         """The excess loss over time, from zero to `end` or until `stop` says so."""
-        if stop is None and self._unknowns <= ALWAYS_KEPT:
-            return LossCurve(self._kept(end, rtol, max_steps))
-        return integrate(self.system, self.start, end, rtol=rtol, max_steps=max_steps, stop=stop)
+        whole = integrate(self.system, self.start, end, rtol=rtol, max_steps=max_steps, stop=stop)
+        if self.system.keep:
+            self._remember(whole, rtol)
+        return replace(whole, records=whole.records[0])
 
     def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
         if not len(times) or times[-1] == 0:
             yield from (self.matrices(self.start) for _ in times)
-        elif self._unknowns <= KEPT_UNKNOWNS:
+        elif sum(stack.size for stack in self.start) <= KEPT_UNKNOWNS:
             curve = self._kept(float(times[-1]), rtol, max_steps)
             for batch in np.array_split(times, len(times) // BATCH + 1):
-                _, stacks = curve.at(batch)
+                stacks = curve.at(batch)
                 yield from (self.matrices(tuple(stack[i] for stack in stacks)) for i in range(len(batch)))
         else:  # too large to keep: integrate from one time to the next
             state, before = self.start, 0.0
@@ -110,19 +101,16 @@ class MatrixFlow:
                 yield self.matrices(state)
 
     def _kept(self, end: float, rtol: float, max_steps: int) -> Curve:
-        """The flow with its weights at every step, up to the end or farther; the last one is remembered."""
-        longer = [curve for known, curve in self._memory.items() if known >= end]
-        if not longer:
-            system = self.system
-            keeping = FlowSystem(system.field, system.rows, system.columns, system.atol, keep=True)
-            self._memory.clear()
-            longer = [integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps)]
-            self._memory[end] = longer[0]
-        return longer[0]
+        """The flow with its weights at every step; one that was followed far enough already serves."""
+        if rtol not in self._memory or self._memory[rtol].ends[-1] < end:
+            keeping = replace(self.system, keep=True)
+            self._remember(integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps), rtol)
+        curve = self._memory[rtol]
+        return replace(curve, records=curve.records[1])
 
-    @property
-    def _unknowns(self) -> int:
-        return sum(stack.size for stack in self.start)
+    def _remember(self, curve: Curve, rtol: float) -> None:
+        self._memory.clear()
+        self._memory[rtol] = curve
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """Gradient descent: the excess loss at the given step numbers."""
@@ -161,6 +149,7 @@ class FlowFactory:
     statistics: PathStatistics
     bases: DataBases = field(init=False)
     _moments: Moments = field(init=False)
+    _fields: dict[Any, tuple[MatrixField, Blocks]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_moments", collect_moments(self.statistics))
@@ -173,20 +162,21 @@ class FlowFactory:
         inputs = bases.inputs
         outputs = bases.outputs(architecture, weights, NEGLIGIBLE * rtol / max(end, np.finfo(float).tiny))
         coordinates = make_coordinates(self.statistics, weights, inputs, outputs)
-        matrix_field, blocks = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)
-        inner = coordinates.enter(weights)
-        masks = []
-        for names, end in ((architecture.outputs, 1), (architecture.inputs, 0)):
-            inside = set(names)
-            masks.append(
-                tuple(jnp.array([float(architecture.edges[e][end] in inside) for e in block]) for block in blocks.edges)
-            )
-        return MatrixFlow(
-            FlowSystem(matrix_field, masks[0], masks[1], jnp.asarray(max(atol, 1e-290))),
-            blocks,
-            coordinates,
-            blocks.stack(inner),
-        )
+        sizes = tuple(coordinates.sizes.items())
+        if sizes not in self._fields:  # the bases of an output are told apart by their sizes
+            self._fields[sizes] = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)
+        matrix_field, blocks = self._fields[sizes]
+        rows, columns = (_masks(architecture, blocks, side) for side in (1, 0))
+        stacks = blocks.stack(coordinates.enter(weights))
+        keep = sum(stack.size for stack in stacks) <= ALWAYS_KEPT
+        system = FlowSystem(matrix_field, rows, columns, jnp.asarray(max(atol, 1e-290)), keep)
+        return MatrixFlow(system, blocks, coordinates, stacks)
+
+
+def _masks(architecture: Architecture, blocks: Blocks, side: int) -> tuple[jax.Array, ...]:
+    """Per block and edge: 1 where the target (side 1) is an output, or the source (side 0) an input."""
+    inside = set(architecture.outputs if side else architecture.inputs)
+    return tuple(jnp.array([float(architecture.edges[e][side] in inside) for e in block]) for block in blocks.edges)
 
 
 @eqx.filter_jit
@@ -210,6 +200,6 @@ def _descend(
 
     def to_record(state: Stacks, count: jax.Array) -> tuple[Stacks, jax.Array]:
         state = jax.lax.fori_loop(0, count, one_step, state)
-        return state, system.record(state)
+        return state, system.field.excess(state)
 
     return jax.lax.scan(to_record, start, counts)

@@ -6,7 +6,6 @@ and w of degree 4 makes R the exponential to fourth order. p is run by its three
 that meet the conditions of order four for nonlinear equations too. The interval grows with the square of s.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -44,36 +43,6 @@ def make_method(stages: int) -> Method:
     first = _recurrence(mu, nu)
     last = _last_stages(first)
     return Method(far, mu, nu, last, _estimate(completed(first, last)))
-
-
-class Table(NamedTuple):
-    """All methods, padded to one size, from the shortest interval of stability to the longest."""
-
-    extent: np.ndarray  # (methods,)
-    length: np.ndarray  # steps of the recurrence, s - 4
-    mu: np.ndarray  # (methods, longest + 1)
-    nu: np.ndarray
-    last: np.ndarray  # (methods, 4, 4)
-    error: np.ndarray  # (methods, 5)
-
-
-@cache
-def table() -> Table:
-    """The methods, computed once."""
-    methods = [make_method(stages) for stages in STAGES]
-    longest = STAGES[-1] - 3
-
-    def padded(rows: list[np.ndarray]) -> np.ndarray:
-        return np.array([np.pad(row, (0, longest - len(row))) for row in rows])
-
-    return Table(
-        np.array([method.extent for method in methods]),
-        np.array(STAGES) - 4,
-        padded([method.mu for method in methods]),
-        padded([method.nu for method in methods]),
-        np.array([method.last for method in methods]),
-        np.array([method.error for method in methods]),
-    )
 
 
 def extent(stages: int) -> float:

@@ -1,4 +1,4 @@
-"""Adaptive integration with diffrax's solvers and an error control that is relative for every mode.
+"""Adaptive integration by diffrax with an error that is relative for every mode.
 
 A learning curve starts at weights that may be 1e-12 and stays on plateaus where one mode is learned and the next still
 tiny. So the error of each mode is measured against that mode alone. Where stability and not accuracy holds down the
@@ -8,37 +8,28 @@ step, the explicit solver changes its method; on the longest plateaus of small s
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.integration.solvers import Explicit, Rodas, Step, Stiffness
+from neuralrace.theory.integration.controller import Before, ErrorOfModes
+from neuralrace.theory.integration.explicit import Explicit, Memory
+from neuralrace.theory.integration.quartic import quartic_weights
+from neuralrace.theory.integration.recorded import Flat, Noted, Recorded, System, flatten
+from neuralrace.theory.integration.stiff import Stiff
 
-CHUNK, LONGEST_CHUNK = 32, 256  # fewest and most steps per compiled call
-BUFFER = 2**20  # numbers recorded in one, if more than the fewest steps
-STIFF_STEPS = 2000  # a stabilised method with more steps than this still to go hands over to the implicit solver
-RETURNED = ("state", "time", "step", "memory", "count", "failed", "starts", "ends", "records")
+Scalar = jax.Array | np.ndarray
+CHUNK = 64  # steps per compiled call
+STIFF_STEPS = 2000  # with no more steps than this to go the explicit solver goes on
+STIFF_REACH = 100.0  # width times radius from which the implicit solver takes over
+EXPLICIT_REACH = 60.0  # ... and below which it gives back, as it does for transitions
+STRICTER = 0.01  # its tolerance: few steps cross a plateau, and their errors all shift the time at which it ends
 DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
-
-
-class System(Protocol):
-    """An autonomous differential equation with its own measure of error; an equinox module."""
-
-    def velocity(self, state: Any) -> Any:
-        """The right-hand side."""
-
-    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
-        """The largest error over the modes as a multiple of what is allowed."""
-
-    def record(self, state: Any) -> Any:
-        """What is kept of a state."""
-
-    def rate(self, state: Any, velocity: Any) -> Any:
-        """The derivative in time of what is kept."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,17 +46,26 @@ class Curve:
         step = np.clip(np.searchsorted(self.ends, times, side="left"), 0, len(self.ends) - 1)
         width = self.ends[step] - self.starts[step]
         fraction = np.divide(times - self.starts[step], width, out=np.zeros(len(times)), where=width > 0)
-        basis = _quartic(np.clip(fraction, 0.0, 1.0))  # (times, 5)
+        weights = np.stack(quartic_weights(np.clip(fraction, 0.0, 1.0)), axis=1)  # (times, 5)
         here, first = np.unique(step, return_index=True)
         slices = [slice(*ends) for ends in pairwise([*first, len(times)])]
 
         def drawn(leaf: np.ndarray) -> np.ndarray:
             rows, found = leaf.reshape(len(leaf), 5, -1), np.empty((len(times), leaf[0, 0].size))
             for i, inside in zip(here, slices, strict=True):
-                np.matmul(basis[inside], rows[i], out=found[inside])
+                np.matmul(weights[inside], rows[i], out=found[inside])
             return found.reshape(len(times), *leaf.shape[2:])
 
         return jax.tree.map(drawn, self.records)
+
+
+class Moment(NamedTuple):
+    """Where a compiled call starts or ends."""
+
+    time: Any
+    vector: Any
+    noted: Noted
+    before: Before
 
 
 def integrate(
@@ -78,174 +78,112 @@ def integrate(
     stop: Callable[[float, Any], bool] | None = None,
 ) -> Curve:
     """Integrate from time zero to `end`, or until `stop(time, state)` says so after some chunk of steps."""
-    small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= DENSE_UNKNOWNS
-    starts: list[np.ndarray] = []
-    ends: list[np.ndarray] = []
-    records: list[Any] = []
-    solver: Explicit | Rodas = Explicit()
-    memory: Stiffness | None = solver.begin(state)
-    time, step, taken = 0.0, 0.0, 0  # a step of zero stands for one not yet known
-    while time < end or not starts:
-        moment = Moment(*(np.array(value, dtype=np.float64) for value in (time, step, end, rtol)))
-        part = _advance(system, solver, state, memory, moment, stop is None)
-        state, memory = part.pop("state"), part.pop("memory")
-        part = jax.device_get(part)
-        time, step, count = float(part["time"]), float(part["step"]), int(part["count"])
-        if part["failed"]:
+    flat, vector = flatten(system, state)
+    goal = np.array(float(end))
+    chosen = _Choice(flat, rtol)
+    solver = chosen.explicit
+    moment = _opening(solver, vector, goal)
+    parts = [_standing(moment.noted.record)]
+    time, taken = 0.0, 0
+    while time < end:
+        moment, part, failed = _advance(solver, moment, goal)
+        part, time, step, count, failed = jax.device_get((part, moment.time, moment.before.next, part.count, failed))
+        if failed:
             raise RangeError(
-                f"the integration needs a step below {step:.2g} at time {time:.6g}: the "
-                f"tolerance rtol={rtol:.2g} is too tight for double precision; raise it"
+                f"the integration needs a step below {step:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
+                f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
             )
-        kept = slice(max(count, 1))  # with no time to go there is no step, but a record
-        starts.append(part["starts"][kept])
-        ends.append(part["ends"][kept])
-        records.append(jax.tree.map(lambda leaf, n=kept: leaf[n], part["records"]))
+        parts.append(part.cut())
         taken += count
         if time < end and taken >= max_steps:
             raise RangeError(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        if stop is not None and stop(time, state):
+        if stop is not None and stop(float(time), flat.restore(np.asarray(moment.vector))):
             break
-        if small and memory is not None and memory.stabilised and (end - time) / step > STIFF_STEPS:
-            solver, memory = Rodas(), None
+        if len(vector) <= DENSE_UNKNOWNS and (end - time) / step > STIFF_STEPS:
+            changed = chosen.next(solver, moment)
+            if changed is not solver:
+                moment = moment._replace(noted=_opening(changed, moment.vector, goal).noted)
+            solver = changed
+    starts, ends, records = zip(*((part.starts, part.ends, part.records) for part in parts), strict=True)
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
-    return Curve(np.concatenate(starts), np.concatenate(ends), joined, state)
+    return Curve(np.concatenate(starts), np.concatenate(ends), joined, flat.restore(np.asarray(moment.vector)))
 
 
-def _first_step(state: Any, velocity: Any, end: jax.Array | np.ndarray) -> jax.Array:
-    """A hundredth of the time in which the slowest part would grow by its own size."""
-    guess = jnp.asarray(end)
-    for y, v in zip(jax.tree.leaves(state), jax.tree.leaves(velocity), strict=True):
-        size, speed = jnp.max(jnp.abs(y), initial=0.0), jnp.max(jnp.abs(v), initial=0.0)
-        moving = (size > 0) & (speed > 0)
-        guess = jnp.where(moving, jnp.minimum(guess, 1e-2 * size / jnp.where(moving, speed, 1.0)), guess)
-    return guess
+class Part(NamedTuple):
+    """The steps of one compiled call; only the first `count` were taken."""
+
+    starts: Any
+    ends: Any
+    records: Any
+    count: Any
+
+    def cut(self) -> "Part":
+        """Without those that were not."""
+        return jax.tree.map(lambda leaf: leaf[: self.count], self._replace(count=None))
 
 
-class Moment(NamedTuple):
-    """Where a compiled call starts, and how far and how accurately it goes."""
-
-    time: jax.Array | np.ndarray
-    step: jax.Array | np.ndarray
-    end: jax.Array | np.ndarray
-    rtol: jax.Array | np.ndarray
+def _standing(record: Any) -> Part:
+    """A step of no length."""
+    still = jax.tree.map(lambda leaf: np.stack([leaf] * 3 + [0 * leaf] * 2)[None], jax.device_get(record))
+    return Part(np.zeros(1), np.zeros(1), still, None)
 
 
-class Before(NamedTuple):
-    """The accepted step before: its width and its error."""
+class _Choice:
+    """The implicit solver where a step is far longer than the fastest decay, the explicit one where it is not."""
 
-    width: jax.Array
-    size: jax.Array
+    def __init__(self, flat: Flat, rtol: float) -> None:
+        strict = np.array(STRICTER * rtol)
+        self.explicit = Recorded(Explicit(), flat, np.array(float(rtol)))
+        self.stiff = Recorded(Stiff(flat, strict), flat, strict)
+        self.radius = 0.0  # of the Jacobian, when it was last known
+
+    def next(self, solver: Recorded, moment: Moment) -> Recorded:
+        """The solver to go on with."""
+        step, memory = float(moment.before.next), moment.noted.memory
+        if isinstance(memory, Memory):
+            self.radius = float(memory.radius)
+            return self.stiff if step * self.radius > STIFF_REACH else solver
+        return self.explicit if step * self.radius < EXPLICIT_REACH else solver
 
 
 @eqx.filter_jit
-def _advance(
-    system: Any,
-    solver: Any,
-    state: Any,
-    memory: Any,
-    moment: Moment,
-    whole: bool,
-) -> dict[str, Any]:
-    """Take some accepted steps; whole: many, because nobody looks in between."""
-    carry = _opening(system, state, memory, moment, whole)
-    end, rtol = moment.end, moment.rtol
-
-    def unfinished(carry: dict[str, Any]) -> jax.Array:
-        return (carry["count"] < len(carry["starts"])) & (carry["time"] < end) & ~carry["failed"]
-
-    def attempt(carry: dict[str, Any]) -> dict[str, Any]:
-        start = carry["time"]
-        last = start + carry["step"] >= end * (1 - 1e-14)
-        stop = jnp.where(last, end, start + carry["step"])
-        width, before = stop - start, carry["before"]
-        tried = solver.step(system.velocity, carry["state"], carry["velocity"], width, carry["memory"])
-        size = system.error(tried.error, carry["state"], tried.after, rtol)
-        size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
-        accepted = size <= 1.0
-        factor = 0.9 * size ** (-1.0 / tried.order)
-        # where errors grow from step to step the next one is cut before it fails (Gustafsson)
-        trend = width / before.width * (before.size / size) ** (1.0 / tried.order)
-        factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
-        grown = width * jnp.clip(factor, 0.2, 5.0)
-        # a last step that was cut short says nothing about the next one
-        wish = jnp.where(accepted & last, jnp.maximum(carry["step"], grown), grown)
-        step, memory = solver.choose(wish, tried.memory)
-        failed = ~accepted & (width <= 1e-14 * jnp.maximum(stop, 1e-280))
-        new = _taken(system, carry, tried, stop) | {"before": Before(width, size)}
-        kept = {name: carry[name] for name in new}
-        chosen = jax.tree.map(lambda there, here: jnp.where(accepted, there, here), new, kept)
-        buffers = _written(carry, system.record(tried.middle), new, stop)
-        return carry | chosen | buffers | {"step": step, "memory": memory, "failed": failed}
-
-    finished = jax.lax.while_loop(unfinished, attempt, carry)
-    return {name: finished[name] for name in RETURNED}
+def _opening(solver: Recorded, vector: jax.Array, end: Scalar) -> Moment:
+    """The start; the first step is a hundredth of the time in which the slowest part would grow by its own size."""
+    start = jnp.zeros(())
+    noted = solver.init(solver.flat.term(), start, end, vector, None)
+    guess, parts = jnp.asarray(end), (vector, solver.flat.velocity(vector))
+    for y, v in zip(*(jax.tree.leaves(solver.flat.restore(part)) for part in parts), strict=True):
+        size, speed = jnp.max(jnp.abs(y), initial=0.0), jnp.max(jnp.abs(v), initial=0.0)
+        moving = (size > 0) & (speed > 0)
+        guess = jnp.where(moving, jnp.minimum(guess, 1e-2 * size / jnp.where(moving, speed, 1.0)), guess)
+    return Moment(start, vector, noted, Before(1e-300 * jnp.ones(()), jnp.ones(()), guess))
 
 
-def _opening(system: Any, state: Any, memory: Any, moment: Moment, whole: bool) -> dict[str, Any]:
-    """What is carried from step to step, with buffers that hold a step of no length."""
-    velocity = system.velocity(state)
-    value, rate = system.record(state), system.rate(state, velocity)
-    kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(value))
-    count = min(max(BUFFER // kept, CHUNK), LONGEST_CHUNK) if whole else CHUNK
-
-    def buffer(leaf: jax.Array) -> jax.Array:
-        return jnp.zeros((count, 5, *leaf.shape)).at[0, :3].set(leaf)
-
-    return {
-        "state": state,
-        "velocity": velocity,
-        "memory": memory,
-        "before": Before(jnp.asarray(1e-300), jnp.ones(())),
-        "time": moment.time,
-        "step": jnp.where(moment.step > 0, moment.step, _first_step(state, velocity, moment.end)),
-        "count": jnp.asarray(0),
-        "failed": jnp.asarray(False),
-        "starts": jnp.zeros(count),
-        "ends": jnp.zeros(count),
-        "value": value,
-        "rate": rate,
-        "records": jax.tree.map(buffer, value),
-    }
-
-
-def _taken(system: Any, carry: dict[str, Any], step: Step, stop: jax.Array) -> dict[str, Any]:
-    """What an accepted step changes."""
-    return {
-        "state": step.after,
-        "velocity": step.velocity,
-        "time": stop,
-        "count": carry["count"] + 1,
-        "value": system.record(step.after),
-        "rate": system.rate(step.after, step.velocity),
-    }
-
-
-def _written(carry: dict[str, Any], middle: Any, new: dict[str, Any], stop: jax.Array) -> dict[str, Any]:
-    """The buffers with a step; one that is not accepted will be written over."""
-    count, width = carry["count"], stop - carry["time"]
-    parts = jax.tree.map(
-        lambda f0, fm, f1, d0, d1: jnp.stack([f0, fm, f1, width * d0, width * d1]),
-        *(carry["value"], middle, new["value"], carry["rate"], new["rate"]),
+@eqx.filter_jit
+def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array]:
+    """Take some steps; the last value says whether the step became too small."""
+    flat = solver.flat
+    solution = diffrax.diffeqsolve(
+        flat.term(),
+        solver,
+        moment.time,
+        end,
+        None,
+        moment.vector,
+        saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
+        stepsize_controller=ErrorOfModes(solver.rtol, flat, moment.before.next),
+        adjoint=diffrax.ForwardMode(),
+        max_steps=CHUNK,
+        throw=False,
+        solver_state=moment.noted,
+        controller_state=moment.before,
     )
-    return {
-        "starts": _set(carry["starts"], carry["time"], count),
-        "ends": _set(carry["ends"], stop, count),
-        "records": jax.tree.map(lambda buffer, part: _set(buffer, part, count), carry["records"], parts),
-    }
-
-
-def _set(buffer: jax.Array, part: jax.Array, i: jax.Array) -> jax.Array:
-    return jax.lax.dynamic_update_index_in_dim(buffer, part, i, 0)
-
-
-def _quartic(x: np.ndarray) -> np.ndarray:
-    """Weights of (start, middle, end, slope at start, slope at end) in the quartic that has them; (times, 5)."""
-    bump = 16 * x**2 * (1 - x) ** 2
-    start, end = (1 + 2 * x) * (1 - x) ** 2, x**2 * (3 - 2 * x)
-    return np.stack(
-        [start - bump / 2, bump, end - bump / 2, x * (1 - x) ** 2 - bump / 8, -(x**2) * (1 - x) + bump / 8],
-        axis=1,
-    )
+    drawn = solution.interpolation
+    names = ("start", "middle", "end", "start_slope", "end_slope")
+    records = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *(drawn.infos[name] for name in names))
+    part = Part(drawn.ts[:-1], drawn.ts[1:], records, drawn.ts_size - 1)
+    after = Moment(solution.ts[-1], solution.ys[-1], solution.solver_state, solution.controller_state)
+    return after, part, solution.result == diffrax.RESULTS.dt_min_reached

@@ -15,7 +15,7 @@ from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import Alignment, align, decoupled_weights
 from neuralrace.theory.flow.field import Stacks
-from neuralrace.theory.flow.matrix_flow import LossCurve, MatrixFlow
+from neuralrace.theory.flow.matrix_flow import MatrixFlow
 from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.method import Request
 from neuralrace.theory.reduction.path_table import PathTable, path_table
@@ -38,7 +38,7 @@ class HandOver:
     """The moment at which the flow was left, and its loss up to there."""
 
     moment: Moment
-    curve: Curve | LossCurve
+    curve: Curve
 
 
 def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float, lump: bool) -> HandOver:

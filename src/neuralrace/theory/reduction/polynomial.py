@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
+from neuralrace.theory.integration.recorded import NOISE
 from neuralrace.theory.reduction.lumping import Partition
 from neuralrace.theory.reduction.path_table import PathTable
 
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
-NOISE = 4e-16
 
 
 @dataclass(frozen=True, eq=False)

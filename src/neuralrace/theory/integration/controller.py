@@ -1,0 +1,67 @@
+"""A diffrax step-size controller that measures the error of each mode against that mode alone.
+
+diffrax's own divides each number by its tolerance before it takes a norm; a mode is many numbers, and small as a whole.
+"""
+
+from typing import Any, NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+
+from neuralrace.theory.integration.explicit import Estimate
+
+
+class Before(NamedTuple):
+    """The accepted step before, its error, and how wide the next one is to be."""
+
+    width: jax.Array
+    size: jax.Array
+    next: jax.Array
+
+
+class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
+    """Accept a step if the worst mode's error is allowed; choose the next width by it."""
+
+    rtol: Any
+    system: Any
+    first: jax.Array  # the width of the first step
+
+    def wrap(self, direction: Any) -> "ErrorOfModes":
+        """Time runs forwards."""
+        return self
+
+    def init(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: None, args: Any, func: Any, error_order: Any
+    ) -> tuple[jax.Array, Before]:
+        """Nothing is known of a step before."""
+        return t0 + self.first, Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first)
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Before,
+    ) -> tuple[Any, Any, Any, Any, Before, diffrax.RESULTS]:
+        """Step widths go with the error to the power of -1 / order, from one fifth to five times."""
+        zero, before = jnp.zeros(()), controller_state
+        made = y_error if isinstance(y_error, Estimate) else Estimate(y_error, zero + error_order, zero, zero)
+        size = self.system.error(made.error, y0, y1_candidate, self.rtol)
+        size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
+        accepted, width = size <= 1.0, t1 - t0
+        factor = 0.9 * size ** (-1.0 / made.order)
+        # where errors grow from step to step the next one is cut before it fails (Gustafsson)
+        trend = width / before.width * (before.size / size) ** (1.0 / made.order)
+        factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
+        # a step whose stages could not be solved says only that it was too long
+        wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
+        start = jnp.where(accepted, t1, t0)
+        too_small = ~accepted & (width <= 1e-14 * jnp.maximum(t1, 1e-280))
+        result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, diffrax.RESULTS.successful)
+        known = Before(jnp.where(accepted, width, before.width), jnp.where(accepted, size, before.size), wish)
+        return accepted, start, start + wish, False, known, result

@@ -1,0 +1,1 @@
+"""Here so that the tests below find theory_problems."""

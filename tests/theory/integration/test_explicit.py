@@ -1,0 +1,91 @@
+"""The explicit solver as one of diffrax's: measured orders, damping, and the state half way."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from neuralrace.precision import float64
+from neuralrace.theory.integration.explicit import Explicit, Memory
+from neuralrace.theory.integration.tableaus import HALF_WAY
+
+FAST = 200.0
+
+
+def race(_, state, args):
+    """Two strengths that grow together, and beside them a fast decay, which asks for a stabilised method."""
+    a, b, decaying = state
+    gap = 1 - a * b
+    return jnp.stack([b * gap, a * gap, -args * decaying])
+
+
+def memory(start, fast):
+    velocity = race(0.0, start, fast)
+    return Memory(velocity, jnp.asarray(fast > 0), jnp.asarray(fast), jnp.array([0.0, 0.0, 1.0]))
+
+
+@float64
+@pytest.mark.parametrize(("fast", "order"), [(0.0, 5), (FAST, 4)])
+def test_the_solver_has_the_order_of_its_methods(fast, order):
+    start = jnp.array([0.3, 0.7, 0.0])
+
+    @jax.jit
+    def run(width):
+        return diffrax.diffeqsolve(
+            diffrax.ODETerm(race), Explicit(), 0.0, 2.0, width, start, fast, solver_state=memory(start, fast)
+        ).ys[0]
+
+    best = run(2.0 / 320)
+    errors = [float(jnp.abs(run(2.0 / steps) - best).max()) for steps in (5, 10, 20)]
+    # from 0.4 to 0.1 the next order is some per cent of the error
+    assert np.log2(errors[0] / errors[2]) / 2 > order - 0.4
+    assert fast == 0 or errors[0] > 1e-9  # not rounding
+
+
+@float64
+@pytest.mark.parametrize("fast", [0.0, FAST])
+def test_what_is_drawn_of_a_step_is_the_solution(fast):
+    start, term = jnp.array([0.3, 0.7, 0.0]), diffrax.ODETerm(race)
+
+    @jax.jit
+    def step(width):
+        return Explicit().step(term, 0.0, width, start, fast, memory(start, fast), False)[:4]
+
+    after, estimate, info, _ = step(0.2)
+    drawn = Explicit.interpolation_cls(t0=0.0, t1=0.2, **info)
+    for time in (0.05, 0.1, 0.15):
+        # 0.2^5 / 384 times derivatives of order ten
+        np.testing.assert_allclose(drawn.evaluate(time), step(time)[0], atol=1e-5)
+    np.testing.assert_allclose(info["end_slope"] / 0.2, race(0.0, after, fast), rtol=1e-12, atol=1e-15)
+    assert 0 < float(jnp.abs(estimate.error).max()) < 1e-4
+
+
+@float64
+@pytest.mark.parametrize("fastest", [30.0, 300.0, 1800.0])
+def test_what_is_fast_stays_damped_in_long_steps(fastest):
+    rates = jnp.concatenate([jnp.array([1e-3, 0.1]), jnp.linspace(fastest / 10, fastest, 40)])
+    term, start = diffrax.ODETerm(lambda t, y, args: -rates * y), jnp.ones(len(rates))
+    begin = Memory(-rates, jnp.asarray(False), jnp.asarray(fastest), start)
+    found = diffrax.diffeqsolve(term, Explicit(), 0.0, 20.0, 1.0, start, solver_state=begin).ys[0]
+    np.testing.assert_allclose(found[:2], np.exp(-20 * rates[:2]), rtol=1e-6)  # 20 errors of 0.1^5 / 600
+    assert np.abs(found[2:]).max() < 0.96**20
+
+
+@float64
+def test_the_power_iteration_finds_the_largest_eigenvalue():
+    rates = jnp.array([-1.0, 2.0, 40.0])
+    term, start = diffrax.ODETerm(lambda t, y, args: -rates * y), jnp.ones(3)
+    begin = Memory(-rates, jnp.asarray(False), jnp.asarray(30.0), start)
+    found = Explicit().step(term, 0.0, 0.1, start, None, begin, False)[3]
+    assert bool(found.stabilised)
+    assert float(found.radius) == pytest.approx(40.0, rel=1e-5)  # (2 / 40)^8, and finite differences of 1e-7
+
+
+@float64
+def test_half_way_is_that_of_diffrax():
+    ones = jnp.eye(7)
+    curve = diffrax.Tsit5.interpolation_cls(
+        t0=jnp.asarray(0.0), t1=jnp.asarray(1.0), y0=0 * ones[0], y1=ones[0], k=ones
+    )
+    np.testing.assert_allclose(HALF_WAY, curve.evaluate(jnp.asarray(0.5)), rtol=1e-14)

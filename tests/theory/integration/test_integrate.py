@@ -1,0 +1,152 @@
+"""Whole integrations against scipy and formulas."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from neuralrace import initial
+from neuralrace.errors import RangeError
+from neuralrace.precision import float64
+from neuralrace.theory import predict
+from neuralrace.theory.integration.integrate import integrate
+from theory_problems import chain
+
+
+class Bowl(eqx.Module):
+    """Gradient flow of a quartic with a wide range of curvatures."""
+
+    curvature: jax.Array
+
+    def velocity(self, state):
+        return -self.curvature * state - jnp.sum(state**2) * state
+
+    def record(self, state):
+        return state
+
+    def rate(self, state, velocity):
+        return velocity
+
+    def error(self, error, before, after, rtol):
+        return jnp.max(jnp.abs(error)) / (rtol * jnp.max(jnp.abs(before)))
+
+
+class Rivals(Bowl):
+    """Two modes of very different size that hinder each other; the error of each is relative to itself."""
+
+    def velocity(self, state):
+        a, b = state
+        return jnp.stack([a * (1 - a - b), b * (self.curvature - a / 2 - b)])
+
+    def error(self, error, before, after, rtol):
+        return jnp.max(jnp.abs(error) / (rtol * jnp.abs(before)))
+
+
+TRACED = []
+
+
+class Watched(Bowl):
+    """One that notes when it is traced."""
+
+    def velocity(self, state):
+        TRACED.append(True)
+        return super().velocity(state)
+
+
+@float64
+def test_a_stiff_flow_is_that_of_scipy_in_few_steps():
+    system = Bowl(jnp.linspace(0.01, 500.0, 60))
+    start, times = jnp.linspace(1.0, 2.0, 60), np.linspace(0, 50, 26)
+    curve = integrate(system, start, 50.0, rtol=1e-7, max_steps=2000)
+    exact = solve_ivp(lambda _, y: np.asarray(system.velocity(y)), (0, 50), np.asarray(start), "Radau", times,
+                      rtol=1e-9, atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(curve.at(times), exact.y.T, rtol=1e-5, atol=1e-7)
+    assert len(curve.ends) < 1000  # 50 * 500 / 3.5 would be 7,000
+
+
+@float64
+def test_a_mode_of_1e_12_is_followed_as_exactly_as_the_one_beside_it():
+    times, start = np.linspace(0, 60, 31), np.array([0.5, 1e-12])
+
+    def in_logarithms(_, u):
+        a, b = np.exp(u)
+        return np.array([1 - a - b, 0.9 - a / 2 - b])
+
+    exact = np.exp(solve_ivp(in_logarithms, (0, 60), np.log(start), "DOP853", times, rtol=1e-12, atol=1e-12).y.T)
+    curve = integrate(Rivals(jnp.asarray(0.9)), jnp.asarray(start), 60.0, rtol=1e-7, max_steps=2000)
+    # some hundred steps of 1e-7, and the curve drawn between them
+    np.testing.assert_allclose(curve.at(times), exact, rtol=2e-5)
+    np.testing.assert_allclose(curve.last, exact[-1], rtol=2e-6)
+
+
+@float64
+def test_a_second_integration_compiles_nothing():
+    start = jnp.ones(3)
+    integrate(Watched(jnp.arange(1.0, 4.0)), start, 5.0, rtol=1e-6, max_steps=1000)
+    count = len(TRACED)
+    assert count > 0
+    integrate(Watched(jnp.arange(2.0, 5.0)), 0.5 * start, 9.0, rtol=1e-5, max_steps=2000)
+    assert len(TRACED) == count
+
+
+@float64
+def test_no_time_to_go_is_the_start():
+    start = jnp.array([1.0, 2.0])
+    curve = integrate(Bowl(jnp.ones(2)), start, 0.0, rtol=1e-6, max_steps=10)
+    np.testing.assert_array_equal(curve.at(np.zeros(3)), np.tile(start, (3, 1)))
+    np.testing.assert_array_equal(curve.last, start)
+
+
+@float64
+def test_it_stops_when_told():
+    seen = []
+
+    def stop(time, state):
+        seen.append((time, np.asarray(state)))
+        return len(seen) == 2
+
+    curve = integrate(Bowl(jnp.linspace(1, 900, 5)), jnp.ones(5), 1e4, rtol=1e-8, max_steps=10**5, stop=stop)
+    assert 0 < seen[0][0] < seen[1][0] < 1e4
+    assert curve.ends[-1] == seen[1][0]
+    np.testing.assert_array_equal(curve.last, seen[1][1])
+    np.testing.assert_array_equal(curve.at(curve.ends[-1:])[0], curve.last)
+
+
+class Bursting(Bowl):
+    """One that grows without bound in a finite time."""
+
+    def velocity(self, state):
+        return state**2
+
+
+@float64
+def test_steps_that_would_have_no_length_are_refused():
+    with pytest.raises(RangeError, match=r"needs a step below .* at time 1: .*raise rtol, or start from smaller"):
+        integrate(Bursting(jnp.ones(2)), jnp.ones(2), 2.0, rtol=1e-6, max_steps=10**6)
+
+
+@float64
+def test_too_many_steps_are_refused():
+    with pytest.raises(RangeError, match="raise max_steps above 100, raise rtol"):
+        integrate(Bowl(jnp.ones(2)), jnp.ones(2), 1e3, rtol=1e-12, max_steps=100)
+
+
+def test_long_plateaus_are_crossed():
+    problem = chain(hidden=(4, 4))
+    times = np.array([0.0, 3e5, 4e5, 6e5, 1e6, 3e6])  # from 1e-6 mode s is learned at about 1e6 / s
+    found = predict(problem, initial.decoupled(1e-6), times, "reduction").loss
+    formula = predict(problem, initial.decoupled(1e-6), times, "closed_form").loss
+    np.testing.assert_allclose(found[[0, 1, 2, 3, 5]], formula[[0, 1, 2, 3, 5]], atol=1e-5)
+    # in the middle of the last transition, which takes some 3 units of time after 1e6: 1e-7 of it is 0.1
+    late = predict(problem, initial.decoupled(1e-6), np.array([0.0, 1e6 - 0.1, 1e6 + 0.1]), "closed_form").loss
+    assert late[2] < found[4] < late[1]
+
+
+def test_plateaus_of_large_systems_are_crossed_in_few_steps():
+    problem = chain(hidden=(32, 32))  # more than a thousand weights: no implicit solver
+    times = np.array([0.0, 300.0, 1000.0, 2000.0, 2e4])
+    found = predict(problem, initial.decoupled(1e-3), times, "flow", max_steps=1500).loss
+    formula = predict(problem, initial.decoupled(1e-3), times, "closed_form").loss
+    np.testing.assert_allclose(found, formula, atol=1e-4)  # 3 * 2e4 / 3.5 would be 17,000 steps

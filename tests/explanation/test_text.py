@@ -1,0 +1,22 @@
+"""Sections as text: aligned where they fit, row by row where they do not."""
+
+from neuralrace.explanation.sections import Section
+from neuralrace.explanation.text import render_text
+
+
+def test_a_table_that_fits_is_aligned():
+    section = Section("Race", "A note.", ("gating", "time"), (("common", "3"), ("common + all", "12")))
+    assert render_text("lead", [section]).splitlines() == [
+        "lead",
+        "",
+        "race",
+        "  A note.",
+        "  gating        time",
+        "  common        3",
+        "  common + all  12",
+    ]
+
+
+def test_a_table_that_does_not_fit_is_written_row_by_row():
+    section = Section("Modules", "", ("module", "on for"), (("m0", "x" * 120),))
+    assert render_text("lead", [section]).splitlines()[2:] == ["modules", "  m0", f"      on for: {'x' * 120}"]

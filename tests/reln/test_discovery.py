@@ -145,6 +145,16 @@ def test_xor_has_a_module_for_each_example():
     assert found.agreement.normalised_l1 < 0.05
 
 
+def test_biases_are_part_of_the_reconstruction():
+    network = nr.ReLUNetwork(nr.tasks.contextual(2, items=2).task, hidden=(10,), biases=True)
+    run = nr.train(network, nr.initial.gaussian(0.3), RATE, 100, record="gate_patterns", every=10)
+    found = reln.discover(run, 2, draws=1)
+    assert {("bias", "m0"), ("bias", "m1"), ("bias", "y")} <= set(found.problem.architecture.edges)
+    assert set(found.task.inputs) == {"x"}
+    assert np.isfinite(found.agreement.normalised_l1)
+    assert np.isfinite(reln.staged_reconstruction(run, found).agreement.normalised_l1)
+
+
 def test_a_run_without_patterns_is_refused():
     run = nr.train(nr.ReLUNetwork(nr.tasks.xor().task, hidden=(4,)), LAW, 0.1, 2)
     with pytest.raises(GateError, match="record='gate_patterns'"):

@@ -48,6 +48,25 @@ def test_nodes_are_the_distinct_patterns():
         assert (on[:, neurons] == (gated.problem.gates.nodes[node][:, None] == 1)).all()
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_rectifiers_anywhere_in_a_graph_with_gates(named):
+    """A skip, a linear node, two slopes, a gate on a rectified node and one on an edge."""
+    random = np.random.default_rng(4)
+    pairs = [("x", "a"), ("x", "b"), ("a", "c"), ("b", "c"), ("x", "y"), ("c", "y")]
+    edges = {f"e{i}": pair for i, pair in enumerate(pairs)} if named else pairs
+    architecture = nr.Architecture({"x": 3, "a": 4, "b": 5, "c": 3, "y": 2}, edges)
+    task = nr.Task({"x": random.normal(size=(7, 3))}, {"y": random.normal(size=(7, 2))})
+    half = np.array([1.0, 1, 1, 0, 0, 1, 0.5])
+    gates = nr.Gates({"a": half}, {("e5" if named else ("c", "y")): half[::-1]})
+    network = nr.Problem(architecture, task, gates, activations={"a": "relu", "c": nr.leaky_relu(0.3)})
+    weights = nr.initial.gaussian(1.0)(network, 0)
+    gated = reln.equivalent(network, weights)
+    assert not gated.problem.activations
+    np.testing.assert_allclose(
+        gated.problem.forward(gated.weights)["y"], network.forward(weights)["y"], rtol=0, atol=ROUNDING
+    )
+
+
 def biased(seed=0):
     random = np.random.default_rng(seed)
     inputs = random.normal(size=(9, 3))
@@ -133,13 +152,13 @@ def test_torch_that_is_not_there(monkeypatch):
 
 def test_what_does_not_fit_is_named():
     inputs, matrices, biases = biased()
-    with pytest.raises(ProblemError, match="a ReLUNetwork is required"):
+    with pytest.raises(ProblemError, match="a ReLUNetwork, or a Problem with activations, is required"):
         reln.equivalent(matrices, {})
     with pytest.raises(RangeError, match="at least two"):
         reln.equivalent_arrays(inputs, matrices[:1])
-    with pytest.raises(WeightError, match="matrix 1 must have 5 columns"):
+    with pytest.raises(WeightError, match=r"edge \('h1', 'y'\) must have shape \(target, source\) = \(2, 5\)"):
         reln.equivalent_arrays(inputs, [matrices[0], matrices[2]])
-    with pytest.raises(WeightError, match="bias 0 must have 5 entries"):
+    with pytest.raises(WeightError, match=r"edge \('bias', 'h1'\) must have shape \(target, source\) = \(5, 1\)"):
         reln.equivalent_arrays(inputs, matrices, biases=[biases[1], None, None])
     with pytest.raises(WeightError, match="biases must hold"):
         reln.equivalent_arrays(inputs, matrices, biases=biases[:1])

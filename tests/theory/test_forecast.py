@@ -65,3 +65,14 @@ def test_all_strengths_at_once_are_those_one_by_one(method):
         found = np.diagonal(output.T @ maps @ source.T)[: len(strengths)]
         np.testing.assert_allclose(strengths[:, -1], found, atol=1e-3 * np.abs(found).max())  # rtol of 1e-4 per step
     assert forecast.order()[0].time <= forecast.order()[-1].time
+
+
+def test_a_short_description_and_a_drawing():
+    forecast = predict(tasks.xor().problem("linear", hidden=2), START, TIMES)
+    assert repr(forecast) == f"Forecast({forecast.method}, 1 draws, 41 times from 0 to 10)"
+    assert "loss" in forecast._repr_html_()
+    axis = forecast.plot()
+    (line,) = axis.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), forecast.loss)
+    assert line.get_color() == "black"
+    assert forecast.plot(axis) is axis

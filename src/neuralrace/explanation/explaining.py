@@ -93,7 +93,7 @@ def _explained(
         entered=entered,
         modules=describe_modules(run, network, found, labels, _labels(named)),
         selectivity=() if labels is None else measure_selectivity(run, layers, labels),
-        assumptions=measure_assumptions(run, found, curvature(named.task, len(network.hidden) + 1)),
+        assumptions=measure_assumptions(run, found, curvature(network.task, len(network.hidden) + 1)),
     )
 
 
@@ -134,7 +134,7 @@ def _of_run(run: Trajectory, initial: Initialiser | None, learning_rate: float |
         raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
     if law is None:
         raise ProblemError("the law of the first weights is required and this run does not hold one: give initial=...")
-    return Trained(resolve(run.task), network, run, law)
+    return Trained(resolve(network.given), network, run, law)
 
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
@@ -188,8 +188,8 @@ def _network(task: Task, network: ReLUNetwork, patterns: np.ndarray) -> Problem:
     open_layers = [np.ones((1, len(task)))] * (len(network.hidden) - 1)
     widths = [*network.hidden[:-1], max(1, network.hidden[-1] // len(patterns))]
     if not open_layers:
-        return reln.gated_problem(task, patterns, widths[0])
-    return reln.gated_problem(task, [*open_layers, patterns], widths)
+        return reln.gated_problem(task, patterns, widths[0], network.biases)
+    return reln.gated_problem(task, [*open_layers, patterns], widths, network.biases)
 
 
 def _staged(run: Trajectory, found: Discovery, progress: bool) -> Staged | None:

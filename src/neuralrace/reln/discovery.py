@@ -4,22 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
-from neuralrace.initial import Initialiser, as_key
+from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
-from neuralrace.reln.recorded import gate_samples, hidden_layers, law_of, neuron_strengths
+from neuralrace.reln.recorded import gate_samples, hidden_layers, law_of, network_of, neuron_strengths
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 from neuralrace.trajectory import Trajectory
 
 ELBOW = 1.5  # the fewest modules whose error is at most so many times the least
 MOST_MODULES = 6
-RECONSTRUCTION_STREAM = 1 << 29  # of draws, apart from those that a run with the same key was trained from
 SAMPLES = 81  # records that are clustered, evenly over the run
 
 
@@ -59,6 +57,7 @@ class Discovery:
 
     layers: tuple[Layer, ...]
     task: Task = field(repr=False)
+    biases: bool = False
     reconstruction: Forecast | None = field(default=None, repr=False)
     agreement: Agreement | None = None
     table: tuple[Tried, ...] = ()
@@ -82,9 +81,9 @@ class Discovery:
     def problem(self) -> Problem:
         """The gated network, ready to train or to solve; its nodes are as wide as their modules are on average."""
         if len(self.layers) == 1:
-            return gated_problem(self.task, self.patterns, self._only.widths)
+            return gated_problem(self.task, self.patterns, self._only.widths, self.biases)
         patterns = [layer.modules.patterns for layer in self.layers]
-        return gated_problem(self.task, patterns, [layer.widths for layer in self.layers])
+        return gated_problem(self.task, patterns, [layer.widths for layer in self.layers], self.biases)
 
     @property
     def _only(self) -> Layer:
@@ -108,7 +107,7 @@ def discover(
     run: of a ReLU network, with record="gate_patterns". modules: how many in each hidden layer, or "auto": from one to
     `most`, the fewest whose reconstruction comes within ELBOW times the least error (P2 Fig 9). weighted: whether a
     neuron counts by its strength at the end. initial: the law of the first weights that the reconstruction starts from;
-    that of the run if not given. draws: of that law, from a stream that no training draws from.
+    that of the run if not given. draws: of that law, which are never those of a training.
     """
     counts = _counts(modules, most)
     law = _law(run, initial)
@@ -118,8 +117,13 @@ def discover(
             "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
         )
     samples = {layer: _sampled(gate_samples(run, layer)) for layer in hidden_layers(run)}
+    network = network_of(run)
     described = [
-        Discovery(tuple(_modules_of(run, *layer, count, weighted, key) for layer in samples.items()), run.task)
+        Discovery(
+            tuple(_modules_of(run, *layer, count, weighted, key) for layer in samples.items()),
+            network.given,
+            network.biases,
+        )
         for count in _useful(counts, samples)
     ]
     if law is None:
@@ -180,8 +184,7 @@ def _reconstructed(
     found: Discovery, run: Trajectory, law: Initialiser, draws: int, key: int
 ) -> tuple[Discovery, Tried]:
     """Solve the gated network of some modules, and compare."""
-    apart_from_training = jax.random.fold_in(as_key(key), RECONSTRUCTION_STREAM)
-    solved = predict(found.problem, law, run.time, method="flow", draws=draws, key=apart_from_training, rtol=RTOL)
+    solved = predict(found.problem, law, run.time, method="flow", draws=draws, key=key, rtol=RTOL)
     apart = agreement(solved, run)
     count = max(len(layer.modules) for layer in found.layers)
     least = min(float(layer.modules.consistency.min()) for layer in found.layers)

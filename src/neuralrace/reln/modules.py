@@ -70,12 +70,12 @@ def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) ->
     return Modules(centroids > 0.5, centroids, agree, share[order], silent)
 
 
-def gated_problem(task: Task, patterns: Any, widths: Any) -> Problem:
+def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) -> Problem:
     """The gated network with one node for each pattern, m0, m1, ...; the first nodes read all inputs.
 
     patterns: (k, N), or a list of these, one for each hidden layer: then nodes are named h1_m0, ..., h2_m0, ... and
     every node sends to all nodes of the next layer. widths: neurons of each node, one number or one for each, for each
-    layer. Several inputs or outputs of the task are put side by side, as in a ReLUNetwork.
+    layer. Several inputs or outputs of the task are put side by side, as in a ReLUNetwork. biases: as there.
     """
     layers = list(patterns) if isinstance(patterns, list) else [patterns]
     sizes = list(widths) if isinstance(patterns, list) else [widths]
@@ -93,4 +93,5 @@ def gated_problem(task: Task, patterns: Any, widths: Any) -> Problem:
         sources = names
     edges += [(source, "y") for source in sources]
     architecture = Architecture(nodes | {"y": wanted.shape[1]}, edges)
-    return Problem(architecture, Task({"x": rows}, {"y": wanted}, task.weights), Gates(nodes=gates))
+    examples = Task({"x": rows}, {"y": wanted}, task.weights)
+    return Problem(architecture, examples, Gates(nodes=gates), biases=biases)

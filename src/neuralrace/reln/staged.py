@@ -6,6 +6,7 @@ import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.axes import Edge, Weights
+from neuralrace.problem import BIAS
 from neuralrace.reln.discovery import Discovery
 from neuralrace.reln.modules import RTOL, gated_problem
 from neuralrace.reln.recorded import again, gate_samples
@@ -71,11 +72,13 @@ def _stretch(
     gates = np.ones((1, len(task))) if patterns is None else patterns
     used = [module for module in range(len(gates)) if np.any(members == module)]
     widths = [int(np.sum(members == module, axis=1).max()) for module in used]
-    problem = gated_problem(task, gates[used], widths)
-    start: dict[Edge, np.ndarray] = {}
+    sources = ["x", BIAS] if (BIAS, "h1") in weights else ["x"]
+    problem = gated_problem(task, gates[used], widths, BIAS in sources)
+    start: dict[Edge, np.ndarray] = {(BIAS, "y"): weights[BIAS, "y"]} if BIAS in sources else {}
     for place, (module, width) in enumerate(zip(used, widths, strict=True)):
         inside = members[seed] == module
         empty = width - int(inside.sum())
-        start["x", f"m{place}"] = np.pad(weights["x", "h1"][inside], ((0, empty), (0, 0)))
+        for source in sources:
+            start[source, f"m{place}"] = np.pad(weights[source, "h1"][inside], ((0, empty), (0, 0)))
         start[f"m{place}", "y"] = np.pad(weights["h1", "y"][:, inside], ((0, 0), (0, empty)))
     return predict(problem, start, times, method="flow", rtol=RTOL).loss

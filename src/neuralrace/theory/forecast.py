@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray
@@ -16,7 +16,10 @@ from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Certificate
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
-from neuralrace.trajectory import Trajectory, make_trajectory
+from neuralrace.trajectory import Trajectory, make_trajectory, plot_loss
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ORDER_PATHS = 500  # more paths than this are not ranked one by one
 
@@ -84,6 +87,17 @@ class Forecast:
     problem: Problem | None = field(repr=False)
     modes: Modes = field(repr=False)
     settings: dict[str, Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        ends = f"{self.time[0]:g} to {self.time[-1]:g}"
+        return f"Forecast({self.method}, {len(self.losses)} draws, {len(self.time)} times from {ends})"
+
+    def _repr_html_(self) -> str:
+        return str(self.data._repr_html_())
+
+    def plot(self, axis: "Axes | None" = None) -> "Axes":
+        """Draw the loss over time, the mean over the draws and the range of them, on an axis that is given or new."""
+        return plot_loss(self.time, self.losses, f"theory, {self.method}", axis, theory=True)
 
     @property
     def loss(self) -> np.ndarray:

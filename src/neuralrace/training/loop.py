@@ -23,6 +23,7 @@ from neuralrace.training.rules import Rule, Step
 from neuralrace.training.schedule import Schedule
 
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
+FEWEST = 64  # looks that a program has room for, if that many fit: short trainings then share it
 CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and to stop on divergence
 
 Finish = Callable[[np.ndarray], np.ndarray]
@@ -314,7 +315,7 @@ def _capacity(training: Training) -> int:
     shapes = eqx.filter_eval_shape(training.program.look_and_step, *arguments)[1]
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)
-    return int(min(fitting, 1 << (len(training.schedule.looks) - 1).bit_length()))
+    return int(min(fitting, max(1 << (len(training.schedule.looks) - 1).bit_length(), FEWEST)))
 
 
 def _next_count(count: int, seconds: float, capacity: int) -> int:

@@ -61,3 +61,11 @@ def test_tests_that_the_errata_name_exist() -> None:
     assert named
     for file, test in named:
         assert f"def {test}(" in (ROOT / "tests/theory/exact" / file).read_text(encoding="utf-8")
+
+
+def test_verdicts_that_pages_link_to_exist() -> None:
+    linked = {
+        name for page in PAGES for name in re.findall(r"verdicts\.md#([\w-]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert linked
+    assert linked <= set(nr.experiments.names())

@@ -25,8 +25,8 @@ def render_report(results: Sequence[Result]) -> str:
 <h1>neuralrace: predicted and trained</h1>
 {"".join(f"<p>{escape(line)}</p>" for line in _summary(results))}
 <p class="soft">A sentence of a paper is judged under that paper's own conditions; what we asked beyond it, and checks
-of the code and of algebra, are listed and counted apart. A claim that does not hold is a finding, with its reason beside
-it, and no fault of the software; a fault would be marked "other than recorded".</p>
+of the code and of algebra, are listed and counted apart. A claim that does not hold is a finding, with its reason
+beside it, and no fault of the software; a fault would be marked "other than recorded".</p>
 <p class="soft">Theory is drawn as black dashed lines, training in colour: the mean over seeds, and a band from the
 lowest to the highest. Theory sees the task only through its statistics and is fitted to nothing.</p>
 </header>

@@ -22,7 +22,7 @@ from neuralrace.report.verdicts import WHOSE
 
 RECORDS = Path(__file__).parent / "records"
 FILE = RECORDS / "verdicts.json"
-WIDTH = 1000  # pixels of a picture, at most
+WIDTH, SCALE = 1000, 2 / 3  # pixels of a picture, at most; a figure is saved at 150 to the inch and shown at 100
 KEPT = ("settings", "differs", "claims")
 
 PAPERS = {
@@ -130,10 +130,9 @@ def _table(claims: Sequence[Claim]) -> str:
 
 
 def _row(claim: Claim) -> str:
-    lines = [f"{escape(claim.text)} <em>{escape(claim.source)}</em>", f"<small>asked: {escape(claim.expected)}</small>"]
-    lines.append(f"<small>measured: {escape(claim.measured)}</small>")
-    if reason(claim):
-        lines.append(f"<small>why: {escape(reason(claim))}</small>")
+    lines = [f"{escape(claim.text)} <em>{escape(claim.source)}</em>"]
+    told = {"asked": claim.expected, "measured": claim.measured, "why": reason(claim)}
+    lines += [f"<em>{word}:</em> {escape(words)}" for word, words in told.items() if words]
     return f"<tr><td><strong>{verdict(claim)}</strong></td><td>{'<br>'.join(lines)}</td></tr>"
 
 
@@ -148,8 +147,9 @@ def _plain(value: Any) -> str:
 def _shrunk(path: Path) -> bytes:
     """A picture of the docs' width, in few bytes."""
     with Image.open(path) as image:
-        height = round(image.height * min(1.0, WIDTH / image.width))
-        small = image.convert("RGB").resize((min(image.width, WIDTH), height), Image.Resampling.LANCZOS)
+        scale = min(SCALE, WIDTH / image.width)
+        size = (round(scale * image.width), round(scale * image.height))
+        small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
     buffer = io.BytesIO()
     small.save(buffer, "WEBP", quality=70, method=6)
     return buffer.getvalue()

@@ -18,13 +18,18 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_python_block_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_python_block_of_a_page_runs(
+    page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "docs"}
     for number, block in enumerate(blocks(page)):
         code = compile(block, f"{page.name}, block {number + 1}", "exec")
-        exec(code, namespace)
-    assert namespace
+        exec(code, namespace)  # an error, or a warning, fails
+    if page.name == "README.md":  # what it says that a reader gets
+        method, distance = re.findall(r"# (\w+) Agreement\(normalised_l1=([\d.]+)", page.read_text(encoding="utf-8"))[0]
+        printed = re.findall(r"(\w+) Agreement\(normalised_l1=([\d.]+)", capsys.readouterr().out)[0]
+        assert (printed[0], f"{float(printed[1]):.3f}") == (method, distance)
 
 
 def test_pages_in_the_navigation_are_the_pages_there_are() -> None:

@@ -239,8 +239,7 @@ def _show(result: "Result") -> None:
 def _show_claim(claim: "Claim", judged: bool) -> None:
     from neuralrace.report import reason, verdict
 
-    why = f" ({reason(claim)})" if reason(claim) else ""
-    ending = f": {verdict(claim)}{why}" if judged else ""
-    print(f"- {claim.text} [{claim.source}]")
-    print(f"    asked: {claim.expected}")
-    print(f"    measured: {claim.measured}{ending}")
+    print(f"- {verdict(claim)}: {claim.text} [{claim.source}]" if judged else f"- {claim.text} [{claim.source}]")
+    for word, words in (("asked", claim.expected), ("measured", claim.measured), ("on record", reason(claim))):
+        if words:
+            print(f"    {word}: {words}")

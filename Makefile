@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test verdicts bench docs clean
+.PHONY: run test verdicts records bench docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,6 +24,9 @@ test: $(READY)
 
 verdicts: $(READY)  # every experiment at full size; fails where a verdict is other than recorded
 	$(BIN)/neuralrace reproduce --out results
+
+records: verdicts  # the record that the docs' page of verdicts is made from
+	$(BIN)/python -m docs.verdicts results
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -1,9 +1,10 @@
-"""Turn the formulas of a page into MathML, so that the built pages need no network and no script."""
+"""Fill in what the registries and records know, and turn formulas into MathML: the pages need no network, no script."""
 
 import re
 from html import unescape
 from typing import Any
 
+import verdicts  # beside this file
 from latex2mathml.converter import convert
 
 import neuralrace as nr
@@ -12,12 +13,17 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the listings that the registries know."""
+    """Fill in the listings that the registries know, and the verdicts on record."""
     experiments = [nr.experiments.get(name) for name in nr.experiments.names()]
     rows = "\n".join(f"| `{e.name}` | {e.title} | {e.source} |" for e in experiments)
     tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
-    return markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
+    markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
+    if "<!-- verdicts -->" in markdown:
+        records = verdicts.read()
+        markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
+        markdown = markdown.replace("<!-- verdicts -->", verdicts.render(records))
+    return markdown
 
 
 def on_page_content(html: str, **_: Any) -> str:

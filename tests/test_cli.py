@@ -52,7 +52,8 @@ def test_run_prints_claims_and_keeps_its_files(capsys: pytest.CaptureFixture[str
     command = ["run", NAME, "--size", "tiny", "--seeds", "1", "--set", "steps=20", "--out", str(tmp_path)]
     assert ending([*command, "--format", "png", "--format", "svg"]) == 0
     printed = capsys.readouterr().out
-    assert "not judged at this size" in printed
+    assert "paper: 2, not judged at this size" in printed
+    assert "where the settings are not the paper's: The text gives no initial strength" in printed
     assert "gated loss" in printed
     assert {path.name for path in (tmp_path / NAME).iterdir()} == {"data.nc", "claims.json", "figure.png", "figure.svg"}
 
@@ -98,11 +99,19 @@ def test_explain_passes_what_it_is_given(
     assert json.loads(capsys.readouterr().out)["verdict"] == report.verdict
 
 
-def test_a_verdict_other_than_recorded_is_status_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_other_than_recorded_is_status_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     tiny = nr.experiments.run(NAME, size="tiny")
     judged = Result(tiny.experiment, "full", tiny.settings, tiny.data + 1.0)  # nothing learned
     monkeypatch.setattr(nr.experiments, "run", lambda *args, **kwargs: judged)
     assert ending(["run", NAME]) == 1
+    printed = capsys.readouterr().out
+    assert "paper: 1 holds, 1 refuted" in printed
+    assert "refuted, other than recorded" in printed
+    assert ending(["reproduce", "--only", NAME, "--out", str(tmp_path), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert told["counts"]["paper"] == {"hold": 1, "do_not": 1, "other_than_recorded": 1}
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,18 @@ def blocks(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=lambda p: str(p.relative_to(ROOT)))
-def test_every_python_block_of_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_python_block_of_a_page_runs(
+    page: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "docs"}
     for number, block in enumerate(blocks(page)):
         code = compile(block, f"{page.name}, block {number + 1}", "exec")
-        exec(code, namespace)
+        exec(code, namespace)  # an error, or a warning, fails
+    if page.name == "README.md":  # what it says that a reader gets
+        method, distance = re.findall(r"# (\w+) Agreement\(normalised_l1=([\d.]+)", page.read_text(encoding="utf-8"))[0]
+        printed = re.findall(r"(\w+) Agreement\(normalised_l1=([\d.]+)", capsys.readouterr().out)[0]
+        assert (printed[0], f"{float(printed[1]):.3f}") == (method, distance)
     homes = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in namespace.values()}
     assert any(home.startswith("neuralrace") for home in homes), f"{page.name} never uses the package"
 
@@ -62,3 +68,11 @@ def test_tests_that_the_errata_name_exist() -> None:
     assert named
     for file, test in named:
         assert f"def {test}(" in (ROOT / "tests/theory/exact" / file).read_text(encoding="utf-8")
+
+
+def test_verdicts_that_pages_link_to_exist() -> None:
+    linked = {
+        name for page in PAGES for name in re.findall(r"verdicts\.md#([\w-]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert linked
+    assert linked <= set(nr.experiments.names())

@@ -1,7 +1,8 @@
-"""The layers of DESIGN, held by parsing the imports of every file, those inside functions too."""
+"""The rooms of docs/architecture.md, held by parsing the imports of every file, those inside functions too."""
 
 import ast
 import graphlib
+import re
 import sys
 from pathlib import Path
 
@@ -9,41 +10,20 @@ import pytest
 
 import neuralrace
 
+PAGE = Path(__file__).parent.parent / "docs/architecture.md"
+
+
+def rooms_of_the_page():
+    """Per row of the table of rooms: the rooms, and what they never import although it is above."""
+    section = PAGE.read_text(encoding="utf-8").split("## The rooms")[1].split("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in section.splitlines() if line.startswith("| `")]
+    return [tuple(re.findall(r"`(\w+)`", cell) for cell in (rooms, never)) for rooms, _, never in rows]
+
+
 # A module imports only from rows above its own, or from its own package; modules of one row never import each
-# other. The levels are those of DESIGN, spread out where a level has an order inside. The front door
-# (__init__.py) imports anything and is imported by nothing.
-LAYERS = [
-    # exceptions, axis names, double precision
-    {"errors", "axes", "precision"},
-    {"_lazy"},
-    # tools that know nothing of networks
-    {"arrays", "progress", "datafiles"},
-    # frozen values
-    {"architecture", "gates", "task", "activations"},
-    {"trajectory_schema"},
-    {"trajectory"},
-    # private machinery: planned forward passes, fewer examples
-    {"_engine"},
-    # the moments of a problem, and the problem
-    {"path_statistics"},
-    {"shared_bases"},
-    {"problem"},
-    {"initial"},
-    {"tasks"},
-    # the two roads
-    {"theory", "training"},
-    {"analysis"},
-    {"reln", "views"},
-    {"plotting"},
-    {"comparison"},
-    # what people look at: a report is made of the results of experiments
-    {"experiments"},
-    {"_page"},
-    {"report", "explanation"},
-    {"commands"},
-    {"cli"},
-]
-RANK = {module: rank for rank, modules in enumerate(LAYERS) for module in modules}
+# other. The front door (__init__.py) imports anything and is imported by nothing.
+RANK = {room: rank for rank, (rooms, _) in enumerate(rooms_of_the_page()) for room in rooms}
+NEVER = {room: set(never) for rooms, never in rooms_of_the_page() for room in rooms}
 
 ROOT = Path(neuralrace.__file__).parent
 FILES = {
@@ -74,7 +54,9 @@ def imported(name):
 
 def test_every_module_has_a_place_in_the_table():
     unknown = sorted({top(name) for name in FILES} - set(RANK) - {"", "__main__"})
-    assert not unknown, f"add {', '.join(unknown)} to the table at the top of {Path(__file__).name}"
+    assert not unknown, f"add {', '.join(unknown)} to the table of rooms in docs/{PAGE.name}"
+    gone = sorted((set(RANK) | set().union(*NEVER.values())) - {top(name) for name in FILES})
+    assert not gone, f"docs/{PAGE.name} has rooms that are not there: {', '.join(gone)}"
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if top(name) in RANK])
@@ -84,6 +66,7 @@ def test_imports_point_down(name):
         assert module != "neuralrace", f"{name} must not import the front door: import from the module itself"
         other = top(module)
         assert other == own or RANK[other] < RANK[own], f"{name} must not import {module}: it is not below {own}"
+        assert other not in NEVER[own], f"{name} must not import {module}: {own} never imports {other}"
 
 
 def test_no_file_imports_itself_by_way_of_others():
@@ -133,3 +116,6 @@ def test_the_table_finds_what_it_should(monkeypatch):
     monkeypatch.setitem(TREES, "neuralrace.task", ast.parse("import neuralrace"))
     with pytest.raises(AssertionError, match="must not import the front door"):
         test_imports_point_down("neuralrace.task")
+    monkeypatch.setitem(TREES, "neuralrace.analysis.kernel", ast.parse("from neuralrace.theory import predict"))
+    with pytest.raises(AssertionError, match="analysis never imports theory"):
+        test_imports_point_down("neuralrace.analysis.kernel")

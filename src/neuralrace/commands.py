@@ -14,6 +14,7 @@ from neuralrace import experiments
 from neuralrace.errors import NeuralRaceError, RangeError, UnknownNameError, nearest
 
 if TYPE_CHECKING:
+    from neuralrace.experiments.claim import Claim
     from neuralrace.experiments.experiment import Result
 
 OTHER_THAN_RECORDED = 1
@@ -121,7 +122,7 @@ def reproduce(
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     from neuralrace.datafiles import make_folder
-    from neuralrace.report import write_report
+    from neuralrace.report import counts, tally, write_report
 
     experiments.check_formats(formats or ())
     names = _chosen(only) if only else list(experiments.names())
@@ -134,10 +135,14 @@ def reproduce(
         if not as_json:
             _show(result)
     page = write_report(results, folder / "report.html")
+    judged = [claim for result in results if result.judged for claim in result.claims]
     if not as_json:
+        if judged:
+            print(tally(judged))
         print(f"report: {page}")
     status = 0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED
-    return status, {"report": str(page), "results": [experiments.summarise(result) for result in results]}
+    told = {"report": str(page), "counts": counts(judged)}
+    return status, told | {"results": [experiments.summarise(result) for result in results]}
 
 
 @app.command("explain")
@@ -214,16 +219,27 @@ def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
 
 
 def _show(result: "Result") -> None:
-    print(f"{result.experiment.name}: {result.experiment.title}")
-    text = result.experiment.summary(result.data)
+    """Print an experiment's claims: the paper's, ours and checks apart."""
+    from neuralrace.report import by_kind, counted, counts
+
+    experiment = result.experiment
+    print(f"{experiment.name}: {experiment.title}")
+    text = experiment.summary(result.data)
     if text:
         print(text)
-    for claim in result.claims:
-        verdict = "holds" if claim.holds else "does not hold"
-        if not result.judged:
-            verdict = f"not judged at this size ({verdict})"
-        elif not claim.as_recorded:
-            verdict += f", OTHER THAN RECORDED ({claim.on_record})"
-        print(f"- {claim.text} [{claim.source}]")
-        print(f"    expected: {claim.expected}")
-        print(f"    measured: {claim.measured}: {verdict}")
+    if experiment.differs:
+        print(f"where the settings are not the paper's: {experiment.differs}")
+    for kind, claims in by_kind(result.claims).items():
+        count = counted(kind, counts(claims)[kind]) if result.judged else f"{len(claims)}, not judged at this size"
+        print(f"{kind}: {count}")
+        for claim in claims:
+            _show_claim(claim, result.judged)
+
+
+def _show_claim(claim: "Claim", judged: bool) -> None:
+    from neuralrace.report import reason, verdict
+
+    print(f"- {verdict(claim)}: {claim.text} [{claim.source}]" if judged else f"- {claim.text} [{claim.source}]")
+    for word, words in (("asked", claim.expected), ("measured", claim.measured), ("on record", reason(claim))):
+        if words:
+            print(f"    {word}: {words}")

@@ -1,5 +1,6 @@
 """The report of experiments: one self-contained page with every figure beside its claims."""
 
 from neuralrace.report.page import render_report, write_report
+from neuralrace.report.verdicts import by_kind, counted, counts, reason, tally, verdict
 
-__all__ = ["render_report", "write_report"]
+__all__ = ["by_kind", "counted", "counts", "reason", "render_report", "tally", "verdict", "write_report"]

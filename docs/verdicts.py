@@ -1,0 +1,166 @@
+"""The page of verdicts: a small record of all claims, made from a folder of results, and the page made from the record.
+
+python -m docs.verdicts results     # after `neuralrace reproduce --out results`; `make records` does both
+"""
+
+import argparse
+import io
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+import neuralrace as nr
+from neuralrace.datafiles import write_text, write_whole
+from neuralrace.errors import FileFormatError
+from neuralrace.experiments import Claim
+from neuralrace.report import by_kind, counted, counts, reason, verdict
+from neuralrace.report.verdicts import WHOSE
+
+RECORDS = Path(__file__).parent / "records"
+FILE = RECORDS / "verdicts.json"
+WIDTH, SCALE = 1000, 2 / 3  # pixels of a picture, at most; a figure is saved at 150 to the inch and shown at 100
+KEPT = ("settings", "differs", "claims")
+
+PAPERS = {
+    "P1": "The Neural Race Reduction (Saxe, Sodhani, Lewallen 2022)",
+    "P2": "Make Haste Slowly (Jarvis, Klein, Rosman, Saxe 2025)",
+    "P3": "The race of views (a summary of P1)",
+}
+# experiments in the order in which their paper speaks of them; one that is not named here comes after these
+ORDER = (
+    *("saxe2022-fig3", "saxe2022-contextual", "saxe2022-fig4", "saxe2022-fig5", "saxe2022-fig6"),
+    *("jarvis2025-fig2", "jarvis2025-fig3", "jarvis2025-fig4", "jarvis2025-race", "jarvis2025-proposition"),
+    *("jarvis2025-fig5", "jarvis2025-fig6", "saxe2022-linear", "jarvis2025-fig8", "jarvis2025-fidelity"),
+    *("views-law", "views-winner", "views-gated", "views-relu", "views-map"),
+)
+
+Record = Mapping[str, Any]
+
+
+def collect(results: Path, names: Sequence[str]) -> list[dict[str, Any]]:
+    """What the claims.json of every experiment says, or which one is missing or was not judged."""
+    found = []
+    for name in names:
+        path = results / name / "claims.json"
+        if not path.is_file():
+            raise FileFormatError(f"{path} is missing: run `neuralrace reproduce --out {results}` first")
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if not told["judged"]:
+            raise FileFormatError(
+                f"{path} is of size {told['size']!r}, at which nothing is judged: run it at full size"
+            )
+        listed = nr.experiments.listed()[name]
+        head = {"name": name, "title": listed.title, "source": listed.source}
+        found.append(head | {key: told[key] for key in KEPT})
+    return found
+
+
+def write(results: Path, folder: Path = RECORDS) -> Path:
+    """Write the record and a small picture of every figure."""
+    records = collect(results, nr.experiments.names())
+    for record in records:
+        picture = results / record["name"] / "figure.png"
+        data = _shrunk(picture)
+        write_whole(folder / f"{record['name']}.webp", lambda part, data=data: part.write_bytes(data))
+    return write_text(folder / FILE.name, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+
+
+def read(path: Path = FILE) -> list[Record]:
+    """The record."""
+    found: list[Record] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def claims_of(records: Sequence[Record]) -> list[Claim]:
+    """All claims of some experiments."""
+    return [Claim(**claim) for record in records for claim in record["claims"]]
+
+
+def by_paper(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The experiments of each paper, in its own order; of two papers named, the first is the one that is spoken of."""
+    place = {name: number for number, name in enumerate(ORDER)}
+    ordered = sorted(records, key=lambda record: (place.get(record["name"], len(place)), record["name"]))
+    return {paper: [record for record in ordered if _paper(record) == paper] for paper in PAPERS}
+
+
+def render_counts(records: Sequence[Record]) -> str:
+    """A table of how many claims of each kind hold, paper by paper."""
+    rows = [(f"[{paper}](#{paper.lower()})", counts(claims_of(chosen))) for paper, chosen in by_paper(records).items()]
+    rows.append(("**all**", counts(claims_of(records))))
+    nothing = {"hold": 0, "do_not": 0}
+    lines = [f"| | {' | '.join(words.lower() for words in WHOSE.values())} |", "|---|---|---|---|"]
+    for paper, numbers in rows:
+        cells = (counted(kind, numbers.get(kind, nothing)) for kind in WHOSE)
+        lines.append(f"| {paper} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def render(records: Sequence[Record]) -> str:
+    """Every claim of every paper, as Markdown with tables of HTML."""
+    parts = []
+    for paper, chosen in by_paper(records).items():
+        parts.append(f"## {paper}: {PAPERS[paper]} {{ #{paper.lower()} }}")
+        parts.extend(_experiment(record) for record in chosen)
+    return "\n\n".join(parts)
+
+
+def _experiment(record: Record) -> str:
+    name, claims = record["name"], claims_of([record])
+    numbers = counts(claims)
+    told = "; ".join(f"{kind}: {counted(kind, entry)}" for kind, entry in numbers.items())
+    picture = RECORDS / f"{name}.webp"
+    settings = ", ".join(f"{key} = {_plain(value)}" for key, value in record["settings"].items())
+    parts = [
+        f"### {record['source']}: {record['title']} {{ #{name} }}",
+        f"{told}. Data and figure: `neuralrace run {name} --out results`.",
+        f"![{record['title']}](records/{name}.webp)" if picture.is_file() else "",
+        f"**Where the settings are not the paper's.** {escape(record['differs'])}" if record["differs"] else "",
+        f"<details><summary>Settings</summary><p><code>{escape(settings)}</code></p></details>",
+        *(f"**{WHOSE[kind]}**\n\n{_table(chosen)}" for kind, chosen in by_kind(claims).items()),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _table(claims: Sequence[Claim]) -> str:
+    return f"<table><tbody>{''.join(map(_row, claims))}</tbody></table>"
+
+
+def _row(claim: Claim) -> str:
+    lines = [f"{escape(claim.text)} <em>{escape(claim.source)}</em>"]
+    told = {"asked": claim.expected, "measured": claim.measured, "why": reason(claim)}
+    lines += [f"<em>{word}:</em> {escape(words)}" for word, words in told.items() if words]
+    return f"<tr><td><strong>{verdict(claim)}</strong></td><td>{'<br>'.join(lines)}</td></tr>"
+
+
+def _paper(record: Record) -> str:
+    return min((paper for paper in PAPERS if paper in record["source"]), key=record["source"].index)
+
+
+def _plain(value: Any) -> str:
+    return "(" + ", ".join(map(_plain, value)) + ")" if isinstance(value, list) else str(value)
+
+
+def _shrunk(path: Path) -> bytes:
+    """A picture of the docs' width, in few bytes."""
+    with Image.open(path) as image:
+        scale = min(SCALE, WIDTH / image.width)
+        size = (round(scale * image.width), round(scale * image.height))
+        small = image.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    small.save(buffer, "WEBP", quality=70, method=6)
+    return buffer.getvalue()
+
+
+def main() -> None:
+    """Write the record from a folder of results."""
+    parser = argparse.ArgumentParser(description="Make docs/records from the results of `neuralrace reproduce`.")
+    parser.add_argument("results", type=Path)
+    print(write(parser.parse_args().results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""What became of claims, in words and in counts; whose a claim is stays apart everywhere.
+
+"Refuted" is said of a paper's sentence alone. What does not hold and is on record as such is a finding, and no fault.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from neuralrace.experiments.claim import FAILS, HOLDS, KINDS, Claim
+
+WHOSE = {"paper": "Sentences of the paper", "ours": "What we asked", "check": "Checks of code and algebra"}
+FAILED = {kind: words.removesuffix(": ") for kind, words in FAILS.items()}  # "refuted", "does not hold"
+SEVERAL = {"refuted": "refuted", "does not hold": "do not hold"}
+
+
+def by_kind(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
+    """The claims of each kind that there are any of, the paper's first."""
+    listed = list(claims)
+    found = {kind: [claim for claim in listed if claim.kind == kind] for kind in KINDS}
+    return {kind: chosen for kind, chosen in found.items() if chosen}
+
+
+def counts(claims: Iterable[Claim]) -> dict[str, dict[str, int]]:
+    """Kind -> how many hold, how many do not, and how many of all came out other than recorded."""
+    return {
+        kind: {
+            "hold": sum(claim.holds for claim in chosen),
+            "do_not": sum(not claim.holds for claim in chosen),
+            "other_than_recorded": sum(not claim.as_recorded for claim in chosen),
+        }
+        for kind, chosen in by_kind(claims).items()
+    }
+
+
+def counted(kind: str, numbers: Mapping[str, int]) -> str:
+    """One kind's counts: "30 hold, 11 refuted"."""
+    held, failed = numbers["hold"], numbers["do_not"]
+    parts = [f"{held} hold{'s' if held == 1 else ''}"] if held or not failed else []
+    if failed:
+        parts.append(f"{failed} {FAILED[kind] if failed == 1 else SEVERAL[FAILED[kind]]}")
+    return ", ".join(parts)
+
+
+def tally(claims: Sequence[Claim]) -> str:
+    """All counts in one line: "paper: 30 hold, 11 refuted; ours: ...; check: ...", and whether it is as recorded."""
+    numbers = counts(claims)
+    other = sum(entry["other_than_recorded"] for entry in numbers.values())
+    recorded = f"{other} came out other than recorded." if other else "All came out as recorded."
+    return "; ".join(f"{kind}: {counted(kind, entry)}" for kind, entry in numbers.items()) + f". {recorded}"
+
+
+def verdict(claim: Claim) -> str:
+    """The verdict in words."""
+    word = HOLDS if claim.holds else FAILED[claim.kind]
+    return word if claim.as_recorded else f"{word}, other than recorded"
+
+
+def reason(claim: Claim) -> str:
+    """Why a claim that is on record as failing fails; empty for one that holds."""
+    return claim.on_record.partition(": ")[2]

@@ -1,0 +1,82 @@
+"""The page of verdicts says what its record says, and the record has every experiment."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import neuralrace as nr
+from neuralrace.errors import FileFormatError
+from neuralrace.experiments.settings import as_json
+
+ROOT = Path(__file__).parent.parent
+SPEC = importlib.util.spec_from_file_location("verdicts", ROOT / "docs/verdicts.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+verdicts = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(verdicts)
+
+RECORD = json.loads((ROOT / "docs/records/verdicts.json").read_text(encoding="utf-8"))
+CLAIMS = [claim for record in RECORD for claim in record["claims"]]
+
+
+def number(kind: str, holds: bool) -> int:
+    return sum(claim["kind"] == kind and claim["holds"] is holds for claim in CLAIMS)
+
+
+def test_every_experiment_is_on_record_with_its_present_settings() -> None:
+    assert [record["name"] for record in RECORD] == list(nr.experiments.names())
+    for record in RECORD:
+        experiment = nr.experiments.get(record["name"])
+        assert (record["title"], record["source"]) == (experiment.title, experiment.source)
+        assert record["differs"] == experiment.differs
+        assert record["settings"] == json.loads(as_json(experiment.full))
+
+
+def test_the_record_is_as_recorded() -> None:
+    assert all(claim["holds"] is (claim["on_record"] == "holds") for claim in CLAIMS)
+
+
+def test_the_page_shows_every_claim_once_with_its_verdict() -> None:
+    page = verdicts.render(RECORD)
+    words = re.findall(r"<strong>([^<]*)</strong></td>", page)
+    assert words.count("holds") == sum(claim["holds"] for claim in CLAIMS)
+    assert words.count("refuted") == number("paper", False)
+    assert words.count("does not hold") == number("ours", False) + number("check", False)
+    assert len(words) == len(CLAIMS)
+    for record in RECORD:
+        assert page.count(f"{{ #{record['name']} }}") == 1
+
+
+def test_the_counts_of_the_page_are_those_of_the_record() -> None:
+    counts = verdicts.render_counts(RECORD).splitlines()
+    fails = {"paper": "refuted", "ours": "do not hold", "check": "do not hold"}
+    total = {kind: (number(kind, True), number(kind, False)) for kind in fails}
+    shown = [f"{held} hold" + (f", {failed} {fails[kind]}" if failed else "") for kind, (held, failed) in total.items()]
+    assert counts[-1] == f"| **all** | {' | '.join(shown)} |"
+    by_paper = [[int(n) for n in re.findall(r"(\d+) (?:hold|refuted|do)", line)] for line in counts[2:-1]]
+    assert sum(sum(row) for row in by_paper) == len(CLAIMS)
+
+
+def test_papers_keep_their_order_and_new_experiments_come_last() -> None:
+    assert set(verdicts.ORDER) <= set(nr.experiments.names())
+    new = {**RECORD[0], "name": "another", "source": "beyond P2"}
+    found = verdicts.by_paper([*RECORD, new])
+    assert [record["name"] for record in found["P2"]][-1] == "another"
+    assert found["P1"][0]["name"] == "saxe2022-fig3"
+    assert sum(map(len, found.values())) == len(RECORD) + 1
+
+
+def test_a_record_is_made_of_judged_results_only(tmp_path: Path) -> None:
+    name = "saxe2022-fig3"
+    with pytest.raises(FileFormatError, match=r"claims.json is missing: run `neuralrace reproduce"):
+        verdicts.collect(tmp_path, [name])
+    told = {"size": "tiny", "judged": False, "settings": {}, "differs": "", "claims": []}
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "claims.json").write_text(json.dumps(told))
+    with pytest.raises(FileFormatError, match="at which nothing is judged"):
+        verdicts.collect(tmp_path, [name])
+    (tmp_path / name / "claims.json").write_text(json.dumps(told | {"judged": True}))
+    assert verdicts.collect(tmp_path, [name])[0]["title"] == "XOR in a gated network and in ReLU networks"

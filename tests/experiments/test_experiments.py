@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,11 @@ from neuralrace.experiments.settings import override
 
 
 @pytest.fixture(scope="module", params=nr.experiments.names())
-def result(request: pytest.FixtureRequest) -> nr.experiments.Result:
-    return nr.experiments.run(request.param, size="tiny")
+def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> nr.experiments.Result:
+    """Computed once and kept in a folder that all processes of the suite share."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "experiments"
+    return nr.experiments.run(request.param, size="tiny", out=shared, reuse=True)
 
 
 def test_claims_are_complete(result: nr.experiments.Result) -> None:

@@ -15,13 +15,13 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import OwnModes
-from neuralrace.theory.flow.field import multiply
 from neuralrace.theory.flow.invariant_bases import DataBases
 from neuralrace.theory.flow.matrix_flow import BATCH
 from neuralrace.theory.integration.integrate import integrate
 from neuralrace.theory.integration.recorded import NOISE
 
 State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
+WRITTEN_OUT = 16  # longest sum that is written out term by term
 
 
 class PathField(eqx.Module):
@@ -37,7 +37,7 @@ class PathField(eqx.Module):
         """dA/dt = B E^T, dB/dt = A E."""
         first, last = state
         error = self._pull(self._gap(state))
-        return last @ jnp.swapaxes(error, 1, 2), multiply(first, error)
+        return last @ jnp.swapaxes(error, 1, 2), _product(first, error)
 
     def record(self, state: State) -> State | tuple[jax.Array, jax.Array]:
         """The loss above its least value and the strength of each path's modes, or the weights."""
@@ -64,7 +64,7 @@ class PathField(eqx.Module):
 
     def _gap(self, state: State) -> jax.Array:
         """The maps less the best ones, transposed; (paths, inputs, outputs)."""
-        return multiply(jnp.swapaxes(state[0], 1, 2), state[1]) - self.best
+        return _product(jnp.swapaxes(state[0], 1, 2), state[1]) - self.best
 
     def _pull(self, gap: jax.Array) -> jax.Array:
         """E, the input-output correlation that is left to learn, transposed; (paths, inputs, outputs)."""
@@ -73,6 +73,14 @@ class PathField(eqx.Module):
     def _strengths(self, first: jax.Array, last: jax.Array) -> jax.Array:
         """The diagonal of U_p^T W_p V_p, V_p being the first coordinates of the inputs; (paths, modes)."""
         return jnp.sum((last @ self.output) * first[:, :, : self.output.shape[2]], axis=1)
+
+
+def _product(left: jax.Array, right: jax.Array) -> jax.Array:
+    """Products of many small matrices: written out they are one loop, where each would be a call of its own."""
+    count = left.shape[2]
+    if count > WRITTEN_OUT:
+        return left @ right
+    return sum((left[:, :, k, None] * right[:, k, None, :] for k in range(count)), start=jnp.zeros(()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -151,7 +151,7 @@ def make_field(
     """Batch the states; sizes: coordinates of each node, inputs and outputs: their orthonormal bases."""
     shapes = {edge: (sizes[target], sizes[source]) for edge, (source, target) in architecture.edges.items()}
     widths, largest = sizes, max(sizes.values())
-    uniform = len(shapes) * largest**2 <= PADDED
+    uniform = largest <= SHORT and len(shapes) * largest**2 <= PADDED
     if uniform:
         sizes = dict.fromkeys(sizes, largest)
     by_shape: dict[tuple[int, int], list[Edge]] = {}

@@ -8,16 +8,18 @@ from typing import Any, NamedTuple
 import diffrax
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from neuralrace.theory.integration.explicit import Estimate
 
 
 class Before(NamedTuple):
-    """The accepted step before, its error, and how wide the next one is to be."""
+    """The accepted step before, its error, how wide the next one is to be, and after how many to pause."""
 
     width: jax.Array
     size: jax.Array
     next: jax.Array
+    left: jax.Array | np.ndarray
 
 
 class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
@@ -35,7 +37,7 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
         self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: None, args: Any, func: Any, error_order: Any
     ) -> tuple[jax.Array, Before]:
         """Nothing is known of a step before."""
-        return t0 + self.first, Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first)
+        return t0 + self.first, Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf))
 
     def adapt_step_size(
         self,
@@ -62,6 +64,8 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
         wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
         start = jnp.where(accepted, t1, t0)
         too_small = ~accepted & (width <= 1e-14 * jnp.maximum(t1, 1e-280))
-        result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, diffrax.RESULTS.successful)
-        known = Before(jnp.where(accepted, width, before.width), jnp.where(accepted, size, before.size), wish)
-        return accepted, start, start + wish, False, known, result
+        left = before.left - accepted
+        result = diffrax.RESULTS.where(left > 0, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
+        result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
+        size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
+        return accepted, start, start + wish, False, Before(width, size, wish, left), result

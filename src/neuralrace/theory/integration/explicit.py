@@ -26,10 +26,10 @@ POWER, RECURRENCE, LAST, DONE = range(4)
 class Memory(NamedTuple):
     """What is known at the start of a step: the velocity, and the largest eigenvalue of the Jacobian."""
 
-    slope: jax.Array
+    slope: Any
     stabilised: jax.Array  # whether the step before was
     radius: jax.Array
-    direction: jax.Array  # near the eigenvector
+    direction: Any  # near the eigenvector
 
 
 class Estimate(NamedTuple):
@@ -56,15 +56,14 @@ class Progress(NamedTuple):
 
     phase: jax.Array
     number: jax.Array  # of the round or stage within the phase
-    at: jax.Array
-    before: jax.Array  # the stage before; in the last phase the state that it starts from
-    direction: jax.Array
+    at: Any
+    before: Any  # the stage before; in the last phase the state that it starts from
     radius: jax.Array
     which: jax.Array  # number of the method
 
 
 class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
-    """Steps of a state that is one vector, of an equation that does not depend on time."""
+    """Steps of an equation that does not depend on time."""
 
     term_structure: ClassVar[Any] = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Any] = Quartic
@@ -73,133 +72,141 @@ class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
         """The lower of the two."""
         return 4
 
-    def func(self, terms: Any, t0: Any, y0: jax.Array, args: Any) -> jax.Array:
+    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
         """The velocity."""
         return terms.vf(t0, y0, args)
 
-    def init(self, terms: Any, t0: Any, t1: Any, y0: jax.Array, args: Any) -> Memory:
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Memory:
         """Start with Tsitouras' method and no knowledge of the Jacobian."""
         return Memory(terms.vf(t0, y0, args), jnp.asarray(False), jnp.zeros(()), y0)
 
     def step(
-        self, terms: Any, t0: Any, t1: Any, y0: jax.Array, args: Any, solver_state: Memory, made_jump: Any
-    ) -> tuple[jax.Array, Estimate, dict[str, jax.Array], Memory, Any]:
+        self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Memory, made_jump: Any
+    ) -> tuple[Any, Estimate, dict[str, Any], Memory, Any]:
         """One step of the method that the width asks for."""
         memory, width, table = solver_state, t1 - t0, tableaus()
         stabilised = width * memory.radius > jnp.where(memory.stabilised, SHORT, STABLE)
         stages = _Stages(y0, memory.slope, width, jnp.where(memory.stabilised, 1, ROUNDS))
-        slots = jnp.zeros((SLOTS, len(y0))).at[0].set(memory.slope)
+        slots = jax.tree.map(lambda k: jnp.zeros((SLOTS, *k.shape)).at[0].set(k), memory.slope)
         end, slopes = jax.lax.while_loop(
             lambda carry: carry[0].phase < DONE,
             lambda carry: stages.after(*carry, terms.vf(t0, carry[0].at, args)),
             (stages.opening(memory, stabilised), slots),
         )
-        after, last = end.at, slopes[-1]
-        error = width * _mixed(jnp.asarray(table.error)[end.which], slopes)
-        share, middle = jnp.asarray(table.chord)[end.which], jnp.asarray(table.middle)[end.which]
-        half_way = y0 + share * (after - y0) + width * _mixed(middle, slopes)
-        found = _radius(end, slopes, width)
-        memory = Memory(
-            last,
-            stabilised,
-            jnp.where(stabilised, end.radius, found[0]),
-            jnp.where(stabilised, end.direction, found[1]),
-        )
+        nothing, after, last = jax.tree.map(jnp.zeros_like, y0), end.at, jax.tree.map(lambda k: k[-1], slopes)
+        error = _mixed(nothing, slopes, jnp.asarray(table.error)[end.which], width)
+        share = jnp.asarray(table.chord)[end.which]
+        chord = jax.tree.map(lambda y, z: y + share * (z - y), y0, after)
+        half_way = _mixed(chord, slopes, jnp.asarray(table.middle)[end.which], width)
+        radius, direction = _radius(end, slopes, width, memory.direction)
+        found = jax.tree.map(lambda k, d: jnp.where(stabilised, k[1] - k[0], d), slopes, direction)
+        memory = Memory(last, stabilised, jnp.where(stabilised, end.radius, radius), found)
         order = jnp.where(stabilised, 4.0, 5.0)
         estimate = Estimate(error, order, memory.radius, stabilised.astype(order.dtype))
         info = {"start": y0, "middle": half_way, "end": after}
-        at_ends = {"start_slope": width * solver_state.slope, "end_slope": width * last}
+        slopes_at = {"start_slope": solver_state.slope, "end_slope": last}
+        at_ends = jax.tree.map(lambda k: width * k, slopes_at)
         return after, estimate, info | at_ends, memory, diffrax.RESULTS.successful
 
 
 class _Stages(NamedTuple):
     """The stages of one step."""
 
-    start: jax.Array
-    slope: jax.Array
+    start: Any
+    slope: Any
     width: jax.Array
     rounds: jax.Array
 
     def opening(self, memory: Memory, stabilised: jax.Array) -> Progress:
         """Begin with the power iteration, or with Tsitouras' second stage."""
         nothing = jnp.asarray(0)
-        blank = Progress(nothing, nothing, self.start, self.start, memory.direction, memory.radius, nothing)
+        blank = Progress(nothing, nothing, self.start, self.start, memory.radius, nothing)
         plain, at = self._begun(blank, nothing), self._nudged(memory.direction)
         return plain._replace(
             phase=jnp.where(stabilised, POWER, plain.phase),
             number=jnp.where(stabilised, 0, plain.number),
-            at=jnp.where(stabilised, at, plain.at),
+            at=_where(stabilised, at, plain.at),
         )
 
-    def after(self, progress: Progress, slopes: jax.Array, rate: jax.Array) -> tuple[Progress, jax.Array]:
-        """What follows when the velocity of the state is known; only the last phase looks at the slopes."""
-        slot = jnp.where(progress.phase == LAST, progress.number, 1)
-        slopes = jax.lax.dynamic_update_index_in_dim(slopes, rate, slot, 0)
+    def after(self, progress: Progress, slopes: Any, rate: Any) -> tuple[Progress, Any]:
+        """What follows when the velocity of the state is known; only the last phase looks at the slopes.
+
+        The power iteration's last one stays in a slot that its methods do not use; the recurrence's are written over.
+        """
+        slot = jnp.stack([jnp.asarray(1), jnp.asarray(SLOTS - 1), progress.number])[progress.phase]
+        slopes = jax.tree.map(lambda k, v: jax.lax.dynamic_update_index_in_dim(k, v, slot, 0), slopes, rate)
         phases = (self._power, self._recurrence, self._last)
         return jax.lax.switch(progress.phase, phases, progress, slopes, rate), slopes
 
-    def _power(self, progress: Progress, slopes: jax.Array, rate: jax.Array) -> Progress:
+    def _power(self, progress: Progress, slopes: Any, rate: Any) -> Progress:
         """A round of the power iteration on the Jacobian, by finite differences along the direction."""
-        pull = rate - self.slope
+        pull = jax.tree.map(jnp.subtract, rate, self.slope)
         radius = _norm(pull) / (NUDGE * _norm(self.start))
-        progress = progress._replace(at=self._nudged(pull), direction=pull, radius=radius, number=progress.number + 1)
+        progress = progress._replace(at=self._nudged(pull), radius=radius, number=progress.number + 1)
         which = 1 + jnp.sum(jnp.asarray(tableaus().extent[1:-1]) < MARGIN * self.width * radius)
-        begun = self._begun(progress, which)
-        finished = progress.number == self.rounds
-        return jax.tree.map(lambda new, old: jnp.where(finished, new, old), begun, progress)
+        return _where(progress.number == self.rounds, self._begun(progress, which), progress)
 
     def _begun(self, progress: Progress, which: jax.Array) -> Progress:
         """The first stage of a method, for which the velocity is known."""
         table = tableaus()
-        at = self.start + jnp.asarray(table.mu)[which, 0] * self.width * self.slope
+        length = jnp.asarray(table.mu)[which, 0] * self.width
+        at = jax.tree.map(lambda y, v: y + length * v, self.start, self.slope)
         short = jnp.asarray(table.length)[which] <= 1
         return progress._replace(
             phase=jnp.where(short, LAST, RECURRENCE),
             number=jnp.where(short, jnp.asarray(table.first)[which], 1),
             at=at,
-            before=jnp.where(short & (which > 0), at, self.start),
+            before=_where(short & (which > 0), at, self.start),
             which=which,
         )
 
-    def _recurrence(self, progress: Progress, slopes: jax.Array, rate: jax.Array) -> Progress:
+    def _recurrence(self, progress: Progress, slopes: Any, rate: Any) -> Progress:
         """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j)."""
         table, (which, j) = tableaus(), (progress.which, progress.number)
-        mu, nu = jnp.asarray(table.mu)[which, j], jnp.asarray(table.nu)[which, j]
-        at = progress.at + nu * (progress.at - progress.before) + mu * self.width * rate
+        mu, nu = (jnp.asarray(row)[which, j] for row in (table.mu, table.nu))
+        at = jax.tree.map(lambda b, y, v: y + nu * (y - b) + mu * self.width * v, progress.before, progress.at, rate)
         finished = j + 1 == jnp.asarray(table.length)[which]
         return progress._replace(
             phase=jnp.where(finished, LAST, RECURRENCE),
             number=jnp.where(finished, jnp.asarray(table.first)[which], j + 1),
             at=at,
-            before=jnp.where(finished, at, progress.at),
+            before=_where(finished, at, progress.at),
         )
 
-    def _last(self, progress: Progress, slopes: jax.Array, rate: jax.Array) -> Progress:
+    def _last(self, progress: Progress, slopes: Any, rate: Any) -> Progress:
         """A stage from all slopes; the round that finds the slope of the end stays at it."""
         weights = jnp.asarray(tableaus().weights)[progress.which, progress.number]
-        at = progress.before + self.width * _mixed(weights, slopes)
+        at = _mixed(progress.before, slopes, weights, self.width)
         phase = jnp.where(progress.number + 1 == SLOTS, DONE, LAST)
         return progress._replace(phase=phase, number=progress.number + 1, at=at)
 
-    def _nudged(self, direction: jax.Array) -> jax.Array:
+    def _nudged(self, direction: Any) -> Any:
         length = _norm(direction)
         scale = jnp.where(length > 0, NUDGE * _norm(self.start) / jnp.where(length > 0, length, 1.0), 0.0)
-        return self.start + scale * direction
+        return jax.tree.map(lambda y, d: y + scale * d, self.start, direction)
 
 
-def _radius(end: Progress, slopes: jax.Array, width: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _radius(end: Progress, slopes: Any, width: jax.Array, direction: Any) -> tuple[jax.Array, Any]:
     """Tsitouras' last two stages are both at the end of the step: how far apart they and their slopes are."""
-    apart = width * _mixed(jnp.asarray(APART), slopes)
-    gap, pull = _norm(apart), _norm(slopes[-1] - slopes[-2])
+    apart = _mixed(jax.tree.map(jnp.zeros_like, end.at), slopes, APART, width)
+    gap, pull = _norm(apart), _norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
     known = (gap > 1e-12 * _norm(end.at)) & jnp.isfinite(pull)  # neither rounding nor overflow
     radius = jnp.maximum(pull / jnp.where(known, gap, 1.0), 0.98 * end.radius)  # one that was larger fades slowly
-    return jnp.where(known, radius, end.radius), jnp.where(known, apart, end.direction)
+    return jnp.where(known, radius, end.radius), _where(known, apart, direction)
 
 
-def _mixed(weights: jax.Array, slopes: jax.Array) -> jax.Array:
-    """A weighted sum of slopes, written out so that it is one loop."""
-    return sum((weights[i] * slopes[i] for i in range(len(slopes))), start=jnp.zeros(()))
+def _mixed(start: Any, slopes: Any, weights: Any, width: jax.Array) -> Any:
+    """The start and a weighted sum of slopes, written out so that it is one loop."""
+
+    def mix(y: jax.Array, k: jax.Array) -> jax.Array:
+        return y + width * sum((weights[i] * k[i] for i in range(SLOTS)), start=jnp.zeros(()))
+
+    return jax.tree.map(mix, start, slopes)
 
 
-def _norm(vector: jax.Array) -> jax.Array:
-    return jnp.sqrt(jnp.sum(vector**2))
+def _where(condition: jax.Array, there: Any, here: Any) -> Any:
+    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), there, here)
+
+
+def _norm(state: Any) -> jax.Array:
+    return jnp.sqrt(sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(state)), start=jnp.zeros(())))

@@ -20,11 +20,13 @@ from neuralrace.errors import RangeError
 from neuralrace.theory.integration.controller import Before, ErrorOfModes
 from neuralrace.theory.integration.explicit import Explicit, Memory
 from neuralrace.theory.integration.quartic import quartic_weights
-from neuralrace.theory.integration.recorded import Flat, Noted, Recorded, System, flatten
+from neuralrace.theory.integration.recorded import Noted, Recorded, System, term, velocity_of
 from neuralrace.theory.integration.stiff import Stiff
 
 Scalar = jax.Array | np.ndarray
-CHUNK = 64  # steps per compiled call
+PAUSE = 32.0  # accepted steps after which the caller may stop
+LONGEST_CALL, SHORTEST_CALL = 256, 32  # most steps that are tried in one compiled call
+ROOM = 2**20  # numbers that are recorded in one, if it is not the shortest
 STIFF_STEPS = 2000  # with no more steps than this to go the explicit solver goes on
 STIFF_REACH = 100.0  # width times radius from which the implicit solver takes over
 EXPLICIT_REACH = 60.0  # ... and below which it gives back, as it does for transitions
@@ -63,7 +65,7 @@ class Moment(NamedTuple):
     """Where a compiled call starts or ends."""
 
     time: Any
-    vector: Any
+    state: Any
     noted: Noted
     before: Before
 
@@ -77,15 +79,17 @@ def integrate(
     max_steps: int,
     stop: Callable[[float, Any], bool] | None = None,
 ) -> Curve:
-    """Integrate from time zero to `end`, or until `stop(time, state)` says so after some chunk of steps."""
-    flat, vector = flatten(system, state)
-    goal = np.array(float(end))
-    chosen = _Choice(flat, rtol)
+    """Integrate from time zero to `end`, or until `stop(time, state)` says so after some steps."""
+    state = jax.device_put(state)
+    goal, pause = np.array(float(end)), np.array(np.inf if stop is None else PAUSE)
+    unknowns = sum(leaf.size for leaf in jax.tree.leaves(state))
+    chosen = _Choice(system, rtol)
     solver = chosen.explicit
-    moment = _opening(solver, vector, goal)
+    moment = _opening(solver, state, goal)
     parts = [_standing(moment.noted.record)]
     time, taken = 0.0, 0
     while time < end:
+        moment = moment._replace(before=moment.before._replace(left=pause))
         moment, part, failed = _advance(solver, moment, goal)
         part, time, step, count, failed = jax.device_get((part, moment.time, moment.before.next, part.count, failed))
         if failed:
@@ -100,16 +104,16 @@ def integrate(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        if stop is not None and stop(float(time), flat.restore(np.asarray(moment.vector))):
+        if stop is not None and stop(float(time), moment.state):
             break
-        if len(vector) <= DENSE_UNKNOWNS and (end - time) / step > STIFF_STEPS:
+        if unknowns <= DENSE_UNKNOWNS and (end - time) / step > STIFF_STEPS:
             changed = chosen.next(solver, moment)
             if changed is not solver:
-                moment = moment._replace(noted=_opening(changed, moment.vector, goal).noted)
+                moment = moment._replace(noted=_opening(changed, moment.state, goal).noted)
             solver = changed
     starts, ends, records = zip(*((part.starts, part.ends, part.records) for part in parts), strict=True)
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
-    return Curve(np.concatenate(starts), np.concatenate(ends), joined, flat.restore(np.asarray(moment.vector)))
+    return Curve(np.concatenate(starts), np.concatenate(ends), joined, moment.state)
 
 
 class Part(NamedTuple):
@@ -134,10 +138,10 @@ def _standing(record: Any) -> Part:
 class _Choice:
     """The implicit solver where a step is far longer than the fastest decay, the explicit one where it is not."""
 
-    def __init__(self, flat: Flat, rtol: float) -> None:
+    def __init__(self, system: System, rtol: float) -> None:
         strict = np.array(STRICTER * rtol)
-        self.explicit = Recorded(Explicit(), flat, np.array(float(rtol)))
-        self.stiff = Recorded(Stiff(flat, strict), flat, strict)
+        self.explicit = Recorded(Explicit(), system, np.array(float(rtol)))
+        self.stiff = Recorded(Stiff(system, strict), system, strict)
         self.radius = 0.0  # of the Jacobian, when it was last known
 
     def next(self, solver: Recorded, moment: Moment) -> Recorded:
@@ -150,33 +154,33 @@ class _Choice:
 
 
 @eqx.filter_jit
-def _opening(solver: Recorded, vector: jax.Array, end: Scalar) -> Moment:
+def _opening(solver: Recorded, state: Any, end: Scalar) -> Moment:
     """The start; the first step is a hundredth of the time in which the slowest part would grow by its own size."""
     start = jnp.zeros(())
-    noted = solver.init(solver.flat.term(), start, end, vector, None)
-    guess, parts = jnp.asarray(end), (vector, solver.flat.velocity(vector))
-    for y, v in zip(*(jax.tree.leaves(solver.flat.restore(part)) for part in parts), strict=True):
+    noted = solver.init(term(solver.system), start, end, state, None)
+    guess = jnp.asarray(end)
+    for y, v in zip(*map(jax.tree.leaves, (state, velocity_of(solver.system, state))), strict=True):
         size, speed = jnp.max(jnp.abs(y), initial=0.0), jnp.max(jnp.abs(v), initial=0.0)
         moving = (size > 0) & (speed > 0)
         guess = jnp.where(moving, jnp.minimum(guess, 1e-2 * size / jnp.where(moving, speed, 1.0)), guess)
-    return Moment(start, vector, noted, Before(1e-300 * jnp.ones(()), jnp.ones(()), guess))
+    return Moment(start, state, noted, Before(1e-300 * jnp.ones(()), jnp.ones(()), guess, jnp.asarray(jnp.inf)))
 
 
 @eqx.filter_jit
 def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array]:
     """Take some steps; the last value says whether the step became too small."""
-    flat = solver.flat
+    kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(moment.noted.record))
     solution = diffrax.diffeqsolve(
-        flat.term(),
+        term(solver.system),
         solver,
         moment.time,
         end,
         None,
-        moment.vector,
+        moment.state,
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
-        stepsize_controller=ErrorOfModes(solver.rtol, flat, moment.before.next),
+        stepsize_controller=ErrorOfModes(solver.rtol, solver.system, moment.before.next),
         adjoint=diffrax.ForwardMode(),
-        max_steps=CHUNK,
+        max_steps=min(max(ROOM // kept, SHORTEST_CALL), LONGEST_CALL),
         throw=False,
         solver_state=moment.noted,
         controller_state=moment.before,
@@ -185,5 +189,10 @@ def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Par
     names = ("start", "middle", "end", "start_slope", "end_slope")
     records = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *(drawn.infos[name] for name in names))
     part = Part(drawn.ts[:-1], drawn.ts[1:], records, drawn.ts_size - 1)
-    after = Moment(solution.ts[-1], solution.ys[-1], solution.solver_state, solution.controller_state)
+    after = Moment(
+        solution.ts[-1],
+        jax.tree.map(lambda leaf: leaf[-1], solution.ys),
+        solution.solver_state,
+        solution.controller_state,
+    )
     return after, part, solution.result == diffrax.RESULTS.dt_min_reached

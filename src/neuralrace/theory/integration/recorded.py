@@ -1,6 +1,5 @@
-"""diffrax's view of a system: its state as one vector, and steps that keep what the system records."""
+"""diffrax's view of a system, and steps that keep what the system records."""
 
-import math
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import diffrax
@@ -32,55 +31,15 @@ class System(Protocol):
         """The derivative in time of what is kept."""
 
 
-class Flat(eqx.Module):
-    """A system whose state is one vector; few arrays make a program that compiles fast."""
-
-    system: Any
-    structure: Any = eqx.field(static=True)
-    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-
-    def term(self) -> diffrax.ODETerm:
-        """The equation as diffrax has it."""
-        return diffrax.ODETerm(lambda t, y, args: self.velocity(y))
-
-    def velocity(self, vector: jax.Array) -> jax.Array:
-        """The right-hand side; traced once, however often it is used."""
-        return _velocity(self, vector)
-
-    def error(self, error: jax.Array, before: jax.Array, after: jax.Array, rtol: jax.Array) -> jax.Array:
-        """The system's own measure."""
-        found: jax.Array = self.system.error(*map(self.restore, (error, before, after)), rtol)
-        return found
-
-    def record(self, vector: jax.Array) -> Any:
-        """What is kept of a state."""
-        return self.system.record(self.restore(vector))
-
-    def rate(self, vector: jax.Array, velocity: jax.Array) -> Any:
-        """The derivative in time of what is kept."""
-        return self.system.rate(self.restore(vector), self.restore(velocity))
-
-    def restore(self, vector: jax.Array | np.ndarray) -> Any:
-        """The state that the vector stands for."""
-        leaves, start = [], 0
-        for shape in self.shapes:
-            size = math.prod(shape)
-            leaves.append(vector[start : start + size].reshape(shape))
-            start += size
-        return jax.tree.unflatten(self.structure, leaves)
-
-
-def flatten(system: System, state: Any) -> tuple[Flat, jax.Array]:
-    """A system and its state in terms of one vector."""
-    leaves, structure = jax.tree.flatten(jax.device_get(state))
-    vector = jax.device_put(np.concatenate([leaf.ravel() for leaf in leaves]))
-    return Flat(system, structure, tuple(leaf.shape for leaf in leaves)), vector
-
-
 @eqx.filter_jit
-def _velocity(flat: Flat, vector: jax.Array) -> jax.Array:
-    velocity = flat.system.velocity(flat.restore(vector))
-    return jnp.concatenate([jnp.ravel(leaf) for leaf in jax.tree.leaves(velocity)])
+def velocity_of(system: System, state: Any) -> Any:
+    """The velocity; traced once, however often it is used."""
+    return system.velocity(state)
+
+
+def term(system: System) -> diffrax.ODETerm:
+    """The equation as diffrax has it."""
+    return diffrax.ODETerm(lambda t, y, args: velocity_of(system, y))
 
 
 class Noted(NamedTuple):
@@ -99,7 +58,7 @@ class Recorded(diffrax.AbstractAdaptiveSolver[Noted]):
     """
 
     solver: Explicit | Stiff
-    flat: Flat
+    system: Any
     rtol: jax.Array | np.ndarray  # the tolerance that it is used with
     interpolation_cls: ClassVar[Any] = Quartic
 
@@ -118,16 +77,17 @@ class Recorded(diffrax.AbstractAdaptiveSolver[Noted]):
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Noted:
         """The record at the start."""
-        rate = self.flat.rate(y0, self.func(terms, t0, y0, args))
-        return Noted(self.solver.init(terms, t0, t1, y0, args), self.flat.record(y0), rate)
+        rate = self.system.rate(y0, self.func(terms, t0, y0, args))
+        return Noted(self.solver.init(terms, t0, t1, y0, args), self.system.record(y0), rate)
 
     def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Noted, made_jump: Any) -> Any:
         """A step of the solver, and the record half way and at its end."""
         after, error, info, memory, result = self.solver.step(terms, t0, t1, y0, args, solver_state.memory, made_jump)
         width = t1 - t0
-        both = jax.lax.map(self.flat.record, jnp.stack([info["middle"], after]))
-        middle, end = (jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in range(2))
-        rate = self.flat.rate(after, info["end_slope"] / width)
+        # one loop of two rounds, so that the record is compiled once
+        two = jax.tree.map(lambda *leaves: jnp.stack(leaves), info["middle"], after)
+        middle, end = (jax.tree.map(lambda leaf, i=i: leaf[i], jax.lax.map(self.system.record, two)) for i in (0, 1))
+        rate = self.system.rate(after, jax.tree.map(lambda k: k / width, info["end_slope"]))
         parts = {
             "start": solver_state.record,
             "middle": middle,

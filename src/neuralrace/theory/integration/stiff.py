@@ -39,13 +39,13 @@ class Stiff(diffrax.AbstractAdaptiveSolver[Any]):
     def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any) -> Any:
         """One step; the state half way is on the cubic through both ends with their slopes."""
         after, error, info, memory, result = self._solver(y0).step(terms, t0, t1, y0, args, solver_state, made_jump)
-        start_slope, end_slope = info["k"][0], info["k"][-1]
-        middle = 0.5 * (y0 + after) + 0.125 * (start_slope - end_slope)
+        start_slope, end_slope = (jax.tree.map(lambda k, i=i: k[i], info["k"]) for i in (0, -1))
+        middle = jax.tree.map(lambda y, z, k0, k1: 0.5 * (y + z) + 0.125 * (k0 - k1), y0, after, start_slope, end_slope)
         parts = {"start": y0, "middle": middle, "end": after, "start_slope": start_slope, "end_slope": end_slope}
         return after, error, parts, memory, result
 
-    def _solver(self, start: jax.Array) -> diffrax.Kvaerno5:
-        def measure(correction: jax.Array) -> jax.Array:
+    def _solver(self, start: Any) -> diffrax.Kvaerno5:
+        def measure(correction: Any) -> jax.Array:
             found: jax.Array = self.system.error(correction, start, start, self.rtol)
             return found
 

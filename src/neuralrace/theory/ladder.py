@@ -42,7 +42,7 @@ LADDER: tuple[Method[Any], ...] = (
 )
 METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
 SHARPNESS_POINTS = 5
-DRAWS, ACTIVATED_DRAWS = 8, 3  # of a law, unless said otherwise
+DRAWS, ACTIVATED_DRAWS = 8, 2  # of a law, unless said otherwise
 RTOL = 1e-6  # unless said otherwise; for networks with activations see ACTIVATED_RTOL
 THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
 
@@ -64,14 +64,14 @@ def predict(
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
 
-    initial: weights, or an initialiser, of which `draws` samples are taken (8, with activations 3). times: increasing,
+    initial: weights, or an initialiser, of which `draws` samples are taken (8, with activations 2). times: increasing,
     learning_rate * step. method: closed_form, reduction, aligned, flow for linear nodes, representatives, flow for
     networks with activations; auto, the first of these whose assumptions hold; or such methods as values with options
     of their own, `theory.Reduction(lump=False)`, one or several to be tried in order. key: of the draws, which are
     never those of a training, whatever its key. learning_rate: the step size that is planned: the certificate then
     compares it with the sharpness, and with activations the flow is corrected for it. dynamics: "flow", or "descent",
     gradient descent at that step size. rtol: relative error per step, of each mode (1e-6), with activations of all
-    weights of a layer (2e-4). tolerance: for assumptions that a method needs exactly.
+    weights of a layer and of what is left to learn (5e-4). tolerance: for assumptions that a method needs exactly.
     """
     moments = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.simulation import Simulation, flow_regime
+from neuralrace.theory.activated.system import SMOOTHING
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.method import Examined, Method, Outcome, Request, saddle_notes
 
@@ -52,6 +53,7 @@ def step_note(request: Request) -> str:
     """By which dynamics."""
     if request.descent is not None:
         return f"simulated by steps of gradient descent of {request.descent.learning_rate:g}"
+    width = f"gates open over {SMOOTHING * request.rtol:.2g} of what a neuron receives"
     if request.learning_rate is None:
-        return "simulated by the gradient flow, the limit of small steps"
-    return f"simulated by the gradient flow, corrected to first order for steps of {request.learning_rate:g}"
+        return f"simulated by the gradient flow, the limit of small steps; {width}"
+    return f"simulated by the gradient flow, corrected to first order for steps of {request.learning_rate:g}; {width}"

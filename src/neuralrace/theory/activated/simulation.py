@@ -15,7 +15,8 @@ from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.system import NetworkSystem, gradient
+from neuralrace.theory.activated.smoothing import smoothed
+from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem, gradient
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.descent import descend
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
@@ -41,10 +42,17 @@ class Simulation:
 
     @cached_property
     def system(self) -> NetworkSystem:
-        """The flow, corrected for the planned step; descent takes the plain gradient."""
+        """The smoothed flow, corrected for the planned step; descent takes the plain gradient."""
+        if self.request.descent is not None:
+            return NetworkSystem(self.problem.network)
+        return self.flow
+
+    @cached_property
+    def flow(self) -> NetworkSystem:
+        """The flow, whatever the dynamics."""
         rate = self.request.learning_rate
-        corrected = rate is not None and self.request.descent is None
-        return NetworkSystem(self.problem.network, jnp.asarray(rate) if corrected else None)
+        network = smoothed(self.problem.network, SMOOTHING * self.request.rtol)
+        return NetworkSystem(network, None if rate is None else jnp.asarray(rate))
 
     def follow(self, times: np.ndarray, end: float) -> tuple[np.ndarray, Stacks]:
         """The losses (draws, T) at the times, and the state at the end."""

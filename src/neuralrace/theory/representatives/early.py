@@ -1,10 +1,8 @@
 """How long neurons grow before they part: until the loss has fallen by one per cent."""
 
-import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.theory.activated.simulation import Simulation
-from neuralrace.theory.activated.system import NetworkSystem
 from neuralrace.theory.integration.integrate import Curve, integrate
 
 FALL = 0.01  # of the first loss
@@ -12,9 +10,7 @@ FALL = 0.01  # of the first loss
 
 def parting_time(pilot: Simulation, fall: float = FALL) -> float | None:
     """When the loss of the pilot's first draw has fallen by that share; None if not before the end."""
-    request = pilot.request
-    rate = request.learning_rate
-    system = NetworkSystem(pilot.problem.network, None if rate is None else jnp.asarray(rate))
+    request, system = pilot.request, pilot.flow
     goal = (1 - fall) * float(system.losses(pilot.start)[0])
     curve = integrate(
         system,

@@ -54,7 +54,7 @@ class Representatives(Method[Layer]):
     themselves: int = 1000
     drawn: int = 2048
     clusters: int = 16
-    enough: float = 0.005
+    enough: float = 0.01
     small: float = 0.01
 
     def assumptions(self, request: Request) -> Examined[Layer]:

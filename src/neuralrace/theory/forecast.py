@@ -158,7 +158,7 @@ class Forecast:
         moments = self.time if times is None else np.atleast_1d(np.asarray(times, dtype=float))
         found: dict[Any, list[float]] = {label: [] for label in np.unique(groups).tolist()}
         for weights in self.weights_at(moments, draw):
-            outputs = examples.forward(weights)
+            outputs = examples.activity(weights)
             errors = sum(np.sum((outputs[n] - y) ** 2, axis=1) for n, y in examples.task.targets.items())
             for label, values in found.items():
                 inside = groups == label

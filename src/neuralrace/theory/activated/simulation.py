@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.network import Network, Stacks, as_numpy
+from neuralrace._engine.network import Network, Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
@@ -64,9 +64,9 @@ class Simulation:
         curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
         return np.asarray(curve.at(times)[0]).T, curve.last
 
-    def weights(self, state: Stacks) -> list[dict[Edge, np.ndarray]]:
+    def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> list[dict[Edge, np.ndarray]]:
         """A state as one set of weights per draw."""
-        by_edge = self.problem.network.unstack(as_numpy(state))
+        by_edge = self.problem.network.unstack({name: np.asarray(part) for name, part in state.items()})
         return [{edge: by_edge[edge][i] for edge in self.problem.architecture.edges} for i in range(len(self.first))]
 
     def evolution(self, draw: int, translate: Translate | None = None) -> MatrixEvolution:
@@ -84,8 +84,8 @@ class Simulation:
         end = float(times[-1]) if len(times) else 0.0
         if self.request.descent is None and end > 0 and self._unknowns <= KEPT_UNKNOWNS:
             keeping = NetworkSystem(self.system.network, self.system.step, keep=True)
-            options = {"rtol": self.request.rtol, "max_steps": self.request.max_steps}
-            _, states = integrate(keeping, self.start, end, **options).at(times)
+            curve = integrate(keeping, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
+            _, states = curve.at(times)
             yield from (self.weights({name: part[i] for name, part in states.items()})[0] for i in range(len(times)))
             return
         here, before = self, 0.0

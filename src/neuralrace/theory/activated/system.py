@@ -61,7 +61,8 @@ class NetworkSystem(eqx.Module):
         """dW/dt."""
         slope = self.gradient(state)
         if self.step is not None:
-            slope = self.gradient(jax.tree.map(lambda w, g: w + 0.5 * self.step * g, state, slope))
+            half = 0.5 * self.step
+            slope = self.gradient(jax.tree.map(lambda w, g: w + half * g, state, slope))
         return jax.tree.map(jnp.negative, slope)
 
     def record(self, state: Stacks) -> tuple[jax.Array, Stacks]:

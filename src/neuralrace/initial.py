@@ -38,11 +38,15 @@ class Gaussian:
 
     std: PerEdge
 
+    def scales(self, network: Network) -> dict[Edge, float]:
+        """The standard deviation of every edge; biases start at zero unless they are named."""
+        return _per_edge("std", self.std, network)
+
     @float64
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = _per_edge("std", self.std, network), _stream(key)
+        scales, random = self.scales(network), _stream(key)
         return {edge: scales[edge] * random.standard_normal(architecture.shape(edge)) for edge in architecture.edges}
 
 

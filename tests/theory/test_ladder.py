@@ -88,7 +88,7 @@ def test_nothing_to_learn_and_nothing_to_see():
 
 
 def test_auto_takes_the_strongest_and_says_why():
-    assert METHODS == ("closed_form", "reduction", "aligned", "flow")
+    assert METHODS == ("closed_form", "reduction", "aligned", "flow", "representatives")
     chosen = predict(gated(0, 2), START, TIMES)
     assert chosen.method == "reduction"
     assert [entry.method for entry in chosen.certificate.declined] == ["closed_form"]

@@ -3,6 +3,7 @@
 # isort: off  (the order is that of the ladder)
 
 # The front door, and its methods, strongest first
+from neuralrace.theory.activated.method import NetworkFlow
 from neuralrace.theory.aligned.method import Aligned
 from neuralrace.theory.alignment import InitialStrength
 
@@ -17,6 +18,9 @@ from neuralrace.theory.ladder import LADDER, METHODS, predict
 from neuralrace.theory.reduction.equations import Equations, Variable
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.reduction.system import ReducedSystem
+
+# Neurons that stand for many
+from neuralrace.theory.representatives.method import Representatives
 
 __all__ = [
     "LADDER",
@@ -33,8 +37,10 @@ __all__ = [
     "InitialStrength",
     "Learned",
     "Modes",
+    "NetworkFlow",
     "ReducedSystem",
     "Reduction",
+    "Representatives",
     "Variable",
     "predict",
 ]

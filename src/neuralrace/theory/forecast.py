@@ -9,7 +9,7 @@ import xarray
 
 from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
-from neuralrace.errors import RangeError, TaskError, UnknownNameError, nearest
+from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength
@@ -48,9 +48,19 @@ class Modes:
     paths: tuple[Path, ...]
     edges: tuple[Edge, ...]
     draws: tuple[Evolution, ...] = field(repr=False)
+    linear: bool = True
+
+    def require_linear(self) -> None:
+        """Refuse where nodes have activations: a path then is no product of matrices."""
+        if not self.linear:
+            raise ProblemError(
+                "modes of paths, and their order, are those of linear nodes; this network has activations: look at "
+                "weights(), outputs(), loss_by() or modes.edge(e)"
+            )
 
     def path(self, path: Path) -> np.ndarray:
         """B_p: the strength of each mode of a path."""
+        self.require_linear()
         if path not in self.paths:
             raise UnknownNameError(f"an open path is required; {path} is not one; {nearest(path, self.paths)}")
         return self.of_paths((path,))[0]
@@ -72,8 +82,10 @@ class Modes:
 class Forecast:
     """A predicted learning curve.
 
-    time: (T,). losses: (draws, T). method: closed_form, reduction, aligned or flow. handover: the times, one per
-    draw, at which the exact flow gave way to the reduction, or None.
+    time: (T,). losses: (draws, T). method: closed_form, reduction, aligned, representatives or flow. handover: the
+    times, one per draw, at which the exact flow gave way to the reduction, or None. simulated: the smaller network
+    whose weights the forecast has, where representatives stand for the neurons; otherwise None. Networks with
+    activations have no modes, no order of them and no reduction.
     """
 
     time: np.ndarray
@@ -85,6 +97,7 @@ class Forecast:
     reduction: ReducedSystem | None
     architecture: Architecture = field(repr=False)
     problem: Problem | None = field(repr=False)
+    simulated: Problem | None = field(repr=False)
     modes: Modes = field(repr=False)
     settings: dict[str, Any] = field(repr=False)
 
@@ -159,7 +172,7 @@ class Forecast:
         moments = self.time if times is None else np.atleast_1d(np.asarray(times, dtype=float))
         found: dict[Any, list[float]] = {label: [] for label in np.unique(groups).tolist()}
         for weights in self.weights_at(moments, draw):
-            outputs = examples.forward(weights)
+            outputs = examples.activity(weights)
             errors = sum(np.sum((outputs[n] - y) ** 2, axis=1) for n, y in examples.task.targets.items())
             for label, values in found.items():
                 inside = groups == label
@@ -180,6 +193,7 @@ class Forecast:
 
     def order(self) -> tuple[Learned, ...]:
         """The modes of all paths in the order in which they are learned: half of their last strength reached."""
+        self.modes.require_linear()
         if len(self.modes.paths) > ORDER_PATHS:
             raise RangeError(
                 f"at most {ORDER_PATHS} paths are ranked; there are {len(self.modes.paths)}: look at "
@@ -220,7 +234,9 @@ class Forecast:
             raise TaskError("this forecast was made from statistics alone: give a problem with the examples to predict")
         if chosen.architecture.nodes != self.architecture.nodes:
             raise TaskError("the problem must have the architecture of the forecast; its nodes differ")
-        return chosen
+        if self.simulated is None:
+            return chosen
+        return Problem(self.simulated.architecture, chosen.task, chosen.gates, chosen.activations)
 
 
 def _mean(draws: list[list[np.ndarray]]) -> list[np.ndarray]:

@@ -17,10 +17,12 @@ from neuralrace.errors import (
     require_count,
     require_number,
 )
-from neuralrace.initial import Decoupled, Initialiser, as_key
+from neuralrace.initial import Initialiser, as_key
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
 from neuralrace.problem import Problem, check_weights
+from neuralrace.theory.activated.method import NetworkFlow
+from neuralrace.theory.activated.system import ACTIVATED_RTOL
 from neuralrace.theory.aligned.method import Aligned
 from neuralrace.theory.alignment import gaussian_law
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
@@ -29,13 +31,19 @@ from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow
 from neuralrace.theory.flow.sharpness import sharpness
 from neuralrace.theory.forecast import Forecast, Modes
-from neuralrace.theory.method import Descent, Ground, Method, Outcome, Request
+from neuralrace.theory.method import Descent, Ground, Method, Outcome, Request, is_linear, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
+from neuralrace.theory.representatives.method import Representatives
 
-# strongest first; methods of one name are one rung, tried in this order
-LADDER: tuple[Method[Any], ...] = (ClosedForm(), Reduction(), Aligned(diagonal=True), Aligned(diagonal=False), Flow())
+# strongest first, for linear nodes and then for others; methods of one name are one rung, tried in this order
+LADDER: tuple[Method[Any], ...] = (
+    *(ClosedForm(), Reduction(), Aligned(diagonal=True), Aligned(diagonal=False), Flow()),
+    *(Representatives(), NetworkFlow()),
+)
 METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
 SHARPNESS_POINTS = 5
+DRAWS, ACTIVATED_DRAWS = 8, 2  # of a law, unless said otherwise
+RTOL = 1e-6  # unless said otherwise; for networks with activations see ACTIVATED_RTOL
 THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
 
 
@@ -49,37 +57,41 @@ def predict(
     *,
     learning_rate: float | None = None,
     dynamics: str = "flow",
-    draws: int = 8,
-    rtol: float = 1e-6,
+    draws: int | None = None,
+    rtol: float | None = None,
     max_steps: int = 100_000,
     tolerance: float = 1e-6,
 ) -> Forecast:
-    """Forecast the learning curve of a gated network from the statistics of its problem.
+    """Forecast the learning curve of a network without training anything.
 
-    initial: weights, or an initialiser, of which `draws` samples are taken. times: increasing, learning_rate * step.
-    method: closed_form, reduction, aligned, flow; auto, the first of these whose assumptions hold; or such methods
-    as values with options of their own, `theory.Reduction(lump=False)`, one or several to be tried in order. key: of
-    the draws, which are never those of a training, whatever its key. learning_rate: the step size that is planned: the
-    certificate then compares it with the sharpness. dynamics: "flow", or "descent", gradient descent at that step
-    size. rtol: relative error of each mode per step. tolerance: for assumptions that a method needs exactly.
+    initial: weights, or an initialiser, of which `draws` samples are taken (8, with activations 2). times: increasing,
+    learning_rate * step. method: closed_form, reduction, aligned, flow for linear nodes, representatives, flow for
+    networks with activations; auto, the first of these whose assumptions hold; or such methods as values with options
+    of their own, `theory.Reduction(lump=False)`, one or several to be tried in order. key: of the draws, which are
+    never those of a training, whatever its key. learning_rate: the step size that is planned: the certificate then
+    compares it with the sharpness, and with activations the flow is corrected for it. dynamics: "flow", or "descent",
+    gradient descent at that step size. rtol: relative error per step, of each mode (1e-6), with activations of all
+    weights of a layer and of what is left to learn (5e-4). tolerance: for assumptions that a method needs exactly.
     """
-    methods = _named(method)
-    statistics = network.statistics()
     moments = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
+    usual = (DRAWS, RTOL) if is_linear(network) else (ACTIVATED_DRAWS, ACTIVATED_RTOL)
     request = Request(
-        statistics=statistics,
-        weights=_draw(initial, network, key, draws),
+        network=network,
+        initial=_checked_initial(initial, network),
+        stream=jax.random.fold_in(as_key(0 if key is None else key), THEORY_STREAM),
+        draws=usual[0] if draws is None else require_count("draws", draws),
         times=moments,
         learning_rate=rate,
         descent=_checked_descent(rate, dynamics, moments),
-        rtol=require_number("rtol", rtol, above=0, most=0.1),
+        rtol=usual[1] if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
-        law=gaussian_law(initial, statistics.architecture),
+        law=gaussian_law(initial, network.architecture),
     )
+    methods = _named(method, request.linear)
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
-    settings = {"dynamics": dynamics, "rtol": rtol, "key": str(key), "learning_rate": rate, "asked": asked}
+    settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
     name, outcome, declined = _climb(request, methods)
     return Forecast(
         time=moments,
@@ -89,25 +101,27 @@ def predict(
             name,
             (*outcome.assumptions, *_flow_regime(request, outcome)),
             declined,
-            tuple(dict.fromkeys((*outcome.notes, *_plain_notes(request)))),
+            tuple(dict.fromkeys((*outcome.notes, *(saddle_notes(request.weights) if request.linear else ())))),
         ),
         initial_strength=outcome.initial_strength,
         handover=outcome.handover,
         reduction=outcome.reduction,
-        architecture=statistics.architecture,
+        architecture=network.architecture,
         problem=network if isinstance(network, Problem) else None,
-        modes=Modes(moments, outcome.paths, tuple(statistics.architecture.edges), outcome.draws),
+        simulated=outcome.simulated,
+        modes=Modes(moments, outcome.paths, tuple(network.architecture.edges), outcome.draws, request.linear),
         settings=settings,
     )
 
 
-def _named(method: str | Method[Any] | tuple[Method[Any], ...]) -> tuple[Method[Any], ...]:
-    """The methods to try, in order."""
-    if isinstance(method, str):
-        if method not in ("auto", *METHODS):
-            raise UnknownNameError(f"there is no method {method!r}; {nearest(method, ('auto', *METHODS))}")
-        return tuple(rung for rung in LADDER if method in ("auto", rung.name))
-    return method if isinstance(method, tuple) else (method,)
+def _named(method: str | Method[Any] | tuple[Method[Any], ...], linear: bool) -> tuple[Method[Any], ...]:
+    """The methods to try, in order; a name that only networks of the other kind have is refused when it is tried."""
+    if not isinstance(method, str):
+        return method if isinstance(method, tuple) else (method,)
+    if method not in ("auto", *METHODS):
+        raise UnknownNameError(f"there is no method {method!r}; {nearest(method, ('auto', *METHODS))}")
+    named = tuple(rung for rung in LADDER if method in ("auto", rung.name))
+    return tuple(rung for rung in named if rung.linear == linear) or named
 
 
 def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Outcome, tuple[Declined, ...]]:
@@ -125,6 +139,8 @@ def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Out
 
 def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
     """What a method finds, with all that it assumed; or the assumption that fails."""
+    if method.linear and not request.linear:
+        return Declined(method.name, _curved(request))
     examined = method.assumptions(request)
     failed = first_failing(examined.assumptions)
     if failed is not None and (examined.ground is None or not method.force):
@@ -137,10 +153,19 @@ def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
     return replace(outcome, assumptions=(*examined.assumptions, *outcome.assumptions))
 
 
+def _curved(request: Request) -> Assumption:
+    """That nodes are linear, where they are not."""
+    activated = getattr(request.network, "activations", {})
+    found = ", ".join(f"{node!r} has {activation!r}" for node, activation in activated.items())
+    return Assumption("linear nodes", 1.0, 0.0, found or "single neurons have gates of their own")
+
+
 def _advice(request: Request, refused: Sequence[Method[Any]]) -> str:
     """The strongest method that is sure to apply, and whether the refused one can be forced."""
-    sure = next(rung.name for rung in LADDER if _surely_applies(rung, request))
-    forced = [replace(method, force=True) for method in refused if not method.force and _can_be_forced(method, request)]
+    rungs = [rung for rung in LADDER if rung.linear == request.linear]
+    sure = next(rung.name for rung in rungs if _surely_applies(rung, request))
+    refused = [method for method in refused if not method.force and _can_be_forced(method, request)]
+    forced = [replace(method, force=True) for method in refused]
     return f"use method='{sure}'" + "".join(f", or go on with {method!r}" for method in forced)
 
 
@@ -150,6 +175,8 @@ def _surely_applies(method: Method[Any], request: Request) -> bool:
 
 
 def _can_be_forced(method: Method[Any], request: Request) -> bool:
+    if method.linear and not request.linear:
+        return False
     return replace(method, force=True).assumptions(request).ground is not None
 
 
@@ -192,29 +219,19 @@ def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> De
     return descent
 
 
-def _draw(
-    initial: Initialiser | Mapping[Edge, Any], network: Problem | PathStatistics, key: Any, draws: int
-) -> tuple[dict[Edge, np.ndarray], ...]:
+def _checked_initial(
+    initial: Initialiser | Mapping[Edge, Any], network: Problem | PathStatistics
+) -> Initialiser | dict[Edge, np.ndarray]:
     if isinstance(initial, Mapping):
-        return (check_weights(network.architecture, initial),)
+        return check_weights(network.architecture, initial)
     if not callable(initial):
         raise WeightError(f"initial must be weights or an initialiser such as initial.gaussian; it was {initial!r}")
-    count = 1 if isinstance(initial, Decoupled) else require_count("draws", draws)
-    stream = jax.random.fold_in(as_key(0 if key is None else key), THEORY_STREAM)
-    drawn = (initial(network, jax.random.fold_in(stream, number)) for number in range(count))
-    return tuple(check_weights(network.architecture, weights) for weights in drawn)
-
-
-def _plain_notes(request: Request) -> tuple[str, ...]:
-    """Facts about the initial weights that any method's user should know."""
-    if all(not np.any(w) for weights in request.weights for w in weights.values()):
-        return ("all initial strengths are zero: a saddle, where the loss stays that of output zero",)
-    return ()
+    return initial
 
 
 def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
     """The planned step size against the largest curvature on the way: descent follows the flow below 2 / rate."""
-    if request.learning_rate is None:
+    if request.learning_rate is None or not request.linear:  # others measure it where they end
         return ()
     moments = np.unique(np.linspace(0, len(request.times) - 1, SHARPNESS_POINTS).astype(int))
     times = np.concatenate([[0.0], request.times[moments]])

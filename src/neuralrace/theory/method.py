@@ -1,15 +1,19 @@
 """What a method of the theory is: a frozen value that first says what it assumes and then solves."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast
 
+import jax
 import numpy as np
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
+from neuralrace.initial import Decoupled, Initialiser
 from neuralrace.path_statistics import PathStatistics
+from neuralrace.problem import Problem, check_weights
 from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution
@@ -30,17 +34,32 @@ class Descent(NamedTuple):
         return np.rint(times / self.learning_rate).astype(int)
 
 
+def is_linear(network: Problem | PathStatistics) -> bool:
+    """Whether moments say all: no node has an activation, and no neuron a gate of its own."""
+    return not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
+
+
+def saddle_notes(draws: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
+    """What any method's user should know of initial weights that are all zero."""
+    if any(np.any(matrix) for weights in draws for matrix in weights.values()):
+        return ()
+    return ("all initial strengths are zero: a saddle, where the loss stays that of output zero",)
+
+
 @dataclass(frozen=True, eq=False)
 class Request:
     """What was asked for, checked.
 
-    weights: one set per draw. learning_rate: the step size that is planned, if any. descent: set where that step size
-    is to be taken and not only judged. tolerance: for assumptions that a method needs exactly. law: see
-    InitialStrength.
+    initial: checked weights, or a law, of which `draws` samples are taken from the stream. learning_rate: the step size
+    that is planned, if any. descent: set where that step size is to be taken and not only judged. tolerance: for
+    assumptions that a method needs exactly. law: see InitialStrength. What only some methods need, the statistics of
+    linear nodes and the drawn weights, is made when it is first asked for.
     """
 
-    statistics: PathStatistics
-    weights: tuple[Mapping[Edge, np.ndarray], ...]
+    network: Problem | PathStatistics
+    initial: Initialiser | Mapping[Edge, np.ndarray]
+    stream: jax.Array
+    draws: int
     times: np.ndarray
     learning_rate: float | None
     descent: Descent | None
@@ -49,6 +68,26 @@ class Request:
     tolerance: float
     law: Mapping[str, tuple[float, float]]
     _found: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def linear(self) -> bool:
+        """Whether moments say all."""
+        return is_linear(self.network)
+
+    @property
+    def statistics(self) -> PathStatistics:
+        """The moments of the examples; of linear nodes only."""
+        return self.network.statistics()
+
+    @cached_property
+    def weights(self) -> tuple[dict[Edge, np.ndarray], ...]:
+        """One set per draw, of every neuron."""
+        architecture = self.network.architecture
+        if isinstance(self.initial, Mapping):
+            return (check_weights(architecture, self.initial),)
+        count = 1 if isinstance(self.initial, Decoupled) else self.draws
+        keys = (jax.random.fold_in(self.stream, number) for number in range(count))
+        return tuple(check_weights(architecture, self.initial(self.network, key)) for key in keys)
 
     @property
     def end(self) -> float:
@@ -83,16 +122,20 @@ class Examined(Generic[Ground]):
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a method found; assumptions: those that only the solution can show."""
+    """What a method found; assumptions: those that only the solution can show.
+
+    simulated: the network that the weights belong to, where that is a smaller one than was asked about.
+    """
 
     losses: np.ndarray  # (draws, T)
     draws: tuple[Evolution, ...]
-    paths: tuple[Path, ...]
+    paths: tuple[Path, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     reduction: ReducedSystem | None = None
     initial_strength: InitialStrength | None = None
     handover: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
+    simulated: Problem | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -103,6 +146,7 @@ class Method(ABC, Generic[Ground]):
     """
 
     name: ClassVar[str]
+    linear: ClassVar[bool] = True  # works on the statistics of linear nodes; otherwise on the examples themselves
     force: bool = False
 
     @abstractmethod

@@ -12,6 +12,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
+from neuralrace.theory.descent import descend
 from neuralrace.theory.flow.field import Blocks, MatrixField, Stacks, make_field
 from neuralrace.theory.flow.invariant_bases import Coordinates, DataBases, data_bases, make_coordinates
 from neuralrace.theory.flow.moments import Moments, collect_moments
@@ -115,13 +116,13 @@ class MatrixFlow:
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """Gradient descent: the excess loss at the given step numbers."""
         counts = np.diff(steps, prepend=0)
-        return np.asarray(_descend(self.system, self.start, jnp.asarray(learning_rate), jnp.asarray(counts))[1])
+        return np.asarray(descend(self.system, self.start, jnp.asarray(learning_rate), jnp.asarray(counts))[1])
 
     def descended_weights(self, learning_rate: float, steps: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of gradient descent at increasing step numbers, one set after the other."""
         state = self.start
         for count in np.diff(steps, prepend=0):
-            state, _ = _descend(self.system, state, jnp.asarray(learning_rate), jnp.asarray([count]))
+            state, _ = descend(self.system, state, jnp.asarray(learning_rate), jnp.asarray([count]))
             yield self.matrices(state)
 
     def velocity(self, state: Stacks) -> Stacks:
@@ -187,19 +188,3 @@ def _velocity(system: FlowSystem, state: Stacks) -> Stacks:
 @eqx.filter_jit
 def _excess(system: FlowSystem, state: Stacks) -> jax.Array:
     return system.field.excess(state)
-
-
-@eqx.filter_jit
-def _descend(
-    system: FlowSystem, start: Stacks, learning_rate: jax.Array, counts: jax.Array
-) -> tuple[Stacks, jax.Array]:
-    """Take counts[i] steps before the i-th record."""
-
-    def one_step(_: Any, state: Stacks) -> Stacks:
-        return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))
-
-    def to_record(state: Stacks, count: jax.Array) -> tuple[Stacks, jax.Array]:
-        state = jax.lax.fori_loop(0, count, one_step, state)
-        return state, system.field.excess(state)
-
-    return jax.lax.scan(to_record, start, counts)

@@ -1,0 +1,206 @@
+"""How near forecasts of ReLU networks come to trained ones: `python -m benchmarks.foreseeing --out DIR`.
+
+Every prediction is written to DIR/predictions.json, with its settings, before any network is trained. Then networks are
+trained task by task and DIR/results.json grows: the distance of the forecast from the mean of the networks, and of each
+network from the mean of the others. A task that fails is noted and the rest go on; a training that takes longer than
+--limit seconds is cut short and compared up to there. The rules of the forecast were fixed on the mixed task alone, which
+is here for reference and counts for nothing.
+"""
+
+import argparse
+import json
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import neuralrace as nr
+
+SMALL = 0.005 / 700  # P2's standard deviation of first weights
+POINTS = 160  # times at which losses are compared
+WIDE = 5_000  # from here on only these tasks, and fewer networks
+WIDE_TASKS = ("hierarchy-4", "xor-1", "table-0", "gaussian")
+NETWORKS, WIDE_NETWORKS = 10, 3
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A task with its training: rate and steps, and the standard deviation of the first weights."""
+
+    make: Callable[[], nr.Task]
+    learning_rate: float
+    steps: int
+    std: float = SMALL
+
+
+def hierarchy(contexts: int) -> Trial:
+    """P2 Fig 5; its loss is summed over the examples, so that a rate of .001 is .001 for each."""
+    return Trial(lambda: nr.tasks.contextual(contexts, "hierarchy").task, 0.001 * 8 * contexts, 8000)
+
+
+def table(seed: int) -> nr.Task:
+    """Every pair of five rows and five columns, with four random numbers to be known of each."""
+    pairs = [(row, column) for row in range(5) for column in range(5)]
+    inputs = np.array([np.concatenate([np.eye(5)[row], np.eye(5)[column]]) for row, column in pairs])
+    return nr.Task({"x": inputs}, {"y": np.random.default_rng([7, seed]).normal(size=(25, 4))})
+
+
+def gaussian() -> nr.Task:
+    """Forty random points with three random targets each."""
+    random = np.random.default_rng(11)
+    return nr.Task({"x": random.normal(size=(40, 6))}, {"y": random.normal(size=(40, 3))})
+
+
+def noisy() -> nr.Task:
+    """A rectified teacher of four neurons, with noise of half the size of its output, and a constant input."""
+    random = np.random.default_rng(13)
+    inputs = np.column_stack([random.normal(size=(200, 5)), np.ones(200)])
+    clean = np.maximum(inputs @ random.normal(size=(6, 4)), 0) @ random.normal(size=(4, 1))
+    clean = (clean - clean.mean()) / clean.std()
+    return nr.Task({"x": inputs}, {"y": clean + 0.5 * random.normal(size=clean.shape)})
+
+
+TRIALS = {
+    "mixed": Trial(lambda: nr.tasks.contextual(3, "mixed").task, 0.001 * 24, 8000),
+    **{f"hierarchy-{contexts}": hierarchy(contexts) for contexts in (4, 5, 6, 8)},
+    **{
+        f"xor-{margin:g}": Trial(lambda margin=margin: nr.tasks.xor(margin).task, 0.02, 4000, 1e-4)
+        for margin in (0.0, 0.5, 1.0, 1.5, 2.0)
+    },
+    **{f"table-{seed}": Trial(lambda seed=seed: table(seed), 0.05, 8000, 1e-4) for seed in range(10)},
+    "gaussian": Trial(gaussian, 0.02, 8000, 1e-4),
+    "noisy": Trial(noisy, 0.01, 8000, 1e-4),
+}
+
+
+def foresee(name: str, width: int, shorter: int) -> dict[str, Any]:
+    """The prediction of one task at one width, with all its settings."""
+    trial = TRIALS[name]
+    steps, every = schedule(trial, shorter)
+    times = trial.learning_rate * np.arange(0, steps + 1, every)
+    network, law = nr.ReLUNetwork(trial.make(), hidden=(width,)), nr.initial.gaussian(trial.std)
+    seconds = []
+    for _ in range(2):  # the second call finds its programs compiled
+        began = time.perf_counter()
+        forecast = nr.predict(network, law, times, learning_rate=trial.learning_rate, key=0)
+        seconds.append(time.perf_counter() - began)
+    return {
+        "task": name,
+        "width": width,
+        "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "settings": forecast.settings | {"std": trial.std, "steps": steps, "every": every},
+        "method": forecast.method,
+        "certificate": str(forecast.certificate).splitlines(),
+        "seconds": seconds,
+        "time": forecast.time.tolist(),
+        "losses": forecast.losses.tolist(),
+    }
+
+
+def compare(prediction: dict[str, Any], networks: int, limit: float) -> dict[str, Any]:
+    """Train networks and measure: the forecast from their mean, and each from the mean of the others."""
+    trial, settings = TRIALS[prediction["task"]], prediction["settings"]
+    network = nr.ReLUNetwork(trial.make(), hidden=(prediction["width"],))
+    began = time.perf_counter()
+    run = nr.train(
+        network,
+        nr.initial.gaussian(trial.std),
+        learning_rate=trial.learning_rate,
+        steps=settings["steps"],
+        every=settings["every"],
+        seeds=networks,
+        key=1,
+        progress=False,
+        callback=lambda *_: time.perf_counter() - began > limit,
+    )
+    seconds = time.perf_counter() - began
+    foreseen = np.array(prediction["losses"])
+    shared = min(len(run.time), foreseen.shape[1])
+    times = np.asarray(run.time)[:shared]
+    if not np.allclose(times, np.array(prediction["time"])[:shared]):
+        raise ValueError("the training was recorded at other times than the forecast")
+    measured, foreseen = np.asarray(run.loss)[:, :shared], foreseen[:, :shared]
+    found = distance(times, foreseen, measured)
+    others = [distance(times, measured[i : i + 1], np.delete(measured, i, axis=0)) for i in range(networks)]
+    ranges = {key: sorted(other[key] for other in others) if networks > 1 else [] for key in found}
+    return {
+        "task": prediction["task"],
+        "width": prediction["width"],
+        "networks": networks,
+        "status": [str(status) for status in run.status],
+        "cut short": shared < len(prediction["time"]),
+        "forecast": found,
+        "networks from the mean of the others": ranges,
+        "as near as a network": {key: bool(ranges[key]) and found[key] <= ranges[key][-1] for key in found},
+        "seconds of one training": seconds / networks,
+        "seconds of the forecast": prediction["seconds"][-1],
+        "last loss": [float(measured[:, -1].mean()), float(foreseen[:, -1].mean())],
+    }
+
+
+def distance(times: np.ndarray, one: np.ndarray, other: np.ndarray) -> dict[str, float]:
+    """Normalised L1 and the mean gap of log10 between two means."""
+    if not len(one) or not len(other):
+        return {"normalised_l1": float("nan"), "log10_gap": float("nan")}
+    found = nr.agreement(nr.analysis.Line(times, one), nr.analysis.Line(times, other))
+    return {key: value for key, value in asdict(found).items() if key != "max_gap"}
+
+
+def schedule(trial: Trial, shorter: int) -> tuple[int, int]:
+    """Steps, and steps between two records."""
+    steps = max(trial.steps // shorter, POINTS)
+    every = max(steps // POINTS, 1)
+    return steps - steps % every, every
+
+
+def chosen(tasks: Sequence[str], widths: Sequence[int]) -> list[tuple[str, int]]:
+    """Tasks by widths; of the wide ones only some unless they are named."""
+    names = list(tasks) or list(TRIALS)
+    return [(n, w) for w in sorted(widths) for n in names if w < WIDE or tasks or n in WIDE_TASKS]
+
+
+def attempt(work: Callable[[], dict[str, Any]], name: str, width: int) -> dict[str, Any]:
+    """What the work gives, or what went wrong: one task must not stop the others."""
+    try:
+        return work()
+    except Exception as fault:
+        traceback.print_exc()
+        return {"task": name, "width": width, "failed": f"{type(fault).__name__}: {fault}"}
+
+
+def write(path: Path, entries: list[dict[str, Any]]) -> None:
+    path.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Foresee everything, write it down, then train."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--tasks", nargs="*", default=[], choices=list(TRIALS))
+    parser.add_argument("--widths", nargs="*", type=int, default=[200, 700, 10_000, 100_000])
+    parser.add_argument("--networks", type=int, default=None, help=f"{NETWORKS}, {WIDE_NETWORKS} for wide layers")
+    parser.add_argument("--limit", type=float, default=300.0, help="seconds of training for each task and width")
+    parser.add_argument("--shorter", type=int, default=1, help="divide the steps by this, to try the script out")
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
+    predictions: list[dict[str, Any]] = []
+    for name, width in chosen(options.tasks, options.widths):
+        predictions.append(attempt(lambda n=name, w=width: foresee(n, w, options.shorter), name, width))
+        write(options.out / "predictions.json", predictions)
+        print(name, width, predictions[-1].get("method", "failed"), predictions[-1].get("seconds"), flush=True)
+    results: list[dict[str, Any]] = []
+    for made in predictions:
+        if "failed" in made:
+            continue
+        count = options.networks or (WIDE_NETWORKS if made["width"] >= WIDE else NETWORKS)
+        results.append(attempt(lambda p=made, c=count: compare(p, c, options.limit), made["task"], made["width"]))
+        write(options.out / "results.json", results)
+        print(made["task"], made["width"], results[-1].get("forecast", results[-1].get("failed")), flush=True)
+
+
+if __name__ == "__main__":
+    main()

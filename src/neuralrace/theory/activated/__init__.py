@@ -1,0 +1,1 @@
+"""Networks with activations, followed as they are: the flow of fresh draws from the law of the weights."""

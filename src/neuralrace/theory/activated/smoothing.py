@@ -1,0 +1,55 @@
+"""Gates that open over a small width, so that a flow along thresholds is smooth.
+
+Many neurons of a rectified layer come to sit at the threshold of some example and stay there: the velocity drives
+them back from both sides, and the gate takes a value in between (sliding). An integrator that sees the bare gate jump
+in every step can only take first-order steps; with a gate that rises over a width the same motion is smooth.
+"""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+
+from neuralrace._engine.network import Network
+from neuralrace.activations import Activation, LeakyReLU
+
+TINY = 1e-290
+
+
+@dataclass(frozen=True)
+class SmoothedReLU(Activation):
+    """A leaky rectifier whose gate rises linearly while the input is within `width` of zero.
+
+    The width is relative to the root mean square of what the neuron receives over the examples, so that a neuron of any
+    size is smoothed alike. node: whose neurons these are; their examples are not mixed with those of another.
+    """
+
+    node: str
+    slope: float
+    width: float
+
+    def __call__(self, received: jax.Array) -> jax.Array:
+        """z where z is large, slope * z where it is very negative, a parabola between."""
+        size = jnp.sqrt(jnp.mean(jax.lax.stop_gradient(received) ** 2, axis=0))
+        reach = self.width * size + TINY
+        inner = jnp.clip(received, -reach, reach)
+        rising = jnp.maximum(received - reach, 0.0) + inner + (reach - inner) ** 2 / (4 * reach)
+        return self.slope * received + (1 - self.slope) * jnp.where(received > -reach, rising, 0.0)
+
+    def as_data(self) -> dict[str, float | str]:
+        """Its name and numbers."""
+        return {"name": "smoothed_relu", "slope": self.slope, "width": self.width}
+
+    @property
+    def homogeneous(self) -> bool:
+        """The width grows with what is received."""
+        return True
+
+
+def smoothed(network: Network, width: float) -> Network:
+    """The network with every rectifier smoothed."""
+    activations = tuple(
+        (node, SmoothedReLU(node, kind.slope, width) if isinstance(kind, LeakyReLU) else kind)
+        for node, kind in network.activations
+    )
+    return replace(network, activations=activations)

@@ -1,0 +1,54 @@
+"""Drawing few neurons that stand for many: by 2-homogeneity a neuron scaled by sqrt(w) counts w times."""
+
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+
+from neuralrace.axes import Edge
+from neuralrace.initial import Gaussian
+from neuralrace.problem import Problem
+from neuralrace.theory.representatives.spans import Spans
+
+
+def drawn_neurons(spans: Spans, law: Gaussian, count: int, width: int, key: jax.Array) -> dict[Edge, np.ndarray]:
+    """`count` neurons from the law in the coordinates of the spans, each for width / count of them.
+
+    Fewer than there are get the second moments of the law exactly: what single draws lack by chance, many have.
+    """
+    network = spans.network(count)
+    weights = law(network, key)
+    neurons = spans.neurons(weights)
+    if count < width:
+        neurons = whitened(neurons, spans.neurons(_scales(law, network))[0])
+    return spans.weights(neurons * np.sqrt(width / count), weights)
+
+
+def whitened(neurons: np.ndarray, scales: np.ndarray) -> np.ndarray:
+    """Neurons with second moments scales^2 exactly, turned as little as that takes."""
+    varied = scales > 0
+    unit = neurons[:, varied] / scales[varied]
+    if len(unit) < 2 * unit.shape[1]:  # too few to have all moments
+        return neurons
+    values, vectors = np.linalg.eigh(unit.T @ unit / len(unit))
+    found = np.zeros_like(neurons)
+    found[:, varied] = unit @ (vectors / np.sqrt(values)) @ vectors.T * scales[varied]
+    return found
+
+
+def initial_output(spans: Spans, law: Gaussian, width: int) -> float:
+    """The root mean square of what the hidden layer first adds to the outputs, relative to the targets."""
+    problem = spans.problem
+    scales, edges, task = law.scales(problem), problem.architecture.edges, problem.task
+    slope = problem.activations[spans.hidden].slope  # type: ignore[attr-defined]
+    received = sum(scales[e] ** 2 * (task.inputs[edges[e][0]] ** 2).sum(axis=1) for e in spans.incoming)
+    written = sum(scales[e] ** 2 * problem.architecture.nodes[edges[e][1]] for e in spans.outgoing)
+    output = width * written * 0.5 * (1 + slope**2) * float(task.weights @ received)
+    target = sum(float(task.weights @ (rows**2).sum(axis=1)) for rows in task.targets.values())
+    return float(np.sqrt(output / target)) if target > 0 else (0.0 if output == 0 else float("inf"))
+
+
+def _scales(law: Gaussian, network: Problem) -> Mapping[Edge, np.ndarray]:
+    """The law's standard deviation of every weight."""
+    shape = network.architecture.shape
+    return {edge: np.full(shape(edge), scale) for edge, scale in law.scales(network).items()}

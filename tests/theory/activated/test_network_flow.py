@@ -1,0 +1,152 @@
+"""The flow of networks with activations, beside a network written out by hand and scipy's integrator."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import neuralrace as nr
+from neuralrace import initial
+from neuralrace.architecture import Architecture
+from neuralrace.errors import AssumptionError, ProblemError
+from neuralrace.gates import Gates
+from neuralrace.problem import Problem
+from neuralrace.task import Task
+from neuralrace.theory import Flow, NetworkFlow, predict
+
+RANDOM = np.random.default_rng(0)
+INPUTS, TARGETS = RANDOM.normal(size=(6, 3)), RANDOM.normal(size=(6, 2))
+TIMES = np.linspace(0.0, 6.0, 25)
+
+
+def network(slope=0.0, hidden=(5,), biases=False):
+    names = [f"h{i + 1}" for i in range(len(hidden))]
+    nodes = {"x": 3, **dict(zip(names, hidden, strict=True)), "y": 2}
+    chain = Architecture(nodes, list(itertools.pairwise(nodes)))
+    activations = dict.fromkeys(names, nr.leaky_relu(slope))
+    return Problem(chain, Task({"x": INPUTS}, {"y": TARGETS}), activations=activations, biases=biases)
+
+
+def by_hand(first, second, slope, bias=None):
+    """Loss and gradient of one rectified layer, written out; bias: of the hidden neurons."""
+    received = INPUTS @ first.T + (0 if bias is None else bias)
+    gate = np.where(received > 0, 1.0, slope)
+    hidden = gate * received
+    wrong = (hidden @ second.T - TARGETS) / len(INPUTS)
+    back = (wrong @ second) * gate
+    loss = 0.5 * len(INPUTS) * (wrong**2).sum()
+    return loss, back.T @ INPUTS, wrong.T @ hidden
+
+
+def test_the_flow_is_that_of_the_network_written_out():
+    problem = network(slope=0.1)
+    weights = initial.gaussian(0.4)(problem, 3)
+    start = np.concatenate([matrix.ravel() for matrix in weights.values()])
+
+    def velocity(_, state):
+        _, first, second = by_hand(state[:15].reshape(5, 3), state[15:].reshape(2, 5), 0.1)
+        return -np.concatenate([first.ravel(), second.ravel()])
+
+    exact = solve_ivp(velocity, (0, 6), start, rtol=1e-6, atol=1e-8, t_eval=TIMES).y
+    losses = [by_hand(y[:15].reshape(5, 3), y[15:].reshape(2, 5), 0.1)[0] for y in exact.T]
+    forecast = predict(problem, weights, TIMES, rtol=1e-5)
+    assert forecast.method == "flow"
+    # the width of a gate is 5e-5 of what a neuron receives, and that is what the flow differs by
+    np.testing.assert_allclose(forecast.loss, losses, rtol=1e-3)
+    np.testing.assert_allclose(forecast.weights()[("x", "h1")].ravel(), exact[:15, -1], atol=1e-3)
+    np.testing.assert_allclose(forecast.weights_at(TIMES)[7][("h1", "y")].ravel(), exact[15:, 7], atol=1e-3)
+
+
+def test_descent_is_descent():
+    problem = network()
+    weights = initial.gaussian(0.4)(problem, 1)
+    first, second = weights.values()
+    losses = []
+    for _ in range(31):
+        loss, slope, other = by_hand(first, second, 0.0)
+        losses.append(loss)
+        first, second = first - 0.1 * slope, second - 0.1 * other
+    forecast = predict(problem, weights, 0.1 * np.arange(31), learning_rate=0.1, dynamics="descent")
+    np.testing.assert_allclose(forecast.loss, losses, rtol=1e-10)  # the same steps, up to rounding
+    assert "steps of gradient descent" in str(forecast.certificate)
+
+
+def test_the_correction_makes_the_gap_to_descent_second_order():
+    problem = network(slope=1.0)  # without thresholds both orders are plain
+    weights = initial.gaussian(0.4)(problem, 1)
+    gaps = {}
+    for rate in (0.04, 0.02):
+        times = rate * np.arange(0, round(6 / rate) + 1, 2)
+        descent = predict(problem, weights, times, learning_rate=rate, dynamics="descent").loss
+        for name, planned in (("plain", None), ("corrected", rate)):
+            flow = predict(problem, weights, times, learning_rate=planned, rtol=1e-7).loss
+            gaps[name, rate] = np.abs(flow - descent).max()
+    assert 1.7 < gaps["plain", 0.04] / gaps["plain", 0.02] < 2.5
+    assert 3.2 < gaps["corrected", 0.04] / gaps["corrected", 0.02] < 5.5
+
+
+def test_with_slope_one_it_is_the_flow_of_the_linear_network():
+    problem = network(slope=1.0)
+    linear = Problem(problem.architecture, problem.task)
+    weights = initial.gaussian(0.3)(problem, 2)
+    expected = predict(linear, weights, TIMES, Flow()).loss
+    np.testing.assert_allclose(predict(problem, weights, TIMES, rtol=1e-6).loss, expected, rtol=1e-4)
+    np.testing.assert_allclose(predict(linear, weights, TIMES, NetworkFlow(), rtol=1e-6).loss, expected, rtol=1e-4)
+
+
+def test_the_tail_of_the_loss_is_right_at_the_usual_tolerance():
+    problem = nr.ReLUNetwork(nr.tasks.xor(0.5).task, hidden=(16,))
+    weights = initial.gaussian(0.1)(problem, 0)
+    times = 0.05 * np.arange(0, 401, 10)
+    forecast = predict(problem, weights, times, learning_rate=0.05)
+    descent = predict(problem, weights, times, learning_rate=0.05, dynamics="descent")
+    assert descent.loss[-1] < 1e-6
+    # rates are right to second order in the step, 1e-3, over the ten decades that the loss falls
+    assert np.abs(np.log10(forecast.loss / descent.loss)).max() < 0.1
+
+
+def test_any_depth_biases_and_gates_of_neurons():
+    deep = network(hidden=(6, 4), biases=True)
+    start = initial.gaussian(0.3)
+    forecast = predict(deep, start, TIMES, draws=3, key=5)
+    assert forecast.method == "flow"
+    assert [entry.failed.name for entry in forecast.certificate.declined] == ["one rectified hidden layer"]
+    assert forecast.losses.shape == (3, len(TIMES))
+    assert forecast.band is not None
+    assert forecast.loss[-1] < forecast.loss[0]
+    assert forecast.outputs()["y"].shape == (6, 2)
+    assert forecast.to_trajectory().loss.shape == (3, len(TIMES))
+    # all draws in one program are the draws one by one
+    alone = predict(deep, forecast.weights(0.0, draw=2), TIMES)
+    np.testing.assert_allclose(forecast.losses[2], alone.loss, rtol=5e-3)
+    masks = (RANDOM.random((6, 5)) > 0.5).astype(float)
+    chain = network().architecture
+    gated = Problem(chain, network().task, Gates(nodes={"h1": masks}))
+    weights = initial.gaussian(0.3)(gated, 0)
+    assert predict(gated, weights, TIMES).loss[0] == pytest.approx(gated.loss(weights), rel=1e-9)
+
+
+def test_what_only_linear_networks_have_is_refused():
+    problem = network()
+    weights = initial.gaussian(0.3)(problem, 0)
+    forecast = predict(problem, weights, TIMES[:3])
+    with pytest.raises(ProblemError, match="those of linear nodes"):
+        forecast.order()
+    with pytest.raises(ProblemError, match="those of linear nodes"):
+        forecast.modes.path(problem.architecture.paths()[0])
+    assert forecast.reduction is None
+    assert forecast.initial_strength is None
+    assert forecast.modes.edge(("x", "h1")).shape == (3, 3)  # singular values
+    with pytest.raises(AssumptionError, match=r"linear nodes required; 'h1' has .*: use method='flow'$"):
+        predict(problem, weights, TIMES, "reduction")
+    with pytest.raises(AssumptionError, match=r"examples .* required; statistics alone came"):
+        predict(Problem(problem.architecture, problem.task).statistics(), weights, TIMES, NetworkFlow())
+
+
+def test_draws_are_not_those_of_a_training():
+    problem = network()
+    law = initial.gaussian(0.3)
+    drawn = predict(problem, law, TIMES[:2], "flow", key=0, draws=1).weights(0.0)
+    trained = nr.train(problem, law, learning_rate=1e-9, steps=1, key=0).weights(seed=0)
+    assert not np.allclose(drawn[("x", "h1")], trained[("x", "h1")], rtol=1e-3)

@@ -1,0 +1,91 @@
+"""Representatives: exact for linear networks, near the layer for rectified ones, refused where they cannot stand."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.errors import AssumptionError
+from neuralrace.theory import NetworkFlow, Representatives, predict
+
+RANDOM = np.random.default_rng(1)
+TASK = nr.Task({"x": RANDOM.normal(size=(8, 3))}, {"y": RANDOM.normal(size=(8, 2))})
+TIMES = np.linspace(0.0, 30.0, 61)
+LAW = nr.initial.gaussian(1e-3)
+FEW = Representatives(themselves=0, drawn=120, clusters=4, enough=0.1)
+
+
+def test_exact_for_a_linear_network():
+    network = nr.ReLUNetwork(TASK, hidden=(500,), slope=1.0)
+    points = predict(network, LAW, TIMES, FEW, rtol=1e-6, draws=1)
+    drawn = predict(network, LAW, TIMES, Representatives(themselves=0, drawn=120, clusters=60), rtol=1e-6, draws=1)
+    assert "clusters of" in str(points.certificate)
+    assert "clusters of" not in str(drawn.certificate)
+    # what points leave out has died away since the start, like exp(-2 s t): a thousandth of the weights
+    np.testing.assert_allclose(points.loss, drawn.loss, rtol=2e-3)
+    assert points.certificate["K and 2 K clusters agree"].residual < 1e-3
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.2])
+def test_near_the_layer_that_they_stand_for(slope):
+    network = nr.ReLUNetwork(TASK, hidden=(500,), slope=slope, biases=True)
+    points = predict(network, LAW, TIMES, FEW, draws=2)
+    layer = predict(network, LAW, TIMES, NetworkFlow(), draws=4)
+    spread = max(nr.agreement(one, layer).normalised_l1 for one in singles(layer))
+    # 120 neurons for 500 and 40 points for those: not nearer than draws are to their mean, but as near as thrice that
+    assert nr.agreement(points, layer).normalised_l1 < 3 * max(spread, 0.01)
+
+
+def singles(forecast):
+    return [nr.analysis.Line(forecast.time, losses) for losses in forecast.losses]
+
+
+def test_weights_and_outputs_are_those_of_the_network_that_was_simulated():
+    network = nr.ReLUNetwork(TASK, hidden=(500,))
+    forecast = predict(network, LAW, TIMES, FEW)
+    assert forecast.simulated is not None
+    width = forecast.simulated.architecture.nodes["h1"]
+    assert width == 120 < 500
+    for time in (0.0, 30.0):  # before and after the neurons part
+        weights = forecast.weights(time)
+        assert weights[("x", "h1")].shape == (width, 3)
+        at = int(np.argmax(time <= TIMES))
+        assert forecast.simulated.loss(weights) == pytest.approx(forecast.losses[0, at], rel=2e-2)
+    assert forecast.outputs()["y"].shape == (8, 2)
+    assert sum(forecast.loss_by(np.arange(8) % 2, times=[30.0]).values()).shape == (1,)
+
+
+def test_a_narrow_layer_stands_for_itself_and_auto_takes_it():
+    network = nr.ReLUNetwork(TASK, hidden=(40,))
+    forecast = predict(network, LAW, TIMES[:20])
+    assert forecast.method == "representatives"
+    assert "40 neurons from the law, each for itself" in str(forecast.certificate)
+    assert forecast.certificate.holds
+
+
+def test_descent_goes_by_steps():
+    network = nr.ReLUNetwork(TASK, hidden=(500,))
+    times = 0.1 * np.arange(0, 301, 5)
+    by_steps = predict(network, LAW, times, FEW, learning_rate=0.1, dynamics="descent", draws=1)
+    by_flow = predict(network, LAW, times, FEW, learning_rate=0.1, draws=1)
+    assert nr.agreement(by_steps, by_flow).normalised_l1 < 0.02  # the points are turned alike; second order in the step
+
+
+@pytest.mark.parametrize(
+    ("hidden", "law", "words"),
+    [
+        ((6, 4), LAW, "one rectified hidden layer required; there are 2 hidden nodes"),
+        ((6,), nr.initial.orthogonal(0.1), "independent normal neurons required; Orthogonal"),
+        ((6,), nr.initial.gaussian(1.0), "small first weights is required to 0.01; the first output"),
+    ],
+)
+def test_what_cannot_be_represented_is_refused_and_the_flow_is_offered(hidden, law, words):
+    network = nr.ReLUNetwork(TASK, hidden=hidden)
+    with pytest.raises(AssumptionError, match=f"{words}.*use method='flow'"):
+        predict(network, law, TIMES, "representatives")
+    assert predict(network, law, TIMES[:2]).method == "flow"
+
+
+def test_given_weights_cannot_be_represented():
+    network = nr.ReLUNetwork(TASK, hidden=(6,))
+    with pytest.raises(AssumptionError, match="weights were given: use method='flow'"):
+        predict(network, LAW(network, 0), TIMES, "representatives")

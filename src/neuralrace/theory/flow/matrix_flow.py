@@ -116,7 +116,9 @@ class MatrixFlow:
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """Gradient descent: the excess loss at the given step numbers."""
         counts = np.diff(steps, prepend=0)
-        return np.asarray(descend(self.system, self.start, jnp.asarray(learning_rate), jnp.asarray(counts))[1])
+        lossy = replace(self.system, keep=False)
+        losses, _ = descend(lossy, self.start, jnp.asarray(learning_rate), jnp.asarray(counts))[1]
+        return np.asarray(losses)
 
     def descended_weights(self, learning_rate: float, steps: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of gradient descent at increasing step numbers, one set after the other."""

@@ -203,6 +203,9 @@ def _strength_claims(data: xarray.Dataset) -> list[Claim]:
     apart = np.abs(data["strengths"].values.mean(axis=1) - theory).sum(axis=(0, 1)) / theory.sum(axis=(0, 1))
     root = np.sqrt(data.sizes["example"] / 4)
     ratios = (hidden / outer).mean(axis=0)
+    by_value = np.append(
+        apart[:2], apart[2:].mean()
+    )  # the last two are equal, and how they are told apart is arbitrary
     said = ", ".join(f"{ratio:.3f}" for ratio in theory[1, -1] / theory[0, -1])
     return [
         Claim.within(
@@ -229,10 +232,8 @@ def _strength_claims(data: xarray.Dataset) -> list[Claim]:
             "Theoretical predictions match simulations well, particularly for larger singular values.",
             "P1 Fig 4f",
             "paper",
-            at_most("normalised L1 of the strengths over time, mode by mode,", apart, NEAR),
-            at_most(
-                "the worse of the larger two over the better of the smaller two", apart[:2].max() / apart[2:].min(), 1
-            ),
+            at_most("normalised L1 of the strengths over time, by singular value,", by_value, NEAR),
+            at_most("the worse of the larger two over the smallest's", by_value[:2].max() / by_value[2], 1),
         ),
         conserved(
             "M B1^2 - B2^2 is conserved, and for any weights the matrix sum_i W_i W_i^T - W_h^T W_h behind it.",

@@ -313,3 +313,11 @@ def test_missing_weights_name_their_edge(parts):
         problem.loss({IN: np.ones((3, 2))})
     with pytest.raises(WeightError, match="weights must map every edge to its matrix; it was list"):
         problem.loss([np.ones((3, 2))])
+
+
+def test_a_resized_problem_is_made_once(parts):
+    problem = nr.Problem(*parts)
+    node = problem.architecture.hidden[0]
+    wider = {**problem.architecture.nodes, node: 7}
+    assert problem.resized(wider) is problem.resized(dict(wider))
+    assert problem.resized(wider).architecture.nodes == wider

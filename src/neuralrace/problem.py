@@ -108,10 +108,7 @@ class Problem:
         With activations or gates of single neurons only examples without weight can be left out.
         """
         if self.activations or self.gates.neurons:
-            kept = np.flatnonzero(self.task.weights > 0)
-            if len(kept) == len(self.task):
-                return self
-            return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
+            return self.with_weight
         folded = edge_gates(self.architecture, self.gates, len(self.task))
         visible = {
             node: np.logical_or.reduce([folded[e] != 0 for e in self.architecture.outgoing[node]])
@@ -121,6 +118,26 @@ class Problem:
         if task is self.task:
             return self
         return Problem(self.architecture, task, self.gates.take(origin))
+
+    @cached_property
+    def with_weight(self) -> "Problem":
+        """The same without the examples that have no weight."""
+        kept = np.flatnonzero(self.task.weights > 0)
+        if len(kept) == len(self.task):
+            return self
+        return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
+
+    def resized(self, sizes: Mapping[str, int]) -> "Problem":
+        """The same network at other widths; asked again it is the same value, which is planned once."""
+        key = tuple(sizes.items())
+        if key not in self._resized:
+            architecture = self.architecture.resized(sizes)
+            self._resized[key] = Problem(architecture, self.task, self.gates, self.activations, biases=self.biases)
+        return self._resized[key]
+
+    @cached_property
+    def _resized(self) -> "dict[tuple[tuple[str, int], ...], Problem]":
+        return {}
 
     def statistics(self) -> PathStatistics:
         """The moments of the examples that each path lets through (P1 eqs 5-6); linear nodes only."""
@@ -157,6 +174,16 @@ class Problem:
         """The network as JAX functions for squared error, on the compressed examples."""
         return self.compress().planned(compressed=True)
 
+    @cached_property
+    def examples_apart(self) -> Network:
+        """The network as JAX functions for any loss, on the examples that have weight."""
+        return self.with_weight.planned(compressed=False)
+
+    @cached_property
+    def every_example(self) -> Network:
+        """The network as JAX functions of every node for every example."""
+        return self.planned(compressed=False, every_example=True)
+
     def planned(self, *, compressed: bool, every_example: bool = False) -> Network:
         """The planned network: for squared error up to a constant, or with every distinct example kept apart.
 
@@ -173,14 +200,10 @@ class Problem:
         return make_network(plan, self.activations, self.gates.neurons, every_example=every_example)
 
     def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
-        network = self._with_every_example
+        network = self.every_example
         rows = compiled_rows(network, network.stack(check_weights(self.architecture, weights)))[received]
         nodes = (*self.architecture.hidden, *self.architecture.outputs)
         return {node: np.asarray(network.per_example(rows, node)) for node in nodes}
-
-    @cached_property
-    def _with_every_example(self) -> Network:
-        return self.planned(compressed=False, every_example=True)
 
 
 def _has_biases(architecture: Architecture, task: Task) -> bool:

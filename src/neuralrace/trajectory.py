@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,10 +167,15 @@ def make_trajectory(
             "edges": json.dumps(list(edges)),
             "problem": json.dumps(problem),
             "settings": json.dumps(settings, default=str),
-            "versions": json.dumps({name: importlib.metadata.version(name) for name in RECORDED_VERSIONS}),
+            "versions": _versions(),
         },
     )
     return Trajectory(data)
+
+
+@cache
+def _versions() -> str:
+    return json.dumps({name: importlib.metadata.version(name) for name in RECORDED_VERSIONS})
 
 
 def with_examples(run: Trajectory, task: Task) -> Trajectory:

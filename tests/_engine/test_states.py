@@ -44,6 +44,13 @@ def test_rows_that_are_too_many_to_decompose_are_kept(monkeypatch, limit):
     np.testing.assert_allclose((expansion @ basis).toarray(), dependent_rows().toarray(), rtol=0, atol=ROUNDING)
 
 
+def test_rows_that_span_everything_keep_the_columns_as_their_basis():
+    rows = sparse.csr_matrix(np.random.default_rng(3).normal(size=(6, 3)))
+    expansion, basis = row_basis(rows)
+    np.testing.assert_array_equal(expansion.toarray(), rows.toarray())
+    np.testing.assert_array_equal(basis.toarray(), np.eye(3))
+
+
 def test_no_rows_have_an_empty_basis():
     expansion, basis = row_basis(sparse.csr_matrix((0, 3)))
     assert expansion.shape == (0, 0)

@@ -138,6 +138,25 @@ def test_a_penalty_is_descended_and_no_part_of_the_loss():
     assert run.loss[0, -1] == pytest.approx(oracle.loss(XOR, at), rel=1e-12)
 
 
+class PlainStrength(Penalty):
+    strength: float
+
+    def __call__(self, outputs):
+        return self.strength * (outputs["y"] ** 2).sum()
+
+
+def test_penalties_with_other_plain_numbers_are_other_programs():
+    weights = oracle.random_weights(XOR.architecture, 3, 0.4)
+    conditions = [
+        Condition(XOR, weights, Descent(np.asarray(0.1)), 0.1, penalty=PlainStrength(strength))
+        for strength in (0.05, 0.5)
+    ]
+    together = train_together(conditions, 15)
+    for one, run in zip(conditions, together, strict=True):
+        (alone,) = train_together([one], 15)
+        oracle.assert_weights_close(run.weights(0), alone.weights(0), 1e-12)
+
+
 def test_biases_train_and_start_at_zero():
     network = nr.ReLUNetwork(nr.tasks.xor().task, 5, biases=True)
     first = nr.initial.gaussian(0.5)(network, jax.random.key(0))

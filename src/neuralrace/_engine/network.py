@@ -59,8 +59,8 @@ class EdgeGroup(eqx.Module):
     spread: RowMap
 
     def stack(self, weights: Weights) -> jax.Array:
-        """The matrices of the edges as one array."""
-        return self.turned(_stacked([weights[edge] for edge in self.edges]))
+        """The matrices of the edges as one array; leading axes are kept."""
+        return _stacked([self.turned(weights[edge]) for edge in self.edges])
 
     def turned(self, matrices: Matrices) -> Matrices:
         """Matrices that multiply known inputs are kept transposed: a product then runs along contiguous rows."""
@@ -99,7 +99,7 @@ class Network(eqx.Module):
     examples: dict[str, RowMap]  # node -> from its basis rows to every example; empty unless asked for
 
     def stack(self, weights: Weights) -> Stacks:
-        """Gather the matrices of each group into one array."""
+        """Gather the matrices of each group into one array; leading axes are kept."""
         stacks = {f"group {i}": group.stack(weights) for i, group in enumerate(self.groups)}
         return stacks | {f"idle {i}": jnp.asarray(weights[e]) for i, e in enumerate(self.idle)}
 
@@ -224,7 +224,7 @@ def as_numpy(weights: Mapping[Key, jax.Array]) -> dict[Key, np.ndarray]:
 
 
 def _stacked(matrices: list[Any]) -> jax.Array:
-    """Stack matrices; those that are on the host are stacked there, which needs no compiling."""
+    """Stack matrices behind their leading axes; those on the host are stacked there, which needs no compiling."""
     if all(isinstance(matrix, np.ndarray) for matrix in matrices):
-        return jnp.asarray(np.stack(matrices))
-    return jnp.stack([jnp.asarray(matrix) for matrix in matrices])
+        return jax.device_put(np.stack(matrices, axis=-3))
+    return jnp.stack([jnp.asarray(matrix) for matrix in matrices], axis=-3)

@@ -154,6 +154,9 @@ def row_basis(
                 reduced.append((members, columns, *factors))
     if not reduced:
         return sparse.identity(rows, format="csr"), matrix
+    rank = int((np.diff(matrix.indptr)[np.concatenate(kept)] > 0).sum()) + sum(len(basis) for *_, basis in reduced)
+    if weights is None and rank == matrix.shape[1]:  # the rows span everything: there is no better basis
+        return matrix, sparse.identity(rank, format="csr")
     return _assemble(matrix, np.sort(np.concatenate(kept)), reduced)
 
 

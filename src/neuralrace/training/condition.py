@@ -54,12 +54,12 @@ class Prepared:
 
     def parameters(self) -> Any:
         """The first weights as the loop has them, seeds first."""
-        return jax.vmap(self.program.learner.pack)({e: jnp.asarray(m) for e, m in self.narrowing.weights.items()})
+        return self.program.learner.pack(self.narrowing.weights)
 
-    def final(self, parameters: Any) -> dict[Edge, np.ndarray]:
+    def final(self, parameters: Mapping[str, np.ndarray]) -> dict[Edge, np.ndarray]:
         """Weights by edge, (seeds, target, source), as those of the original network."""
-        found = jax.vmap(self.program.learner.unpack)(parameters)
-        return {edge: widen_weights(self.narrowing, edge, np.asarray(matrix)) for edge, matrix in found.items()}
+        found = self.program.learner.unpack(parameters)
+        return {edge: widen_weights(self.narrowing, edge, matrix) for edge, matrix in found.items()}
 
 
 def prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[str], stop_at: float | None) -> Prepared:

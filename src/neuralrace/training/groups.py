@@ -29,7 +29,7 @@ def side_by_side(group: Sequence[Prepared], seeds: int, key: Any) -> tuple[Progr
     """One program for several conditions of one shape; what they compute on has an axis for condition and seed."""
     first = group[0].program
     keys = jnp.concatenate([batch_keys(key, seeds)] * len(group))
-    parameters = jax.tree.map(lambda *parts: jnp.concatenate(parts), *(one.parameters() for one in group))
+    parameters = jax.tree.map(_concatenated, *(one.parameters() for one in group))
     if len(group) == 1:
         return first, parameters, keys
 
@@ -46,7 +46,9 @@ def shape_of(program: Program) -> Any:
     """Equal for programs that differ in numbers only."""
     arrays, static = eqx.partition(program, eqx.is_array)
     leaves, structure = jax.tree.flatten(arrays)
-    return structure, tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves), jax.tree.structure(static)
+    shapes = tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves)
+    others, skeleton = jax.tree.flatten(static)
+    return structure, shapes, skeleton, tuple(others)
 
 
 def part_of(training: Training, chosen: slice) -> Training:
@@ -55,5 +57,9 @@ def part_of(training: Training, chosen: slice) -> Training:
     arrays = {name: array[chosen] for name, array in memory.arrays.items()}
     count = len(range(*chosen.indices(memory.seeds)))
     mine = replace(memory, seeds=count, arrays=arrays, curve=[part[:, chosen] for part in memory.curve])
-    state = jax.tree.map(lambda leaf: leaf[chosen], training.state)
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], training.state)  # on the host: nothing to compile
     return replace(training, state=state, memory=mine, keys=training.keys[chosen])
+
+
+def _concatenated(*parts: jax.Array) -> jax.Array:
+    return jax.device_put(np.concatenate([np.asarray(part) for part in parts]))  # on the host: nothing to compile

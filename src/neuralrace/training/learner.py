@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.network import Network, Rows, Stacks
+from neuralrace._engine.network import Matrices, Network, Rows, Stacks
 from neuralrace._engine.open_edges import carrying_gates, edge_gates
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
@@ -78,13 +78,17 @@ class Learner(eqx.Module):
     penalty: Penalty | None
 
     def pack(self, weights: Weights) -> Stacks:
-        """Arrange weights for computing."""
+        """Arrange weights for computing; leading axes are kept."""
         return self.whole.network.stack(weights)
 
-    def unpack(self, parameters: Stacks) -> dict[Edge, jax.Array]:
+    def unpack(self, parameters: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
         """Weights by edge again; leading axes are kept."""
         found = self.whole.network.unstack(parameters)
         return {edge: found[edge] for edge in self.architecture.edges}
+
+    def loss(self, parameters: Stacks) -> jax.Array:
+        """The loss over all examples."""
+        return self.whole.loss(parameters)
 
     def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
         """The loss over all examples and the direction that training descends."""
@@ -174,7 +178,7 @@ def make_learner(
         common=_descended(_only(problem, common), objective) if common else None,
         common_edges=common,
         examples=_examples(problem) if batches else None,
-        everything=problem.planned(compressed=False, every_example=True) if see or penalty is not None else None,
+        everything=problem.every_example if see or penalty is not None else None,
         penalty=penalty,
     )
 
@@ -183,15 +187,13 @@ def _descended(problem: Problem, objective: Objective) -> Descended:
     if objective.compresses:
         network = problem.network
         return Descended(network, objective, network.constant_loss)
-    kept = np.flatnonzero(problem.task.weights > 0)
-    task, gates = problem.task.take(kept), problem.gates.take(kept)
-    network = Problem(problem.architecture, task, gates, problem.activations).planned(compressed=False)
-    carrying = carrying_gates(problem.architecture, task, gates)
+    task = problem.with_weight.task
+    carrying = carrying_gates(problem.architecture, task, problem.with_weight.gates)
     silent = 0.0
     for node, rows in task.targets.items():
         reached = np.logical_or.reduce([carrying[edge] != 0 for edge in problem.architecture.incoming[node]])
         silent += float(task.weights[~reached] @ objective.silence(rows[~reached]))
-    return Descended(network, objective, np.asarray(silent))
+    return Descended(problem.examples_apart, objective, np.asarray(silent))
 
 
 def _examples(problem: Problem) -> Examples:

@@ -28,6 +28,7 @@ CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and 
 
 Finish = Callable[[np.ndarray], np.ndarray]
 Views = dict[str, jax.Array]  # variable -> array
+Room = dict[str, jax.ShapeDtypeStruct]  # variable -> (looks, seeds, ...)
 
 
 class State(NamedTuple):
@@ -67,17 +68,25 @@ class Program(eqx.Module):
         memory = self._each(lambda learner, rule, p: rule.start(learner, p))(parameters)
         return State(parameters, memory, order, jnp.zeros(seeds, dtype=bool))
 
+    def look(self, state: State, regular: jax.Array) -> tuple[State, Views]:
+        """Look at every seed."""
+        return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), regular)
+
     def look_and_step(self, state: State, keys: jax.Array, step: jax.Array, regular: jax.Array) -> tuple[State, Views]:
         """Look at every seed and take one step, sharing the gradient's forward pass with the recorded loss."""
         loss, slope = self._each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
-        seen = self._each(lambda learner, rule, p: self.recorder.look(learner, p))(state.parameters) | {"loss": loss}
-        if self.level is not None:
-            state = state._replace(resting=state.resting | (regular & (loss <= self.level)))
+        state, seen = self._seen(state, loss, regular)
         return self._moved(state, None if self.batches is not None else slope, keys, step), seen
 
     def step(self, state: State, keys: jax.Array, step: jax.Array) -> State:
         """Take one step for every seed."""
         return self._moved(state, None, keys, step)
+
+    def _seen(self, state: State, loss: jax.Array, regular: jax.Array) -> tuple[State, Views]:
+        seen = self._each(lambda learner, rule, p: self.recorder.look(learner, p))(state.parameters) | {"loss": loss}
+        if self.level is not None:
+            state = state._replace(resting=state.resting | (regular & (loss <= self.level)))
+        return state, seen
 
     def _moved(self, state: State, slope: Stacks | None, keys: jax.Array, step: jax.Array) -> State:
         chosen, order = self._batch(state.order, keys, step)
@@ -149,18 +158,11 @@ class Looks(NamedTuple):
 
 
 @eqx.filter_jit
-def _start(program: Program, parameters: Stacks) -> State:
-    return program.start(parameters)
-
-
-@eqx.filter_jit
 def _advance(
-    program: Program, state: State, keys: jax.Array, looks: Looks, capacity: int, several: bool
+    program: Program, state: State, keys: jax.Array, looks: Looks, room: Room, several: bool
 ) -> tuple[State, Views, jax.Array]:
     """Make some looks with the steps between them; also return how many were made before all seeds came to rest."""
-    first = jnp.asarray(looks.step)
-    shapes = jax.eval_shape(lambda s: program.look_and_step(s, keys, first, jnp.asarray(True))[1], state)
-    buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
+    buffers = {name: jnp.zeros(space.shape, space.dtype) for name, space in room.items()}
 
     def unfinished(carry: tuple[Any, ...]) -> jax.Array:
         i, state, *_ = carry
@@ -169,10 +171,12 @@ def _advance(
 
     def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         i, state, buffers, step = carry
-        state, seen = program.look_and_step(state, keys, step, looks.regular[i])
+        if several:  # one forward pass more for each look, and half as much to compile
+            state, seen = program.look(state, looks.regular[i])
+            state = jax.lax.fori_loop(0, looks.gaps[i], lambda k, s: program.step(s, keys, step + k), state)
+        else:
+            state, seen = program.look_and_step(state, keys, step, looks.regular[i])
         buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, seen)
-        if several:
-            state = jax.lax.fori_loop(1, looks.gaps[i], lambda k, s: program.step(s, keys, step + k), state)
         return i + 1, state, buffers, step + looks.gaps[i]
 
     start = (jnp.zeros((), jnp.int32), state, buffers, looks.step)
@@ -248,14 +252,15 @@ class Watcher(Protocol):
 
 def begin(program: Program, parameters: Stacks, keys: jax.Array, schedule: Schedule) -> Training:
     """A training before its first step; parameters: seeds first."""
-    on_device = jax.tree.map(lambda leaf: jnp.asarray(leaf) if eqx.is_array(leaf) else leaf, program)
+    on_device = jax.tree.map(lambda leaf: jax.device_put(leaf) if eqx.is_array(leaf) else leaf, program)
     memory = Memory(len(keys), len(schedule.recorded), program.recorder.finish())
-    return Training(on_device, schedule, keys, _start(on_device, parameters), memory)
+    return Training(on_device, schedule, keys, on_device.start(parameters), memory)
 
 
 def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) -> None:
     """Train to the end, to rest, to divergence of every seed, or until a watcher says stop."""
-    capacity, several = _capacity(training), bool((training.schedule.gaps > 1).any())
+    room, several = _room(training), bool((training.schedule.gaps > 1).any())
+    capacity = room["loss"].shape[0]
     count = min(capacity, 16)
     kept: list[Future[None]] = []
     with ThreadPoolExecutor(1) as host:
@@ -265,7 +270,7 @@ def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) ->
             stop = min(first + count, last) if first < last else last + 1
             began = time.monotonic()
             looks = _looks(schedule, first, stop, capacity)
-            after, seen, made = _advance(training.program, training.state, training.keys, looks, capacity, several)
+            after, seen, made = _advance(training.program, training.state, training.keys, looks, room, several)
             number = int(made)
             kept.append(host.submit(training.memory.keep, seen, schedule.kept[first : first + number]))
             if stop <= last:  # after the last look nothing moves
@@ -309,13 +314,14 @@ def _settle(kept: list[Future[None]]) -> None:
         kept.pop(0).result()
 
 
-def _capacity(training: Training) -> int:
-    """How many looks fit on the device at once, up to a power of two, so that like trainings share a program."""
-    arguments = (training.state, training.keys, jnp.zeros((), jnp.int32), jnp.asarray(True))
-    shapes = eqx.filter_eval_shape(training.program.look_and_step, *arguments)[1]
+def _room(training: Training) -> Room:
+    """As many looks as fit on the device at once, up to a power of two, so that like trainings share a program."""
+    shapes = eqx.filter_eval_shape(training.program.look, training.state, jnp.asarray(True))[1]
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)
-    return int(min(fitting, max(1 << (len(training.schedule.looks) - 1).bit_length(), FEWEST)))
+    capacity = int(min(fitting, max(1 << (len(training.schedule.looks) - 1).bit_length(), FEWEST)))
+    sizes = {name: (capacity, *leaf.shape) for name, leaf in shapes.items()}
+    return {name: leaf.update(shape=sizes[name]) for name, leaf in shapes.items()}
 
 
 def _next_count(count: int, seconds: float, capacity: int) -> int:

@@ -46,10 +46,7 @@ def narrow(problem: Problem, weights: Mapping[Edge, np.ndarray]) -> Narrowing:
         current |= {edge: current[edge] @ bases[node] for edge in architecture.outgoing[node]}
     if not bases:
         return Narrowing(problem, weights, {})
-    narrower = Problem(
-        architecture.resized(sizes), problem.task, problem.gates, problem.activations, biases=problem.biases
-    )
-    return Narrowing(narrower, current, bases)
+    return Narrowing(problem.resized(sizes), current, bases)
 
 
 def widen_weights(narrowing: Narrowing, edge: Edge, matrices: np.ndarray) -> np.ndarray:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import edge_name
@@ -184,7 +183,8 @@ def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[
     records = recorder.widen(prepared.narrowing, records)
     axes = recorder.axes(problem) | {"loss": ()}
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}
-    parameters = jax.tree.map(lambda *parts: jnp.concatenate(parts), *(one.state.parameters for one in done))
+    parts = [one.state.parameters for one in done]
+    parameters = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
     weights = {"final_weights": prepared.final(parameters)}
     with_gates = any(record.name == "gate_patterns" for record, _ in recorder.chosen)
     if with_gates:

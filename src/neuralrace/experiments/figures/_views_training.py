@@ -1,29 +1,31 @@
-"""Many small trainings on views at once: conditions in, a dataset out.
-
-Conditions that differ in numbers only are one compiled program; a map of hundreds of them would otherwise spend its
-time on compiling. The tests hold it against `nr.train`, output by output.
-"""
+"""Many small trainings on views at once: conditions in, a dataset out."""
 
 import itertools
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray
 
+from neuralrace import tasks
+from neuralrace.architecture import edge_name
+from neuralrace.axes import Array, Weights
 from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count, require_number
-from neuralrace.precision import float64
-from neuralrace.progress import Meter
+from neuralrace.problem import Problem
+from neuralrace.task import Task
+from neuralrace.training import Condition, Penalty, ReLUNetwork, train_together
+from neuralrace.training.rules import Momentum, Rule, RungeKutta
+from neuralrace.trajectory import Trajectory
 
-Layers = list[jax.Array]
-THREADS = 2  # programs that run side by side
 NETWORKS = ("gated", "relu")
 LOSSES = ("squared", "cross-entropy")
 RULES = ("flow", "descent", "mini-batch", "momentum")
+
+Outputs = TypeVar("Outputs", np.ndarray, jax.Array)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,7 @@ class Conditions:
     descent), "descent", "mini-batch" (`batch` examples drawn anew for each step) or "momentum" (heavy ball, its step
     times 1 - momentum, so that time runs alike; full batch). competition: lambda of the penalty lambda/K sum over
     classes and pairs of views of r_m^2 r_n^2, r the response to a lone view. targets: soft targets in place of the
-    classes, (rows, K), in the order of `rows`.
+    classes, (rows, K), in the order of the rows of `network_of`.
     """
 
     network: str = "gated"
@@ -74,19 +76,10 @@ class Conditions:
             raise RangeError(f"sizes must have one number per view, {self.views}; it has {len(self.sizes)}")
 
 
-def rows(classes: int, views: int) -> tuple[np.ndarray, np.ndarray]:
-    """The class and the present views of every row that can occur: all classes for each set of views."""
-    sets = np.array(list(itertools.product((1.0, 0.0), repeat=views)))
-    return np.tile(np.arange(classes), len(sets)), np.repeat(sets, classes, axis=0)
-
-
 def lone_rows(classes: int, views: int) -> np.ndarray:
-    """The row in which class k shows view m and no other, (K, M)."""
-    labels, present = rows(classes, views)
-    found = np.zeros((classes, views), dtype=int)
-    for row in np.flatnonzero(present.sum(axis=1) == 1):
-        found[labels[row], int(present[row].argmax())] = row
-    return found
+    """The row of the task in which class k shows view m and no other, (K, M)."""
+    sets = 2**views - 1 - 2 ** np.arange(views)[::-1]  # sets of views count down in binary, from all to none
+    return np.asarray(classes * sets + np.arange(classes)[:, None])
 
 
 def draw_weights(given: Conditions, seed: int) -> list[np.ndarray]:
@@ -102,13 +95,12 @@ def draw_weights(given: Conditions, seed: int) -> list[np.ndarray]:
     return [std * random.standard_normal((paths, into, out)) for out, into in itertools.pairwise(sizes)]
 
 
-@float64
 def train_views(conditions: Sequence[Conditions], steps: int, seeds: int, looks: Sequence[int]) -> xarray.Dataset:
     """Train under all conditions from every seed and look at the given steps.
 
     responses: to each view alone, the output of its class less the mean of the others, (training, seed, look, class,
     view). strengths: the length of the whole output to a view alone, P3's s_ym. loss: without the competition. time:
-    learning_rate * step, (training, look). At the end, for every row of `rows`: outputs (training, seed, row, class)
+    learning_rate * step, (training, look). At the end, for every row of the task: outputs (training, seed, row, class)
     and, for ReLU networks, activity of the first layer (training, seed, row, unit).
     """
     total, count = require_count("steps", steps), require_count("seeds", seeds)
@@ -119,206 +111,113 @@ def train_views(conditions: Sequence[Conditions], steps: int, seeds: int, looks:
         )
     if len({(c.network, c.classes, c.views, c.hidden) for c in conditions}) > 1:
         raise RangeError("all trainings must have the same network, classes, views and width; call it for each apart")
-    groups: dict[_Kind, list[int]] = {}
-    for number, given in enumerate(conditions):
-        groups.setdefault(_kind(given), []).append(number)
-    found: list[Any] = [None] * len(conditions)
-    with Meter("views", len(conditions)) as meter, ThreadPoolExecutor(THREADS) as pool:
-        marks = np.append(at, total)
-        jobs = {
-            kind: pool.submit(_run_group, kind, [conditions[i] for i in members], count, marks)
-            for kind, members in groups.items()
-        }
-        for kind, members in groups.items():
-            results = jobs[kind].result()
-            for place, number in enumerate(members):
-                found[number] = [part[place * count : (place + 1) * count] for part in results]
-            meter.advance(len(members))
-    responses, strengths, loss, outputs, activity = (np.stack(part) for part in zip(*found, strict=True))
-    seen, each = len(at), ("training", "seed", "look", "class", "view")
-    data = xarray.Dataset(
-        {
-            "responses": (each, responses[:, :, :seen]),
-            "strengths": (each, strengths[:, :, :seen]),
-            "loss": (each[:3], loss[:, :, :seen]),
-            "outputs": (("training", "seed", "row", "class"), outputs),
-            "time": (("training", "look"), np.array([c.learning_rate * at for c in conditions])),
-        }
+    shared: dict[object, Problem] = {}  # what is equal is planned once
+    networks = [shared.setdefault((c.depth, c.probability, c.sizes, id(c.targets)), network_of(c)) for c in conditions]
+    prepared = [condition_of(c, network, count) for c, network in zip(conditions, networks, strict=True)]
+    runs = train_together(prepared, total, seeds=count, record="outputs", at=[*at, total])
+    found = zip(conditions, networks, runs, strict=True)
+    return xarray.concat([_seen(given, network, run, len(at)) for given, network, run in found], "training")
+
+
+def condition_of(given: Conditions, network: Problem, seeds: int) -> Condition:
+    """The conditions as training takes them."""
+    return Condition(
+        network=network,
+        initial=[_by_edge(given, network, seed) for seed in range(seeds)],
+        rule=_rule(given),
+        time=given.learning_rate,
+        loss=given.loss,
+        batch_size=given.batch if given.rule == "mini-batch" else None,
+        drawn=given.rule == "mini-batch",
+        penalty=Competition(np.asarray(given.competition), given.views) if given.competition > 0 else None,
     )
-    if conditions[0].network == "relu":
-        data["activity"] = (("training", "seed", "row", "unit"), activity)
-    return data
 
 
-class _Numbers(NamedTuple):
-    """What may differ within one program; one entry per training and seed."""
+def network_of(given: Conditions) -> Problem:
+    """The network and all rows of its task: all classes for each set of views, from all of them to none.
 
-    inputs: Any  # (rows, pathways, inputs)
-    targets: Any  # (rows, K)
-    weights: Any  # (rows,)
-    entropy: Any  # whether the loss is cross-entropy
-    step: Any
-    momentum: Any
-    competition: Any
-
-
-class _Kind(NamedTuple):
-    """What a program is compiled for."""
-
-    network: str
-    depth: int
-    classes: int
-    views: int
-    hidden: int
-    rule: str  # flow, mini-batch, or descent, which momentum is a case of
-    batch: int
-    competes: bool
+    A row that cannot occur has no weight; views that are absent are zero, so that no gates are needed.
+    """
+    made = tasks.get(
+        "views",
+        classes=given.classes,
+        views=given.views,
+        presence="chance",  # of one half, which every set of views has a row for
+        sizes=given.sizes or 1.0,
+        depth=given.depth,
+    )
+    present = np.stack([made.groups[f"view{m}"] for m in range(given.views)], axis=1)
+    weights = np.where(present > 0, given.probability, 1 - given.probability).prod(axis=1)
+    targets = {"y": made.task.targets["y"] if given.targets is None else _soft_targets(given.targets, made.task)}
+    if given.network == "relu":
+        return ReLUNetwork(Task(made.task.inputs, targets, weights), (given.hidden,) * (given.depth - 1))
+    pathways = made.problem("views", given.hidden)
+    return Problem(pathways.architecture, Task(pathways.task.inputs, targets, weights))
 
 
-def _kind(c: Conditions) -> _Kind:
-    rule = "descent" if c.rule == "momentum" else c.rule
-    batch = c.batch if rule == "mini-batch" else 0
-    return _Kind(c.network, c.depth, c.classes, c.views, c.hidden, rule, batch, c.competition > 0)
+class Competition(Penalty):
+    """lambda/K times the sum over classes and pairs of views of r_m^2 r_n^2."""
+
+    strength: Array
+    views: int = eqx.field(static=True)
+
+    def __call__(self, outputs: Mapping[str, jax.Array]) -> jax.Array:
+        """The penalty on the responses to lone views."""
+        squares = responses(_alone(outputs["y"], self.views)) ** 2
+        pairs = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
+        return jnp.asarray(self.strength) * pairs.mean()
 
 
-def _inputs(c: Conditions) -> np.ndarray:
-    """(rows, pathways, inputs): for "gated" what each pathway reads, its own view's K features; else all K M inputs."""
-    labels, present = rows(c.classes, c.views)
-    sizes = np.array(c.sizes or (1.0,) * c.views)
-    apart = (present * sizes)[:, :, None] * np.eye(c.classes)[labels][:, None, :]
-    if c.network == "gated":
-        return apart
-    # in the order of tasks.views: class by class, view by view
-    return apart.transpose(0, 2, 1).reshape(len(labels), 1, -1)
+def responses(alone: Outputs) -> Outputs:
+    """The output for the class less the mean of the others, (..., K, M), of outputs to lone views (..., K, M, K)."""
+    classes = alone.shape[-1]
+    contrast = (classes * np.eye(classes) - 1) / (classes - 1)
+    return (alone * contrast[:, None, :]).sum(axis=-1)
 
 
-def _weights(c: Conditions) -> np.ndarray:
-    """The probability of every row."""
-    _, present = rows(c.classes, c.views)
-    return np.asarray(np.where(present > 0, c.probability, 1 - c.probability).prod(axis=1) / c.classes)
+def _alone(outputs: Outputs, views: int) -> Outputs:
+    """(..., row, K) -> (..., K, M, K)."""
+    return outputs[..., lone_rows(outputs.shape[-1], views), :]
 
 
-def _targets(c: Conditions) -> np.ndarray:
-    """One-hot classes, or the soft targets."""
-    labels, _ = rows(c.classes, c.views)
-    if c.targets is None:
-        return np.eye(c.classes)[labels]
-    soft = np.asarray(c.targets, dtype=np.float64)
-    if soft.shape != (len(labels), c.classes) or not np.isfinite(soft).all():
+def _rule(given: Conditions) -> Rule:
+    if given.rule == "flow":
+        return RungeKutta(np.asarray(given.learning_rate))
+    # descent is a ball without weight, so that both are one program
+    heavy = given.momentum if given.rule == "momentum" else 0.0
+    return Momentum(np.asarray(given.learning_rate * (1 - heavy)), np.asarray(heavy))
+
+
+def _soft_targets(given: np.ndarray, task: Task) -> np.ndarray:
+    soft, shape = np.asarray(given, dtype=np.float64), task.targets["y"].shape
+    if soft.shape != shape or not np.isfinite(soft).all():
         raise RangeError(
-            f"targets must be finite, one row per class and set of views, {(len(labels), c.classes)}; their shape was "
-            f"{soft.shape}"
+            f"targets must be finite, one row per class and set of views, {shape}; their shape was {soft.shape}"
         )
     return soft
 
 
-@float64  # a thread of its own has its own precision
-def _run_group(kind: _Kind, group: list[Conditions], seeds: int, marks: np.ndarray) -> list[np.ndarray]:
-    """Responses, strengths and loss at the marks, outputs and activity at the end, of one kind; seeds fastest."""
-    drawn = [draw_weights(c, seed) for c in group for seed in range(seeds)]
-    start = [np.stack(layer) for layer in zip(*drawn, strict=True)]
-    heavy = [c.momentum if c.rule == "momentum" else 0.0 for c in group]
-    each = _Numbers(
-        inputs=[_inputs(c) for c in group],
-        targets=[_targets(c) for c in group],
-        weights=[_weights(c) for c in group],
-        entropy=[c.loss == "cross-entropy" for c in group],
-        step=[c.learning_rate * (1 - mu) for c, mu in zip(group, heavy, strict=True)],
-        momentum=heavy,
-        competition=[c.competition for c in group],
+def _by_edge(given: Conditions, network: Problem, seed: int) -> Weights:
+    """The drawn layers on the edges of each pathway."""
+    layers = draw_weights(given, seed)
+    chains = [path.edges for path in network.architecture.paths()]
+    return {edge: layers[i][m] for m, chain in enumerate(chains) for i, edge in enumerate(chain)}
+
+
+def _seen(given: Conditions, network: Problem, run: Trajectory, looks: int) -> xarray.Dataset:
+    """One training as `train_views` gives it."""
+    outputs = run.values("outputs[y]")  # (seed, look, row, class)
+    alone, each = _alone(outputs[:, :looks], given.views), ("seed", "look", "class", "view")
+    data = xarray.Dataset(
+        {
+            "responses": (each, responses(alone)),
+            "strengths": (each, np.linalg.norm(alone, axis=-1)),
+            "loss": (each[:2], run.loss[:, :looks]),
+            "outputs": (("seed", "row", "class"), outputs[:, -1]),
+            "time": ("look", run.time[:looks]),
+        }
     )
-    numbers = _Numbers(*(np.repeat(np.array(part), seeds, axis=0) for part in each))
-    streams = np.tile(np.arange(seeds), len(group))
-    return [np.asarray(part) for part in _program(kind)(start, numbers, streams, np.diff(marks, prepend=0))]
-
-
-def _forward(kind: _Kind, layers: Layers, given: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Outputs (rows, K) and activity of the first layer (rows, units); a closed gated pathway has inputs of zero."""
-    if kind.network == "gated":
-        product = layers[0]
-        for layer in layers[1:]:
-            product = layer @ product
-        return jnp.einsum("mik,nmk->ni", product, given), jnp.zeros((len(given), 0))
-    activity = first = jax.nn.relu(given[:, 0] @ layers[0][0].T)
-    for layer in layers[1:-1]:
-        activity = jax.nn.relu(activity @ layer[0].T)
-    return activity @ layers[-1][0].T, first
-
-
-def _contrast(outputs: jax.Array, classes: int, views: int) -> jax.Array:
-    """The output for the class less the mean of the others, for each view alone, (K, M)."""
-    alone = outputs[lone_rows(classes, views)]
-    right = jnp.einsum("kmk->km", alone)
-    return (classes * right - alone.sum(axis=-1)) / (classes - 1)
-
-
-def _task_loss(outputs: jax.Array, numbers: _Numbers, weights: jax.Array) -> jax.Array:
-    squared = 0.5 * jnp.sum((outputs - numbers.targets) ** 2, axis=-1)
-    entropy = -jnp.sum(numbers.targets * jax.nn.log_softmax(outputs), axis=-1)
-    return weights @ jnp.where(numbers.entropy, entropy, squared)
-
-
-def _objective(kind: _Kind, layers: Layers, numbers: _Numbers, weights: jax.Array) -> jax.Array:
-    outputs, _ = _forward(kind, layers, numbers.inputs)
-    loss = _task_loss(outputs, numbers, weights)
-    if not kind.competes:
-        return loss
-    squares = _contrast(outputs, kind.classes, kind.views) ** 2
-    pairs = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
-    return loss + numbers.competition * pairs.sum() / kind.classes
-
-
-def _program(kind: _Kind) -> Callable[..., Any]:
-    gradient = jax.grad(lambda layers, numbers, weights: _objective(kind, layers, numbers, weights))
-    one = {"flow": _flow_step, "mini-batch": _batch_step(kind.batch), "descent": _descent_step}[kind.rule]
-
-    def look(layers: Layers, numbers: _Numbers) -> tuple[jax.Array, jax.Array, jax.Array]:
-        outputs, _ = _forward(kind, layers, numbers.inputs)
-        strengths = jnp.linalg.norm(outputs[lone_rows(kind.classes, kind.views)], axis=-1)
-        return _contrast(outputs, kind.classes, kind.views), strengths, _task_loss(outputs, numbers, numbers.weights)
-
-    def train(layers: Layers, numbers: _Numbers, stream: jax.Array, gaps: jax.Array) -> Any:
-        key = jax.random.key(stream) if kind.rule == "mini-batch" else stream
-
-        def to_mark(state: Any, gap: jax.Array) -> tuple[Any, Any]:
-            state = jax.lax.fori_loop(0, gap, lambda _, s: one(gradient, s, numbers, key), state)
-            return state, look(state[0], numbers)
-
-        still = jax.tree.map(jnp.zeros_like, layers)
-        (final, _, _), seen = jax.lax.scan(to_mark, (layers, still, jnp.asarray(0)), gaps)
-        return *seen, *_forward(kind, final, numbers.inputs)
-
-    return jax.jit(jax.vmap(train, (0, 0, 0, None)))
-
-
-def _moved(layers: Layers, step: Any, slopes: Layers) -> Layers:
-    return [w - step * g for w, g in zip(layers, slopes, strict=True)]
-
-
-def _descent_step(gradient: Any, state: Any, numbers: _Numbers, key: jax.Array) -> Any:
-    layers, velocity, number = state
-    slopes = gradient(layers, numbers, numbers.weights)
-    velocity = [numbers.momentum * v + g for v, g in zip(velocity, slopes, strict=True)]
-    return _moved(layers, numbers.step, velocity), velocity, number + 1
-
-
-def _flow_step(gradient: Any, state: Any, numbers: _Numbers, key: jax.Array) -> Any:
-    layers, velocity, number = state
-    k1 = gradient(layers, numbers, numbers.weights)
-    k2 = gradient(_moved(layers, numbers.step / 2, k1), numbers, numbers.weights)
-    k3 = gradient(_moved(layers, numbers.step / 2, k2), numbers, numbers.weights)
-    k4 = gradient(_moved(layers, numbers.step, k3), numbers, numbers.weights)
-    slopes = [(a + 2 * b + 2 * c + d) / 6 for a, b, c, d in zip(k1, k2, k3, k4, strict=True)]
-    return _moved(layers, numbers.step, slopes), velocity, number + 1
-
-
-def _batch_step(batch: int) -> Callable[[Any, Any, _Numbers, jax.Array], Any]:
-    def step(gradient: Any, state: Any, numbers: _Numbers, key: jax.Array) -> Any:
-        layers, velocity, number = state
-        chances = jax.random.uniform(jax.random.fold_in(key, number), (batch,), dtype=jnp.float32)
-        limits = jnp.cumsum(numbers.weights).astype(jnp.float32)
-        drawn = jnp.minimum(jnp.searchsorted(limits, chances, side="right"), len(limits) - 1)
-        sample = jnp.zeros_like(numbers.weights).at[drawn].add(1.0 / batch)
-        return _moved(layers, numbers.step, gradient(layers, numbers, sample)), velocity, number + 1
-
-    return step
+    if isinstance(network, ReLUNetwork):
+        first = run.values(f"final_weights[{edge_name(run.edges[0])}]")  # (seed, unit, input)
+        data["activity"] = (("seed", "row", "unit"), np.maximum(network.inputs @ first.swapaxes(1, 2), 0.0))
+    return data

@@ -203,9 +203,7 @@ def _strength_claims(data: xarray.Dataset) -> list[Claim]:
     apart = np.abs(data["strengths"].values.mean(axis=1) - theory).sum(axis=(0, 1)) / theory.sum(axis=(0, 1))
     root = np.sqrt(data.sizes["example"] / 4)
     ratios = (hidden / outer).mean(axis=0)
-    by_value = np.append(
-        apart[:2], apart[2:].mean()
-    )  # the last two are equal, and how they are told apart is arbitrary
+    by_value = np.append(apart[:2], apart[2:].mean())  # the last two are equal: which is which is arbitrary
     said = ", ".join(f"{ratio:.3f}" for ratio in theory[1, -1] / theory[0, -1])
     return [
         Claim.within(

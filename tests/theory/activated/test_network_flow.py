@@ -112,7 +112,8 @@ def test_any_depth_biases_and_gates_of_neurons():
     forecast = predict(deep, start, TIMES, draws=3, key=5)
     assert forecast.method == "flow"
     assert [entry.failed.name for entry in forecast.certificate.declined] == ["one rectified hidden layer"]
-    assert forecast.losses.shape == (3, len(TIMES)) and forecast.band is not None
+    assert forecast.losses.shape == (3, len(TIMES))
+    assert forecast.band is not None
     assert forecast.loss[-1] < forecast.loss[0]
     assert forecast.outputs()["y"].shape == (6, 2)
     assert forecast.to_trajectory().loss.shape == (3, len(TIMES))
@@ -134,7 +135,8 @@ def test_what_only_linear_networks_have_is_refused():
         forecast.order()
     with pytest.raises(ProblemError, match="those of linear nodes"):
         forecast.modes.path(problem.architecture.paths()[0])
-    assert forecast.reduction is None and forecast.initial_strength is None
+    assert forecast.reduction is None
+    assert forecast.initial_strength is None
     assert forecast.modes.edge(("x", "h1")).shape == (3, 3)  # singular values
     with pytest.raises(AssumptionError, match=r"linear nodes required; 'h1' has .*: use method='flow'$"):
         predict(problem, weights, TIMES, "reduction")

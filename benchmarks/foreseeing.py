@@ -22,6 +22,7 @@ import neuralrace as nr
 
 SMALL = 0.005 / 700  # P2's standard deviation of first weights
 POINTS = 160  # times at which losses are compared
+LEARNED = 1e-5  # of the first loss, below which no more is asked
 WIDE = 5_000  # from here on only these tasks, and fewer networks
 WIDE_TASKS = ("hierarchy-4", "xor-1", "table-0", "gaussian")
 NETWORKS, WIDE_NETWORKS = 10, 3
@@ -29,7 +30,7 @@ NETWORKS, WIDE_NETWORKS = 10, 3
 
 @dataclass(frozen=True)
 class Trial:
-    """A task with its training: rate and steps, and the standard deviation of the first weights."""
+    """A task with its training: rate and most steps, and the standard deviation of the first weights."""
 
     make: Callable[[], nr.Task]
     learning_rate: float
@@ -80,14 +81,16 @@ TRIALS = {
 def foresee(name: str, width: int, shorter: int) -> dict[str, Any]:
     """The prediction of one task at one width, with all its settings."""
     trial = TRIALS[name]
-    steps, every = schedule(trial, shorter)
-    times = trial.learning_rate * np.arange(0, steps + 1, every)
     network, law = nr.ReLUNetwork(trial.make(), hidden=(width,)), nr.initial.gaussian(trial.std)
-    seconds = []
-    for _ in range(2):  # the second call finds its programs compiled
+    most, seconds = max(trial.steps // shorter, POINTS), []
+    for _ in range(2):  # the second call finds its programs compiled, and ends where the first said that all is learned
+        steps, every = schedule(most)
+        times = trial.learning_rate * np.arange(0, steps + 1, every)
         began = time.perf_counter()
         forecast = nr.predict(network, law, times, learning_rate=trial.learning_rate, key=0)
         seconds.append(time.perf_counter() - began)
+        learned = np.flatnonzero(forecast.loss < LEARNED * forecast.loss[0])
+        most = max(int(learned[0]) * every, POINTS) if len(learned) else steps
     return {
         "task": name,
         "width": width,
@@ -150,9 +153,8 @@ def distance(times: np.ndarray, one: np.ndarray, other: np.ndarray) -> dict[str,
     return {key: value for key, value in asdict(found).items() if key != "max_gap"}
 
 
-def schedule(trial: Trial, shorter: int) -> tuple[int, int]:
+def schedule(steps: int) -> tuple[int, int]:
     """Steps, and steps between two records."""
-    steps = max(trial.steps // shorter, POINTS)
     every = max(steps // POINTS, 1)
     return steps - steps % every, every
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import jax
 import numpy as np
 
+from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
@@ -40,7 +41,8 @@ def initial_output(spans: Spans, law: Gaussian, width: int) -> float:
     """The root mean square of what the hidden layer first adds to the outputs, relative to the targets."""
     problem = spans.problem
     scales, edges, task = law.scales(problem), problem.architecture.edges, problem.task
-    slope = problem.activations[spans.hidden].slope  # type: ignore[attr-defined]
+    kind = problem.activations[spans.hidden]
+    slope = kind.slope if isinstance(kind, LeakyReLU) else 1.0
     received = sum(scales[e] ** 2 * (task.inputs[edges[e][0]] ** 2).sum(axis=1) for e in spans.incoming)
     written = sum(scales[e] ** 2 * problem.architecture.nodes[edges[e][1]] for e in spans.outgoing)
     output = width * written * 0.5 * (1 + slope**2) * float(task.weights @ received)

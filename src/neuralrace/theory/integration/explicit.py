@@ -2,9 +2,10 @@
 
 Tsitouras' method of fifth order, and stabilised ones of fourth (chebyshev.py). The Jacobian of a gradient flow is
 symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one program: a recurrence,
-then a few stages that each mix the slopes before them; so the velocity, which is slow to compile, stands in it once.
+then a few stages that each mix the slopes before them; so the velocity, which is slow to compile, stands in it twice.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import diffrax
@@ -20,7 +21,7 @@ SHORT = 2.5  # a wish for less than this goes back
 MARGIN = 1.1  # of the radius, which the power iteration finds from below
 ROUNDS = 8  # of the power iteration when a stabilised method takes over; one in each step after
 NUDGE = 1e-7  # relative size of the finite difference in it
-POWER, RECURRENCE, LAST, DONE = range(4)
+Velocity = Callable[[Any], Any]
 
 
 class Memory(NamedTuple):
@@ -51,13 +52,14 @@ class Estimate(NamedTuple):
         return jnp.where(self.radius > 0, limited / scale, wish)
 
 
-class Progress(NamedTuple):
-    """Where a step stands: the state whose velocity is next, and what the phases leave for one another."""
+class Recurrence(NamedTuple):
+    """Where the power iteration and then the recurrence stand."""
 
-    phase: jax.Array
-    number: jax.Array  # of the round or stage within the phase
-    at: Any
-    before: Any  # the stage before; in the last phase the state that it starts from
+    turning: jax.Array  # whether it is still the power iteration
+    number: jax.Array  # of the round, or of the stage
+    at: Any  # the state whose velocity is next
+    before: Any  # the stage before
+    pull: Any  # what the last round made of its direction
     radius: jax.Array
     which: jax.Array  # number of the method
 
@@ -85,123 +87,109 @@ class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
     ) -> tuple[Any, Estimate, dict[str, Any], Memory, Any]:
         """One step of the method that the width asks for."""
         memory, width, table = solver_state, t1 - t0, tableaus()
+
+        def velocity(state: Any) -> Any:
+            return terms.vf(t0, state, args)
+
         stabilised = width * memory.radius > jnp.where(memory.stabilised, SHORT, STABLE)
-        stages = _Stages(y0, memory.slope, width, jnp.where(memory.stabilised, 1, ROUNDS))
-        slots = jax.tree.map(lambda k: jnp.zeros((SLOTS, *k.shape)).at[0].set(k), memory.slope)
-        end, slopes = jax.lax.while_loop(
-            lambda carry: carry[0].phase < DONE,
-            lambda carry: stages.after(*carry, terms.vf(t0, carry[0].at, args)),
-            (stages.opening(memory, stabilised), slots),
+        found = _recurrence(velocity, y0, memory, width, stabilised)
+        first, weights, error, chord, middle = (
+            jnp.asarray(part)[found.which]
+            for part in (table.first, table.weights, table.error, table.chord, table.middle)
         )
-        nothing, after, last = jax.tree.map(jnp.zeros_like, y0), end.at, jax.tree.map(lambda k: k[-1], slopes)
-        error = _mixed(nothing, slopes, jnp.asarray(table.error)[end.which], width)
-        share = jnp.asarray(table.chord)[end.which]
-        chord = jax.tree.map(lambda y, z: y + share * (z - y), y0, after)
-        half_way = _mixed(chord, slopes, jnp.asarray(table.middle)[end.which], width)
-        radius, direction = _radius(end, slopes, width, memory.direction)
-        found = jax.tree.map(lambda k, d: jnp.where(stabilised, k[1] - k[0], d), slopes, direction)
-        memory = Memory(last, stabilised, jnp.where(stabilised, end.radius, radius), found)
+        base = _where(stabilised, found.at, y0)
+        after, slopes = _last_stages(velocity, base, found.at, memory.slope, first, weights * width)
+        last, nothing = jax.tree.map(lambda k: k[-1], slopes), jax.tree.map(jnp.zeros_like, y0)
+        wrong = _mixed(nothing, slopes, width * error)
+        half_way = jax.tree.map(lambda y, z: y + chord * (z - y), y0, after)
+        half_way = _mixed(half_way, slopes, width * middle)
+        radius, direction = _radius(after, slopes, width, memory)
+        radius, direction = _where(stabilised, (found.radius, found.pull), (radius, direction))
+        memory = Memory(last, stabilised, radius, direction)
         order = jnp.where(stabilised, 4.0, 5.0)
-        estimate = Estimate(error, order, memory.radius, stabilised.astype(order.dtype))
+        estimate = Estimate(wrong, order, memory.radius, stabilised.astype(order.dtype))
         info = {"start": y0, "middle": half_way, "end": after}
         slopes_at = {"start_slope": solver_state.slope, "end_slope": last}
         at_ends = jax.tree.map(lambda k: width * k, slopes_at)
         return after, estimate, info | at_ends, memory, diffrax.RESULTS.successful
 
 
-class _Stages(NamedTuple):
-    """The stages of one step."""
+def _recurrence(velocity: Velocity, start: Any, memory: Memory, width: jax.Array, wanted: jax.Array) -> Recurrence:
+    """The power iteration on the Jacobian, by finite differences, and the recurrence of the method that it asks for.
 
-    start: Any
-    slope: Any
-    width: jax.Array
-    rounds: jax.Array
+    Both are one loop, whose next state is a sum of those at hand. Where it is not wanted, Tsitouras' second stage.
+    """
+    table, size, zero = tableaus(), NUDGE * _norm(start), jnp.asarray(0)
+    rounds = jnp.where(memory.stabilised, 1, ROUNDS)
 
-    def opening(self, memory: Memory, stabilised: jax.Array) -> Progress:
-        """Begin with the power iteration, or with Tsitouras' second stage."""
-        nothing = jnp.asarray(0)
-        blank = Progress(nothing, nothing, self.start, self.start, memory.radius, nothing)
-        plain, at = self._begun(blank, nothing), self._nudged(memory.direction)
-        return plain._replace(
-            phase=jnp.where(stabilised, POWER, plain.phase),
-            number=jnp.where(stabilised, 0, plain.number),
-            at=_where(stabilised, at, plain.at),
+    def first_stage(which: jax.Array) -> jax.Array:
+        return jnp.asarray(table.mu)[which, 0] * width
+
+    def unfinished(here: Recurrence) -> jax.Array:
+        return here.turning | (here.number < jnp.asarray(table.length)[here.which])
+
+    def ahead(here: Recurrence) -> Recurrence:
+        rate = velocity(here.at)
+        pull = _norm(jax.tree.map(jnp.subtract, rate, memory.slope))
+        radius = jnp.where(here.turning, pull / size, here.radius)
+        begins = here.turning & (here.number + 1 == rounds)
+        wide = jnp.sum(jnp.asarray(table.extent[1:-1]) < MARGIN * width * radius)
+        which = jnp.where(begins, 1 + wide, here.which)
+        mu, nu = (jnp.asarray(row)[which, here.number] for row in (table.mu, table.nu))
+        turn = jnp.where(pull > 0, size / jnp.where(pull > 0, pull, 1.0), 0.0)
+        # of start, at, before, rate and slope
+        recurs = jnp.stack([zero, 1 + nu, -nu, mu * width, zero])
+        turns = jnp.stack([1.0 + zero, zero, zero, turn, -turn])
+        opens = jnp.stack([1.0 + zero, zero, zero, zero, first_stage(which)])
+        c = jnp.where(begins, opens, jnp.where(here.turning, turns, recurs))
+        parts = (start, here.at, here.before, rate, memory.slope)
+        at = jax.tree.map(lambda *leaves: sum(c[i] * leaf for i, leaf in enumerate(leaves)), *parts)
+        return Recurrence(
+            here.turning & ~begins,
+            jnp.where(begins, 1, here.number + 1),
+            at,
+            _where(here.turning, start, here.at),
+            jax.tree.map(lambda p, v, k: jnp.where(here.turning, v - k, p), here.pull, rate, memory.slope),
+            radius,
+            which,
         )
 
-    def after(self, progress: Progress, slopes: Any, rate: Any) -> tuple[Progress, Any]:
-        """What follows when the velocity of the state is known; only the last phase looks at the slopes.
-
-        The power iteration's last one stays in a slot that its methods do not use; the recurrence's are written over.
-        """
-        slot = jnp.stack([jnp.asarray(1), jnp.asarray(SLOTS - 1), progress.number])[progress.phase]
-        slopes = jax.tree.map(lambda k, v: jax.lax.dynamic_update_index_in_dim(k, v, slot, 0), slopes, rate)
-        phases = (self._power, self._recurrence, self._last)
-        return jax.lax.switch(progress.phase, phases, progress, slopes, rate), slopes
-
-    def _power(self, progress: Progress, slopes: Any, rate: Any) -> Progress:
-        """A round of the power iteration on the Jacobian, by finite differences along the direction."""
-        pull = jax.tree.map(jnp.subtract, rate, self.slope)
-        radius = _norm(pull) / (NUDGE * _norm(self.start))
-        progress = progress._replace(at=self._nudged(pull), radius=radius, number=progress.number + 1)
-        which = 1 + jnp.sum(jnp.asarray(tableaus().extent[1:-1]) < MARGIN * self.width * radius)
-        return _where(progress.number == self.rounds, self._begun(progress, which), progress)
-
-    def _begun(self, progress: Progress, which: jax.Array) -> Progress:
-        """The first stage of a method, for which the velocity is known."""
-        table = tableaus()
-        length = jnp.asarray(table.mu)[which, 0] * self.width
-        at = jax.tree.map(lambda y, v: y + length * v, self.start, self.slope)
-        short = jnp.asarray(table.length)[which] <= 1
-        return progress._replace(
-            phase=jnp.where(short, LAST, RECURRENCE),
-            number=jnp.where(short, jnp.asarray(table.first)[which], 1),
-            at=at,
-            before=_where(short & (which > 0), at, self.start),
-            which=which,
-        )
-
-    def _recurrence(self, progress: Progress, slopes: Any, rate: Any) -> Progress:
-        """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j)."""
-        table, (which, j) = tableaus(), (progress.which, progress.number)
-        mu, nu = (jnp.asarray(row)[which, j] for row in (table.mu, table.nu))
-        at = jax.tree.map(lambda b, y, v: y + nu * (y - b) + mu * self.width * v, progress.before, progress.at, rate)
-        finished = j + 1 == jnp.asarray(table.length)[which]
-        return progress._replace(
-            phase=jnp.where(finished, LAST, RECURRENCE),
-            number=jnp.where(finished, jnp.asarray(table.first)[which], j + 1),
-            at=at,
-            before=_where(finished, at, progress.at),
-        )
-
-    def _last(self, progress: Progress, slopes: Any, rate: Any) -> Progress:
-        """A stage from all slopes; the round that finds the slope of the end stays at it."""
-        weights = jnp.asarray(tableaus().weights)[progress.which, progress.number]
-        at = _mixed(progress.before, slopes, weights, self.width)
-        phase = jnp.where(progress.number + 1 == SLOTS, DONE, LAST)
-        return progress._replace(phase=phase, number=progress.number + 1, at=at)
-
-    def _nudged(self, direction: Any) -> Any:
-        length = _norm(direction)
-        scale = jnp.where(length > 0, NUDGE * _norm(self.start) / jnp.where(length > 0, length, 1.0), 0.0)
-        return jax.tree.map(lambda y, d: y + scale * d, self.start, direction)
+    length = _norm(memory.direction)
+    nudge = jnp.where(length > 0, size / jnp.where(length > 0, length, 1.0), 0.0)
+    step, way = _where(wanted, (nudge, memory.direction), (first_stage(zero), memory.slope))
+    at = jax.tree.map(lambda y, v: y + step * v, start, way)
+    return jax.lax.while_loop(
+        unfinished, ahead, Recurrence(wanted, zero, at, start, memory.direction, memory.radius, zero)
+    )
 
 
-def _radius(end: Progress, slopes: Any, width: jax.Array, direction: Any) -> tuple[jax.Array, Any]:
+def _last_stages(
+    velocity: Velocity, base: Any, at: Any, slope: Any, first: jax.Array, weights: jax.Array
+) -> tuple[Any, Any]:
+    """Stages that mix the slopes before them, from the first slot on: the end of the step, and all slopes."""
+
+    def stage(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        at, slopes = carry
+        slopes = jax.tree.map(lambda k, v: jax.lax.dynamic_update_index_in_dim(k, v, i, 0), slopes, velocity(at))
+        return _mixed(base, slopes, weights[i]), slopes  # the round that finds the slope of the end stays at it
+
+    slopes = jax.tree.map(lambda k: jnp.zeros((SLOTS, *k.shape)).at[0].set(k), slope)
+    found: tuple[Any, Any] = jax.lax.fori_loop(first, SLOTS, stage, (at, slopes))
+    return found
+
+
+def _radius(after: Any, slopes: Any, width: jax.Array, memory: Memory) -> tuple[jax.Array, Any]:
     """Tsitouras' last two stages are both at the end of the step: how far apart they and their slopes are."""
-    apart = _mixed(jax.tree.map(jnp.zeros_like, end.at), slopes, APART, width)
+    apart = _mixed(jax.tree.map(jnp.zeros_like, after), slopes, width * jnp.asarray(APART))
     gap, pull = _norm(apart), _norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
-    known = (gap > 1e-12 * _norm(end.at)) & jnp.isfinite(pull)  # neither rounding nor overflow
-    radius = jnp.maximum(pull / jnp.where(known, gap, 1.0), 0.98 * end.radius)  # one that was larger fades slowly
-    return jnp.where(known, radius, end.radius), _where(known, apart, direction)
+    known = (gap > 1e-12 * _norm(after)) & jnp.isfinite(pull)  # neither rounding nor overflow
+    radius = jnp.maximum(pull / jnp.where(known, gap, 1.0), 0.98 * memory.radius)  # one that was larger fades slowly
+    return _where(known, (radius, apart), (memory.radius, memory.direction))
 
 
-def _mixed(start: Any, slopes: Any, weights: Any, width: jax.Array) -> Any:
+def _mixed(start: Any, slopes: Any, weights: jax.Array) -> Any:
     """The start and a weighted sum of slopes, written out so that it is one loop."""
-
-    def mix(y: jax.Array, k: jax.Array) -> jax.Array:
-        return y + width * sum((weights[i] * k[i] for i in range(SLOTS)), start=jnp.zeros(()))
-
-    return jax.tree.map(mix, start, slopes)
+    return jax.tree.map(lambda y, k: y + sum(weights[i] * k[i] for i in range(SLOTS)), start, slopes)
 
 
 def _where(condition: jax.Array, there: Any, here: Any) -> Any:

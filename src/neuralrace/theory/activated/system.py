@@ -6,8 +6,8 @@ import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks, squared_loss
 
-# On P2's mixed task from one set of weights the flow is .001 normalised L1 and .004 log10 from descent with 5e-4,
-# .002 and .009 with 1e-3; two trained networks differ by .002 to .014 and .004 to .076.
+# On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalised L1 and .003 to .014 in log10 from
+# descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.
 ACTIVATED_RTOL = 5e-4
 SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
 ROUNDING = 1e-10  # of the outputs, relative, below which their error does not count

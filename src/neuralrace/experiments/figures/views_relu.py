@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
@@ -36,7 +37,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         {
             f"{moment}, L = {depth}": interval(data[name].values[i, j].mean(axis=-1))
             for i, moment in enumerate(("start", "end"))
-            for j, depth in enumerate(data.attrs["depths"])
+            for j, depth in enumerate(np.atleast_1d(data.attrs["depths"]))
         }
         for name in ("gates_apart", "gates_added")
     )

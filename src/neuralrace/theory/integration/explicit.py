@@ -1,8 +1,8 @@
 """An explicit diffrax solver that changes its method where stability and not accuracy would hold down the step.
 
 Tsitouras' method of fifth order, and stabilised ones of fourth (chebyshev.py). The Jacobian of a gradient flow is
-symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one program: a recurrence,
-then a few stages that each mix the slopes before them; so the velocity, which is slow to compile, stands in it twice.
+symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one program, a recurrence and
+then a few stages that each mix the slopes before them, because a velocity is slow to compile.
 """
 
 from collections.abc import Callable
@@ -52,18 +52,6 @@ class Estimate(NamedTuple):
         return jnp.where(self.radius > 0, limited / scale, wish)
 
 
-class Recurrence(NamedTuple):
-    """Where the power iteration and then the recurrence stand."""
-
-    turning: jax.Array  # whether it is still the power iteration
-    number: jax.Array  # of the round, or of the stage
-    at: Any  # the state whose velocity is next
-    before: Any  # the stage before
-    pull: Any  # what the last round made of its direction
-    radius: jax.Array
-    which: jax.Array  # number of the method
-
-
 class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
     """Steps of an equation that does not depend on time."""
 
@@ -92,20 +80,22 @@ class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
             return terms.vf(t0, state, args)
 
         stabilised = width * memory.radius > jnp.where(memory.stabilised, SHORT, STABLE)
-        found = _recurrence(velocity, y0, memory, width, stabilised)
+        rounds = jnp.where(stabilised, jnp.where(memory.stabilised, 1, ROUNDS), 0)
+        radius, pull = _power(velocity, y0, memory, rounds)
+        wide = jnp.sum(jnp.asarray(table.extent[1:-1]) < MARGIN * width * radius)
+        which = jnp.where(stabilised, 1 + wide, 0)
+        at = _recurrence(velocity, y0, memory.slope, which, width)
         first, weights, error, chord, middle = (
-            jnp.asarray(part)[found.which]
-            for part in (table.first, table.weights, table.error, table.chord, table.middle)
+            jnp.asarray(part)[which] for part in (table.first, table.weights, table.error, table.chord, table.middle)
         )
-        base = _where(stabilised, found.at, y0)
-        after, slopes = _last_stages(velocity, base, found.at, memory.slope, first, weights * width)
+        base = _where(stabilised, at, y0)
+        after, slopes = _last_stages(velocity, base, at, memory.slope, first, weights * width)
         last, nothing = jax.tree.map(lambda k: k[-1], slopes), jax.tree.map(jnp.zeros_like, y0)
         wrong = _mixed(nothing, slopes, width * error)
         half_way = jax.tree.map(lambda y, z: y + chord * (z - y), y0, after)
         half_way = _mixed(half_way, slopes, width * middle)
-        radius, direction = _radius(after, slopes, width, memory)
-        radius, direction = _where(stabilised, (found.radius, found.pull), (radius, direction))
-        memory = Memory(last, stabilised, radius, direction)
+        found = _where(stabilised, (radius, pull), _radius(after, slopes, width, memory))
+        memory = Memory(last, stabilised, *found)
         order = jnp.where(stabilised, 4.0, 5.0)
         estimate = Estimate(wrong, order, memory.radius, stabilised.astype(order.dtype))
         info = {"start": y0, "middle": half_way, "end": after}
@@ -114,53 +104,34 @@ class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
         return after, estimate, info | at_ends, memory, diffrax.RESULTS.successful
 
 
-def _recurrence(velocity: Velocity, start: Any, memory: Memory, width: jax.Array, wanted: jax.Array) -> Recurrence:
-    """The power iteration on the Jacobian, by finite differences, and the recurrence of the method that it asks for.
+def _power(velocity: Velocity, start: Any, memory: Memory, rounds: jax.Array) -> tuple[jax.Array, Any]:
+    """Rounds of the power iteration on the Jacobian, by finite differences along the direction."""
+    size = NUDGE * _norm(start)
 
-    Both are one loop, whose next state is a sum of those at hand. Where it is not wanted, Tsitouras' second stage.
-    """
-    table, size, zero = tableaus(), NUDGE * _norm(start), jnp.asarray(0)
-    rounds = jnp.where(memory.stabilised, 1, ROUNDS)
+    def nudged(direction: Any) -> Any:
+        length = _norm(direction)
+        scale = jnp.where(length > 0, size / jnp.where(length > 0, length, 1.0), 0.0)
+        return jax.tree.map(lambda y, d: y + scale * d, start, direction)
 
-    def first_stage(which: jax.Array) -> jax.Array:
-        return jnp.asarray(table.mu)[which, 0] * width
+    def turn(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        pull = jax.tree.map(jnp.subtract, velocity(carry[0]), memory.slope)
+        return nudged(pull), pull
 
-    def unfinished(here: Recurrence) -> jax.Array:
-        return here.turning | (here.number < jnp.asarray(table.length)[here.which])
+    _, pull = jax.lax.fori_loop(0, rounds, turn, (nudged(memory.direction), memory.direction))
+    return _norm(pull) / size, pull
 
-    def ahead(here: Recurrence) -> Recurrence:
-        rate = velocity(here.at)
-        pull = _norm(jax.tree.map(jnp.subtract, rate, memory.slope))
-        radius = jnp.where(here.turning, pull / size, here.radius)
-        begins = here.turning & (here.number + 1 == rounds)
-        wide = jnp.sum(jnp.asarray(table.extent[1:-1]) < MARGIN * width * radius)
-        which = jnp.where(begins, 1 + wide, here.which)
-        mu, nu = (jnp.asarray(row)[which, here.number] for row in (table.mu, table.nu))
-        turn = jnp.where(pull > 0, size / jnp.where(pull > 0, pull, 1.0), 0.0)
-        # of start, at, before, rate and slope
-        recurs = jnp.stack([zero, 1 + nu, -nu, mu * width, zero])
-        turns = jnp.stack([1.0 + zero, zero, zero, turn, -turn])
-        opens = jnp.stack([1.0 + zero, zero, zero, zero, first_stage(which)])
-        c = jnp.where(begins, opens, jnp.where(here.turning, turns, recurs))
-        parts = (start, here.at, here.before, rate, memory.slope)
-        at = jax.tree.map(lambda *leaves: sum(c[i] * leaf for i, leaf in enumerate(leaves)), *parts)
-        return Recurrence(
-            here.turning & ~begins,
-            jnp.where(begins, 1, here.number + 1),
-            at,
-            _where(here.turning, start, here.at),
-            jax.tree.map(lambda p, v, k: jnp.where(here.turning, v - k, p), here.pull, rate, memory.slope),
-            radius,
-            which,
-        )
 
-    length = _norm(memory.direction)
-    nudge = jnp.where(length > 0, size / jnp.where(length > 0, length, 1.0), 0.0)
-    step, way = _where(wanted, (nudge, memory.direction), (first_stage(zero), memory.slope))
-    at = jax.tree.map(lambda y, v: y + step * v, start, way)
-    return jax.lax.while_loop(
-        unfinished, ahead, Recurrence(wanted, zero, at, start, memory.direction, memory.radius, zero)
-    )
+def _recurrence(velocity: Velocity, start: Any, slope: Any, which: jax.Array, width: jax.Array) -> Any:
+    """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j), to the end."""
+    length, mu, nu = (jnp.asarray(part)[which] for part in (tableaus().length, tableaus().mu, tableaus().nu))
+
+    def stage(j: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        before, at = carry
+        rate = velocity(at)
+        return at, jax.tree.map(lambda b, y, v: y + nu[j] * (y - b) + mu[j] * width * v, before, at, rate)
+
+    first = jax.tree.map(lambda y, v: y + mu[0] * width * v, start, slope)
+    return jax.lax.fori_loop(1, length, stage, (start, first))[1]
 
 
 def _last_stages(

@@ -1,7 +1,9 @@
 """Fill in what the registries and records know, and turn formulas into MathML: the pages need no network, no script."""
 
+import json
 import re
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import verdicts  # beside this file
@@ -19,11 +21,32 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
     markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
+    if "<!-- foreseen -->" in markdown:
+        markdown = markdown.replace("<!-- foreseen -->", foreseen())
     if "<!-- verdicts -->" in markdown:
         records = verdicts.read()
         markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
         markdown = markdown.replace("<!-- verdicts -->", verdicts.render(records))
     return markdown
+
+
+def foreseen() -> str:
+    """The record of forecasts that were written down before their networks were trained, as a table."""
+    record = json.loads((Path(__file__).parent / "records" / "foreseen.json").read_text(encoding="utf-8"))
+    lines = ["| task | neurons | forecast: L1, log10 | networks among themselves: L1, log10 |", "|---|---|---|---|"]
+    for row in record["rows"]:
+        found, apart = row["forecast"], row["networks_apart"]
+        near = ", ".join(f"{found[key]:.4f}" for key in ("normalised_l1", "log10_gap"))
+        others = ", ".join(f"{apart[key][0]:.4f} to {apart[key][1]:.4f}" for key in ("normalised_l1", "log10_gap"))
+        lines.append(f"| {row['task']} | {row['width']:,} | {near} | {others} |")
+    inside = [row["forecast"]["normalised_l1"] <= row["networks_apart"]["normalised_l1"][1] for row in record["rows"]]
+    narrow = [row["width"] <= 1000 for row in record["rows"]]
+    counted = sum(near and few for near, few in zip(inside, narrow, strict=True))
+    said = (
+        f"In normalised L1 the forecast is as near as one of the networks in {counted} of {sum(narrow)} tasks of up to 1,000 "
+        f"neurons, and in {sum(inside) - counted} of {len(inside) - sum(narrow)} wider ones."
+    )
+    return "\n".join([*lines, "", said])
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -17,8 +17,9 @@ Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
 CROSSED = 0.3  # of all pairs of a matrix and a source, from where on all are multiplied at once
 DENSE = 10_000  # up to so many pairs of a state and a product their gates are a table
-PADDED = 4_000  # up to so many weights all matrices are padded to one shape: few kinds of products compile fast
+PADDED = 4_000  # up to so many numbers all matrices and maps have one shape: few kinds of products compile fast
 SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
+TINY = 10_000  # ... and most products in it
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
@@ -52,7 +53,7 @@ class Slot(eqx.Module):
                 products = multiply(products, maps[self.table][self.sources])
             elif self.shared:
                 products = products[None]
-        if self.mix is not None and self.mix.shape[1] <= SHORT:
+        if self.mix is not None and self.mix.shape[1] <= SHORT and len(self.mix) * products.size <= TINY:
             return jnp.sum(self.mix[..., None, None] * products, axis=1)
         if self.mix is not None:
             return jnp.tensordot(self.mix, products, 1)
@@ -104,7 +105,7 @@ class MatrixField(eqx.Module):
 
 def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
     """Products of stacks of matrices; those of tiny ones are one loop, where each would be a call of its own."""
-    if left.shape[-1] > SHORT:
+    if left.shape[-1] > SHORT or left.size * right.shape[-1] > TINY:
         return left @ right
     return jnp.sum(left[..., None] * right[..., None, :, :], axis=-2)
 
@@ -151,7 +152,8 @@ def make_field(
     """Batch the states; sizes: coordinates of each node, inputs and outputs: their orthonormal bases."""
     shapes = {edge: (sizes[target], sizes[source]) for edge, (source, target) in architecture.edges.items()}
     widths, largest = sizes, max(sizes.values())
-    uniform = largest <= SHORT and len(shapes) * largest**2 <= PADDED
+    columns = len(moments.states) * sum(sizes[name] for name in architecture.inputs)
+    uniform = largest <= SHORT and largest * max(len(shapes) * largest, columns) <= PADDED
     if uniform:
         sizes = dict.fromkeys(sizes, largest)
     by_shape: dict[tuple[int, int], list[Edge]] = {}
@@ -235,16 +237,16 @@ def _slots(
             kind = (place[edge][0], table, _places(whole, part, widths))
             by_state = kinds.setdefault(kind, [[] for _ in members])
             by_state[row].append(((place[edge][1], position), gate))
-    pairs = {
-        kind: sum(1 for block, _ in place.values() if block == kind[0])
-        * sum(1 for table, _ in batches.where.values() if table == kind[1])
-        for kind in kinds
-    }
-    return tuple(_slot(kind, by_state, pairs[kind]) for kind, by_state in kinds.items())
+    found = []
+    for kind, by_state in kinds.items():
+        edges = sum(1 for block, _ in place.values() if block == kind[0])
+        sources = sum(1 for table, _ in batches.where.values() if table == kind[1])
+        found.append(_slot(kind, by_state, np.inf if batches.inputs else edges * sources))
+    return tuple(found)
 
 
-def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs: int) -> Slot:
-    """pairs: how many there are of a matrix of the block and a source of the group."""
+def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs: float) -> Slot:
+    """pairs: how many there are of a matrix of the block and a source in the table, if they may be crossed."""
     products = list(dict.fromkeys(pair for entries in by_state for pair, _ in entries))
     number = {pair: i for i, pair in enumerate(products)}
     edges, sources = (np.array(side) for side in zip(*products, strict=True))
@@ -265,7 +267,7 @@ def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs
                 gates[row, k], chosen[row, k] = gate, number[pair]
     arrays = [None if array is None else jnp.asarray(array) for array in (gates, chosen, mix)]
     shared = bool((edges == edges[0]).all())
-    crossed = kind[1] >= 0 and SHORT < len(products) >= CROSSED * pairs
+    crossed = kind[1] >= 0 and 1 < len(products) >= CROSSED * pairs
     return Slot(kind[0], shared, crossed, kind[1], kind[2], jnp.asarray(edges), jnp.asarray(sources), *arrays)
 
 

@@ -5,6 +5,7 @@ tiny. So the error of each mode is measured against that mode alone. Where stabi
 step, the explicit solver changes its method; on the longest plateaus of small systems an implicit solver takes over.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,9 +25,9 @@ from neuralrace.theory.integration.recorded import Noted, Recorded, System, term
 from neuralrace.theory.integration.stiff import Stiff
 
 Scalar = jax.Array | np.ndarray
-PAUSE = 32.0  # accepted steps after which the caller may stop
-LONGEST_CALL, SHORTEST_CALL = 256, 32  # most steps that are tried in one compiled call
-ROOM = 2**20  # numbers that are recorded in one, if it is not the shortest
+PAUSE = 32  # accepted steps after which the caller may stop
+LONGEST_CALL, SHORTEST_CALL = 256, 8  # most steps that are tried in one compiled call
+COPIED = 500_000  # numbers whose copying takes as long as a call: diffrax copies what is kept of a call in each step
 STIFF_STEPS = 2000  # with no more steps than this to go the explicit solver goes on
 STIFF_REACH = 100.0  # width times radius from which the implicit solver takes over
 EXPLICIT_REACH = 60.0  # ... and below which it gives back, as it does for transitions
@@ -81,15 +82,16 @@ def integrate(
 ) -> Curve:
     """Integrate from time zero to `end`, or until `stop(time, state)` says so after some steps."""
     state = jax.device_put(state)
-    goal, pause = np.array(float(end)), np.array(np.inf if stop is None else PAUSE)
+    goal = np.array(float(end))
     unknowns = sum(leaf.size for leaf in jax.tree.leaves(state))
     chosen = _Choice(system, rtol)
     solver = chosen.explicit
     moment = _opening(solver, state, goal)
     parts = [_standing(moment.noted.record)]
-    time, taken = 0.0, 0
+    time, taken, looked = 0.0, 0, 0
     while time < end:
-        moment = moment._replace(before=moment.before._replace(left=pause))
+        pause = np.inf if stop is None else looked + PAUSE - taken
+        moment = moment._replace(before=moment.before._replace(left=np.array(float(pause))))
         moment, part, failed = _advance(solver, moment, goal)
         part, time, step, count, failed = jax.device_get((part, moment.time, moment.before.next, part.count, failed))
         if failed:
@@ -104,8 +106,10 @@ def integrate(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        if stop is not None and stop(float(time), moment.state):
-            break
+        if stop is not None and (taken >= looked + PAUSE or time >= end):
+            looked = taken
+            if stop(float(time), moment.state):
+                break
         if unknowns <= DENSE_UNKNOWNS and (end - time) / step > STIFF_STEPS:
             changed = chosen.next(solver, moment)
             if changed is not solver:
@@ -180,7 +184,7 @@ def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Par
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
         stepsize_controller=ErrorOfModes(solver.rtol, solver.system, moment.before.next),
         adjoint=diffrax.ForwardMode(),
-        max_steps=min(max(ROOM // kept, SHORTEST_CALL), LONGEST_CALL),
+        max_steps=min(max(math.isqrt(COPIED // kept), SHORTEST_CALL), LONGEST_CALL),
         throw=False,
         solver_state=moment.noted,
         controller_state=moment.before,

@@ -74,6 +74,7 @@ def with_activations(seed, biases=False):
 
 
 @given(oracle.seeds)
+@settings(max_examples=8)
 def test_activations_and_biases_at_any_node_of_any_graph(seed):
     problem = with_activations(seed, biases=seed % 2 == 1)
     weights = oracle.random_weights(problem.architecture, seed)

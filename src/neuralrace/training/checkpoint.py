@@ -18,7 +18,7 @@ from neuralrace.datafiles import write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.training.loop import Training
 
-FORMAT = 1
+FORMAT = 2
 SECONDS = 10.0  # between two writings,
 SHARE = 20  # or so many times as long as a writing takes
 
@@ -47,7 +47,7 @@ class Checkpoint:
         arrays = {f"state {i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
         arrays |= {f"record {name}": array for name, array in memory.arrays.items()}
         arrays["curve"] = np.concatenate(memory.curve)
-        arrays["place"] = np.array([training.next, memory.filled])
+        arrays["place"] = np.array([training.next, memory.filled, len(training.schedule.looks)])
         arrays["identity"] = np.array(self._stamp())
 
         def write(part: Path) -> None:
@@ -74,7 +74,9 @@ class Checkpoint:
         memory = training.memory
         memory.arrays = {n.removeprefix("record "): a for n, a in found.items() if n.startswith("record ")}
         memory.curve = [found["curve"]]
-        training.next, memory.filled = (int(number) for number in found["place"])
+        training.next, memory.filled, looks = (int(number) for number in found["place"])
+        if looks < len(training.schedule.looks):  # it had come to rest, and so ends early
+            training.schedule = training.schedule.until(looks - 1)
 
     def _stamp(self) -> str:
         return json.dumps({"format": FORMAT, **self.identity}, sort_keys=True)

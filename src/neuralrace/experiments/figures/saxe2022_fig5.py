@@ -7,6 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
+from neuralrace.analysis import time_to
 from neuralrace.experiments.claim import Claim, falling
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.routing import MODES, VARIANCE, WORKS, ZERO_OUTPUT, draw_errors, paper_rate, route_errors
@@ -135,12 +136,7 @@ def _race(settings: Settings) -> xarray.Dataset:
 
 def half_time(time: np.ndarray, strength: np.ndarray) -> float:
     """When a path strength first reaches half of S/D, between records by interpolation; inf if never."""
-    level = 0.5 * MODES[0] / VARIANCE
-    above = np.flatnonzero(strength >= level)
-    if not len(above):
-        return float("inf")
-    last = max(int(above[0]), 1)
-    return float(np.interp(level, strength[last - 1 : last + 1], time[last - 1 : last + 1]))
+    return float(time_to(time, -strength, -0.5 * MODES[0] / VARIANCE))
 
 
 def first_fraction(data: xarray.Dataset, errors: np.ndarray) -> float:

@@ -5,13 +5,13 @@ import jax
 import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks, squared_loss
+from neuralrace.theory.integration.recorded import NOISE
 
 # On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalised L1 and .003 to .014 in log10 from
 # descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.
 ACTIVATED_RTOL = 5e-4
 SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
 ROUNDING = 1e-10  # of the outputs, relative, below which their error does not count
-NOISE = 4e-16  # rounding of the largest weight, below which an error means nothing
 
 
 def gradient(network: Network, stacks: Stacks) -> Stacks:

@@ -67,10 +67,10 @@ class Paper:
         """The times that are recorded."""
         return self.rate(task) * self.epochs
 
-    def train(self, network: Problem | ReLUNetwork, **options: Any) -> Trajectory:
-        """Train by the paper's rule, unless told otherwise."""
+    def train(self, network: Problem | ReLUNetwork, first: Any = None, **options: Any) -> Trajectory:
+        """Train by the paper's rule, from its law of first weights, unless told otherwise."""
         given = {"learning_rate": self.rate(network.task), "steps": self.steps, "every": self.every} | options
-        return train(network, self.law, **given)
+        return train(network, self.law if first is None else first, **given)
 
     def relu(self, task: Task, **options: Any) -> Trajectory:
         """Trained ReLU networks with one hidden layer."""

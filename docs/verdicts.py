@@ -1,6 +1,7 @@
 """The page of verdicts: a small record of all claims, made from a folder of results, and the page made from the record.
 
 python -m docs.verdicts results     # after `neuralrace reproduce --out results`; `make records` does both
+python -m docs.verdicts --larger FOLDER...   # runs with other settings than the default, such as a paper's own sizes
 """
 
 import argparse
@@ -17,11 +18,13 @@ import neuralrace as nr
 from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.experiments import Claim
+from neuralrace.experiments.settings import as_json
 from neuralrace.report import by_kind, counted, counts, reason, verdict
 from neuralrace.report.verdicts import WHOSE
 
 RECORDS = Path(__file__).parent / "records"
 FILE = RECORDS / "verdicts.json"
+LARGER = RECORDS / "larger.json"  # runs at sizes that need a GPU or patience, beside the default ones
 WIDTH, SCALE = 1000, 2 / 3  # pixels of a picture, at most; a figure is saved at 150 to the inch and shown at 100
 KEPT = ("settings", "differs", "claims")
 
@@ -69,6 +72,21 @@ def write(results: Path, folder: Path = RECORDS) -> Path:
     return write_text(folder / FILE.name, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
 
 
+def write_larger(folders: Sequence[Path], folder: Path = RECORDS) -> Path:
+    """Write the record of runs with other settings; each folder is one `--out` of `neuralrace run NAME --set ...`."""
+    records = []
+    for path in sorted(found for results in folders for found in results.glob("*/claims.json")):
+        told = json.loads(path.read_text(encoding="utf-8"))
+        name, usual = told["experiment"], json.loads(as_json(nr.experiments.get(told["experiment"]).full))
+        changed = {key: value for key, value in told["settings"].items() if usual.get(key) != value}
+        changed.pop("folder", None)  # where the data were says nothing
+        picture = f"{name}-larger-{sum(record['name'] == name for record in records) + 1}.webp"
+        data = _shrunk(path.parent / "figure.png")
+        write_whole(folder / picture, lambda part, data=data: part.write_bytes(data))
+        records.append({"name": name, "settings": changed, "picture": picture, "claims": told["claims"]})
+    return write_text(folder / LARGER.name, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+
+
 def read(path: Path = FILE) -> list[Record]:
     """The record."""
     found: list[Record] = json.loads(path.read_text(encoding="utf-8"))
@@ -108,6 +126,18 @@ def render(records: Sequence[Record]) -> str:
     return "\n\n".join(parts)
 
 
+def _larger(record: Record) -> str:
+    """A run of an experiment with other settings, folded, with its verdicts and its figure."""
+    claims = claims_of([record])
+    settings = ", ".join(f"{key} = {_plain(value)}" for key, value in record["settings"].items())
+    told = "; ".join(f"{kind}: {counted(kind, entry)}" for kind, entry in counts(claims).items())
+    tables = "".join(
+        f"<p><strong>{WHOSE[kind]}</strong></p>{_table(chosen)}" for kind, chosen in by_kind(claims).items()
+    )
+    picture = f'<p><img alt="the same figure" src="../records/{record["picture"]}"></p>'
+    return f"<details><summary>With {escape(settings)}: {told}</summary>{picture}{tables}</details>"
+
+
 def _experiment(record: Record) -> str:
     name, claims = record["name"], claims_of([record])
     numbers = counts(claims)
@@ -121,6 +151,7 @@ def _experiment(record: Record) -> str:
         f"**Where the settings are not the paper's.** {escape(record['differs'])}" if record["differs"] else "",
         f"<details><summary>Settings</summary><p><code>{escape(settings)}</code></p></details>",
         *(f"**{WHOSE[kind]}**\n\n{_table(chosen)}" for kind, chosen in by_kind(claims).items()),
+        *(_larger(other) for other in read(LARGER) if other["name"] == name),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -158,8 +189,13 @@ def _shrunk(path: Path) -> bytes:
 def main() -> None:
     """Write the record from a folder of results."""
     parser = argparse.ArgumentParser(description="Make docs/records from the results of `neuralrace reproduce`.")
-    parser.add_argument("results", type=Path)
-    print(write(parser.parse_args().results))
+    parser.add_argument("results", type=Path, nargs="?")
+    parser.add_argument("--larger", type=Path, nargs="+", default=[])
+    given = parser.parse_args()
+    if given.results is not None:
+        print(write(given.results))
+    if given.larger:
+        print(write_larger(given.larger))
 
 
 if __name__ == "__main__":

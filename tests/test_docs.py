@@ -1,5 +1,6 @@
 """The documentation runs: every python block, page by page; and what it names is there."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -10,6 +11,8 @@ import neuralrace as nr
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+NUMBER = re.compile(r"(?<![\w.^])\d[\d,]*\.?\d*(?!\w)")
+VERDICTS = ROOT / "docs/records/verdicts.json"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -76,3 +79,26 @@ def test_verdicts_that_pages_link_to_exist() -> None:
     }
     assert linked
     assert linked <= set(nr.experiments.names())
+
+
+def numbers(text: str) -> list[str]:
+    """The numbers of a text as they are written, without separators of thousands."""
+    return [found.replace(",", "").rstrip(".") for found in NUMBER.findall(text) if found.strip(",.")]
+
+
+def test_findings_print_the_numbers_of_the_records_that_they_link_to() -> None:
+    """Each decimal or large number of a paragraph, or a hundred times it, is one of the record's, as it is rounded."""
+    records = {record["name"]: json.dumps(record) for record in json.loads(VERDICTS.read_text(encoding="utf-8"))}
+    compared = 0
+    for paragraph in (ROOT / "docs/learned.md").read_text(encoding="utf-8").split("\n\n"):
+        known = "".join(records[name] for name in re.findall(r"verdicts\.md#([\w-]+)", paragraph))
+        values = [float(number) for number in numbers(known)]
+        prose = re.sub(r"\[[^\]]*\]\([^)]*\)|\\\(.*?\\\)", "", paragraph, flags=re.DOTALL)
+        for printed in numbers(prose) if known else ():
+            half = 0.5 * 10.0 ** -len(printed.partition(".")[2]) + 1e-12
+            if "." not in printed and float(printed) < 10:
+                continue  # a count in words of the sentence, such as four clusters
+            compared += 1
+            found = any(abs(scale * value - float(printed)) <= half for value in values for scale in (1, 100, 0.01))
+            assert found, f"{printed} is not in the records that this paragraph links to: {paragraph[:80]}"
+    assert compared > 50

@@ -7,11 +7,23 @@ Every task is a function of this module, `tasks.xor(delta=0.5)`, and can be made
 from collections.abc import Callable
 
 from neuralrace.errors import nearest
+from neuralrace.tasks.cautions import cautions
 from neuralrace.tasks.files import read
 from neuralrace.tasks.random_graphs import random_problem
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
 
-__all__ = ["Gating", "NamedTask", "factories", "get", "names", "random_problem", "read", "register", "summaries"]
+__all__ = [
+    "Gating",
+    "NamedTask",
+    "cautions",
+    "factories",
+    "get",
+    "names",
+    "random_problem",
+    "read",
+    "register",
+    "summaries",
+]
 
 
 def __getattr__(name: str) -> Callable[..., NamedTask]:

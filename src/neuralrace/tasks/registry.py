@@ -24,7 +24,8 @@ class NamedTask:
 
     settings: what it was made with. gatings: name -> builder. hidden: the usual width of each pathway.
     groups: a label for every example, by what it tells apart. labels: data node -> the names of its
-    columns. whole: makes the same task with everything that can be asked, where training sees only a part.
+    columns. whole: makes the same task with everything that can be asked, where training sees only a part. notes: what
+    was done when it was read that was not asked for.
     """
 
     name: str
@@ -35,6 +36,7 @@ class NamedTask:
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     whole: Callable[[], "NamedTask"] | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for group, values in self.groups.items():

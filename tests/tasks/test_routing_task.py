@@ -5,7 +5,8 @@ import pytest
 
 from neuralrace import tasks
 from neuralrace.errors import RangeError, TaskError, UnknownNameError
-from neuralrace.tasks.named.routing import TARGETS, trained_routes
+from neuralrace.tasks.named.routing import TARGETS
+from neuralrace.tasks.pairs import trained_pairs
 
 
 def random_weights(architecture, seed):
@@ -19,24 +20,6 @@ def test_default_data_set_has_the_published_modes():
     assert 0.5 * (np.array(TARGETS) ** 2).sum() == 122  # half the squared error of a silent network, per task
 
 
-def test_trained_routes_of_figure_4():
-    pattern = trained_routes(7, 4)
-    assert set(np.flatnonzero(pattern[0])) == {6, 0, 1, 2}
-    assert set(np.flatnonzero(pattern[3])) == {2, 3, 4, 5}
-    np.testing.assert_array_equal(pattern.sum(axis=0), 4)
-    np.testing.assert_array_equal(pattern.sum(axis=1), 4)
-
-
-@pytest.mark.parametrize(("domains", "trained"), [(1, 1), (2, 1), (5, 1), (5, 2), (6, 5), (6, 6)])
-def test_trained_routes_by_their_definition(domains, trained):
-    expected = np.zeros((domains, domains), dtype=bool)
-    for i in range(domains):
-        for j in range(-((trained - 1) // 2), trained // 2 + 1):
-            expected[i, (i + j) % domains] = True
-    np.testing.assert_array_equal(trained_routes(domains, trained), expected)
-    assert expected.sum() == domains * trained
-
-
 def test_an_example_holds_its_route_and_nothing_else():
     named = tasks.routing(5, 2)
     source, sink, item = (named.groups[g] for g in ("input domain", "output domain", "item"))
@@ -47,7 +30,7 @@ def test_an_example_holds_its_route_and_nothing_else():
             np.testing.assert_array_equal(named.task.inputs[f"x{domain}"][example], shown)
             np.testing.assert_array_equal(named.task.targets[f"y{domain}"][example], wanted)
     routes = {(int(i), int(j)) for i, j in zip(source, sink, strict=True)}
-    assert routes == set(map(tuple, np.argwhere(trained_routes(5, 2)).tolist()))
+    assert routes == set(map(tuple, np.argwhere(trained_pairs("neighbours", 5, 2)).tolist()))
     assert named.groups["trained"].all()
 
 
@@ -57,7 +40,7 @@ def test_path_moments_are_those_of_p1():
     assert problem.architecture.count_paths() == domains**2
     stats = problem.statistics()
     assert len(stats.open_paths) == domains * trained
-    pattern = trained_routes(domains, trained)
+    pattern = trained_pairs("neighbours", domains, trained)
     for path in problem.architecture.paths():
         share = pattern[int(path.source[1:]), int(path.target[1:])] / (trained * domains)
         expected = share * np.array(TARGETS).T / 4  # eq. 41, <y x^T> of the data set

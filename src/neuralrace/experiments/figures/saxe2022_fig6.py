@@ -27,7 +27,7 @@ from neuralrace.experiments.routing import (
     same_item_similarity,
 )
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, shades
-from neuralrace.tasks.named.routing import trained_routes
+from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import train
 
 FAINT = 1e-3  # of the fastest fall: a peak below this is none
@@ -78,7 +78,7 @@ def compute(settings: Settings) -> xarray.Dataset:
             "similarity": (("scale", "example", "other"), np.array(found["similarity"])),
             "outputs": (("scale", "row", "column"), np.array(found["outputs"])),
             "change": ("scale", np.array(found["change"])),
-            "trained": (("source", "sink"), trained_routes(settings.domains, settings.trained)),
+            "trained": (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained)),
         },
         coords={"scale": scales},
     )

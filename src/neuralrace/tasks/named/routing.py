@@ -8,21 +8,29 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
-from neuralrace.errors import RangeError, TaskError, require_count
+from neuralrace.errors import TaskError
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
+from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.tasks.registry import Gating, NamedTask, register
 
 TARGETS = ((6, 4, 0, 3, 0, 0, 0), (6, 4, 0, 0, 3, 0, 0), (6, 0, 4, 0, 0, 3, 0), (6, 0, 4, 0, 0, 0, 3))
 
 
 @register("routing", summary="map any of M input domains to any of M output domains, some routes untrained")
-def routing(domains: int = 7, trained: int = 4, inputs: Any = None, targets: Any = None) -> NamedTask:
+def routing(
+    domains: int = 7,
+    trained: int = 4,
+    inputs: Any = None,
+    targets: Any = None,
+    pairs: str = "neighbours",
+    key: int = 0,
+) -> NamedTask:
     """The same small data set on every route from an input domain to an output domain (P1 section 4).
 
-    domains: M. trained: K, the number of output domains that each input domain is trained with;
-    `trained_routes` says which. inputs, targets: the data set of each route, one item per row; by default
+    domains: M. trained: K, the number of output domains that each input domain is trained with. pairs, key: which,
+    as a name of `tasks.pairs` and what decides its random ones. inputs, targets: the data set of each route, one item per row; by default
     the identity, and the four items with seven features of P1 Fig 4. The nodes x0 ... y0 ... of domains
     that an example does not use hold zeros, and their gates are closed.
 
@@ -33,25 +41,18 @@ def routing(domains: int = 7, trained: int = 4, inputs: Any = None, targets: Any
     K: `evaluation` gives the same one on all M^2 routes, and `complete().groups["trained"]` says which of
     them are trained.
     """
-    pattern = trained_routes(domains, trained)
+    pattern = trained_pairs(pairs, domains, trained, key)
     rows, wanted = _base(inputs, targets)
-    settings = {"domains": domains, "trained": trained, "inputs": inputs, "targets": targets}
+    settings = {
+        "domains": domains,
+        "trained": trained,
+        "inputs": inputs,
+        "targets": targets,
+        "pairs": pairs,
+        "key": key,
+    }
     whole = partial(_routed, settings, rows, wanted, pattern, np.ones_like(pattern))
     return _routed(settings, rows, wanted, pattern, pattern, whole)
-
-
-def trained_routes(domains: int, trained: int) -> np.ndarray:
-    """Which routes are trained, as booleans; (input domains, output domains).
-
-    Input domain i is trained with output domains (i + j) mod M, j from -floor((K-1)/2) to floor(K/2).
-    """
-    require_count("domains", domains)
-    if require_count("trained", trained) > domains:
-        raise RangeError(f"trained must be at most the number of domains, {domains}; it was {trained}")
-    offsets = np.arange(-((trained - 1) // 2), trained // 2 + 1)
-    pattern = np.zeros((domains, domains), dtype=bool)
-    pattern[np.arange(domains)[:, None], (np.arange(domains)[:, None] + offsets) % domains] = True
-    return pattern
 
 
 def _base(inputs: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:

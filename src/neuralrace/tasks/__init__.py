@@ -8,10 +8,23 @@ from collections.abc import Callable
 
 from neuralrace.errors import nearest
 from neuralrace.tasks.files import read
+from neuralrace.tasks.images import RoutedImages, routed_images
 from neuralrace.tasks.random_graphs import random_problem
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
 
-__all__ = ["Gating", "NamedTask", "factories", "get", "names", "random_problem", "read", "register", "summaries"]
+__all__ = [
+    "Gating",
+    "NamedTask",
+    "RoutedImages",
+    "factories",
+    "get",
+    "names",
+    "random_problem",
+    "read",
+    "register",
+    "routed_images",
+    "summaries",
+]
 
 
 def __getattr__(name: str) -> Callable[..., NamedTask]:

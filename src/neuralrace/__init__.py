@@ -21,7 +21,7 @@ if _typing.TYPE_CHECKING:  # for those who read types; the names below are impor
     from neuralrace.theory import predict
 
     # training, and what it returns
-    from neuralrace.training import ReLUNetwork, train
+    from neuralrace.training import ReLUNetwork, RoutedNetwork, train
     from neuralrace.trajectory import Trajectory
 
     # comparing the two
@@ -51,7 +51,7 @@ _HOMES = {
     "neuralrace.problem": ("Problem",),
     "neuralrace.task": ("Task",),
     "neuralrace.theory": ("predict",),
-    "neuralrace.training": ("ReLUNetwork", "train"),
+    "neuralrace.training": ("ReLUNetwork", "RoutedNetwork", "train"),
     "neuralrace.trajectory": ("Trajectory",),
 }
 
@@ -64,6 +64,7 @@ __all__ = [
     "PathStatistics",
     "Problem",
     "ReLUNetwork",
+    "RoutedNetwork",
     "Task",
     "Trajectory",
     "agreement",

@@ -2,9 +2,12 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, ParamSpec, TypeVar
 
 import jax
+
+from neuralrace.errors import UnknownNameError, nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,3 +34,14 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
 def float64_array(value: Any) -> jax.Array:
     """Turn a value into a float64 JAX array (inside `float64` only)."""
     return jax.numpy.asarray(value, dtype=jax.numpy.float64)
+
+
+PRECISIONS = {"double": True, "single": False}
+
+
+def in_precision(name: str) -> AbstractContextManager[None]:
+    """JAX types of "double" or "single" precision for a while; numbers of the host are brought to it as they come."""
+    if name not in PRECISIONS:
+        raise UnknownNameError(f"precision must be 'double' or 'single'; it was {name!r}; {nearest(name, PRECISIONS)}")
+    found: AbstractContextManager[None] = jax.enable_x64(PRECISIONS[name])
+    return found

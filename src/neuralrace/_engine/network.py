@@ -60,7 +60,7 @@ class EdgeGroup(eqx.Module):
 
     def stack(self, weights: Weights) -> jax.Array:
         """The matrices of the edges as one array; leading axes are kept."""
-        return _stacked([self.turned(weights[edge]) for edge in self.edges])
+        return stack_matrices([self.turned(weights[edge]) for edge in self.edges])
 
     def turned(self, matrices: Matrices) -> Matrices:
         """Matrices that multiply known inputs are kept transposed: a product then runs along contiguous rows."""
@@ -223,7 +223,7 @@ def as_numpy(weights: Mapping[Key, jax.Array]) -> dict[Key, np.ndarray]:
     return {edge: np.asarray(matrix) for edge, matrix in weights.items()}
 
 
-def _stacked(matrices: list[Any]) -> jax.Array:
+def stack_matrices(matrices: list[Any]) -> jax.Array:
     """Stack matrices behind their leading axes; those on the host are stacked there, which needs no compiling."""
     if all(isinstance(matrix, np.ndarray) for matrix in matrices):
         return jax.device_put(np.stack(matrices, axis=-3))

@@ -9,12 +9,14 @@ from collections.abc import Callable
 from neuralrace.errors import nearest
 from neuralrace.tasks.cautions import cautions
 from neuralrace.tasks.files import read
+from neuralrace.tasks.images import RoutedImages, routed_images
 from neuralrace.tasks.random_graphs import random_problem
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
 
 __all__ = [
     "Gating",
     "NamedTask",
+    "RoutedImages",
     "cautions",
     "factories",
     "get",
@@ -22,6 +24,7 @@ __all__ = [
     "random_problem",
     "read",
     "register",
+    "routed_images",
     "summaries",
 ]
 

@@ -3,6 +3,7 @@
 from neuralrace.training.condition import Condition
 from neuralrace.training.learner import Penalty
 from neuralrace.training.relu_network import ReLUNetwork
+from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.train import train, train_together
 
-__all__ = ["Condition", "Penalty", "ReLUNetwork", "train", "train_together"]
+__all__ = ["Condition", "Penalty", "ReLUNetwork", "RoutedNetwork", "train", "train_together"]

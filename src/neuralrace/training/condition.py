@@ -12,11 +12,12 @@ from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count
 from neuralrace.initial import Initialiser, as_key, draw
 from neuralrace.problem import Problem, check_weights
-from neuralrace.training.learner import Penalty, make_learner
+from neuralrace.training.learner import Learner, Penalty, make_learner
 from neuralrace.training.loop import Batches, Program
 from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
 from neuralrace.training.objectives import Objective, as_objective
 from neuralrace.training.records import make_recorder
+from neuralrace.training.routed import RoutedLearner, RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Rule
 
 BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
@@ -32,7 +33,7 @@ class Condition:
     beside the loss.
     """
 
-    network: Problem
+    network: Problem | RoutedNetwork
     initial: Initialiser | Weights | Sequence[Weights]
     rule: Rule
     time: float | np.ndarray
@@ -64,29 +65,46 @@ class Prepared:
 
 def prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[str], stop_at: float | None) -> Prepared:
     """Check a condition, draw its first weights and plan its network."""
-    problem = condition.network
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"a Problem or a ReLUNetwork is required; {type(problem).__name__} came")
-    objective = as_objective(condition.loss, problem.task)
-    first = _first_weights(problem, condition.initial, seeds, key)
-    recorder = make_recorder(problem, record)
-    batches = None
-    if condition.batch_size is not None:
-        size = require_count("batch_size", condition.batch_size)
-        if size > len(problem.task) and not condition.drawn:
-            raise RangeError(f"batch_size must be at most the number of examples, {len(problem.task)}; it was {size}")
-        batches = Batches(size, condition.drawn)
-    narrowing = narrow(problem, first) if condition.rule.narrows else Narrowing(problem, first, {})
-    learner = make_learner(
-        narrowing.problem,
-        objective,
-        condition.coupling,
-        batches=batches is not None,
-        see=recorder.examples,
-        penalty=condition.penalty,
-    )
+    network = condition.network
+    if not isinstance(network, Problem | RoutedNetwork):
+        raise ProblemError(f"a Problem, a ReLUNetwork or a RoutedNetwork is required; {type(network).__name__} came")
+    recorder = make_recorder(network, record)
+    batches = _batches(condition)
+    first = _first_weights(network, condition.initial, seeds, key)
+    narrowing = Narrowing(network, first, {})
+    if isinstance(network, RoutedNetwork):
+        learner: Learner = _routed_learner(condition, network, batches, test=recorder.costly)
+    else:
+        objective = as_objective(condition.loss, network.task)
+        if condition.rule.narrows:
+            narrowing = narrow(network, first)
+        learner = make_learner(
+            narrowing.problem,
+            objective,
+            condition.coupling,
+            batches=batches is not None,
+            see=recorder.examples,
+            penalty=condition.penalty,
+        )
     level = None if stop_at is None else np.asarray(float(stop_at))
-    return Prepared(condition, Program(learner, condition.rule, recorder, batches, level, False), first, narrowing)
+    return Prepared(condition, Program(learner, condition.rule, recorder, batches, level, ()), first, narrowing)
+
+
+def _batches(condition: Condition) -> Batches | None:
+    if condition.batch_size is None:
+        return None
+    size, count = require_count("batch_size", condition.batch_size), len(condition.network.task)
+    if size > count and not condition.drawn:
+        raise RangeError(f"batch_size must be at most the number of examples, {count}; it was {size}")
+    return Batches(size, condition.drawn)
+
+
+def _routed_learner(
+    condition: Condition, network: RoutedNetwork, batches: Batches | None, *, test: bool
+) -> RoutedLearner:
+    if condition.coupling != "joint" or condition.penalty is not None:
+        raise ProblemError("a RoutedNetwork is trained with coupling='joint' and without a penalty")
+    return make_routed_learner(network, as_objective(condition.loss), batches=batches is not None, test=test)
 
 
 def seed_keys(key: Any, seeds: int) -> list[jax.Array]:
@@ -99,7 +117,7 @@ def batch_keys(key: Any, seeds: int) -> jax.Array:
     return jnp.stack([jax.random.fold_in(one, BATCH_STREAM) for one in seed_keys(key, seeds)])
 
 
-def _first_weights(problem: Problem, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:
+def _first_weights(problem: Problem | RoutedNetwork, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:
     """Edge -> (seeds, target, source)."""
     architecture = problem.architecture
     if isinstance(initial, Sequence):

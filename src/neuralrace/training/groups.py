@@ -33,13 +33,16 @@ def side_by_side(group: Sequence[Prepared], seeds: int, key: Any) -> tuple[Progr
     if len(group) == 1:
         return first, parameters, keys
 
-    def joined(*parts: Any) -> Any:
-        return np.repeat(np.stack([np.asarray(part) for part in parts]), seeds, axis=0)
-
-    pairs = [eqx.partition((one.program.learner, one.program.rule), eqx.is_array) for one in group]
-    arrays = jax.tree.map(joined, *(pair[0] for pair in pairs))
-    learner, rule = eqx.combine(arrays, pairs[0][1])
-    return Program(learner, rule, first.recorder, first.batches, first.level, True), parameters, keys
+    parts = [eqx.partition((one.program.learner, one.program.rule), eqx.is_array) for one in group]
+    structure, static = jax.tree.structure(parts[0][0]), parts[0][1]
+    columns = list(zip(*(jax.tree.leaves(arrays) for arrays, _ in parts), strict=True))
+    mapped = tuple(any(leaf is not column[0] for leaf in column) for column in columns)  # what all share has no axis
+    leaves = [
+        np.repeat(np.stack([np.asarray(leaf) for leaf in column]), seeds, axis=0) if own else column[0]
+        for own, column in zip(mapped, columns, strict=True)
+    ]
+    learner, rule = eqx.combine(jax.tree.unflatten(structure, leaves), static)
+    return Program(learner, rule, first.recorder, first.batches, first.level, mapped), parameters, keys
 
 
 def shape_of(program: Program) -> Any:
@@ -51,13 +54,15 @@ def shape_of(program: Program) -> Any:
     return structure, shapes, skeleton, tuple(others)
 
 
-def part_of(training: Training, chosen: slice) -> Training:
-    """Some seeds of a finished training."""
+def part_of(training: Training, chosen: slice, *, weights: bool = True) -> Training:
+    """Some seeds of a finished training; weights: with their state."""
     memory = training.memory
     arrays = {name: array[chosen] for name, array in memory.arrays.items()}
     count = len(range(*chosen.indices(memory.seeds)))
     mine = replace(memory, seeds=count, arrays=arrays, curve=[part[:, chosen] for part in memory.curve])
-    state = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], training.state)  # on the host: nothing to compile
+    state = training.state
+    if weights:
+        state = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], state)  # on the host: nothing to compile
     return replace(training, state=state, memory=mine, keys=training.keys[chosen])
 
 

@@ -60,7 +60,42 @@ class Penalty(eqx.Module):
 
 
 class Learner(eqx.Module):
-    """One seed's loss, gradient and view of the examples, as functions of its parameters.
+    """One seed's loss and gradient as functions of its parameters: what the loop and the rules know of a network."""
+
+    architecture: eqx.AbstractVar[Architecture]
+    objective: eqx.AbstractVar[Objective]
+    example_count: eqx.AbstractVar[int]
+
+    @abstractmethod
+    def pack(self, weights: Weights) -> Stacks:
+        """Arrange weights for computing; leading axes are kept."""
+
+    @abstractmethod
+    def unpack(self, parameters: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
+        """Weights by edge again; leading axes are kept."""
+
+    @abstractmethod
+    def loss(self, parameters: Stacks) -> jax.Array:
+        """The loss that is recorded."""
+
+    @abstractmethod
+    def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
+        """The loss over all examples and the direction that training descends."""
+
+    @abstractmethod
+    def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
+        """The gradient of the loss over some examples, to stand for all of them.
+
+        by_weight: each counts by its weight; otherwise all alike, for examples that were drawn by their weights.
+        """
+
+    @abstractmethod
+    def draw(self, key: jax.Array, size: int) -> jax.Array:
+        """So many examples, drawn by their weights with replacement."""
+
+
+class GatedLearner(Learner):
+    """A planned network: gates and activations on any graph.
 
     common: with coupling "residual", the network of the pathways that are open for all examples, which descend their
     own loss. examples: there for mini-batches only. everything: the network with all examples apart, there only if
@@ -68,6 +103,7 @@ class Learner(eqx.Module):
     """
 
     architecture: Architecture = eqx.field(static=True)
+    objective: Objective = eqx.field(static=True)
     activations: tuple[tuple[str, Activation], ...] = eqx.field(static=True)
     example_count: int = eqx.field(static=True)
     whole: Descended
@@ -107,11 +143,15 @@ class Learner(eqx.Module):
         return loss, self.whole.network.stack(merged)
 
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
-        """The gradient of the loss over some examples, to stand for all of them.
-
-        by_weight: each counts by its weight; otherwise all alike, for examples that were drawn by their weights.
-        """
+        """The gradient of the loss over a batch; a penalty is over all examples."""
         return jax.grad(lambda s: self._batch_loss(s, chosen, by_weight) + self._penalised(s))(parameters)
+
+    def draw(self, key: jax.Array, size: int) -> jax.Array:
+        """By inverting the sums of their weights."""
+        assert self.examples is not None
+        chances = jax.random.uniform(key, (size,), dtype=jnp.float32)
+        limits = jnp.cumsum(self.examples.weights).astype(jnp.float32)
+        return jnp.minimum(jnp.searchsorted(limits, chances, side="right"), self.example_count - 1)
 
     def see(self, parameters: Stacks) -> tuple[Rows, Rows]:
         """Activity, and what nodes received, of `everything`."""
@@ -143,7 +183,7 @@ class Learner(eqx.Module):
             if node in batch.neuron_gates:
                 activity[node] = activity[node] * batch.neuron_gates[node]
         share = batch.weights * self.example_count if by_weight else jnp.ones_like(batch.weights)
-        losses = [self.whole.objective.rows(activity[node], batch.targets[node]) for node in architecture.outputs]
+        losses = [self.objective.rows(activity[node], batch.targets[node]) for node in architecture.outputs]
         return jnp.dot(share, sum(losses[1:], start=losses[0])) / chosen.shape[0]
 
 
@@ -155,7 +195,7 @@ def make_learner(
     batches: bool = False,
     see: bool = False,
     penalty: Penalty | None = None,
-) -> Learner:
+) -> GatedLearner:
     """Plan what a training needs.
 
     coupling "joint": every pathway descends the loss of the whole network. "residual" (as published for P2): the
@@ -170,8 +210,9 @@ def make_learner(
         if batches:
             raise ProblemError("mini-batches go with coupling='joint'; leave batch_size out for 'residual'")
         common = always_open_edges(problem)
-    return Learner(
+    return GatedLearner(
         architecture=problem.architecture,
+        objective=objective,
         activations=tuple(problem.activations.items()),
         example_count=len(problem.task),
         whole=_descended(problem, objective),

@@ -24,6 +24,7 @@ from neuralrace.training.schedule import Schedule
 
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
 FEWEST = 64  # looks that a program has room for, if that many fit: short trainings then share it
+BLOCK = 100  # steps of known number in a row, at most
 CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and to stop on divergence
 
 Finish = Callable[[np.ndarray], np.ndarray]
@@ -51,14 +52,14 @@ class Batches(eqx.Module):
 
 
 class Program(eqx.Module):
-    """What the loop is compiled for. mapped: learner and rule have an axis of their own for each seed."""
+    """What the loop is compiled for. mapped: which arrays of learner and rule have an axis of their own for each seed."""
 
     learner: Learner
     rule: Rule
     recorder: Recorder
     batches: Batches | None
     level: Array | None  # the loss at which a seed stops
-    mapped: bool = eqx.field(static=True)
+    mapped: tuple[bool, ...] = eqx.field(static=True)  # in the order of their leaves; empty: none
 
     def start(self, parameters: Stacks) -> State:
         """The state of each seed before the first step; parameters have a leading axis of seeds."""
@@ -68,25 +69,31 @@ class Program(eqx.Module):
         memory = self._each(lambda learner, rule, p: rule.start(learner, p))(parameters)
         return State(parameters, memory, order, jnp.zeros(seeds, dtype=bool))
 
-    def look(self, state: State, regular: jax.Array) -> tuple[State, Views]:
+    def look(self, state: State, how: "How") -> tuple[State, Views]:
         """Look at every seed."""
-        return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), regular)
+        return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), how)
 
-    def look_and_step(self, state: State, keys: jax.Array, step: jax.Array, regular: jax.Array) -> tuple[State, Views]:
+    def look_and_step(self, state: State, keys: jax.Array, step: jax.Array, how: "How") -> tuple[State, Views]:
         """Look at every seed and take one step, sharing the gradient's forward pass with the recorded loss."""
         loss, slope = self._each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
-        state, seen = self._seen(state, loss, regular)
+        state, seen = self._seen(state, loss, how)
         return self._moved(state, None if self.batches is not None else slope, keys, step), seen
 
     def step(self, state: State, keys: jax.Array, step: jax.Array) -> State:
         """Take one step for every seed."""
         return self._moved(state, None, keys, step)
 
-    def _seen(self, state: State, loss: jax.Array, regular: jax.Array) -> tuple[State, Views]:
-        seen = self._each(lambda learner, rule, p: self.recorder.look(learner, p))(state.parameters) | {"loss": loss}
+    def _seen(self, state: State, loss: jax.Array, how: "How") -> tuple[State, Views]:
+        record = self._each(lambda learner, rule, p: self.recorder.look(learner, p))
+        if self.recorder.costly:  # not where it would be thrown away
+            shapes = jax.eval_shape(record, state.parameters)
+            blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
+            seen = jax.lax.cond(how.kept, record, lambda _: blank, state.parameters)
+        else:
+            seen = record(state.parameters)
         if self.level is not None:
-            state = state._replace(resting=state.resting | (regular & (loss <= self.level)))
-        return state, seen
+            state = state._replace(resting=state.resting | (how.regular & (loss <= self.level)))
+        return state, seen | {"loss": loss}
 
     def _moved(self, state: State, slope: Stacks | None, keys: jax.Array, step: jax.Array) -> State:
         chosen, order = self._batch(state.order, keys, step)
@@ -116,14 +123,8 @@ class Program(eqx.Module):
         count = self.learner.example_count
         if self.batches.drawn:
             size = self.batches.size
-
-            def drawn(learner: Learner, rule: Rule, key: jax.Array) -> jax.Array:
-                assert learner.examples is not None
-                chances = jax.random.uniform(jax.random.fold_in(key, step), (size,), dtype=jnp.float32)
-                limits = jnp.cumsum(learner.examples.weights).astype(jnp.float32)
-                return jnp.minimum(jnp.searchsorted(limits, chances, side="right"), count - 1)
-
-            return self._each(drawn)(keys), order
+            draw = self._each(lambda learner, rule, key: learner.draw(jax.random.fold_in(key, step), size))
+            return draw(keys), order
         batches = max(count // self.batches.size, 1)
 
         def shuffle(_: jax.Array) -> jax.Array:
@@ -137,31 +138,42 @@ class Program(eqx.Module):
     def _each(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Map (learner, rule, ...) over the seeds."""
         arrays, static = eqx.partition((self.learner, self.rule), eqx.is_array)
-        axis = 0 if self.mapped else None
+        leaves, structure = jax.tree.flatten(arrays)
+        axes = [0 if own else None for own in self.mapped] or [None] * len(leaves)
 
         def apply(*arguments: Any) -> Any:
-            def one(inner: Any, *rest: Any) -> Any:
-                return function(*eqx.combine(inner, static), *rest)
+            def one(inner: list[Any], *rest: Any) -> Any:
+                return function(*eqx.combine(jax.tree.unflatten(structure, inner), static), *rest)
 
-            return jax.vmap(one, in_axes=(axis, *[0] * len(arguments)))(arrays, *arguments)
+            return jax.vmap(one, in_axes=(axes, *[0] * len(arguments)))(leaves, *arguments)
 
         return apply
 
 
+class How(NamedTuple):
+    """What a look is for: one of those that are made in any case, one that is recorded, or both."""
+
+    regular: Array
+    kept: Array
+
+
 class Looks(NamedTuple):
-    """The looks of one chunk: steps to the next, whether it is a regular one, how many, and the first's step."""
+    """The looks of one chunk: steps to the next, what each is for, how many, and the first's step."""
 
     gaps: Array
-    regular: Array
+    how: How
     number: Array
     step: Array
 
 
 @eqx.filter_jit
 def _advance(
-    program: Program, state: State, keys: jax.Array, looks: Looks, room: Room, several: bool
+    program: Program, state: State, keys: jax.Array, looks: Looks, room: Room, block: int
 ) -> tuple[State, Views, jax.Array]:
-    """Make some looks with the steps between them; also return how many were made before all seeds came to rest."""
+    """Make some looks with the steps between them; also return how many were made before all seeds came to rest.
+
+    block: the steps between two looks are a multiple of this; 0: there is one step after every look.
+    """
     buffers = {name: jnp.zeros(space.shape, space.dtype) for name, space in room.items()}
 
     def unfinished(carry: tuple[Any, ...]) -> jax.Array:
@@ -169,13 +181,19 @@ def _advance(
         going = (i < looks.number) if program.level is None else (i < looks.number) & ~state.resting.all()
         return going | ((i == 0) & (looks.number > 0))  # a last look is made at rest too
 
+    def steps(state: State, first: jax.Array) -> State:
+        if block == 1:
+            return program.step(state, keys, first)
+        return jax.lax.scan(lambda s, k: (program.step(s, keys, first + k), None), state, jnp.arange(block))[0]
+
     def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         i, state, buffers, step = carry
-        if several:  # one forward pass more for each look, and half as much to compile
-            state, seen = program.look(state, looks.regular[i])
-            state = jax.lax.fori_loop(0, looks.gaps[i], lambda k, s: program.step(s, keys, step + k), state)
+        how = How(looks.how.regular[i], looks.how.kept[i])
+        if block:  # one forward pass more for each look, and half as much to compile
+            state, seen = program.look(state, how)
+            state = jax.lax.fori_loop(0, looks.gaps[i] // block, lambda k, s: steps(s, step + k * block), state)
         else:
-            state, seen = program.look_and_step(state, keys, step, looks.regular[i])
+            state, seen = program.look_and_step(state, keys, step, how)
         buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, seen)
         return i + 1, state, buffers, step + looks.gaps[i]
 
@@ -259,7 +277,7 @@ def begin(program: Program, parameters: Stacks, keys: jax.Array, schedule: Sched
 
 def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) -> None:
     """Train to the end, to rest, to divergence of every seed, or until a watcher says stop."""
-    room, several = _room(training), bool((training.schedule.gaps > 1).any())
+    room, block = _room(training), _block(training.schedule.gaps)
     capacity = room["loss"].shape[0]
     count = min(capacity, 16)
     kept: list[Future[None]] = []
@@ -270,7 +288,7 @@ def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) ->
             stop = min(first + count, last) if first < last else last + 1
             began = time.monotonic()
             looks = _looks(schedule, first, stop, capacity)
-            after, seen, made = _advance(training.program, training.state, training.keys, looks, room, several)
+            after, seen, made = _advance(training.program, training.state, training.keys, looks, room, block)
             number = int(made)
             kept.append(host.submit(training.memory.keep, seen, schedule.kept[first : first + number]))
             if stop <= last:  # after the last look nothing moves
@@ -290,11 +308,21 @@ def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) ->
     _settle(kept)
 
 
+def _block(gaps: np.ndarray) -> int:
+    """Steps that are taken without a word from the host, where asking it costs: on a GPU, a part of a small step."""
+    if not (gaps > 1).any():
+        return 0
+    if jax.default_backend() == "cpu":
+        return 1
+    common = int(np.gcd.reduce(gaps))
+    return max(size for size in range(1, BLOCK + 1) if common % size == 0)
+
+
 def _looks(schedule: Schedule, first: int, stop: int, capacity: int) -> Looks:
     gaps = np.append(schedule.gaps, 1)  # after the last look there is nothing to run; its step is thrown away
     return Looks(
         np.resize(gaps[first:stop], capacity).astype(np.int32),
-        np.resize(schedule.regular[first:stop], capacity),
+        How(np.resize(schedule.regular[first:stop], capacity), np.resize(schedule.kept[first:stop], capacity)),
         np.asarray(stop - first, dtype=np.int32),
         np.asarray(schedule.looks[first], dtype=np.int32),
     )
@@ -316,7 +344,7 @@ def _settle(kept: list[Future[None]]) -> None:
 
 def _room(training: Training) -> Room:
     """As many looks as fit on the device at once, up to a power of two, so that like trainings share a program."""
-    shapes = eqx.filter_eval_shape(training.program.look, training.state, jnp.asarray(True))[1]
+    shapes = eqx.filter_eval_shape(training.program.look, training.state, How(jnp.asarray(True), jnp.asarray(True)))[1]
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)
     capacity = int(min(fitting, max(1 << (len(training.schedule.looks) - 1).bit_length(), FEWEST)))

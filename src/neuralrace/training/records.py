@@ -13,6 +13,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.network import Rows, Stacks
@@ -20,8 +21,9 @@ from neuralrace.architecture import PATH_LIMIT, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, UnknownNameError, nearest
 from neuralrace.problem import Problem
-from neuralrace.training.learner import Learner
+from neuralrace.training.learner import GatedLearner, Learner
 from neuralrace.training.narrowing import Narrowing, widen_activity, widen_weights
+from neuralrace.training.routed import RoutedLearner, RoutedNetwork
 
 THREADS = 2  # LAPACK runs beside the training of the next chunk
 
@@ -53,11 +55,24 @@ class Sight:
         return product
 
     @cached_property
+    def pair_errors(self) -> jax.Array:
+        """The part of test images that each pair of domains gets wrong, (M, M)."""
+        assert isinstance(self._learner, RoutedLearner)
+        return self._learner.pair_errors(self._parameters)
+
+    def mean_error(self, trained: bool) -> jax.Array:
+        """The mean of these errors over the pairs that are trained, or over those that are not; NaN if none is."""
+        assert isinstance(self._learner, RoutedLearner)
+        asked = self._learner.pairs == trained
+        return jnp.sum(jnp.where(asked, self.pair_errors, 0.0)) / jnp.sum(asked)
+
+    @cached_property
     def _rows(self) -> tuple[Rows, Rows]:
+        assert isinstance(self._learner, GatedLearner)
         return self._learner.see(self._parameters)
 
     def _node(self, rows: Rows, node: str) -> jax.Array:
-        assert self._learner.everything is not None
+        assert isinstance(self._learner, GatedLearner) and self._learner.everything is not None
         return self._learner.everything.per_example(rows, node)
 
 
@@ -68,6 +83,7 @@ class Record:
     over: problem -> the things it goes over. look: what is seen of one of them. axes: the names of the axes after seed
     and time. finish: what is done with the recorded arrays, (records, seeds, ...), on the host. widen: from narrow to
     wide arrays, (seeds, records, ...); None: the same at any width. examples: whether it looks at every example.
+    costly: it is then only made where it is recorded, and not at every look at the loss. of: the networks that have it.
     """
 
     name: str
@@ -77,6 +93,8 @@ class Record:
     finish: Callable[[np.ndarray], np.ndarray] | None = None
     widen: Callable[[Narrowing, Any, np.ndarray], np.ndarray] | None = None
     examples: bool = False
+    costly: bool = False
+    of: tuple[type, ...] = (Problem,)
 
 
 def singular_values(matrices: np.ndarray) -> np.ndarray:
@@ -125,6 +143,8 @@ def _modes(problem: Problem, ends: Edge | Path) -> tuple[str, ...]:
     return (f"mode_of_{min(nodes[source], nodes[target])}",)
 
 
+ANY = (Problem, RoutedNetwork)
+
 RECORDS = (
     Record(
         "outputs",
@@ -133,9 +153,11 @@ RECORDS = (
         _units,
         examples=True,
     ),
-    Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=widen_weights),
+    Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=widen_weights, of=ANY),
     Record("path_singular_values", _paths, lambda sight, path: sight.path_product(path), _modes, singular_values),
-    Record("weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values),
+    Record(
+        "weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY
+    ),
     Record(
         "activity",
         lambda problem: problem.architecture.hidden,
@@ -145,6 +167,14 @@ RECORDS = (
         examples=True,
     ),
     Record("gate_patterns", _gating, lambda sight, node: sight.received(node) > 0, _units, examples=True),
+    Record(
+        "pair_errors",
+        lambda network: ("trained", "untrained"),
+        lambda sight, kind: sight.mean_error(kind == "trained"),
+        lambda network, kind: (),
+        costly=True,
+        of=(RoutedNetwork,),
+    ),
 )
 BY_NAME = {record.name: record for record in RECORDS}
 RECORDABLE = ("loss", *BY_NAME)
@@ -161,6 +191,11 @@ class Recorder(eqx.Module):
         return {
             variable(record, thing): record.look(sight, thing) for record, things in self.chosen for thing in things
         }
+
+    @property
+    def costly(self) -> bool:
+        """Whether any record is to be made only where it is kept."""
+        return any(record.costly for record, _ in self.chosen)
 
     @property
     def examples(self) -> bool:
@@ -199,6 +234,10 @@ def make_recorder(problem: Problem, record: str | Sequence[str]) -> Recorder:
                 f"record can hold {', '.join(RECORDABLE)}; it held {name!r}; {nearest(name, RECORDABLE)}"
             )
     asked = [BY_NAME[name] for name in BY_NAME if name in names]
+    for one in asked:
+        if not isinstance(problem, one.of):
+            known = ", ".join(["loss", *(other.name for other in RECORDS if isinstance(problem, other.of))])
+            raise ProblemError(f"a {type(problem).__name__} has no {one.name} to record; record can hold {known}")
     return Recorder(tuple((one, tuple(one.over(problem))) for one in asked))
 
 

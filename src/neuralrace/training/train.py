@@ -15,7 +15,7 @@ from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
 from neuralrace.errors import require_count, require_number
 from neuralrace.initial import Initialiser, as_data, key_as_data
-from neuralrace.precision import float64
+from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
@@ -23,6 +23,7 @@ from neuralrace.training.condition import Condition, Prepared, batch_keys, prepa
 from neuralrace.training.groups import part_of, seed_groups, shape_of, side_by_side
 from neuralrace.training.loop import Training, Watcher, begin, go_on
 from neuralrace.training.records import matrix_axes
+from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
 from neuralrace.training.schedule import Schedule, make_schedule
 from neuralrace.training.status import status_of
@@ -35,7 +36,7 @@ Callback = Callable[[int, np.ndarray], bool | None]
 
 @float64
 def train(
-    network: Problem,
+    network: Problem | RoutedNetwork,
     initial: Initialiser | Weights | Sequence[Weights],
     learning_rate: Any = None,
     steps: int = 1000,
@@ -53,6 +54,7 @@ def train(
     stop_at: float | None = None,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
+    precision: str = "double",
     progress: bool = True,
 ) -> Trajectory:
     """Train a network by gradient descent from one initial condition per seed.
@@ -65,7 +67,8 @@ def train(
     weight_singular_values, activity, gate_patterns; taken `every` so many steps and at the end, or `at` given steps.
     stop_at: a seed whose loss has come down to this rests there, and training ends when all rest. callback: called
     about twice a second with the step and the losses so far, (seeds, looks); returning True ends the training.
-    checkpoint: a file that training goes on from if it was killed. A diverging seed is marked in `status` and does
+    checkpoint: a file that training goes on from if it was killed. precision: "single" computes in 32 bits, which a GPU
+    does many times faster; first weights and times are in 64 bits in any case. A diverging seed is marked in `status` and does
     not stop the others.
     """
     schedule = make_schedule(steps, every, at)
@@ -73,10 +76,11 @@ def train(
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     level = None if stop_at is None else require_number("stop_at", stop_at)
     prepared = prepare(condition, require_count("seeds", seeds), key, record, level)
-    settings = {"steps": schedule.steps, "seeds": seeds, "key": key_as_data(key), "stop_at": level}
+    settings = _common(schedule, seeds, key, level, precision)
     groups = seed_groups(prepared, seeds) if callback is None else [slice(0, seeds)]
-    parameters, keys, done = prepared.parameters(), batch_keys(key, seeds), []
-    with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter:
+    done: list[Training] = []
+    with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
+        parameters, keys = prepared.parameters(), batch_keys(key, seeds)
         for number, chosen in enumerate(groups):
             part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
             training = begin(prepared.program, part, keys[chosen], schedule)
@@ -104,24 +108,29 @@ def train_together(
     record: str | Sequence[str] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
+    precision: str = "double",
+    keep_weights: bool = True,
     progress: bool = True,
 ) -> list[Trajectory]:
-    """Train under many conditions; those that differ in numbers only are one compiled program."""
+    """Train under many conditions; those that differ in numbers only are one compiled program.
+
+    keep_weights: whether a run holds its final weights, which may be gigabytes where there are many networks.
+    """
     schedule = make_schedule(steps, every, at)
     prepared = [prepare(condition, require_count("seeds", seeds), key, record, None) for condition in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for one in prepared:
         alike.setdefault(shape_of(one.program), []).append(one)
-    settings = {"steps": schedule.steps, "seeds": seeds, "key": key_as_data(key), "stop_at": None}
+    settings = _common(schedule, seeds, key, None, precision)
     found: dict[int, Trajectory] = {}
 
-    @float64  # a thread has its own precision
     def run(group: list[Prepared]) -> None:
-        training = begin(*side_by_side(group, seeds, key), schedule)
-        go_on(training, meter)
+        with in_precision(precision):  # a thread has its own
+            training = begin(*side_by_side(group, seeds, key), schedule)
+            go_on(training, meter)
         for place, one in enumerate(group):
-            mine = part_of(training, slice(place * seeds, (place + 1) * seeds))
-            found[id(one)] = _trajectory(one, [mine], settings)
+            mine = part_of(training, slice(place * seeds, (place + 1) * seeds), weights=keep_weights)
+            found[id(one)] = _trajectory(one, [mine], settings, weights=keep_weights)
 
     work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
     with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(THREADS) as pool:
@@ -147,18 +156,30 @@ class _Caller:
 
 def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any], chosen: slice) -> dict[str, Any]:
     """What makes two trainings the same, for a checkpoint."""
-    task, gates = prepared.condition.network.task, prepared.condition.network.gates
-    data = {f"x {n}": rows for n, rows in task.inputs.items()} | {f"y {n}": rows for n, rows in task.targets.items()}
-    data |= {f"g {n}": gate for n, gate in (*gates.nodes.items(), *gates.edges.items())} | {"w": task.weights}
     return {
         "settings": _settings(prepared, settings),
         "problem": prepared.condition.network.describe(),
         "record": [record.name for record, _ in prepared.program.recorder.chosen],
-        "data": digest(data),
+        "data": digest(_arrays(prepared.condition.network)),
         "first": digest({edge: matrix[chosen] for edge, matrix in prepared.first.items()}),
         "looks": digest({"looks": schedule.looks, "kept": schedule.kept}),
         "version": version("neuralrace"),
     }
+
+
+def _arrays(network: Problem | RoutedNetwork) -> dict[str, np.ndarray]:
+    """All that a training depends on."""
+    if isinstance(network, RoutedNetwork):
+        return network.arrays()
+    task, gates = network.task, network.gates
+    data = {f"x {n}": rows for n, rows in task.inputs.items()} | {f"y {n}": rows for n, rows in task.targets.items()}
+    return data | {f"g {n}": gate for n, gate in (*gates.nodes.items(), *gates.edges.items())} | {"w": task.weights}
+
+
+def _common(schedule: Schedule, seeds: int, key: Any, level: float | None, precision: str) -> dict[str, Any]:
+    """Settings that all conditions share."""
+    found = {"steps": schedule.steps, "seeds": seeds, "key": key_as_data(key), "stop_at": level}
+    return found if precision == "double" else found | {"precision": precision}
 
 
 def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,7 +188,7 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
     return {
         "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
         **settings,
-        "loss": prepared.program.learner.whole.objective.name,
+        "loss": prepared.program.learner.objective.name,
         "rule": condition.rule.as_data(),
         "batch_size": condition.batch_size,
         "coupling": condition.coupling,
@@ -175,7 +196,9 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[str, Any]) -> Trajectory:
+def _trajectory(
+    prepared: Prepared, done: Sequence[Training], settings: Mapping[str, Any], *, weights: bool = True
+) -> Trajectory:
     """Put groups of seeds together and name all axes; gate patterns come with the examples and the first weights."""
     problem, recorder = prepared.condition.network, prepared.program.recorder
     longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
@@ -183,13 +206,11 @@ def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[
     records = recorder.widen(prepared.narrowing, records)
     axes = recorder.axes(problem) | {"loss": ()}
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}
-    parts = [one.state.parameters for one in done]
-    parameters = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
-    weights = {"final_weights": prepared.final(parameters)}
+    kept = {"final_weights": prepared.final(_final_parameters(done))} if weights else {}
     with_gates = any(record.name == "gate_patterns" for record, _ in recorder.chosen)
     if with_gates:
-        weights["first_weights"] = dict(prepared.first)
-    for kind, by_edge in weights.items():
+        kept["first_weights"] = dict(prepared.first)
+    for kind, by_edge in kept.items():
         for edge, matrix in by_edge.items():
             variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *matrix_axes(problem, edge)), matrix)
     run = make_trajectory(
@@ -202,6 +223,11 @@ def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[
         settings=_settings(prepared, settings),
     )
     return with_examples(run, problem.task) if with_gates else run
+
+
+def _final_parameters(done: Sequence[Training]) -> Any:
+    parts = [one.state.parameters for one in done]
+    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
 
 
 def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

@@ -25,13 +25,14 @@ def names() -> tuple[str, ...]:
     return tuple(_named())
 
 
-def as_objective(given: str | Objective, task: Task) -> Objective:
-    """An objective from its name, or itself, after a look at whether the targets suit it."""
+def as_objective(given: str | Objective, task: Task | None = None) -> Objective:
+    """An objective from its name, or itself, after a look at whether the targets of a task suit it."""
     if not isinstance(given, Objective):
         if given not in _named():
             raise UnknownNameError(
                 f"loss must be one of {', '.join(names())}; it was {given!r}; {nearest(given, names())}"
             )
         given = _named()[given]
-    given.check(task)
+    if task is not None:
+        given.check(task)
     return given

@@ -1,0 +1,155 @@
+"""A routed network as a pytree: all encoders are one product, all decoders another, and pairs are a matrix of numbers.
+
+The hidden activity of an input domain is computed once for all its outputs. Every decoder is then applied to it, in one
+product, and the pairs that are not trained count for nothing: this costs less than gathering K decoders for every
+encoder, and leaves the trained pairs an argument of the program, so that K is one more axis to map over.
+"""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace._engine.network import Matrices, Stacks, stack_matrices
+from neuralrace.activations import Activation
+from neuralrace.architecture import Architecture
+from neuralrace.axes import Array, Edge, Weights
+from neuralrace.problem import BIAS
+from neuralrace.training.learner import Learner
+from neuralrace.training.objectives import Objective
+from neuralrace.training.routed.network import RoutedNetwork
+
+OUTPUTS_AT_ONCE = 4_000_000  # numbers: outputs of all pairs for as many images as are evaluated at once
+
+
+class RoutedLearner(Learner):
+    """M encoders, a shared layer and M decoders, on base images that are shown in every domain.
+
+    images: as stored; `scale` brings them to [0, 1]. shown: index maps of the input domains; None: all domains see the
+    base images. pairs: (M, M) booleans. looked: how many images the loss is over, from the first.
+    """
+
+    architecture: Architecture = eqx.field(static=True)
+    objective: Objective = eqx.field(static=True)
+    activation: Activation | None = eqx.field(static=True)
+    example_count: int = eqx.field(static=True)
+    classes: int = eqx.field(static=True)
+    scale: float = eqx.field(static=True)
+    looked: int = eqx.field(static=True)
+    tested: int = eqx.field(static=True)
+    images: Array
+    labels: Array
+    shown: Array | None
+    pairs: Array
+    test_images: Array | None
+    test_labels: Array | None
+
+    def pack(self, weights: Weights) -> Stacks:
+        """Encoders (M, hidden, pixels), hidden (hidden, hidden), decoders (M, classes, hidden), and their biases."""
+        domains = range(self.pairs.shape[-1])
+        stacks = {
+            "encoders": stack_matrices([weights[f"x{i}->h1"] for i in domains]),
+            "hidden": jnp.asarray(weights["h1->h2"]),
+            "decoders": stack_matrices([weights[f"h2->y{j}"] for j in domains]),
+        }
+        if BIAS in self.architecture.nodes:
+            stacks |= {
+                "encoder biases": stack_matrices([weights[f"{BIAS}->h1 of x{i}"] for i in domains])[..., 0],
+                "hidden bias": jnp.asarray(weights[f"{BIAS}->h2"])[..., 0],
+                "decoder biases": stack_matrices([weights[f"{BIAS}->y{j}"] for j in domains])[..., 0],
+            }
+        return stacks
+
+    def unpack(self, parameters: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
+        """Weights by edge again; leading axes are kept."""
+        domains = range(self.pairs.shape[-1])
+        found: dict[Edge, Matrices] = {f"x{i}->h1": parameters["encoders"][..., i, :, :] for i in domains}
+        found["h1->h2"] = parameters["hidden"]
+        found |= {f"h2->y{j}": parameters["decoders"][..., j, :, :] for j in domains}
+        if BIAS in self.architecture.nodes:
+            found |= {f"{BIAS}->h1 of x{i}": parameters["encoder biases"][..., i, :, None] for i in domains}
+            found[f"{BIAS}->h2"] = parameters["hidden bias"][..., None]
+            found |= {f"{BIAS}->y{j}": parameters["decoder biases"][..., j, :, None] for j in domains}
+        return found
+
+    def loss(self, parameters: Stacks) -> jax.Array:
+        """The mean over the trained pairs and the images that are looked at."""
+        return self._mean_loss(parameters, jnp.arange(self.looked))
+
+    def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
+        """The loss over all images, and its gradient."""
+        return jax.value_and_grad(self._mean_loss)(parameters, jnp.arange(self.example_count))
+
+    def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
+        """The gradient of the loss over some images; all images weigh alike."""
+        return jax.grad(self._mean_loss)(parameters, chosen)
+
+    def draw(self, key: jax.Array, size: int) -> jax.Array:
+        """All images are as likely."""
+        return jax.random.randint(key, (size,), 0, self.example_count, dtype=jnp.int32)
+
+    def pair_errors(self, parameters: Stacks) -> jax.Array:
+        """The part of the test images that each pair of domains gets wrong, (M, M), a few images at a time."""
+        assert self.test_images is not None and self.test_labels is not None
+        images, labels, domains = jnp.asarray(self.test_images), jnp.asarray(self.test_labels), self.pairs.shape[0]
+        size = int(np.clip(OUTPUTS_AT_ONCE // (domains**2 * self.classes), 1, self.tested))
+
+        def more(wrong: jax.Array, first: jax.Array) -> tuple[jax.Array, None]:
+            place = first + jnp.arange(size)
+            chosen = jnp.minimum(place, self.tested - 1)
+            answers = jnp.argmax(self._outputs(parameters, images[..., chosen, :]), axis=-1)
+            missed = (answers != labels[chosen][:, None, None]) & (place < self.tested)[:, None, None]
+            return wrong + jnp.sum(missed, axis=0, dtype=jnp.int32), None
+
+        begin = jnp.zeros((domains, domains), dtype=jnp.int32)
+        wrong, _ = jax.lax.scan(more, begin, jnp.arange(0, self.tested, size))
+        return wrong.astype(parameters["hidden"].dtype) / self.tested
+
+    def _mean_loss(self, parameters: Stacks, chosen: jax.Array) -> jax.Array:
+        outputs = self._outputs(parameters, jnp.asarray(self.images)[..., chosen, :])
+        targets = jnp.asarray(self.labels)[chosen][:, None] == jnp.arange(self.classes)
+        losses = self.objective.rows(outputs, targets.astype(outputs.dtype)[:, None, None, :])  # (images, M, M)
+        trained = jnp.asarray(self.pairs).astype(outputs.dtype)
+        return jnp.sum(losses * (trained / (jnp.sum(trained) * chosen.shape[0])))
+
+    def _outputs(self, parameters: Stacks, images: jax.Array) -> jax.Array:
+        """(images, input domains, output domains, classes)."""
+        encoders, hidden, decoders = (parameters[name] for name in ("encoders", "hidden", "decoders"))
+        rows = images.astype(hidden.dtype) * self.scale
+        if self.shown is not None:
+            beyond = jnp.zeros((len(rows), 1), rows.dtype)  # what comes from outside an image is dark
+            rows = jnp.concatenate([rows, beyond], axis=1)[:, self.shown]  # (images, M, pixels)
+            received = jnp.einsum("bmd,mhd->bmh", rows, encoders)
+        elif rows.ndim == 3:
+            received = jnp.einsum("mbd,mhd->bmh", rows, encoders)
+        else:
+            received = jnp.einsum("bd,mhd->bmh", rows, encoders)
+        near = self._active(received + parameters.get("encoder biases", 0.0))
+        far = self._active(near @ hidden.T + parameters.get("hidden bias", 0.0))
+        return jnp.einsum("bmh,nch->bmnc", far, decoders) + parameters.get("decoder biases", 0.0)
+
+    def _active(self, received: jax.Array) -> jax.Array:
+        return received if self.activation is None else self.activation(received)
+
+
+def make_routed_learner(network: RoutedNetwork, objective: Objective, *, batches: bool, test: bool) -> RoutedLearner:
+    """What a training needs; test: errors on test images are recorded."""
+    task, base = network.task, network.task.base
+    return RoutedLearner(
+        architecture=network.architecture,
+        objective=objective,
+        activation=network.activation,
+        example_count=len(task),
+        classes=base.classes,
+        scale=base.scale,
+        looked=network.looked if batches else len(task),
+        tested=network.tested,
+        images=base.images,
+        labels=base.labels,
+        shown=task.shown,
+        pairs=task.pairs,
+        test_images=base.test_images if test else None,
+        test_labels=base.test_labels if test else None,
+    )

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.devices import everywhere, padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.progress import Meter
@@ -186,7 +187,7 @@ def _advance(
 
 @dataclass
 class Memory:
-    """What was seen so far, on the host, seeds first."""
+    """What was seen so far, on the host, seeds first; without those that only fill up the devices."""
 
     seeds: int
     total: int  # records
@@ -199,9 +200,9 @@ class Memory:
         """Finish and store the looks that are recorded, and the loss of all."""
         chosen = slice(0, len(kept)) if kept.all() else np.flatnonzero(kept)  # a slice copies nothing
         count = int(kept.sum())
-        self.curve.append(np.asarray(seen["loss"])[: len(kept)])
+        self.curve.append(np.asarray(seen["loss"])[: len(kept), : self.seeds])
         for name, buffer in seen.items():
-            values = np.asarray(buffer)[chosen]
+            values = np.asarray(buffer)[chosen][:, : self.seeds]
             if name in self.finish:
                 values = self.finish[name](values)
             if name not in self.arrays:
@@ -251,9 +252,16 @@ class Watcher(Protocol):
 
 
 def begin(program: Program, parameters: Stacks, keys: jax.Array, schedule: Schedule) -> Training:
-    """A training before its first step; parameters: seeds first."""
-    on_device = jax.tree.map(lambda leaf: jax.device_put(leaf) if eqx.is_array(leaf) else leaf, program)
-    memory = Memory(len(keys), len(schedule.recorded), program.recorder.finish())
+    """A training before its first step; parameters: seeds first. The seeds are spread over all local devices."""
+    seeds = len(keys)
+    room = room_for(seeds)
+    if program.mapped:
+        arrays, static = eqx.partition((program.learner, program.rule), eqx.is_array)
+        mapped = eqx.combine(spread(padded(arrays, room)), static)
+        program = eqx.tree_at(lambda whole: (whole.learner, whole.rule), program, mapped)
+    on_device = program if program.mapped else everywhere(program, room)
+    parameters, keys = spread(padded((parameters, keys), room))
+    memory = Memory(seeds, len(schedule.recorded), program.recorder.finish())
     return Training(on_device, schedule, keys, on_device.start(parameters), memory)
 
 
@@ -275,7 +283,7 @@ def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) ->
             kept.append(host.submit(training.memory.keep, seen, schedule.kept[first : first + number]))
             if stop <= last:  # after the last look nothing moves
                 training.state = after
-            meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * len(training.keys))
+            meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * training.memory.seeds)
             diverged = not np.isfinite(np.asarray(seen["loss"])[number - 1]).any()
             training.next = last + 1 if diverged else stop
             if number < stop - first:

@@ -183,8 +183,8 @@ def _trajectory(prepared: Prepared, done: Sequence[Training], settings: Mapping[
     records = recorder.widen(prepared.narrowing, records)
     axes = recorder.axes(problem) | {"loss": ()}
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}
-    parts = [one.state.parameters for one in done]
-    parameters = jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
+    parts = [jax.tree.map(lambda leaf, n=one.memory.seeds: np.asarray(leaf)[:n], one.state.parameters) for one in done]
+    parameters = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     weights = {"final_weights": prepared.final(parameters)}
     with_gates = any(record.name == "gate_patterns" for record, _ in recorder.chosen)
     if with_gates:

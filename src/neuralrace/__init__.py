@@ -6,7 +6,7 @@ from neuralrace._lazy import open_on_demand as _open_on_demand
 
 if _typing.TYPE_CHECKING:  # for those who read types; the names below are imported when they are used
     # the values that a problem is made of
-    from neuralrace import initial, tasks
+    from neuralrace import batches, initial, tasks
     from neuralrace.activations import leaky_relu
     from neuralrace.architecture import Architecture, Path
     from neuralrace.errors import NeuralRaceError
@@ -36,9 +36,10 @@ if _typing.TYPE_CHECKING:  # for those who read types; the names below are impor
     from neuralrace import experiments
     from neuralrace.explanation import Explanation
     from neuralrace.explanation.explaining import explain
+    from neuralrace.sweeps import sweep
 
 _HOMES = {
-    "neuralrace": ("analysis", "experiments", "initial", "reln", "tasks", "theory", "views"),
+    "neuralrace": ("analysis", "batches", "experiments", "initial", "reln", "tasks", "theory", "views"),
     "neuralrace.activations": ("leaky_relu",),
     "neuralrace.analysis": ("agreement",),
     "neuralrace.architecture": ("Architecture", "Path"),
@@ -49,6 +50,7 @@ _HOMES = {
     "neuralrace.path_statistics": ("PathStatistics",),
     "neuralrace.precision": ("float64",),
     "neuralrace.problem": ("Problem",),
+    "neuralrace.sweeps": ("sweep",),
     "neuralrace.task": ("Task",),
     "neuralrace.theory": ("predict",),
     "neuralrace.training": ("ReLUNetwork", "RoutedNetwork", "train"),
@@ -69,6 +71,7 @@ __all__ = [
     "Trajectory",
     "agreement",
     "analysis",
+    "batches",
     "compare",
     "experiments",
     "explain",
@@ -77,6 +80,7 @@ __all__ = [
     "leaky_relu",
     "predict",
     "reln",
+    "sweep",
     "tasks",
     "theory",
     "train",

@@ -61,7 +61,13 @@ class PathStatistics:
         cls, architecture: Architecture, task: Task, gates: Gates, limit: int = PATH_LIMIT
     ) -> "PathStatistics":
         """Sum the moments of the examples of a task, configuration by configuration."""
-        carrying = carrying_gates(architecture, task, gates)
+        return cls.of_open_edges(architecture, task, carrying_gates(architecture, task, gates), limit)
+
+    @classmethod
+    def of_open_edges(
+        cls, architecture: Architecture, task: Task, carrying: Mapping[Edge, np.ndarray], limit: int = PATH_LIMIT
+    ) -> "PathStatistics":
+        """The same where it is known how far each edge is open; carrying: edge -> (N,), zero where it carries nothing."""
         labels = partition(len(task), carrying.values())
         order = np.argsort(labels, kind="stable")
         members = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)

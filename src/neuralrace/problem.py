@@ -153,6 +153,12 @@ class Problem:
             )
         return self._statistics
 
+    def knowing(self, statistics: PathStatistics) -> "Problem":
+        """The same, with statistics that were taken of the examples that these few stand for."""
+        known = Problem(self.architecture, self.task, self.gates)
+        known.__dict__["_statistics"] = statistics
+        return known
+
     def describe(self) -> dict[str, object]:
         """What the problem is, in plain values that can be stored with a result."""
         return {

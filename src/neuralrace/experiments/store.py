@@ -1,8 +1,6 @@
 """Finished experiments on disk: reused while settings and code are the same, computed again when they are not."""
 
 import dataclasses
-import functools
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,19 +11,10 @@ from neuralrace.errors import FileFormatError, UnknownNameError, nearest
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json, override
+from neuralrace.source import code_version
 
 SIZES = ("full", "tiny")
 FORMATS = ("png", "svg", "pdf")
-
-
-@functools.cache
-def code_version() -> str:
-    """A digest of the package's own source, so that a result knows which code made it."""
-    root = Path(__file__).parents[1]
-    digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
 
 
 def run(

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.devices import padded, spread
 from neuralrace.datafiles import write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.training.loop import Training
@@ -44,7 +44,7 @@ class Checkpoint:
         began = time.monotonic()
         memory = training.memory
         leaves = jax.tree.leaves(training.state)
-        arrays = {f"state {i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        arrays = {f"state {i}": np.asarray(leaf)[: memory.seeds] for i, leaf in enumerate(leaves)}
         arrays |= {f"record {name}": array for name, array in memory.arrays.items()}
         arrays["curve"] = np.concatenate(memory.curve)
         arrays["place"] = np.array([training.next, memory.filled, len(training.schedule.looks)])
@@ -70,7 +70,8 @@ class Checkpoint:
                 f"version): give another name, or remove it to start anew"
             )
         leaves, structure = jax.tree.flatten(training.state)
-        training.state = jax.tree.unflatten(structure, [jnp.asarray(found[f"state {i}"]) for i in range(len(leaves))])
+        state = jax.tree.unflatten(structure, [found[f"state {i}"] for i in range(len(leaves))])
+        training.state = spread(padded(state, len(training.keys)))
         memory = training.memory
         memory.arrays = {n.removeprefix("record "): a for n, a in found.items() if n.startswith("record ")}
         memory.curve = [found["curve"]]

@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.training.condition import Prepared, batch_keys
 from neuralrace.training.loop import Program, Training
 
-SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much
+SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much of each device
 
 
 def seed_groups(prepared: Prepared, seeds: int) -> list[slice]:
@@ -21,7 +21,7 @@ def seed_groups(prepared: Prepared, seeds: int) -> list[slice]:
     rows = program.learner.example_count if program.batches is None else program.batches.size
     activity = rows * sum(program.learner.architecture.nodes.values())
     per_seed = 8 * (6 * sum(matrix[0].size for matrix in prepared.first.values()) + 4 * activity)
-    at_once = int(np.clip(SEED_BYTES // max(per_seed, 1), 1, seeds))
+    at_once = int(np.clip(jax.local_device_count() * (SEED_BYTES // max(per_seed, 1)), 1, seeds))
     return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
 
 

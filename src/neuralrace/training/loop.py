@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.devices import everywhere, padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.progress import Meter
@@ -204,7 +205,7 @@ def _advance(
 
 @dataclass
 class Memory:
-    """What was seen so far, on the host, seeds first."""
+    """What was seen so far, on the host, seeds first; without those that only fill up the devices."""
 
     seeds: int
     total: int  # records
@@ -217,9 +218,9 @@ class Memory:
         """Finish and store the looks that are recorded, and the loss of all."""
         chosen = slice(0, len(kept)) if kept.all() else np.flatnonzero(kept)  # a slice copies nothing
         count = int(kept.sum())
-        self.curve.append(np.asarray(seen["loss"])[: len(kept)])
+        self.curve.append(np.asarray(seen["loss"])[: len(kept), : self.seeds])
         for name, buffer in seen.items():
-            values = np.asarray(buffer)[chosen]
+            values = np.asarray(buffer)[chosen][:, : self.seeds]
             if name in self.finish:
                 values = self.finish[name](values)
             if name not in self.arrays:
@@ -269,10 +270,28 @@ class Watcher(Protocol):
 
 
 def begin(program: Program, parameters: Stacks, keys: jax.Array, schedule: Schedule) -> Training:
-    """A training before its first step; parameters: seeds first."""
-    on_device = jax.tree.map(lambda leaf: jax.device_put(leaf) if eqx.is_array(leaf) else leaf, program)
-    memory = Memory(len(keys), len(schedule.recorded), program.recorder.finish())
+    """A training before its first step; parameters: seeds first. The seeds are spread over all local devices."""
+    seeds = len(keys)
+    room = room_for(seeds)
+    on_device = _placed(program, room)
+    parameters, keys = spread(padded((parameters, keys), room))
+    memory = Memory(seeds, len(schedule.recorded), program.recorder.finish())
     return Training(on_device, schedule, keys, on_device.start(parameters), memory)
+
+
+def _placed(program: Program, room: int) -> Program:
+    """The program with its arrays on the devices: those that each seed has of its own spread, the rest on each."""
+    if not any(program.mapped):
+        return everywhere(program, room)
+    own, shared = eqx.partition((program.learner, program.rule), eqx.is_array)
+    leaves, shape = jax.tree.flatten(own)
+    placed = [
+        spread(padded(leaf, room)) if mapped else everywhere(leaf, room)
+        for leaf, mapped in zip(leaves, program.mapped, strict=True)
+    ]
+    both = eqx.combine(jax.tree.unflatten(shape, placed), shared)
+    rest = everywhere((program.recorder, program.batches, program.level), room)
+    return Program(*both, *rest, program.mapped)
 
 
 def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) -> None:
@@ -293,7 +312,7 @@ def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) ->
             kept.append(host.submit(training.memory.keep, seen, schedule.kept[first : first + number]))
             if stop <= last:  # after the last look nothing moves
                 training.state = after
-            meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * len(training.keys))
+            meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * training.memory.seeds)
             diverged = not np.isfinite(np.asarray(seen["loss"])[number - 1]).any()
             training.next = last + 1 if diverged else stop
             if number < stop - first:

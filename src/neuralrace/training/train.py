@@ -226,8 +226,8 @@ def _trajectory(
 
 
 def _final_parameters(done: Sequence[Training]) -> Any:
-    parts = [one.state.parameters for one in done]
-    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves]), *parts)
+    parts = [jax.tree.map(lambda leaf, n=one.memory.seeds: np.asarray(leaf)[:n], one.state.parameters) for one in done]
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
 def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:

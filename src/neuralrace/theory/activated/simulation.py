@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.devices import spread
 from neuralrace._engine.network import Network, Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
@@ -101,10 +102,10 @@ class Simulation:
 
     @cached_property
     def start(self) -> Stacks:
-        """The first weights of all draws."""
+        """The first weights of all draws, which are spread over the local devices."""
         network = self.problem.network
         stacks = [network.stack(weights) for weights in self.first]
-        return {name: jnp.stack([one[name] for one in stacks]) for name in stacks[0]}
+        return spread({name: jnp.stack([one[name] for one in stacks]) for name in stacks[0]})
 
 
 def flow_regime(simulation: Simulation, last: Stacks) -> tuple[Assumption, ...]:

@@ -1,0 +1,153 @@
+"""A dask cluster to work on: processes of this machine, a scheduler by its address, or a client that there is already."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from neuralrace.errors import NeuralRaceError, RangeError, require_count
+from neuralrace.source import versions
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+INSTALL = "pip install 'neuralrace[sweeps]'"
+PATIENCE = 10.0  # seconds for a scheduler to answer, and for it to have a worker
+LOCAL = "local"
+
+# One thread for each worker: workers are what runs side by side. XLA takes as many threads as NPROC says.
+ONE_THREAD = {
+    "NPROC": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
+
+
+class ClusterError(NeuralRaceError):
+    """A cluster that is not there, has no workers, or has workers of another version."""
+
+
+@contextlib.contextmanager
+def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = None) -> "Iterator[Client]":
+    """A client whose workers run this version of the package.
+
+    on: "local" for processes of this machine that nobody else can reach, the address of a scheduler, or a client.
+    workers, memory: how many processes, and how much memory each may take ("2GiB"); for "local" only.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError(f"a cluster needs dask, which is not installed: {INSTALL}") from None
+    if on != LOCAL and (workers is not None or memory is not None):
+        raise ClusterError("workers and memory are set for on='local' only; a scheduler has its workers already")
+    if isinstance(on, distributed.Client):
+        refuse_other_versions(on)
+        yield on
+        return
+    with contextlib.ExitStack() as opened:
+        if on == LOCAL:
+            opened.enter_context(_quiet())
+            address = opened.enter_context(_local_cluster(distributed, workers, memory))
+        else:
+            address = on
+        client = opened.enter_context(_client(distributed, address))
+        refuse_other_versions(client)
+        yield client
+
+
+def refuse_other_versions(client: "Client") -> None:
+    """Say which workers run another version, if any do, before they are given work."""
+    mine = versions()
+    try:
+        client.wait_for_workers(1, timeout=PATIENCE)
+        found = client.run(versions, on_error="return")
+    except (OSError, TimeoutError) as error:
+        raise ClusterError(f"the cluster at {_name(client)} has no worker that answers ({_line(error)})") from None
+    for worker, theirs in found.items():
+        told = theirs if isinstance(theirs, dict) else {}
+        if isinstance(theirs, BaseException):
+            raise ClusterError(
+                f"worker {worker} cannot run neuralrace ({_line(theirs)}): install neuralrace {mine['neuralrace']} there"
+            )
+        for package, needed in mine.items():
+            if told.get(package) != needed:
+                raise ClusterError(
+                    f"every worker must run what is run here, {package} {needed}; worker {worker} has "
+                    f"{told.get(package)}: install the same there, and start that worker again"
+                )
+
+
+def _client(distributed: Any, address: Any) -> "Client":
+    try:
+        return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, TimeoutError, ValueError, TypeError) as error:
+        raise ClusterError(
+            f"on must be 'local' or the address of a dask scheduler, like tcp://HOST:8786; at {address!r} nobody "
+            f"answers ({_line(error)})"
+        ) from None
+
+
+@contextlib.contextmanager
+def _local_cluster(distributed: Any, workers: int | None, memory: str | None) -> Iterator[Any]:
+    """Processes, each with one thread and its own memory limit, on the loopback address, without a dashboard."""
+    import dask
+
+    count = (os.cpu_count() or 1) if workers is None else require_count("workers", workers)
+    limit = "auto" if memory is None else _bytes(memory)
+    # a point that takes its worker with it is given up after a second worker is lost: the first may be an accident
+    settings = {
+        "distributed.scheduler.allowed-failures": 1,
+        "distributed.nanny.pre-spawn-environ": ONE_THREAD,
+        "distributed.worker.multiprocessing-method": "spawn",
+    }
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            worker_dashboard_address=None,
+            memory_limit=limit,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+    ):
+        yield cluster
+
+
+def _bytes(memory: str) -> int:
+    from dask.utils import parse_bytes
+
+    try:
+        found = int(parse_bytes(memory))
+    except ValueError:
+        found = 0
+    if found <= 0:
+        raise RangeError(f"memory must be an amount like 2GiB or 500MB; it was {memory!r}")
+    return found
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the words of a cluster that opens and closes; what goes wrong is told by us."""
+    names = ("distributed", "distributed.nanny", "distributed.worker", "distributed.scheduler", "distributed.core")
+    levels = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
+
+
+def _name(client: "Client") -> str:
+    return client.scheduler.address if client.scheduler is not None else "an unknown address"
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

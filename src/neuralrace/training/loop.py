@@ -283,13 +283,13 @@ def _placed(program: Program, room: int) -> Program:
     """The program with its arrays on the devices: those that each seed has of its own spread, the rest on each."""
     if not any(program.mapped):
         return everywhere(program, room)
-    own, shared = eqx.partition((program.learner, program.rule), eqx.is_array)
-    leaves, shape = jax.tree.flatten(own)
+    arrays, static = eqx.partition((program.learner, program.rule), eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
     placed = [
         spread(padded(leaf, room)) if mapped else everywhere(leaf, room)
         for leaf, mapped in zip(leaves, program.mapped, strict=True)
     ]
-    both = eqx.combine(jax.tree.unflatten(shape, placed), shared)
+    both = eqx.combine(jax.tree.unflatten(structure, placed), static)
     rest = everywhere((program.recorder, program.batches, program.level), room)
     return Program(*both, *rest, program.mapped)
 

@@ -13,7 +13,7 @@ FOLDER holds the binary version of CIFAR-10. Written are, under --out:
     rotated_train.npy   (domains, images, 512), float16, domain i turned by range * i / domains degrees; 51 MB for
     rotated_test.npy    each 50,000 images: read them with numpy.load(..., mmap_mode="r")
 
-Needs numpy and JAX alone. Training takes a minute or two on a large GPU; it is not meant for a CPU.
+Needs numpy and JAX alone. Training is meant for a GPU; encoding all images once takes a minute or two on two cores.
 """
 
 import argparse
@@ -152,7 +152,7 @@ def run_stages(
             kept[name] = {"mean": 0.9 * old_mean + 0.1 * mean, "variance": 0.9 * old_variance + 0.1 * variance}
         return (x - mean) * jax.lax.rsqrt(variance + 1e-5) * part["scale"] + part["shift"]
 
-    x = jax.nn.relu(layer("stem", (images - np.float32(MEAN)) / np.float32(SPREAD)))
+    x = jax.nn.relu(layer("stem", (images - jnp.asarray(MEAN, jnp.float32)) / jnp.asarray(SPREAD, jnp.float32)))
     for stage, block in positions(settings):
         if stage == stages:
             break
@@ -384,10 +384,13 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
 def work(options: argparse.Namespace) -> None:
     """Read, train or load, encode, save."""
     settings = Settings(**{name: getattr(options, name) for name in asdict(Settings())})
-    if options.domains < 1 or options.records < 1 or min(options.rotated) < 0:
-        raise RangeError("domains and records must be at least 1, and the images to rotate at least 0")
+    if options.domains < 1 or options.records < 1:
+        raise RangeError(f"domains and records must be at least 1; they were {options.domains} and {options.records}")
     train_set = read_images(options.folder, TRAIN_FILES, options.records)
     test_set = read_images(options.folder, TEST_FILES, options.records)
+    for count, (images, _) in zip(options.rotated, (train_set, test_set), strict=True):
+        if not 0 <= count <= len(images):
+            raise RangeError(f"rotated must be at most the images that there are, {len(images)}; it was {count}")
     out = make_folder(options.out)
     network = Network.load(options.network) if options.network else train(settings, train_set, test_set)
     accuracy = network.accuracy(*test_set)

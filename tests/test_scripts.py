@@ -115,8 +115,10 @@ def test_mistakes_are_told_in_one_line(script, folder, tmp_path, capsys):
     assert "must have 30730000 bytes" in capsys.readouterr().err
     assert script.main([str(folder), "--out", str(tmp_path), "--epochs", "0"]) == 2
     assert "epochs must be greater than zero" in capsys.readouterr().err
+    given = [str(folder), "--out", str(tmp_path), "--records", str(RECORDS)]
+    assert script.main([*given, "--rotated", "4", "17"]) == 2
+    assert "at most the images that there are, 16" in capsys.readouterr().err
     (tmp_path / "network.npz").write_bytes(b"nothing")
-    given = [str(folder), "--out", str(tmp_path), "--records", str(RECORDS), "--network", str(tmp_path / "network.npz")]
-    assert script.main(given) == 2
+    assert script.main([*given, "--network", str(tmp_path / "network.npz")]) == 2
     assert "must be a network.npz" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [tmp_path / "network.npz"]

@@ -1,13 +1,16 @@
 import os
+from importlib.metadata import version
 
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
 # Nearly all time goes into compiling small networks. Without LLVM's optimisation passes that takes half as long, and
-# with XLA's older way to write fused loops a third less again; JAX reads the flags when it first needs a device, which
-# is after this.
-FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}"
+# with XLA's older way to write fused loops, which later versions no longer have, a third less again; JAX reads the flags
+# when it first needs a device, which is after this.
+FLAGS = ["--xla_backend_optimization_level=0"]
+if version("jaxlib").startswith("0.10."):
+    FLAGS.append("--xla_cpu_use_fusion_emitters=false")
+os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
 # the same examples in every run; compiling a problem takes longer than hypothesis allows for one example
 settings.register_profile("neuralrace", derandomize=True, deadline=None, max_examples=15)

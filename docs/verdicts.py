@@ -17,7 +17,7 @@ from PIL import Image
 import neuralrace as nr
 from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import FileFormatError
-from neuralrace.experiments import Claim
+from neuralrace.experiments import Claim, papers
 from neuralrace.experiments.settings import as_json
 from neuralrace.report import by_kind, counted, counts, reason, verdict
 from neuralrace.report.verdicts import WHOSE
@@ -27,19 +27,6 @@ FILE = RECORDS / "verdicts.json"
 LARGER = RECORDS / "larger.json"  # runs at sizes that need a GPU or patience, beside the default ones
 WIDTH, SCALE = 1000, 2 / 3  # pixels of a picture, at most; a figure is saved at 150 to the inch and shown at 100
 KEPT = ("settings", "differs", "claims")
-
-PAPERS = {
-    "P1": "The Neural Race Reduction (Saxe, Sodhani, Lewallen 2022)",
-    "P2": "Make Haste Slowly (Jarvis, Klein, Rosman, Saxe 2025)",
-    "P3": "The race of views (a summary of P1)",
-}
-# experiments in the order in which their paper speaks of them; one that is not named here comes after these
-ORDER = (
-    *("saxe2022-fig3", "saxe2022-contextual", "saxe2022-fig4", "saxe2022-fig5", "saxe2022-fig6"),
-    *("jarvis2025-fig2", "jarvis2025-fig3", "jarvis2025-fig4", "jarvis2025-race", "jarvis2025-proposition"),
-    *("jarvis2025-fig5", "jarvis2025-fig6", "saxe2022-linear", "jarvis2025-fig8", "jarvis2025-fidelity"),
-    *("views-law", "views-winner", "views-gated", "views-relu", "views-map"),
-)
 
 Record = Mapping[str, Any]
 
@@ -100,9 +87,7 @@ def claims_of(records: Sequence[Record]) -> list[Claim]:
 
 def by_paper(records: Sequence[Record]) -> dict[str, list[Record]]:
     """The experiments of each paper, in its own order; of two papers named, the first is the one that is spoken of."""
-    place = {name: number for number, name in enumerate(ORDER)}
-    ordered = sorted(records, key=lambda record: (place.get(record["name"], len(place)), record["name"]))
-    return {paper: [record for record in ordered if _paper(record) == paper] for paper in PAPERS}
+    return papers.by_paper(records, lambda record: (record["name"], record["source"]))
 
 
 def render_counts(records: Sequence[Record]) -> str:
@@ -121,7 +106,7 @@ def render(records: Sequence[Record]) -> str:
     """Every claim of every paper, as Markdown with tables of HTML."""
     parts = []
     for paper, chosen in by_paper(records).items():
-        parts.append(f"## {paper}: {PAPERS[paper]} {{ #{paper.lower()} }}")
+        parts.append(f"## {papers.heading(paper)} {{ #{paper.lower()} }}")
         parts.extend(_experiment(record) for record in chosen)
     return "\n\n".join(parts)
 
@@ -146,6 +131,7 @@ def _experiment(record: Record) -> str:
     settings = ", ".join(f"{key} = {_plain(value)}" for key, value in record["settings"].items())
     parts = [
         f"### {record['source']}: {record['title']} {{ #{name} }}",
+        escape(nr.experiments.get(name).finding),
         f"{told}. Data and figure: `neuralrace run {name} --out results`.",
         f"![{record['title']}](records/{name}.webp)" if picture.is_file() else "",
         f"**Where the settings are not the paper's.** {escape(record['differs'])}" if record["differs"] else "",
@@ -165,10 +151,6 @@ def _row(claim: Claim) -> str:
     told = {"asked": claim.expected, "measured": claim.measured, "why": reason(claim)}
     lines += [f"<em>{word}:</em> {escape(words)}" for word, words in told.items() if words]
     return f"<tr><td><strong>{verdict(claim)}</strong></td><td>{'<br>'.join(lines)}</td></tr>"
-
-
-def _paper(record: Record) -> str:
-    return min((paper for paper in PAPERS if paper in record["source"]), key=record["source"].index)
 
 
 def _plain(value: Any) -> str:

@@ -6,9 +6,13 @@ import re
 import pytest
 
 import neuralrace as nr
+from neuralrace._page import letters_of, panels
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
+from neuralrace.experiments.papers import PAPERS
+from neuralrace.plotting import new_figure
 from neuralrace.report import render_report
+from neuralrace.report.links import letters
 
 
 @pytest.fixture(scope="module")
@@ -16,63 +20,133 @@ def tiny() -> Result:
     return nr.experiments.run("saxe2022-fig3", size="tiny")
 
 
+def simple():
+    """A figure with two panels, the second with a colour bar."""
+    figure, axes = new_figure(2)
+    axes[0, 0].plot([0, 1], [0, 1])
+    axes[0, 0].set_title("c  one")
+    figure.colorbar(axes[0, 1].imshow([[0.0, 1.0]]), ax=axes[0, 1])
+    axes[0, 1].set_title("two")
+    return figure
+
+
 def judged(tiny: Result, *claims: Claim) -> Result:
-    experiment = dataclasses.replace(tiny.experiment, claims=lambda data: list(claims))
+    experiment = dataclasses.replace(tiny.experiment, claims=lambda data: list(claims), draw=lambda data: simple())
     return Result(experiment, "full", tiny.settings, tiny.data)
 
 
 def claim(holds: bool, on_record: str = "holds", kind: str = "paper") -> Claim:
-    return Claim("It is <so> & so.", "a paper", kind, "1 < 2", "0.5", holds, on_record)
+    return Claim("It is <so> & so.", "a paper, Fig 3c", kind, "1 < 2", "0.5", holds, on_record)
 
 
 def test_the_page_needs_no_other_file(tiny: Result) -> None:
     page = render_report([tiny])
-    assert "data:image/png;base64," in page
+    assert page.count("data:image/svg+xml;base64,") == len(panels(tiny.figure()))
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
     assert "@import" not in page
     assert "prefers-color-scheme: dark" in page
     assert "@media print" in page
     assert 'name="viewport"' in page
+    assert PAPERS["P1"].name in page
+    assert tiny.experiment.finding in page
+    assert "neuralrace run saxe2022-fig3 --size tiny" in page
+
+
+def test_every_link_within_the_page_leads_somewhere(tiny: Result) -> None:
+    page = render_report([judged(tiny, claim(True), claim(False, "refuted: because"))])
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(set(ids)) == len(ids)
+    links = re.findall(r'href="#([^"]*)"', page)
+    assert {"saxe2022-fig3-1", "saxe2022-fig3-panel-1"} <= set(links)  # to claims, and from claims to panels
+    assert set(links) <= set(ids)
 
 
 def test_tiny_claims_are_not_judged(tiny: Result) -> None:
     page = render_report([tiny])
-    assert page.count("Not judged.") == len(tiny.claims)
+    assert page.count(">Not judged.<") == len(tiny.claims)
     assert "computed and not judged" in page
 
 
 def test_verdicts_and_tally(tiny: Result) -> None:
     claims = [claim(True), claim(False, "refuted: because"), claim(False), claim(True, "refuted: because")]
     page = render_report([judged(tiny, *claims)])
-    assert "1 experiment, 4 claims." in page
-    assert "paper: 2 hold, 2 refuted. 2 came out other than recorded." in page
+    assert "1 experiment, 4 claims. 2 came out other than recorded." in page
+    assert "<strong>2 hold, 2 refuted</strong> sentences of the paper" in page
     assert page.count(">Holds.<") == 1
     assert page.count(">Refuted.<") == 1
     assert page.count(">Refuted, other than recorded.<") == 1
     assert page.count(">Holds, other than recorded.<") == 1
-    assert page.count("<dt>on record</dt><dd>because</dd>") == 2
+    assert page.count("<dt>why</dt><dd>because</dd>") == 2
 
 
-def test_kinds_are_listed_and_counted_apart(tiny: Result) -> None:
+def test_every_claim_has_its_mark_and_refuted_ones_are_not_folded(tiny: Result) -> None:
     failed = "does not hold: so it is"
-    claims = [claim(True, kind="check"), claim(False, failed, "ours"), claim(False, failed, "ours"), claim(True)]
+    claims = [claim(True, kind="check"), claim(False, failed, "ours"), claim(False, "refuted: so"), claim(True)]
     page = render_report([judged(tiny, *claims)])
-    assert "paper: 1 holds; ours: 2 do not hold; check: 1 holds. All came out as recorded." in page
-    headings = ("Sentences of the paper", "What we asked", "Checks of code and algebra")
-    places = [page.index(f"<h3>{heading}") for heading in headings]
+    matrix = page[page.index('<table class="matrix">') : page.index("</table>")]
+    marks = re.findall(r'<a class="mark (\w+)" data-paper="P1" data-kind="(\w+)" data-verdict="(\w+)"', matrix)
+    assert marks == [
+        ("refuted", "paper", "refuted"),
+        ("holds", "paper", "holds"),
+        ("known", "ours", "known"),
+        ("holds", "check", "holds"),
+    ]
+    assert page.index(">Refuted.<") < page.index('<details class="claims"') < page.index(">Does not hold.<")
+    places = [page.index(f"<summary>{heading}") for heading in ("Sentences of the paper", "What we asked", "Checks of")]
     assert places == sorted(places)
-    assert page.count('<span class="verdict known">Does not hold.<') == 2  # a finding, not shown as a fault
-    assert "Refuted" not in page
 
 
-def test_where_settings_are_not_the_papers_is_said(tiny: Result) -> None:
+def test_what_differs_from_the_paper_is_said(tiny: Result) -> None:
     told = dataclasses.replace(tiny.experiment, differs="Fewer <seeds>.")
     assert "Fewer &lt;seeds&gt;." in render_report([dataclasses.replace(tiny, experiment=told)])
     silent = dataclasses.replace(tiny.experiment, differs="")
-    assert "not the paper's:" not in render_report([dataclasses.replace(tiny, experiment=silent)])
+    assert "What differs from the paper" not in render_report([dataclasses.replace(tiny, experiment=silent)])
 
 
 def test_text_is_escaped(tiny: Result) -> None:
     page = render_report([judged(tiny, claim(True))])
     assert "It is &lt;so&gt; &amp; so." in page
     assert "<so>" not in page
+
+
+def test_papers_come_in_their_order(tiny: Result) -> None:
+    other = dataclasses.replace(tiny.experiment, name="another", source="P2 Fig 2", title="Another")
+    beyond = dataclasses.replace(tiny.experiment, name="last", source="nowhere", title="The last")
+    results = [dataclasses.replace(tiny, experiment=one) for one in (beyond, other, tiny.experiment)]
+    page = render_report(results)
+    places = [page.index(f'<section id="{name}"') for name in ("saxe2022-fig3", "another", "last")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("source", "panel", "found"),
+    [
+        ("P1 Fig 3c, appendix A.1", "", {"c"}),
+        ("P2 section 3 and Fig 2a-c", "", {"a", "b", "c"}),
+        ("P2 Fig 8 and appendix B", "", {"8"}),
+        ("P1 section 4.2 and Fig 5b", "A", {"A"}),
+        ("P1 eq. 21", "", set()),
+    ],
+)
+def test_panels_that_a_claim_names(source: str, panel: str, found: set[str]) -> None:
+    assert letters(Claim("So.", source, "ours", "1", "1", True).shown_in(panel)) == found
+
+
+def test_panels_are_taken_apart_with_what_belongs_to_them() -> None:
+    figure = simple()
+    first, second = panels(figure)
+    assert (first.letters, first.title, second.letters, second.title) == (("c",), "one", (), "two")
+    for panel in (first, second):
+        assert panel.svg.startswith(b"<svg")
+        width = float(re.findall(rb'viewBox="0 0 ([\d.]+)', panel.svg)[0])
+        assert abs(96 * width / 72 - panel.width) <= 1  # points, in which matplotlib counts, as pixels
+        assert panel.width < 96 * 4.2 * 1.5  # one of two panels that are about 4.2 inches wide
+    assert b"<image" in second.svg
+    assert b"<image" not in first.svg
+    assert all(axis.get_visible() for axis in figure.axes)
+
+
+def test_letters_of_titles() -> None:
+    assert letters_of("b, c  share") == (("b", "c"), "share")
+    assert letters_of("8  2 clusters") == (("8",), "2 clusters")
+    assert letters_of("a word and another") == ((), "a word and another")

@@ -16,8 +16,10 @@ SCREEN_DPI = 105  # how large an inch of a figure is on the screen
 
 
 def document(title: str, body: str) -> str:
-    """The page around a body of HTML."""
-    style = (files("neuralrace._page") / "style.css").read_text(encoding="utf-8")
+    """The page around a body of HTML, with the style and the few lines of script that all pages share."""
+    style, script = (
+        (files("neuralrace._page") / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")
+    )
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -29,6 +31,7 @@ def document(title: str, body: str) -> str:
 <body>
 {body}
 <footer class="soft"><p>{escape(_versions())}</p></footer>
+<script>{script}</script>
 </body>
 </html>
 """

@@ -6,7 +6,7 @@ does, and NaN never does.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ class Claim:
     kind: "paper", a sentence of one of the papers under that paper's own conditions; "ours", what we expected or go on
     to ask; "check", of the code or of algebra, which can hardly fail. expected and measured are written for a person,
     tolerance included. on_record is the verdict that is known: "holds", or "refuted: " and why ("does not hold: " for
-    what no paper says).
+    what no paper says). panel: the letters of the panels that show it, where they do not follow from the source.
     """
 
     text: str
@@ -46,6 +46,7 @@ class Claim:
     measured: str
     holds: bool
     on_record: str = HOLDS
+    panel: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -56,6 +57,10 @@ class Claim:
                 f"{nearest(self.on_record, [HOLDS, *FAILS.values()])}"
             )
         object.__setattr__(self, "holds", bool(self.holds))  # comparisons of arrays give numpy's own
+
+    def shown_in(self, panel: str) -> "Claim":
+        """The same claim, with the letters of the panels that show it."""
+        return replace(self, panel=panel)
 
     @property
     def as_recorded(self) -> bool:

@@ -15,8 +15,9 @@ from neuralrace.experiments.claim import Claim
 class Experiment:
     """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
 
-    full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. differs: where
-    the full settings are not the paper's, or say what it leaves open; empty where they are the same.
+    full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. finding: what
+    came out, in one sentence that the record bears out. differs: where the full settings are not the paper's, or say
+    what it leaves open; empty where they are the same.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Experiment:
     draw: Callable[[xarray.Dataset], Figure]
     summary: Callable[[xarray.Dataset], str] = lambda data: ""
     differs: str = ""
+    finding: str = ""
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,7 @@ def summarise(result: Result) -> dict[str, Any]:
         "experiment": result.experiment.name,
         "title": result.experiment.title,
         "differs": result.experiment.differs,
+        "finding": result.experiment.finding,
         "size": result.size,
         "settings": json.loads(as_json(result.settings)),
         "judged": result.judged,

@@ -42,10 +42,14 @@ def counted(kind: str, numbers: Mapping[str, int]) -> str:
 
 def tally(claims: Sequence[Claim]) -> str:
     """All counts in one line: "paper: 30 hold, 11 refuted; ours: ...; check: ...", and whether it is as recorded."""
-    numbers = counts(claims)
-    other = sum(entry["other_than_recorded"] for entry in numbers.values())
-    recorded = f"{other} came out other than recorded." if other else "All came out as recorded."
-    return "; ".join(f"{kind}: {counted(kind, entry)}" for kind, entry in numbers.items()) + f". {recorded}"
+    told = "; ".join(f"{kind}: {counted(kind, entry)}" for kind, entry in counts(claims).items())
+    return f"{told}. {recorded(claims)}"
+
+
+def recorded(claims: Sequence[Claim]) -> str:
+    """Whether all came out as recorded, or how many did not."""
+    other = sum(not claim.as_recorded for claim in claims)
+    return f"{other} came out other than recorded." if other else "All came out as recorded."
 
 
 def verdict(claim: Claim) -> str:

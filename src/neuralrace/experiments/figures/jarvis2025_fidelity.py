@@ -165,4 +165,6 @@ EXPERIMENT = Experiment(
     claims=claims,
     draw=draw,
     summary=summary,
+    finding="A sequence of gatings rebuilds the loss of ReLU networks closely if every neuron has its own, and "
+    "to 3 % with 8 modules in 32 stretches; 16 modules come less near.",
 )

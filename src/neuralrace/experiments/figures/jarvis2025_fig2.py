@@ -213,4 +213,6 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
+    finding="ReLU networks learn as the faster of two gatings does, nonlinear at small margins and linear at "
+    "large ones, and change over near the margin that theory gives.",
 )

@@ -272,4 +272,6 @@ EXPERIMENT = Experiment(
     differs="The text gives neither seeds nor steps: 10 seeds, 1000 steps. P is such that sqrt(P) divides M: "
     "1, 4, 25, 100. The combined network of section 4.2, which no figure shows, has a pathway for each route beside "
     "the shared one.",
+    finding="The more routes share a pathway, the sooner it learns, as the reduction says; in one network the "
+    "shared pathway takes all, and routes that were never trained work once about 40 % of them are.",
 )

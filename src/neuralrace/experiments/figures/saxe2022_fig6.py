@@ -236,4 +236,6 @@ EXPERIMENT = Experiment(
     draw=draw,
     differs="The text gives neither scales, rates, steps, M nor K: scales and rates are those that were run, M and K "
     "are Fig 4's. Panels c and d and the kernel are of one network for each scale.",
+    finding="Only small first weights make the network share what it learns: as they grow, the race gives way to "
+    "the lazy regime, and untrained routes fail.",
 )

@@ -240,4 +240,6 @@ EXPERIMENT = Experiment(
     claims=claims,
     draw=draw,
     differs="P3 gives no network: three classes and three views, first strengths, widths and steps are ours.",
+    finding="The race equation is that of P1 for parallel pathways, and training follows it at every depth; but "
+    "at depth two no loser ever decays, in the equation's own exact solution.",
 )

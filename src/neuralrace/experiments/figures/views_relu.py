@@ -71,4 +71,6 @@ EXPERIMENT = Experiment(
     draw=draw,
     differs="P3 says that ReLU networks are gated ones. Its assumptions A4 and A5 are measured here; features are "
     "orthogonal (A2).",
+    finding="In ReLU networks the views of a class share their units and grow together: all of them are "
+    "learned, at either depth.",
 )

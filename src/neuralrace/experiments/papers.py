@@ -1,0 +1,82 @@
+"""The texts behind the experiments, and the order in which they speak of what is shown."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
+
+Thing = TypeVar("Thing")
+
+
+class Paper(NamedTuple):
+    """A text: the sign it is known by here, its name, who wrote it, and where and when it appeared."""
+
+    sign: str
+    name: str
+    authors: str
+    place: str
+
+    @property
+    def short(self) -> str:
+        """Name, first authors and year in a line."""
+        year = re.findall(r"\d{4}", self.place)
+        surnames = [author.rpartition(" ")[2] for author in self.authors.split(", ")]
+        return f"{self.name.partition(':')[0]} ({', '.join(surnames)} {year[0] if year else ''})".replace(" )", ")")
+
+
+PAPERS = {
+    paper.sign: paper
+    for paper in (
+        Paper(
+            "P1",
+            "The Neural Race Reduction: Dynamics of Abstraction in Gated Networks",
+            "A. M. Saxe, S. Sodhani, S. Lewallen",
+            "Proceedings of the 39th International Conference on Machine Learning, PMLR 162, 2022. arXiv:2207.10430",
+        ),
+        Paper(
+            "P2",
+            "Make Haste Slowly: A Theory of Emergent Structured Mixed Selectivity in Feature Learning ReLU Networks",
+            "D. Jarvis, R. Klein, B. Rosman, A. M. Saxe",
+            "International Conference on Learning Representations, 2025",
+        ),
+        Paper(
+            "P3",
+            "The race of views: a summary of P1, with a race equation of its own and predictions for data with several "
+            "views",
+            "A lab",
+            "unpublished, 2026",
+        ),
+    )
+}
+BEYOND = "beyond"  # the group of experiments that name none of the papers
+
+# Experiments as their paper speaks of them. One that is not named here comes after these, by the numbers in its name.
+ORDER = (
+    *("saxe2022-fig3", "saxe2022-contextual", "saxe2022-fig4", "saxe2022-fig5", "saxe2022-fig6"),
+    *("jarvis2025-fig2", "jarvis2025-fig3", "jarvis2025-fig4", "jarvis2025-race", "jarvis2025-proposition"),
+    *("jarvis2025-fig5", "jarvis2025-fig6", "saxe2022-linear", "jarvis2025-fig8", "jarvis2025-fidelity"),
+    *("views-law", "views-winner", "views-gated", "views-relu", "views-map"),
+)
+
+
+def paper_of(source: str) -> str:
+    """The sign of the paper that a source names first; "beyond" if it names none."""
+    return min((sign for sign in PAPERS if sign in source), key=source.index, default=BEYOND)
+
+
+def heading(sign: str) -> str:
+    """The sign of a paper with its short name."""
+    return f"{sign}: {PAPERS[sign].short}" if sign in PAPERS else "Beyond the papers"
+
+
+def by_paper(things: Iterable[Thing], named: Callable[[Thing], tuple[str, str]]) -> dict[str, list[Thing]]:
+    """Things of each paper that has any, in its order; named: a thing -> its experiment's name and source."""
+    place = {name: number for number, name in enumerate(ORDER)}
+
+    def order(thing: Thing) -> tuple[int, list[tuple[int, str]]]:
+        name = named(thing)[0]
+        parts = re.findall(r"\d+|\D+", name)  # fig10 after fig9
+        return place.get(name, len(place)), [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+    ordered = sorted(things, key=order)
+    found = {sign: [thing for thing in ordered if paper_of(named(thing)[1]) == sign] for sign in (*PAPERS, BEYOND)}
+    return {sign: chosen for sign, chosen in found.items() if chosen}

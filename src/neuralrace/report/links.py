@@ -1,0 +1,29 @@
+"""Which panel shows a claim: by the letters that the one names and the other is titled with."""
+
+import re
+from collections.abc import Sequence
+
+from neuralrace._page import Panel
+from neuralrace.experiments.claim import Claim
+
+FIGURE = re.compile(r"Figs? (\d+)([a-h](?:-[a-h])?)?(?:, ([a-h])\b)?")
+
+
+def letters(claim: Claim) -> set[str]:
+    """What a claim calls its panels: letters of its own, or those of its source, or the number of its figure."""
+    if claim.panel:
+        return set(claim.panel.replace(" ", "").split(","))
+    found: set[str] = set()
+    for number, first, second in FIGURE.findall(claim.source):
+        if "-" in first:
+            found |= {chr(code) for code in range(ord(first[0]), ord(first[-1]) + 1)}
+        found |= {part for part in (first, second) if len(part) == 1} or (set() if first else {number})
+    return found
+
+
+def linked(claims: Sequence[Claim], panels: Sequence[Panel]) -> tuple[list[list[int]], list[list[int]]]:
+    """For each claim the places of its panels, and for each panel the places of its claims."""
+    asked = [letters(claim) for claim in claims]
+    of_claims = [[place for place, panel in enumerate(panels) if set(panel.letters) & named] for named in asked]
+    of_panels = [[place for place, own in enumerate(of_claims) if panel in own] for panel in range(len(panels))]
+    return of_claims, of_panels

@@ -1,0 +1,78 @@
+"""How the report opens: what it is, what came out, the texts, a key to its words."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from neuralrace._page import set_maths
+from neuralrace.experiments.experiment import Result
+from neuralrace.experiments.papers import PAPERS
+from neuralrace.report.verdicts import WHOSE, counted, counts, recorded
+
+WORDS = {
+    "theory": "What is computed from the statistics of a task and the law of the first weights, before and without any "
+    "training; nothing in it is fitted. Black dashes in every figure.",
+    "training": "Gradient descent on the examples. In colour: the mean over the seeds, and a band from the lowest to "
+    "the highest.",
+    "reconstruction": "What is computed with anything read off a trained network. It describes and forecasts nothing; "
+    "violet, dash and dot.",
+    "seeds": "Networks trained from different first weights. Theory has draws of its own and never those of training.",
+    "time": "Learning rate times step. Epochs are steps over all examples.",
+    "normalised L1": "The area between two loss curves over the area under the trained one: 0.05 can hardly be seen in "
+    "a printed figure.",
+    "log10 gap": "The mean distance of log10 of two losses: it also sees the end of learning, where L1 sees nothing.",
+    "holds": "Measured, and within the limit that stands beside it.",
+    "refuted": "Said of a paper's sentence alone, under that paper's own conditions: measured, and outside the limit.",
+    "does not hold": "The same of what we asked ourselves. A finding, with its reason, and no fault of the software.",
+    "other than recorded": "The verdict differs from the one on record: that would be a fault, of code or of record.",
+}
+
+
+def render_opening(results: Sequence[Result], groups: Mapping[str, Sequence[Result]]) -> str:
+    """The first screen."""
+    outcome = "".join(_outcome(results))
+    return f"""<header>
+<h1>How gated and ReLU networks learn: predicted and trained</h1>
+<p>{_texts(groups)} say how such networks learn, in which order, and why. Here their figures are computed again in two
+ways that share no random number: by <strong>theory</strong>, from the statistics of the task alone, and by
+<strong>training</strong> real networks. What they say is then measured, sentence by sentence.</p>
+{outcome}
+</header>
+"""
+
+
+def render_key(groups: Mapping[str, Sequence[Result]]) -> str:
+    """The texts in full, and what the words mean."""
+    cited = "".join(
+        f'<li id="{paper.sign}"><strong>{paper.sign}</strong> {escape(paper.authors)}. '
+        f"<cite>{escape(paper.name)}</cite>. {escape(paper.place)}.</li>"
+        for sign, paper in PAPERS.items()
+        if sign in groups
+    )
+    words = "".join(f"<dt>{word}</dt><dd>{set_maths(meaning)}</dd>" for word, meaning in WORDS.items())
+    key = f'<summary>Key to the words: {", ".join(WORDS)}</summary><dl class="words">{words}</dl>'
+    return f"""<section class="plain"><h2>The texts</h2><ul class="texts">{cited}</ul>
+<details class="key">{key}</details></section>
+"""
+
+
+def _texts(groups: Mapping[str, Sequence[Result]]) -> str:
+    cited = [paper for sign, paper in PAPERS.items() if sign in groups]
+    names = [f'<a href="#{paper.sign}">{escape(paper.name.partition(":")[0])}</a>' for paper in cited]
+    if not names:
+        return "Papers on gated networks"
+    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+
+
+def _outcome(results: Sequence[Result]) -> list[str]:
+    """How many experiments and claims there are, and what came of them."""
+    claims = [claim for result in results if result.judged for claim in result.claims]
+    experiments = f"{len(results)} experiment{'' if len(results) == 1 else 's'}"
+    if not claims:
+        return [f"<p>{experiments} at the tiny size: claims are computed and not judged.</p>"]
+    numbers = counts(claims)
+    rows = "".join(
+        f"<li><strong>{counted(kind, numbers[kind])}</strong> {WHOSE[kind][0].lower()}{WHOSE[kind][1:]}</li>"
+        for kind in numbers
+    )
+    listed = f'<ul class="outcome">{rows}</ul>'
+    return [f"<p>{experiments}, {len(claims)} claims. {recorded(claims)}</p>", listed]

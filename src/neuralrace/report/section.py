@@ -1,0 +1,91 @@
+"""One experiment: what was found, its panels, its claims, how to run it again, what differs from the paper."""
+
+import json
+from collections.abc import Sequence
+from html import escape
+
+from neuralrace._page import Panel, panels, set_maths
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Result
+from neuralrace.experiments.settings import as_json
+from neuralrace.report.links import linked
+from neuralrace.report.matrix import data, mark, style
+from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, verdict
+
+BORDER = 8  # pixels around the image of a panel
+
+
+def render_section(paper: str, result: Result) -> str:
+    """The section of a result."""
+    experiment, claims = result.experiment, result.claims
+    drawn = panels(result.figure())
+    of_claims, of_panels = linked(claims, drawn)
+    shown = "".join(_panel(experiment.name, place, panel, of_panels[place]) for place, panel in enumerate(drawn))
+    items = {
+        number: _claim(result, paper, number, claim, [drawn[place] for place in of_claims[number - 1]], of_claims)
+        for number, claim in enumerate(claims, 1)
+    }
+    settings = json.dumps(json.loads(as_json(result.settings)), indent=1)
+    differs = f"<p>What differs from the paper: {set_maths(experiment.differs)}</p>" if experiment.differs else ""
+    found = f'<p class="finding">{set_maths(experiment.finding)}</p>' if experiment.finding else ""
+    size = "" if result.size == "full" else f" --size {result.size}"
+    return f"""<section id="{experiment.name}" data-holder>
+<h3>{escape(experiment.title)}</h3>
+<p class="soft">{escape(experiment.source)}</p>
+{found}
+<div class="panels">{shown}</div>
+{_claims(result, items)}
+{differs}
+<p class="again">Run it again: <code>neuralrace run {experiment.name}{size} --out results</code></p>
+<details><summary>Settings</summary><pre>{escape(settings)}</pre></details>
+</section>
+"""
+
+
+def _panel(name: str, place: int, panel: Panel, claims: Sequence[int]) -> str:
+    letter = f"<strong>{', '.join(panel.letters)}</strong> " if panel.letters else ""
+    links = ", ".join(f'<a href="#{name}-{number + 1}">{number + 1}</a>' for number in claims)
+    told = f' <span class="soft">claim{"s" if len(claims) > 1 else ""} {links}</span>' if claims else ""
+    title = f"{letter}{set_maths(panel.title)}{told}"
+    at = f'id="{name}-panel-{place + 1}" style="width: {panel.width + BORDER}px"'
+    return f"<figure {at}><figcaption>{title}</figcaption>{panel.image()}</figure>"
+
+
+def _claims(result: Result, items: dict[int, str]) -> str:
+    """First what a reader should not miss, then each kind, folded."""
+    numbered = dict(enumerate(result.claims, 1))
+    first = {
+        number
+        for number, claim in numbered.items()
+        if result.judged and (not claim.as_recorded or (claim.kind == "paper" and not claim.holds))
+    }
+    parts = [f'<ul class="claims">{"".join(items[number] for number in sorted(first))}</ul>'] if first else []
+    for kind, claims in by_kind(result.claims).items():
+        rest = [number for number, claim in numbered.items() if claim.kind == kind and number not in first]
+        count = counted(kind, counts(claims)[kind]) if result.judged else f"{len(claims)}, not judged"
+        above = sum(numbered[number].kind == kind for number in first)
+        told = f"{count}, {above} of them above" if above and rest else f"{count}, shown above" if above else count
+        listed = "".join(items[number] for number in rest)
+        body = f'<ul class="claims">{listed}</ul>' if rest else ""
+        summary = f'{WHOSE[kind]} <span class="soft">({told})</span>'
+        fold = f'<details class="claims" data-holder><summary>{summary}</summary>{body}</details>'
+        parts.append(fold if rest else f'<p class="kind">{summary}</p>')
+    return "\n".join(parts)
+
+
+def _claim(
+    result: Result, paper: str, number: int, claim: Claim, drawn: Sequence[Panel], places: Sequence[Sequence[int]]
+) -> str:
+    name, judged, known = result.experiment.name, result.judged, reason(claim)
+    word = verdict(claim).capitalize() if judged else "Not judged"
+    why = f"<dt>why</dt><dd>{set_maths(known)}</dd>" if known else ""
+    shown = ", ".join(
+        f'<a href="#{name}-panel-{place + 1}">{", ".join(panel.letters)}</a>'
+        for panel, place in zip(drawn, places[number - 1], strict=True)
+    )
+    panel = f"<dt>panel</dt><dd>{shown}</dd>" if shown else ""
+    return f"""<li id="{name}-{number}" {data(paper, claim, judged)}>{mark(claim, judged)} {number}.
+<span class="verdict {style(claim, judged)}">{word}.</span> {set_maths(claim.text)}
+<dl><dt>place</dt><dd>{set_maths(claim.source)}</dd><dt>asked</dt><dd>{set_maths(claim.expected)}</dd>
+<dt>measured</dt><dd>{set_maths(claim.measured)}</dd>{why}{panel}</dl></li>
+"""

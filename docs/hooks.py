@@ -2,14 +2,20 @@
 
 import json
 import re
-from html import unescape
+import shutil
+from collections.abc import Mapping
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 import verdicts  # beside this file
 from latex2mathml.converter import convert
+from matplotlib import get_data_path
 
 import neuralrace as nr
+from neuralrace._page import set_maths
+from neuralrace.experiments import papers
+from neuralrace.report import counted, counts
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
@@ -21,6 +27,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
     markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
+    if "<!-- gallery -->" in markdown:
+        markdown = markdown.replace("<!-- gallery -->", gallery())
     if "<!-- foreseen -->" in markdown:
         markdown = markdown.replace("<!-- foreseen -->", foreseen())
     if "<!-- verdicts -->" in markdown:
@@ -28,6 +36,31 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
         markdown = markdown.replace("<!-- verdicts -->", verdicts.render(records))
     return markdown
+
+
+def gallery() -> str:
+    """A card for each experiment, in the order of the papers: picture, finding, counts of its claims, command."""
+    kept = {record["name"]: record for record in verdicts.read()}
+    entries = nr.experiments.listed().values()
+    parts = []
+    for sign, chosen in papers.by_paper(entries, lambda entry: (entry.name, entry.source)).items():
+        cards = "\n".join(_card(entry.name, kept.get(entry.name)) for entry in chosen)
+        parts.append(f'## {papers.heading(sign)}\n\n<div class="gallery">\n{cards}\n</div>')
+    return "\n\n".join(parts)
+
+
+def _card(name: str, record: Mapping[str, Any] | None) -> str:
+    """One experiment; what is not on record yet has no picture and no counts."""
+    experiment = nr.experiments.get(name)
+    picture = f'<a href="../records/{name}.webp"><img alt="" loading="lazy" src="../records/{name}.webp"></a>'
+    claims = verdicts.claims_of([record]) if record else []
+    told = "; ".join(f"{kind}: {counted(kind, numbers)}" for kind, numbers in counts(claims).items())
+    shown = f'<p><a href="../verdicts/#{name}">{escape(told)}</a></p>' if record else ""
+    return (
+        f'<div id="{name}">{picture if (verdicts.RECORDS / f"{name}.webp").is_file() else ""}'
+        f"<h4>{escape(experiment.source)}: {escape(experiment.title)}</h4><p>{set_maths(experiment.finding)}</p>{shown}"
+        f"<p><code>neuralrace run {name} --out results</code></p></div>"
+    )
 
 
 def foreseen() -> str:
@@ -48,6 +81,14 @@ def foreseen() -> str:
         f"1,000 neurons, and in {sum(near) - counted} of {len(few) - sum(few)} wider ones."
     )
     return "\n".join([*lines, "", said])
+
+
+def on_post_build(config: Mapping[str, Any], **_: Any) -> None:
+    """Put the maths font that comes with matplotlib, and its licence, beside the pages that use it."""
+    folder = Path(config["site_dir"]) / "fonts"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("STIXGeneral.ttf", "LICENSE_STIX"):
+        shutil.copyfile(Path(get_data_path()) / "fonts" / "ttf" / name, folder / name)
 
 
 def on_page_content(html: str, **_: Any) -> str:

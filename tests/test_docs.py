@@ -1,13 +1,18 @@
 """The documentation runs: every python block, page by page; and what it names is there."""
 
+import importlib
 import json
 import re
+import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 import neuralrace as nr
+from neuralrace.experiments.papers import PAPERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
@@ -60,6 +65,45 @@ def test_public_names_are_in_the_reference() -> None:
 def test_versions_agree() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     assert f"version: {version}" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+
+def test_the_citation_can_be_read() -> None:
+    """What the format, version 1.2, requires: https://citation-file-format.github.io."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(cited)
+    assert cited["cff-version"] == "1.2.0"
+    for work in (cited, *cited["references"]):
+        assert work["type"] in {"software", "conference-paper"}
+        for author in work["authors"]:
+            assert set(author) in ({"name"}, {"family-names", "given-names"})
+    titles = [paper.name for paper in PAPERS.values() if paper.sign != "P3"]
+    assert [work["title"] for work in cited["references"]] == titles
+
+
+def test_the_gallery_has_every_experiment_with_its_record() -> None:
+    page = load("hooks").gallery()
+    for name in nr.experiments.names():
+        assert page.count(f'<div id="{name}">') == 1
+        assert f"neuralrace run {name} " in page
+    for record in json.loads(VERDICTS.read_text(encoding="utf-8")):
+        held = sum(claim["holds"] for claim in record["claims"] if claim["kind"] == "paper")
+        card = page[page.index(f'<div id="{record["name"]}">') :]
+        told = re.findall(r'/#[\w-]+">([^<]*)<', card)[0]
+        assert re.findall(r"paper: (\d+) hold", told) == ([str(held)] if held else [])
+
+
+def test_averages_in_docstrings_are_not_read_as_tags() -> None:
+    escaped = load("escaped").escaped
+    assert escaped("mean 0, <x x^T> = I/3, `a < b` and a < b") == "mean 0, &lt;x x^T> = I/3, `a < b` and a &lt; b"
+
+
+def load(name: str) -> Any:
+    """One of the scripts that make the pages."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
 
 
 def test_the_continuous_check_calls_the_readme_command() -> None:

@@ -19,6 +19,7 @@ from neuralrace._page import set_maths
         ("K/M at K = 1", "<i>K</i>/<i>M</i> at <i>K</i> = 1"),
         ("lambda/delta", "<i>λ</i>/<i>δ</i>"),
         (r"scale $\sigma_0$", "scale <i>σ</i><sub>0</sub>"),
+        (r"$\sqrt{M}$ and $a^{L-2}$", '√<span class="root">M</span> and a<sup>L−2</sup>'),
         ("R^2 of a line", "R<sup>2</sup> of a line"),
         ("jarvis2025-fig2, P2 Fig 2d", "jarvis2025-fig2, P2 Fig 2d"),
         ("-0.4 of it", "−0.4 of it"),

@@ -17,7 +17,7 @@ GREEK = {
 }
 SYMBOL = rf"(?:{'|'.join(GREEK)}|[A-Za-z])"
 RULES = (
-    (r"\$([^$]*)\$", lambda m: re.sub(r"\\(?:mathrm|,)?|[{}]", "", m[1])),  # a label of a figure
+    (r"\$([^$]*)\$", lambda m: _plain(m[1])),  # a label of a figure
     (r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)\b", lambda m: _power(m[1], m[2], m[3])),
     (r"\bsqrt\(([^()]*)\)", lambda m: f'√<span class="root">{m[1]}</span>'),
     # W_h^T, sigma_m, w_out^2, a_m(0)^(L-2)
@@ -40,6 +40,11 @@ def set_maths(text: str) -> str:
     for pattern, made in RULES:
         found = re.sub(pattern, made, found)
     return found
+
+
+def _plain(formula: str) -> str:
+    """A formula as matplotlib reads it, spelled as it would be in text."""
+    return re.sub(r"\\", "", re.sub(r"(\\sqrt|\^)\{([^}]*)\}", r"\1(\2)", formula))
 
 
 def _power(number: str, sign: str, exponent: str) -> str:

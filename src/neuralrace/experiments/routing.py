@@ -15,6 +15,7 @@ ITEMS, OUTPUTS = BASE.shape
 MODES = np.linalg.svd(BASE, compute_uv=False) / ITEMS  # S of the base data set, strongest first
 VARIANCE = 1 / ITEMS  # D of every mode
 ZERO_OUTPUT = 0.5 * float(np.sum(BASE**2))  # the error of a route on which the network says nothing, 122
+SMALL = 1e-6  # errors below this are drawn as none
 WORKS = 0.01  # a route works when its error is below this part of ZERO_OUTPUT
 
 
@@ -75,22 +76,27 @@ def outputs_by_route(picture: np.ndarray) -> np.ndarray:
 
 
 def draw_errors(axis: Axes, places: np.ndarray, error: xarray.DataArray, title: str, horizontal: str) -> None:
-    """The errors of trained and untrained routes as means and standard errors over seeds, and their medians."""
-    for index, (kind, name) in enumerate((("gated", "trained"), ("untrained", "untrained"))):
+    """The errors of trained and untrained routes over seeds: every network, and their mean; below a line a route works.
+
+    On a log axis down to SMALL, since errors differ by many orders; below that it is linear.
+    """
+    for index, (kind, name) in enumerate((("gated", "trained routes"), ("untrained", "untrained routes"))):
         values = error.isel(kind=index)
-        errors = values.std("seed") / np.sqrt(values.sizes["seed"])
-        axis.errorbar(places, values.mean("seed"), errors, color=COLOURS[kind], fmt="o-", capsize=2, label=name)
-        axis.plot(places, values.median("seed"), "_", color=COLOURS[kind], markersize=10, label=f"{name}, median")
+        axis.plot(places, values.mean("seed"), "o-", color=COLOURS[kind], label=f"{name}, mean")
+        axis.plot(places, values.transpose(..., "seed").values, ".", color=COLOURS[kind], markersize=3, alpha=0.4)
+    axis.axhline(WORKS * ZERO_OUTPUT, color=COLOURS["reference"], linewidth=0.8, label="below it a route works")
+    axis.set_yscale("symlog", linthresh=SMALL, linscale=0.5)
     label_axes(axis, title, horizontal, "error of a route")
 
 
 def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
     """Similarity between items of all input domains."""
     names = "item, by input domain"
-    heat_map(axis, similarity, title, horizontal=names, vertical=names, value="cosine", blocks=(ITEMS, ITEMS))
+    shown = {"value": "cosine", "blocks": (ITEMS, ITEMS), "largest": 1.0}
+    heat_map(axis, similarity, title, horizontal=names, vertical=names, **shown)
 
 
-def draw_outputs(axis: Axes, outputs: np.ndarray, title: str) -> None:
+def draw_outputs(axis: Axes, outputs: np.ndarray, title: str, largest: float | None = None) -> None:
     """Outputs on all routes, as `output_picture` gives them."""
-    horizontal, vertical, blocks = "output domain", "input domain", (ITEMS, OUTPUTS)
-    heat_map(axis, outputs, title, horizontal=horizontal, vertical=vertical, value="output", blocks=blocks)
+    sides = {"horizontal": "output domain", "vertical": "input domain", "value": "output"}
+    heat_map(axis, outputs, title, blocks=(ITEMS, OUTPUTS), largest=largest, **sides)

@@ -2,23 +2,25 @@
 
 from neuralrace.plotting.curves import (
     TIME,
+    difference_strip,
     interval_points,
-    label_axes,
     loss_axis,
     mode_lines,
     reconstruction_line,
-    shades,
     theory_line,
     trade_off_lines,
     training_band,
 )
 from neuralrace.plotting.heat import heat_map
-from neuralrace.plotting.style import COLOURS, SERIES, new_figure
+from neuralrace.plotting.labels import end_labels, label_axes
+from neuralrace.plotting.style import COLOURS, SERIES, new_figure, sequence
 
 __all__ = [
     "COLOURS",
     "SERIES",
     "TIME",
+    "difference_strip",
+    "end_labels",
     "heat_map",
     "interval_points",
     "label_axes",
@@ -26,7 +28,7 @@ __all__ = [
     "mode_lines",
     "new_figure",
     "reconstruction_line",
-    "shades",
+    "sequence",
     "theory_line",
     "trade_off_lines",
     "training_band",

@@ -1,28 +1,35 @@
 """Learning curves: theory as lines, training as a mean with the range of its seeds."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from neuralrace.plotting.style import COLOURS, SERIES
+from neuralrace.plotting.labels import below, label_axes
+from neuralrace.plotting.style import COLOURS, sequence
 
-Place = Literal["best", "center right"]
 TIME = "time t (learning rate x step)"
+STRIP = (-0.36, 0.26)  # where a strip of differences lies and how high it is, in parts of the axis above it
 
 
 def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: str | None) -> None:
-    """Draw the mean over seeds and a band from the lowest to the highest; values are (seeds, T)."""
-    colour = COLOURS[kind]
+    """Draw the mean over seeds and a band from the lowest to the highest; values are (seeds, T).
+
+    kind: what is trained, which has a colour everywhere, or a colour of its own.
+    """
+    colour = COLOURS.get(kind, kind)
     axis.fill_between(time, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
     axis.plot(time, values.mean(axis=0), color=colour, linewidth=1.8, label=label)
 
 
-def theory_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
-    """Draw a prediction; a second one on the same axis is dotted."""
+def theory_line(
+    axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False, faint: bool = False
+) -> None:
+    """Draw a prediction; a second one on the same axis is dotted, one of many draws faint."""
+    look = {"linewidth": 0.6, "alpha": 0.4} if faint else {"linewidth": 1.3}
     style = (0, (1, 1.5)) if dotted else (0, (4, 2))
-    axis.plot(time, values, color=COLOURS["theory"], linewidth=1.3, linestyle=style, label=label)
+    axis.plot(time, values, color=COLOURS["theory"], linestyle=style, label=label, **look)
 
 
 def reconstruction_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
@@ -38,11 +45,6 @@ def mode_lines(axis: Axes, time: NDArray, values: NDArray, theory: NDArray, kind
         theory_line(axis, time, theory[:, mode], f"{label}, theory" if mode == 0 else None)
 
 
-def shades(count: int) -> list[float]:
-    """How opaque each line of an ordered series is, from faint to full."""
-    return [0.3 + 0.7 * (place + 1) / count for place in range(count)]
-
-
 def interval_points(axis: Axes, places: Any, intervals: Sequence[tuple[float, float, float]], **style: Any) -> None:
     """Draw means with their intervals; each is (mean, low, high)."""
     means, lows, highs = zip(*intervals, strict=True)
@@ -50,18 +52,34 @@ def interval_points(axis: Axes, places: Any, intervals: Sequence[tuple[float, fl
     axis.errorbar(places, means, reach, capsize=2, **style)
 
 
-def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: Place = "best") -> None:
-    """Title, axes and legend, the last at a place that hides nothing."""
-    axis.set_title(title, fontsize=10)
-    axis.set_xlabel(horizontal, fontsize=9)
-    axis.set_ylabel(vertical, fontsize=9)
-    if axis.get_legend_handles_labels()[0]:
-        axis.legend(frameon=False, fontsize=8, loc=legend)
-
-
 def loss_axis(axis: Axes, title: str) -> None:
     """Label the axes of a learning curve."""
     label_axes(axis, title, TIME, "loss")
+
+
+def difference_strip(
+    axis: Axes, time: NDArray, differences: Mapping[str, NDArray], tolerance: float, name: str = "log10 gap"
+) -> None:
+    """Below a loss on a log axis: how far log10 of other curves is from that of training, with what is tolerated.
+
+    differences: for each curve, drawn as `COLOURS` has it, log10 of it less log10 of the mean run.
+    """
+    axis.set_yscale("log")
+    bottom, height = STRIP
+    strip = axis.inset_axes((0.0, bottom, 1.0, height))
+    strip.axhspan(-tolerance, tolerance, color=COLOURS["reference"], alpha=0.25, linewidth=0)
+    strip.axhline(0.0, color=COLOURS["reference"], linewidth=0.6)
+    for kind, values in differences.items():
+        style = {"theory": (0, (4, 2)), "reconstruction": (0, (6, 1.5, 1, 1.5))}.get(kind, "-")
+        strip.plot(time, values, color=COLOURS.get(kind, kind), linestyle=style, linewidth=1.2)
+    for side in ("top", "right"):
+        strip.spines[side].set_visible(False)
+    strip.set_xlim(axis.get_xlim())
+    strip.tick_params(labelsize=9)
+    strip.set_ylabel(name, fontsize=9)
+    axis.tick_params(labelbottom=False)
+    axis.xaxis.set_label_coords(0.5, bottom - 0.11)
+    below(axis, bottom - 0.21)
 
 
 def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], distance: str) -> None:
@@ -72,9 +90,10 @@ def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], d
     lines: dict[int | None, list[tuple[int, float]]] = {}
     for modules, stretches, value in rows:
         lines.setdefault(modules, []).append((stretches, value))
-    for place, (modules, points) in enumerate(lines.items()):
+    colours = sequence(sum(modules is not None for modules in lines))
+    for modules, points in lines.items():
         own = modules is None
-        colour = COLOURS["theory"] if own else SERIES[place % len(SERIES)]
+        colour = COLOURS["reconstruction"] if own else colours.pop(0)
         label = "every neuron" if own else f"{modules} modules"
         axis.loglog(*zip(*points, strict=True), "s-" if own else "o-", color=colour, markersize=4, label=label)
     label_axes(axis, "distance from the ReLU networks", "stretches of constant gates", distance)

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 COLOURS = {
     "theory": "#000000",
@@ -16,6 +19,11 @@ COLOURS = {
 }
 
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F")  # things of one kind, in turn
+
+
+def sequence(count: int) -> list[str]:
+    """Colours for an ordered series, such as depths or scales: of one perceptual map, from dark to light."""
+    return [to_hex(colormaps["viridis"](0.82 * place / max(count - 1, 1))) for place in range(count)]
 
 
 def new_figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: float = 3.2) -> tuple[Figure, Any]:
@@ -33,3 +41,4 @@ def tidy(axis: Axes) -> None:
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
     axis.tick_params(labelsize=9)
+    axis.xaxis.set_major_locator(MaxNLocator(5))  # so that long numbers do not touch

@@ -8,12 +8,14 @@ from neuralrace.experiments.claim import Claim
 
 FIGURE = re.compile(r"Figs? (\d+)([a-h](?:-[a-h])?)?(?:, ([a-h])\b)?")
 
+ROWS = re.compile(r"rows? (\d)(?: and (\d))?")  # of a figure whose panels have no letters
+
 
 def letters(claim: Claim) -> set[str]:
     """What a claim calls its panels: letters of its own, or those of its source, or the number of its figure."""
     if claim.panel:
         return set(claim.panel.replace(" ", "").split(","))
-    found: set[str] = set()
+    found = {number for pair in ROWS.findall(claim.source) for number in pair if number}
     for number, first, second in FIGURE.findall(claim.source):
         if "-" in first:
             found |= {chr(code) for code in range(ord(first[0]), ord(first[-1]) + 1)}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from neuralrace.analysis.intervals import interval
 from neuralrace.experiments.figures._views_measures import coverage, gates_added, gates_apart, winner_share
 from neuralrace.experiments.figures._views_training import Conditions, draw_weights, lone_rows, train_views
-from neuralrace.plotting import COLOURS, TIME, interval_points, label_axes, new_figure, shades
+from neuralrace.plotting import COLOURS, TIME, interval_points, label_axes, new_figure, sequence
 from neuralrace.views.two_layer import lone_responses, two_layer_end
 
 CLASSES = VIEWS = 3
@@ -128,22 +128,24 @@ def _exact_end(conditions: Conditions, seeds: int) -> np.ndarray:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Strengths over time at two depths, and the winner's share and coverage of every training."""
-    figure, axes = new_figure(4, width=4.2, height=3.6)
+    figure, axes = new_figure(2, rows=2, width=4.4, height=3.9)
     depths = [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
-    for axis, depth in zip(axes[0, :2], (depths[0], depths[-1]), strict=True):
+    for axis, depth in zip(axes[0], (depths[0], depths[-1]), strict=True):
         _draw_strengths(axis, data, depth)
     kinds = ("flow", "momentum", "entropy", "standard", "compete", "student", "student, all views")
-    colour = COLOURS[data.attrs["network"]]
-    for axis, measured, title in ((axes[0, 2], winner_share, "winner's share"), (axes[0, 3], coverage, "coverage")):
-        for index, (depth, shade) in enumerate(zip(depths, shades(len(depths)), strict=True)):
+    measures = ((axes[1, 0], winner_share, "B  winner's share"), (axes[1, 1], coverage, "C  coverage"))
+    for axis, measured, title in measures:
+        for index, (depth, colour) in enumerate(zip(depths, sequence(len(depths)), strict=True)):
             final = [data["responses"].sel(training=named(kind, depth)).values[:, -1] for kind in kinds]
             values = [measured(part[np.isfinite(part).all(axis=(1, 2))]).mean(axis=-1) for part in final]
             places = np.arange(len(kinds)) + 0.15 * (index - (len(depths) - 1) / 2)
             spans = [interval(part if part.size else [np.nan]) for part in values]
-            interval_points(axis, places, spans, fmt="o", alpha=shade, color=colour, label=f"depth {depth}")
+            interval_points(axis, places, spans, fmt="o", color=colour, label=f"depth {depth}")
         axis.axhline(1 / VIEWS, color=COLOURS["reference"], linewidth=0.8)
         axis.set_xticks(range(len(kinds)), kinds, rotation=40, ha="right")
-        label_axes(axis, f"{title} (mean and 95 % interval)", "training", title)
+        axis.set_ylim(0, 1.05)
+        label_axes(axis, f"{title}, mean and 95 % interval", "", title[3:], "best")
+        axis.set_xlabel("training", fontsize=9)
     return figure
 
 
@@ -154,4 +156,4 @@ def _draw_strengths(axis: Axes, data: xarray.Dataset, depth: int) -> None:
     for k, m in np.ndindex(*curve.shape[1:]):
         axis.plot(time, curve[:, k, m], color=colour, alpha=1.0 if curve[-1, k].argmax() == m else 0.35, linewidth=1.2)
     axis.set_xscale("log")
-    label_axes(axis, f"depth {depth}, one seed: winners dark", TIME, "strength of a view")
+    label_axes(axis, f"A  views of one network of depth {depth}, winners dark", TIME, "strength of a view")

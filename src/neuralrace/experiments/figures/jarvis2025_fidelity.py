@@ -10,10 +10,18 @@ from neuralrace import reln, tasks
 from neuralrace.experiments.claim import Claim, Condition, at_most, listed
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import Paper, ours
-from neuralrace.plotting import COLOURS, loss_axis, new_figure, trade_off_lines, training_band
+from neuralrace.plotting import (
+    difference_strip,
+    loss_axis,
+    new_figure,
+    reconstruction_line,
+    trade_off_lines,
+    training_band,
+)
 
 KEY = 7  # other networks than those on which ways to rebuild were tried
 EVERY_NEURON = 0  # in place of a number of modules
+EXACT, CLOSE = (0.005, 0.02), (0.025, 0.06)  # normalised L1 and log10 gap up to which losses are one, or near
 
 
 @dataclass(frozen=True)
@@ -82,12 +90,12 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         ours(
             after,
             "A sequence of gatings reproduces the ReLU networks from their first weights.",
-            *_near(data, int(np.argmin(l1)), 0.005, 0.02),
+            *_near(data, int(np.argmin(l1)), *EXACT),
         ),
         ours(
             after,
             "A few modules and a few stretches do.",
-            *_near(data, int(np.flatnonzero(few)[np.argmin(l1[few])]), 0.025, 0.06),
+            *_near(data, int(np.flatnonzero(few)[np.argmin(l1[few])]), *CLOSE),
             failed="0.033 and 0.047 at the best, with 8 modules in 32 stretches: too far in the normalised L1",
         ),
         ours(
@@ -131,18 +139,20 @@ def _near(data: xarray.Dataset, row: int, l1: float, log10: float) -> tuple[Cond
 
 def draw(data: xarray.Dataset) -> Figure:
     """The two distances over the number of stretches, and the best sequence beside the networks."""
-    figure, axes = new_figure(3, width=4.6)
+    figure, axes = new_figure(3, width=4.2, height=3.8)
     modules = [None if number == EVERY_NEURON else int(number) for number in data["modules"].values]
     for axis, name, title in (
         (axes[0, 0], "normalised_l1", "normalised L1"),
         (axes[0, 1], "log10_gap", "mean gap of log10 loss"),
     ):
         trade_off_lines(axis, zip(modules, data["stretches"].values, data[name].values, strict=True), title)
-    time = data["time"].values
-    training_band(axes[0, 2], time, data["relu"].values, "relu", "ReLU networks")
-    axes[0, 2].plot(time, data["rebuilt"].values.mean(axis=0), "--", color=COLOURS["gated"], label="nearest sequence")
-    axes[0, 2].set_yscale("log")
-    loss_axis(axes[0, 2], "rebuilt from the first weights")
+        axis.set_title("A  more stretches come nearer, more modules need not", fontsize=10, x=0.0, ha="left")
+    time, relu = data["time"].values, data["relu"].values
+    rebuilt = data["rebuilt"].values.mean(axis=0)
+    training_band(axes[0, 2], time, relu, "relu", "ReLU networks")
+    reconstruction_line(axes[0, 2], time, rebuilt, "nearest sequence of gatings")
+    loss_axis(axes[0, 2], "B  rebuilt from the first weights")
+    difference_strip(axes[0, 2], time, {"reconstruction": np.log10(rebuilt / relu.mean(axis=0))}, EXACT[1])
     return figure
 
 

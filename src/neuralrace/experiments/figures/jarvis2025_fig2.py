@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
@@ -12,7 +13,7 @@ from neuralrace.axes import Weights
 from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, apart, check, paper
-from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
 from neuralrace.training import ReLUNetwork, train
@@ -173,35 +174,46 @@ def _boundaries(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Decisions and their switch; learning time against the margin, and the loss curves at a few margins."""
+    """What networks say over the plane, how much of it is XOR, learning time against the margin, and loss curves."""
     shown = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
-    figure, axes = new_figure(1 + len(shown), rows=2, width=3.9)
-    theory, relu = learning_times(data)
+    figure, axes = new_figure(max(2, len(shown)), rows=3, width=4.2, height=3.5)
     margins, time = data["margin"].values, data["time"].values
-    axes[0, 0].plot(margins, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
-    axes[0, 0].lines[0].set_label("ReLU networks")
-    axes[0, 0].plot([CROSSOVER] * 2, [0.0, 1.0], ":", color=COLOURS["reference"], label="rates equal")
-    label_axes(axes[0, 0], "b, c  share of XOR in the decision", "half margin Delta", "share")
-    for index, (gating, kind) in enumerate(zip(GATINGS, ("gated", "linear"), strict=True)):
-        axes[1, 0].plot(margins, theory[:, index], color=COLOURS[kind], label=f"theory, {gating} gating")
-    finite = np.where(np.isfinite(relu), relu, np.nan)
-    axes[1, 0].plot(margins, finite.mean(axis=1), "o", color=COLOURS["relu"], markersize=4, label="ReLU networks")
-    times = theory[np.isfinite(theory)]
-    ends = [times.min(), times.max()] if times.size else [0.0, 1.0]
-    axes[1, 0].plot([float(data["crossover"])] * 2, ends, ":", color=COLOURS["reference"], label="rates equal")
-    label_axes(axes[1, 0], f"d  time to loss {CRITERION}", "half margin Delta", "time t (learning rate x step)")
     ticks = [f"{PLANE[place]:g}" for place in (0, 10, 20)]
-    for axis, chosen in zip(axes[0, 1:], shown, strict=True):
-        title = f"a  output at third feature 0, Delta = {float(chosen['margin']):g}"
+    for axis, chosen in zip(axes[0], shown, strict=False):
+        title = rf"a  output at third feature 0, $\Delta$ = {float(chosen['margin']):g}"
         places = {"horizontal": "first feature", "vertical": "second feature", "value": "output"}
-        heat_map(axis, chosen["plane"].values, title, blocks=(10, 10), names=(ticks, ticks), **places)
-        axis.images[0].set_clim(-1.0, 1.0)  # the same for every margin
-    for axis, chosen in zip(axes[1, 1:], shown, strict=True):
+        heat_map(axis, chosen["plane"].values, title, blocks=(10, 10), names=(ticks, ticks), largest=1.0, **places)
+        axis.set_xticks((0, 10, 20), ticks)
+        axis.set_yticks((0, 10, 20), ticks)
+    share, speed = axes[1, :2]
+    share.plot(margins, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
+    share.lines[0].set_label("ReLU networks")
+    share.plot([CROSSOVER] * 2, [0.0, 1.0], ":", color=COLOURS["reference"], label="rates equal, theory")
+    title = "b, c  networks change from XOR to a linear decision"
+    label_axes(share, title, r"half margin $\Delta$", "share of XOR in the decision")
+    _draw_times(speed, data)
+    for axis, chosen in zip(axes[2], shown, strict=False):
         training_band(axis, time, chosen["relu"].values, "relu", "ReLU networks")
         for index, gating in enumerate(GATINGS):
-            theory_line(axis, time, chosen["theory"].values[index], f"theory, {gating}", dotted=bool(index))
-        loss_axis(axis, f"e  Delta = {float(chosen['margin']):g}")
+            theory_line(axis, time, chosen["theory"].values[index], f"theory, {gating} gating", dotted=bool(index))
+        loss_axis(axis, rf"e  as the faster gating, $\Delta$ = {float(chosen['margin']):g}")
+    for axis in axes.flat:
+        if not axis.has_data():
+            axis.remove()
     return figure
+
+
+def _draw_times(axis: Axes, data: xarray.Dataset) -> None:
+    """When the loss has fallen to the criterion: theory for both gatings, and networks with their range."""
+    theory, relu = learning_times(data)
+    margins = data["margin"].values
+    for index, gating in enumerate(GATINGS):
+        theory_line(axis, margins, theory[:, index], f"theory, {gating} gating", dotted=bool(index))
+    for row, margin in zip(np.where(np.isfinite(relu), relu, np.nan), margins, strict=True):
+        axis.plot([margin] * 2, [row.min(), row.max()], color=COLOURS["relu"], linewidth=3, alpha=0.4)
+    axis.plot(margins, relu.mean(axis=1), "o", color=COLOURS["relu"], markersize=4, label="ReLU networks")
+    title = f"d  ReLU networks take the time of the faster gating to loss {CRITERION}"
+    label_axes(axis, title, r"half margin $\Delta$", TIME)
 
 
 EXPERIMENT = Experiment(

@@ -10,7 +10,8 @@ from neuralrace import reln, tasks
 from neuralrace.experiments.claim import Claim, at_least, at_most, listed
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, Paper, apart, check, left_over, ours, paper
-from neuralrace.plotting import heat_map, loss_axis, new_figure, training_band
+from neuralrace.experiments.figures._graphs import draw_network
+from neuralrace.plotting import heat_map, label_axes, new_figure, training_band
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
 
@@ -143,21 +144,23 @@ def _width(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """The data set, what no linear map learns of it, the gates of a ReLU network, and two widths."""
-    figure, axes = new_figure(4, width=4.0)
+    """The data set, the gated network of the text, what no linear map learns, and two widths."""
+    figure, axes = new_figure(3, rows=2, width=4.2, height=3.6)
     for axis, name, title, rows in (
         (axes[0, 0], "inputs", "3  inputs: item and context", ITEMS),
-        (axes[0, 1], "targets", "3  targets", PROPERTIES),
-        (axes[0, 2], "left", "what no linear map learns", PROPERTIES),
+        (axes[0, 1], "targets", "3  targets: one block for all contexts, one for each", PROPERTIES),
+        (axes[1, 0], "left", "A  what no linear map learns of them", PROPERTIES),
     ):
         picture, blocks = data[name].values.T, (rows, ITEMS)
         heat_map(axis, picture, title, horizontal="context", vertical="block", value="value", blocks=blocks)
+    problem = tasks.contextual(CONTEXTS, "mixed").problem("common + all-but-one", hidden=Settings().width)
+    draw_network(axes[0, 2], problem.architecture, "3  the gated network of the text: four pathways")
     time = data["epoch"].values
-    training_band(axes[0, 3], time, data["wide"].values, "gated", "100 neurons in each pathway")
-    training_band(axes[0, 3], time, data["rank"].values, "linear", "as many as the rank")
-    axes[0, 3].set_yscale("log")
-    loss_axis(axes[0, 3], "P2's protocol, two widths")
-    axes[0, 3].set_xlabel("epoch", fontsize=9)
+    training_band(axes[1, 1], time, data["wide"].values, "gated", "100 neurons per pathway")
+    training_band(axes[1, 1], time, data["rank"].values, "linear", "as many as the rank")
+    axes[1, 1].set_yscale("log")
+    label_axes(axes[1, 1], "B  few neurons learn the same, later", "epoch", "loss")
+    axes[1, 2].remove()
     return figure
 
 

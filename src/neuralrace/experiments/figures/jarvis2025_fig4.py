@@ -8,12 +8,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.analysis import Agreement, aligned_mds, similarity
+from neuralrace.analysis import Agreement, aligned_mds, rotation_onto, similarity
 from neuralrace.experiments.claim import Claim, at_least, at_most, listed
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     KINDS,
     L1,
+    LOG10,
     THEORY_KEY,
     Paper,
     apart,
@@ -28,7 +29,18 @@ from neuralrace.experiments.figures._contextual import (
     trained_values,
     value_gap,
 )
-from neuralrace.plotting import COLOURS, SERIES, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import (
+    SERIES,
+    TIME,
+    difference_strip,
+    heat_map,
+    label_axes,
+    loss_axis,
+    new_figure,
+    reconstruction_line,
+    theory_line,
+    training_band,
+)
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.pathways import parallel_pathways
@@ -221,41 +233,64 @@ def _race_reduction(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Losses, singular values, modules, the difference of outputs half way, and the hidden representations."""
-    figure, axes = new_figure(4, rows=2, width=4.4)
-    time = data["time"].values
-    training_band(axes[0, 0], time, data["relu"].values, "relu", "ReLU networks")
-    training_band(axes[0, 0], time, data["protocol"].values, "linear", "gated, P2's protocol")
-    training_band(axes[0, 0], time, data["joint"].values, "gated", "gated, jointly")
-    theory_line(axes[0, 0], time, data["theory"].values, "theory, gated, jointly")
-    rebuilt = data["two_stretches"].values.mean(axis=0)
-    axes[0, 0].plot(time, rebuilt, "-.", color=COLOURS["untrained"], label="rebuilt, two stretches")
-    loss_axis(axes[0, 0], "a  mixed contexts")
-    for axis, kind in zip(axes[0, 1:3], KINDS, strict=True):
-        axis.plot(time, data[f"simulated_{kind}"].values, color=COLOURS["gated"])[0].set_label("appendix F")
-        axis.plot(time, data[f"published_{kind}"].values, color=COLOURS["linear"], linewidth=0.8)[0].set_label(
-            "as published"
-        )
-        theory_line(axis, time, data[f"race_{kind}"].values[:, 0], "race reduction")
-        theory_line(axis, time, data[f"race_{kind}"].values[:, 1:], None)
-        label_axes(axis, f"b  {kind} pathways", "time t (learning rate x step)", "singular value")
+    """Losses, singular values, hidden representations in one plane, modules, and the difference of outputs half way."""
+    figure, axes = new_figure(3, rows=3, width=4.2, height=3.8)
+    _draw_losses(axes[0, 0], data)
+    for axis, kind in zip(axes[0, 1:], KINDS, strict=True):
+        _draw_values(axis, data, kind)
+    for axis, name in zip(axes[1], GATED, strict=False):
+        _draw_points(axis, data, name)
     patterns = data["patterns"].values * 1.0
-    heat_map(axes[0, 3], patterns, "modules found", horizontal="example", vertical="module", value="gate")
-    names = {"relu": "ReLU network"} | {name: f"gated, {words}" for name, words in GATED.items()}
-    for axis, (name, title) in zip(axes[1], names.items(), strict=False):
-        _points(axis, data, name, f"c  hidden layer over time, {title}")
+    words = {"horizontal": "context", "vertical": "module", "value": "gate"}
+    heat_map(axes[1, 2], patterns, "A  the modules found are those of the paper", blocks=(1, 8), **words)
     error = (data["relu_output"] - data["protocol_output"]).values[data.sizes["moment"] // 2]
-    title = "ReLU minus gated output, half way"
-    heat_map(axes[1, 3], error.T, title, horizontal="context", vertical="block", value="difference", blocks=(15, 8))
+    words = {"horizontal": "context", "vertical": "block", "value": "difference"}
+    title = "B  outputs agree: ReLU less gated network, half way"
+    heat_map(axes[2, 0], error.T, title, blocks=(15, 8), largest=float(abs(data["relu_output"]).max()), **words)
+    for axis in axes[2, 1:]:
+        axis.remove()
     return figure
 
 
-def _points(axis: Axes, data: xarray.Dataset, name: str, title: str) -> None:
-    for context in np.unique(data["context"].values):
-        chosen = data[f"{name}_points"].values[:, data["context"].values == context]
-        axis.plot(chosen[..., 0], chosen[..., 1], color=SERIES[context], linewidth=0.7)
-        axis.plot(chosen[-1, :, 0], chosen[-1, :, 1], ".", color=SERIES[context], label=f"context {context + 1}")
-    label_axes(axis, title, "first axis", "second axis")
+def _draw_losses(axis: Axes, data: xarray.Dataset) -> None:
+    """The losses on a log axis, and below it how far each is from that of the ReLU networks."""
+    time, mean = data["time"].values, data["relu"].values.mean(axis=0)
+    training_band(axis, time, data["relu"].values, "relu", "ReLU networks")
+    training_band(axis, time, data["protocol"].values, "linear", "gated, P2's protocol")
+    training_band(axis, time, data["joint"].values, "gated", "gated, jointly")
+    theory_line(axis, time, data["theory"].values, "theory, gated, jointly")
+    rebuilt = data["two_stretches"].values.mean(axis=0)
+    reconstruction_line(axis, time, rebuilt, "rebuilt, two stretches")
+    loss_axis(axis, "a  late on the gated network falls behind")
+    curves = {"linear": data["protocol"].values.mean(axis=0), "gated": data["joint"].values.mean(axis=0)}
+    curves |= {"theory": data["theory"].values, "reconstruction": rebuilt}
+    difference_strip(axis, time, {kind: np.log10(curve / mean) for kind, curve in curves.items()}, LOG10)
+
+
+def _draw_values(axis: Axes, data: xarray.Dataset, kind: str) -> None:
+    """The singular values of one kind of pathways, trained in two ways and by the race reduction."""
+    time = data["time"].values
+    for name, colour, label in (("published", "linear", "as published"), ("simulated", "gated", "appendix F")):
+        for mode, values in enumerate(data[f"{name}_{kind}"].values.T):
+            training_band(axis, time, values[None], colour, None if mode else f"training, {label}")
+    for mode, values in enumerate(data[f"race_{kind}"].values.T):
+        theory_line(axis, time, values, None if mode else "theory, race reduction")
+    label_axes(axis, f"b  {kind} pathways", TIME, "singular value")
+
+
+def _draw_points(axis: Axes, data: xarray.Dataset, name: str) -> None:
+    """The hidden representations over time of the ReLU network and of a gated one, turned onto it (Procrustes)."""
+    onto, context = data["relu_points"].values, data["context"].values
+    own = data[f"{name}_points"].values
+    turned = own @ rotation_onto(own.reshape(-1, 2), onto.reshape(-1, 2))
+    turned *= np.sum(onto * turned) / np.sum(turned**2)  # the best size as well
+    for points, opacity, mark, network in ((turned, 0.4, "x", "gated"), (onto, 1.0, ".", "ReLU")):
+        for one in np.unique(context):
+            chosen, colour = points[:, context == one], SERIES[one]
+            axis.plot(chosen[..., 0], chosen[..., 1], color=colour, linewidth=0.8, alpha=opacity)
+            end = axis.plot(*chosen[-1].T, mark, color=colour, markersize=5)
+            end[0].set_label(f"{network}, context {one + 1}")
+    label_axes(axis, f"c  hidden layers in one plane: ReLU and gated, {GATED[name]}", "first axis", "second axis")
 
 
 EXPERIMENT = Experiment(

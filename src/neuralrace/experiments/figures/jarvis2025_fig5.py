@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
@@ -15,6 +16,7 @@ from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     KINDS,
     L1,
+    LOG10,
     THEORY_KEY,
     Paper,
     apart,
@@ -33,7 +35,7 @@ from neuralrace.experiments.figures._contextual import (
     trained_values,
     value_gap,
 )
-from neuralrace.plotting import COLOURS, label_axes, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, difference_strip, label_axes, new_figure, theory_line, training_band
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.structures import hierarchy_block
 from neuralrace.theory import exact, predict
@@ -61,6 +63,8 @@ FAILED = {  # claim and contexts -> what came instead
     ("modes", "joint"): "0.06 for the common pathway of 8 contexts, from another draw than training has",
     ("modes", "published"): "0.6 to 0.7; until the common pathway has learned, its targets drive the others too",
 }
+
+COLUMNS = 3  # panels in a row
 
 
 @dataclass(frozen=True)
@@ -351,34 +355,57 @@ def _of_other_modes(parts: Parts) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """A column for each number of contexts: loss, common and contextual singular values, contexts of neurons."""
+    """For each number of contexts the loss, and the contexts of neurons; for the paper's own, singular values."""
     labels = [str(label) for label in data["contexts"].values if label != "mixed"]
-    figure, axes = new_figure(len(labels), rows=4, width=3.4, height=2.7)
-    for column, label in zip(axes.T, labels, strict=True):
-        chosen = data.sel(contexts=label)
-        epochs = data["epoch"].values
-        training_band(column[0], epochs, chosen["relu"].values, "relu", "ReLU networks")
-        column[0].plot(epochs, chosen["published_loss"].values, color=COLOURS["linear"], label="gated, P2's protocol")
-        theory_line(column[0], epochs, chosen["race"].sel(size=int(label) - 1).values, "theory, jointly trained")
-        theory_line(column[0], epochs, chosen["closed_loss"].values, "closed form", dotted=True)
-        column[0].set_yscale("log")
-        label_axes(column[0], f"{label} contexts", "epoch", "loss")
-        for axis, kind in zip(column[1:3], KINDS, strict=True):
-            modes = {name: chosen[f"{name}_{kind}"].dropna("mode").values for name in ("joint", "aligned", "closed")}
-            axis.plot(epochs, modes["joint"], color=COLOURS["gated"], linewidth=1.8)[0].set_label("gated, joint")
-            theory_line(axis, epochs, modes["aligned"][:, 0], "theory, joint")
-            theory_line(axis, epochs, modes["aligned"][:, 1:], None)
-            theory_line(axis, epochs, modes["closed"][:, 0], "closed form", dotted=True)
-            theory_line(axis, epochs, modes["closed"][:, 1:], None, dotted=True)
-            axis.set_ylim(-0.1, 1.5 * max(float(values.max()) for values in modes.values()))
-            label_axes(axis, f"{kind} pathway", "epoch", "singular value")
-        for shift, (name, words) in enumerate((("share_of_strength", "strength"), ("chance", "random neurons"))):
-            colour = COLOURS["relu" if shift == 0 else "reference"]
-            column[3].bar(data["active"].values + 0.4 * shift - 0.2, chosen[name], 0.4, color=colour, label=words)
-        label_axes(column[3], "ReLU neurons at the end", "contexts in which a neuron is on", "share")
-    for axis in axes[:, 1:].flat:
-        axis.get_legend().remove()
+    rows = -(-len(labels) // COLUMNS)
+    figure, axes = new_figure(COLUMNS, rows=2 * rows + 2, width=4.2, height=3.5)
+    for axis, label in zip(axes[:rows].flat, labels, strict=False):
+        _draw_loss(axis, data, label)
+    for column, label in zip(axes[rows : rows + 2].T, labels, strict=False):
+        for axis, kind in zip(column, KINDS, strict=True):
+            _draw_values(axis, data, label, kind)
+    for axis, label in zip(axes[rows + 2 :].flat, labels, strict=False):
+        _draw_selectivity(axis, data, label)
+    for axis in axes.flat:
+        if not axis.has_data():
+            axis.remove()
     return figure
+
+
+def _draw_loss(axis: Axes, data: xarray.Dataset, label: str) -> None:
+    """The losses on a log axis, and below it how far each is from that of the ReLU networks."""
+    chosen, epochs = data.sel(contexts=label), data["epoch"].values
+    mean = chosen["relu"].values.mean(axis=0)
+    training_band(axis, epochs, chosen["relu"].values, "relu", "ReLU networks")
+    training_band(axis, epochs, chosen["published_loss"].values[None], "linear", "gated, P2's protocol")
+    theory = chosen["race"].sel(size=int(label) - 1).values
+    theory_line(axis, epochs, theory, "theory, joint training")
+    theory_line(axis, epochs, chosen["closed_loss"].values, "closed form", dotted=True)
+    label_axes(axis, f"1  loss with {label} contexts", "epoch", "loss")
+    curves = {"linear": chosen["published_loss"].values, "theory": theory}
+    difference_strip(axis, epochs, {kind: np.log10(curve / mean) for kind, curve in curves.items()}, LOG10)
+
+
+def _draw_values(axis: Axes, data: xarray.Dataset, label: str, kind: str) -> None:
+    """The singular values of one kind of pathways, trained jointly, by theory for that, and in closed form."""
+    chosen, epochs = data.sel(contexts=label), data["epoch"].values
+    modes = {name: chosen[f"{name}_{kind}"].dropna("mode").values.T for name in ("joint", "aligned", "closed")}
+    for mode, values in enumerate(modes["joint"]):
+        training_band(axis, epochs, values[None], "gated", None if mode else "gated, joint training")
+    for mode, values in enumerate(modes["aligned"]):
+        theory_line(axis, epochs, values, None if mode else "theory, joint training")
+    for mode, values in enumerate(modes["closed"]):
+        theory_line(axis, epochs, values, None if mode else "closed form", dotted=True)
+    label_axes(axis, f"{2 + KINDS.index(kind)}  {kind} pathway, {label} contexts", "epoch", "singular value")
+
+
+def _draw_selectivity(axis: Axes, data: xarray.Dataset, label: str) -> None:
+    """In how many contexts neurons are on at the end, by strength and by chance."""
+    chosen = data.sel(contexts=label)
+    for shift, (name, words) in enumerate((("share_of_strength", "strength"), ("chance", "random neurons"))):
+        colour = COLOURS["relu" if shift == 0 else "reference"]
+        axis.bar(data["active"].values + 0.4 * shift - 0.2, chosen[name], 0.4, color=colour, label=words)
+    label_axes(axis, f"A  ReLU neurons with {label} contexts", "contexts in which a neuron is on", "share")
 
 
 EXPERIMENT = Experiment(

@@ -472,22 +472,24 @@ def _forecast(data: xarray.Dataset) -> Claim:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Losses, gates and pathways over time; modules, over a run and at the moment nearest to Fig 6a; outputs."""
-    figure, axes = new_figure(3, rows=2, width=4.6)
+    figure, axes = new_figure(3, rows=2, width=4.2, height=3.7)
     epoch = data["epoch"].values
     for name, label in (("relu", "ReLU"), ("gated", "gated")):
         _runs(axes[0, 0], data, name, data[name].values, COLOURS[name], label)
-    axes[0, 0].plot(epoch, data["theory"].values.T, color=COLOURS["theory"], linewidth=0.6, alpha=0.3)
+    for one in data["theory"].values:
+        theory_line(axes[0, 0], epoch, one, None, faint=True)
     theory_line(axes[0, 0], epoch, typical_loss(data, "theory"), "theory, gated")
-    label_axes(axes[0, 0], "b  every run, the typical ones bold", "epoch", "loss")
+    title = "b  every run, typical ones bold: the gated network has one plateau less"
+    label_axes(axes[0, 0], title, "epoch", "loss")
     for layer, colour in LAYER_COLOURS.items():
-        for kind, style, what in (("all", "-", "neurons"), ("all_by_strength", "--", "strength")):
+        for kind, width, what in (("all", 1.8, "neurons"), ("all_by_strength", 0.8, "strength")):
             share = data[f"{layer}_{kind}"].values.mean(axis=0)
-            axes[0, 1].plot(epoch, share, style, color=COLOURS[colour], label=f"layer {layer[1]}, {what}")
-    label_axes(axes[0, 1], "ReLU networks: on for all examples", "epoch", "share")
+            axes[0, 1].plot(epoch, share, color=COLOURS[colour], linewidth=width, label=f"layer {layer[1]}, {what}")
+    label_axes(axes[0, 1], "A  the first layer gates after all: on for all examples", "epoch", "share")
     for place, (name, values) in enumerate(zip(data["pathway"].values, data["pathways"].values, strict=True)):
         label = "common" if name == "common" else f"all but context {place}"
         _runs(axes[0, 2], data, "gated", values, COLOURS[PATHWAY_COLOURS[place]], label)
-    label_axes(axes[0, 2], "gated networks: pathways", "epoch", "strength (Frobenius norm)")
+    label_axes(axes[0, 2], "B  all gated pathways grow together", "epoch", "strength (Frobenius norm)")
     _draw_modules(data, axes[1])
     return figure
 
@@ -504,15 +506,15 @@ def _draw_modules(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
     nearest = int(np.argmax(modules_found(data, "moment_modules")))
     moment, block = int(data["moment"][nearest]), len(data["context"]) // CONTEXTS
     shown = {
-        whole: (data["run_modules"].values[typical(data["relu"].values)], "modules of layer 2, typical run"),
-        single: (data["moment_modules"].values[nearest], f"modules of layer 2, all runs, epoch {moment}"),
+        whole: (data["run_modules"].values[typical(data["relu"].values)], "a  modules of layer 2, typical run"),
+        single: (data["moment_modules"].values[nearest], f"a  modules of layer 2, all runs, epoch {moment}"),
     }
     for axis, (values, title) in shown.items():
         heat_map(axis, values, title, horizontal="context", vertical="module", value="share on", blocks=(1, block))
     found = typical_plateaus(data, "gated")
     place = found[len(found) // 2].place if found else -1
     error = (data["relu_output"] - data["gated_output"]).values[place]
-    title = f"ReLU minus gated output, epoch {int(data['epoch'][place])}"
+    title = f"C  ReLU less gated output at a plateau, epoch {int(data['epoch'][place])}"
     heat_map(outputs, error.T, title, horizontal="context", vertical="block", value="difference", blocks=(15, block))
 
 

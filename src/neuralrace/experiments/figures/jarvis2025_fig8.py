@@ -180,22 +180,23 @@ def _neurons(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """The centroids for two, three and four clusters, the elbow, and in how many contexts neurons are active."""
-    figure, axes = new_figure(5, width=3.6)
+    figure, axes = new_figure(3, rows=2, width=4.2, height=3.4)
     for axis, count in zip(axes[0], SHOWN, strict=False):
         values = data[f"centroids_{count}"].values
-        title = f"8  {count} clusters"
+        title = f"8  {count} clusters" + (": the modules of the text" if count == len(SHOWN) + 1 else "")
         heat_map(axis, values, title, horizontal="context", vertical="cluster", value="share on", blocks=(1, 8))
-    for name, kind, label in (("between", "relu", "between outputs"), ("error", "gated", "between losses")):
-        axes[0, 3].semilogy(data["modules"].values, data[name].values, "o-", color=COLOURS[kind], label=label)
-    ends = [data["error"].values.min(), data["error"].values.max()]
-    axes[0, 3].plot([elbow(data["error"].values)] * 2, ends, ":", color=COLOURS["reference"], label="elbow")
-    label_axes(axes[0, 3], "9  error of the gated network", "modules", "distance")
+    for name, kind, label in (("between", "relu", "between outputs"), ("error", "reconstruction", "between losses")):
+        axes[1, 0].semilogy(data["modules"].values, data[name].values, "o-", color=COLOURS[kind], label=label)
+    ends = [data["between"].values.min(), data["error"].values.max()]
+    axes[1, 0].plot([elbow(data["error"].values)] * 2, ends, ":", color=COLOURS["reference"], label="elbow")
+    label_axes(axes[1, 0], "9  four modules are the elbow of the error", "modules", "distance of the gated network")
     for index, (name, kind) in enumerate((("share", "relu"), ("share_of_strength", "gated"), ("chance", "reference"))):
         label = {"share": "neurons", "share_of_strength": "by strength", "chance": "random neurons"}[name]
-        axes[0, 4].bar(
+        axes[1, 1].bar(
             data["active"].values + 0.27 * (index - 1), data[name].values, 0.27, color=COLOURS[kind], label=label
         )
-    label_axes(axes[0, 4], "selectivity at the end", "contexts in which a neuron is on", "share")
+    label_axes(axes[1, 1], "A  most neurons are on in two contexts", "contexts in which a neuron is on", "share")
+    axes[1, 2].remove()
     return figure
 
 

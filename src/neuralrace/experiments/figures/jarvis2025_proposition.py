@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
@@ -23,7 +24,7 @@ from neuralrace.experiments.figures._contextual import (
     selectivity,
     trained_values,
 )
-from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, training_band
+from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, theory_line, training_band
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
@@ -418,30 +419,40 @@ def _specific(data: xarray.Dataset) -> Claim:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Singular values of what is left, the least output, the pathways trained together, and the race."""
-    figure, axes = new_figure(4, width=4.2)
+    figure, axes = new_figure(2, rows=2, width=4.6, height=3.8)
     time = data["time"].values
     for index, (name, kind) in enumerate((("without_features", "gated"), ("without_examples", "relu"))):
         label = ("features and properties", "examples")[index]
         axes[0, 0].hist(data[name].values, bins=40, color=COLOURS[kind], alpha=0.6, label=f"without some {label}")
-    label_axes(axes[0, 0], "interlacing and positivity", "first singular value / that of the whole", "random sets")
+    title = "A  whatever is taken away, the first singular value falls"
+    label_axes(axes[0, 0], title, "first singular value / that of the whole", "random sets")
     for name, kind, label in (("relu_least", "relu", "ReLU networks"), ("gated_least", "gated", "gated network")):
-        axes[0, 1].plot(time, data[name].values, color=COLOURS[kind], label=f"always-on module, {label}")
-    label_axes(axes[0, 1], "is the common output positive?", "time t (learning rate x step)", "least / largest output")
+        training_band(axes[0, 1], time, data[name].values[None], kind, f"always-on module, {label}")
+    axes[0, 1].axhline(0, color=COLOURS["reference"], linewidth=0.6)
+    label_axes(axes[0, 1], "B  the common output is not positive", TIME, "least / largest output")
+    groups = ("reference", "gated", "linear")
     for pathway, values in enumerate(data["size"].values.T):
         group = (pathway - 1) // CONTEXTS + 1 if pathway else 0
-        axes[0, 2].plot(time, values, color=COLOURS[("reference", "gated", "linear")[group]])
-        if pathway in (0, 1, 1 + CONTEXTS):
-            axes[0, 2].lines[-1].set_label(("common", "open in two contexts", "open in one context")[group])
-    label_axes(axes[0, 2], "all pathways trained together", "time t (learning rate x step)", "size of the map")
-    training_band(axes[0, 3], time, data["relu"].values, "relu", "ReLU networks")
-    for name, curve in zip(data["gating"].values, data["race"].values, strict=True):
-        kind = "gated" if "2" in name else "linear" if "1" in name else "reference"
-        style = "-" if "3" in name else ":"
-        thick = 2.0 if name == TEXT else 1.0
-        axes[0, 3].plot(time, curve, style, color=COLOURS[kind], linewidth=thick, label=f"theory, open in {name}")
-    axes[0, 3].set_yscale("log")
-    loss_axis(axes[0, 3], "gatings by context")
+        named = ("common", "two contexts", "one context")[group] if pathway in (0, 1, 1 + CONTEXTS) else None
+        training_band(axes[1, 0], time, values[None], COLOURS[groups[group]], named)
+    title = "C  trained together, pathways open in one context grow too"
+    label_axes(axes[1, 0], title, TIME, "size of the map", "ends")
+    _draw_race(axes[1, 1], data)
     return figure
+
+
+def _draw_race(axis: Axes, data: xarray.Dataset) -> None:
+    """Forecasts for all gatings by context, in dashes; that of the text in black, the others by what they hold."""
+    time = data["time"].values
+    training_band(axis, time, data["relu"].values, "relu", "ReLU")
+    for name, curve in zip(data["gating"].values, data["race"].values, strict=True):
+        if name == TEXT:
+            theory_line(axis, time, curve, f"{name}, the text's")
+            continue
+        kind = "gated" if "2" in name else "linear" if "1" in name else "reference"
+        axis.plot(time, curve, "--" if "3" in name else ":", color=COLOURS[kind], linewidth=1.2, label=name)
+    axis.set_yscale("log")
+    label_axes(axis, "D  forecasts for pathways open in so many contexts", TIME, "loss", "ends")
 
 
 EXPERIMENT = Experiment(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
@@ -25,7 +26,7 @@ from neuralrace.experiments.figures._contextual import (
     paper,
 )
 from neuralrace.initial import as_key
-from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, SERIES, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.pathways import parallel_pathways
@@ -47,6 +48,14 @@ FAILED = {  # table and claim -> what came instead
     ("2x3", NEAREST): "the winner is far faster (0.40); nearest is a common pathway with one for each item",
     ("2x3", PUBLISHED): "the winner has modules on in two contexts and for all examples but one, with 35 %",
     ("2x3", PUBLISHED_LOSS): "0.15; nearest, at 0.06, are modules for one context and for one example",
+}
+
+FAMILIES = {  # what the modules of a gating part -> the colour of its forecast
+    "common alone": COLOURS["reference"],
+    "contexts": SERIES[0],
+    "items": SERIES[2],
+    "examples": SERIES[1],
+    "several": SERIES[3],
 }
 
 
@@ -215,6 +224,7 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
     data["relu"] = (("seed", "moment"), run.loss)
     data["best"] = ("moment", loss[int(np.argmin(columns["area"]))])
     data["near"] = ("moment", loss[int(np.argmin(columns["gap"]))])
+    data["raced"] = (("gating", "moment"), loss)
     return data.rename({name: f"{name}_{table}" for name in {*map(str, data.variables), *map(str, data.dims)}})
 
 
@@ -258,8 +268,8 @@ def _written(pattern: np.ndarray, named: NamedTask) -> str:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """Lemma 4.1, the modules that are possible, and the races of gatings made of them."""
-    tables = [str(name).removeprefix("best_") for name in data.data_vars if str(name).startswith("best_")]
-    return [*_lemma(data), *_fastest_modules(data), *(claim for table in tables for claim in _of_race(data, table))]
+    raced = (claim for table in tables(data) for claim in _of_race(data, table))
+    return [*_lemma(data), *_fastest_modules(data), *raced]
 
 
 def _lemma(data: xarray.Dataset) -> list[Claim]:
@@ -400,24 +410,67 @@ def _of_published(data: xarray.Dataset, table: str) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """How many patterns there are, the rates of the fastest modules, and the small races beside ReLU networks."""
-    figure, axes = new_figure(4, width=4.2)
+    figure, axes = new_figure(2, rows=2, width=4.6, height=3.8)
     places = np.arange(data.sizes["table"])
     for index, kind in enumerate(("gated", "relu")):
         bars = data["patterns"].values[:, index]
         axes[0, 0].bar(places + 0.4 * index, bars, 0.4, color=COLOURS[kind], label=str(data["kind"].values[index]))
     axes[0, 0].set_yscale("log")
     axes[0, 0].set_xticks(places + 0.2, [str(name) for name in data["table"].values])
-    label_axes(axes[0, 0], "gate patterns of one neuron", "items x contexts", "patterns")
+    label_axes(
+        axes[0, 0], "A  neurons can have more gate patterns than the lemma allows", "items x contexts", "patterns"
+    )
     axes[0, 1].barh([str(kind) for kind in data["module"].values], data["module_rate"].values, color=COLOURS["gated"])
-    label_axes(axes[0, 1], "the fastest module after the common one", "first singular value of what is left", "on for")
-    for axis, name in zip(axes[0, 2:], [n for n in data.data_vars if str(n).startswith("best_")], strict=True):
-        table = str(name).removeprefix("best_")
-        time = data[f"moment_{table}"].values
-        training_band(axis, time, data[f"relu_{table}"].values, "relu", "ReLU networks")
-        theory_line(axis, time, data[name].values, "theory, winner")
-        theory_line(axis, time, data[f"near_{table}"].values, "theory, nearest", dotted=True)
-        loss_axis(axis, f"{table}: {data.sizes[f'gating_{table}']} gatings raced")
+    title = "B  after the common module, those that part items are the fastest"
+    label_axes(axes[0, 1], title, "first singular value of what is left", "on for")
+    for axis, letter, table in zip(axes[1], "CD", tables(data), strict=False):
+        _draw_race(axis, data, table, letter)
+    for axis in axes.flat:
+        if not axis.has_data():
+            axis.remove()
     return figure
+
+
+def family(gating: str) -> str:
+    """What the modules of a gating part: contexts, items, single examples, or something of each."""
+    kinds = set()
+    for pattern in gating.split():
+        contexts = pattern.split("|")
+        if set("".join(contexts)) == {"1"}:
+            kinds.add("common")
+        elif all(len(set(part)) == 1 for part in contexts):
+            kinds.add("contexts")
+        elif len(set(contexts)) == 1:
+            kinds.add("items")
+        else:
+            kinds.add("examples")
+    parts = kinds - {"common"}
+    return "common alone" if not parts else parts.pop() if len(parts) == 1 else "several"
+
+
+def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> None:
+    """Every gating that was raced, in dashes, by family; the winner in black; the ReLU networks on top."""
+    time, gatings = data[f"moment_{table}"].values, [str(name) for name in data[f"gating_{table}"].values]
+    seen: set[str] = set()
+    for gating, curve in zip(gatings, data[f"raced_{table}"].values, strict=True):
+        kind = family(gating)
+        label = f"theory, by {kind}" if kind not in seen and kind != "common alone" else None
+        label = "theory, common alone" if kind not in seen and kind == "common alone" else label
+        seen.add(kind)
+        axis.plot(time, curve, "--", color=FAMILIES[kind], linewidth=0.7, alpha=0.7, label=label)
+    theory_line(axis, time, data[f"best_{table}"].values, "theory, the winner")
+    training_band(axis, time, data[f"relu_{table}"].values, "relu", "ReLU networks")
+    axis.set_ylim(bottom=0)
+    items, contexts = table.split("x")
+    title = (
+        f"{letter}  {len(gatings)} gatings of {items} items in {contexts} contexts: the networks are not the fastest"
+    )
+    loss_axis(axis, title)
+
+
+def tables(data: xarray.Dataset) -> list[str]:
+    """The tables whose gatings were raced."""
+    return [str(name).removeprefix("best_") for name in data.data_vars if str(name).startswith("best_")]
 
 
 EXPERIMENT = Experiment(

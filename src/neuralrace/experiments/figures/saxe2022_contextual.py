@@ -87,13 +87,13 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Both learning curves."""
-    figure, axes = new_figure(width=5.2)
+    figure, axes = new_figure(width=4.6, height=3.6)
     time = data["time"].values
     for gating, kind, label in (("linear", "linear", "linear network"), ("context", "gated", "gated by context")):
         training_band(axes[0, 0], time, data[gating].values, kind, label)
-        theory_line(axes[0, 0], time, data[f"theory_{gating}"].values, "theory" if gating == "linear" else None)
+        theory_line(axes[0, 0], time, data[f"theory_{gating}"].values, "theory" if gating == "context" else None)
     axes[0, 0].set_ylim(bottom=0)
-    loss_axis(axes[0, 0], "contextual classification")
+    loss_axis(axes[0, 0], "Gates solve what a linear network cannot")
     return figure
 
 

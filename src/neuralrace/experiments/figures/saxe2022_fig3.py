@@ -4,12 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.experiments.claim import Claim, at_least
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
+from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork, train
@@ -116,21 +118,33 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """The learning curves, and where the ReLU network's incoming weights point."""
-    figure, axes = new_figure(2, width=4.8)
+    """The task with where the ReLU network's incoming weights point, the gated network, and the learning curves."""
+    figure, axes = new_figure(3, width=4.2, height=3.8)
+    _draw_weights(axes[0, 0], data["incoming"].values[0])
+    problem = tasks.xor().problem("xor", hidden=data.sizes["unit"] // 4)
+    draw_network(axes[0, 1], problem.architecture, "b  the gated network: a pathway for each example")
     time = data["time"].values
-    training_band(axes[0, 0], time, data["gated"].values, "gated", "gated network, 4 pathways")
-    training_band(axes[0, 0], time, data["relu"].values, "relu", "ReLU networks")
-    theory_line(axes[0, 0], time, data["theory"].values, "theory, gradient descent")
-    theory_line(axes[0, 0], time, data["theory_flow"].values, "theory, flow", dotted=True)
-    loss_axis(axes[0, 0], "c  XOR: mean and range over seeds")
-    across, up = data["incoming"].values[0].T
-    axes[0, 1].plot(across, up, ".", color=COLOURS["relu"], markersize=5, label="units of one network")
-    axes[0, 1].axhline(0, color=COLOURS["reference"], linewidth=0.6)
-    axes[0, 1].axvline(0, color=COLOURS["reference"], linewidth=0.6)
-    axes[0, 1].set_aspect("equal", adjustable="datalim")
-    label_axes(axes[0, 1], "a  incoming weights of the ReLU units", "weight from input 1", "weight from input 2")
+    training_band(axes[0, 2], time, data["relu"].values, "relu", "ReLU networks")
+    training_band(axes[0, 2], time, data["gated"].values, "gated", "gated network")
+    theory_line(axes[0, 2], time, data["theory"].values, "theory, descent")
+    theory_line(axes[0, 2], time, data["theory_flow"].values, "theory, flow", dotted=True)
+    loss_axis(axes[0, 2], "c  ReLU networks learn XOR as theory says of the gated one")
     return figure
+
+
+def _draw_weights(axis: Axes, weights: np.ndarray) -> None:
+    """The incoming weights of the units of one network, and in which directions the examples lie."""
+    task = tasks.xor().task
+    reach = 1.3 * np.abs(weights).max()
+    for value, sign, colour in ((1.0, "+", "untrained"), (-1.0, "_", "linear")):
+        examples = reach * task.inputs["x"][np.sign(task.targets["y"][:, 0]) == value]
+        label = f"examples of target {value:+.0f}, not to scale"
+        axis.plot(*examples.T, sign, color=COLOURS[colour], markersize=12, markeredgewidth=3, label=label)
+    axis.plot(*weights.T, ".", color=COLOURS["relu"], markersize=5, label="units of one ReLU network")
+    axis.axhline(0, color=COLOURS["reference"], linewidth=0.6, zorder=0)
+    axis.axvline(0, color=COLOURS["reference"], linewidth=0.6, zorder=0)
+    axis.set_aspect("equal", adjustable="datalim")
+    label_axes(axis, "a  ReLU units come in four kinds", "weight from input 1", "weight from input 2")
 
 
 def summary(data: xarray.Dataset) -> str:

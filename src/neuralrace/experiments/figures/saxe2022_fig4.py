@@ -1,9 +1,11 @@
 """P1 Fig 4: the routing network, M = 7 domains, K = 4 trained outputs per input, against its reduction."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
@@ -13,7 +15,9 @@ from neuralrace.axes import Weights
 from neuralrace.experiments.claim import Claim, at_most
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
+from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.routing import (
+    BASE,
     ZERO_OUTPUT,
     draw_outputs,
     draw_similarity,
@@ -23,9 +27,10 @@ from neuralrace.experiments.routing import (
     route_errors,
     same_item_similarity,
 )
-from neuralrace.plotting import COLOURS, TIME, label_axes, loss_axis, mode_lines, new_figure, theory_line, training_band
+from neuralrace.plotting import TIME, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
+from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
@@ -35,6 +40,7 @@ FINER = 4  # how many times smaller the fine step is
 LOOKS = 50  # at the weights, to see how near they are to decoupled ones
 STARTED = 0.99  # of the first loss: from here on learning shows
 SOURCE = "P1 section 4"
+FEW, HIDDEN_SHOWN = 3, 64  # domains and width of the network that is drawn
 
 
 @dataclass(frozen=True)
@@ -131,6 +137,7 @@ def _final_state(data: xarray.Dataset, named: NamedTask, run: Trajectory, settin
     similarity = [cosine_similarity(problem.activity(weights)["h1"][order]) for weights in final]
     data["similarity"] = (("seed", "example", "other"), np.stack(similarity))
     data["outputs"] = (("row", "column"), output_picture(problem, final[0], complete))
+    data["trained"] = (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained))
     return data
 
 
@@ -186,7 +193,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
             0.1,
             detail=f"at the start {float(data['crosstalk'][:, 0].mean()):.2g}, at the end "
             f"{float(data['crosstalk'][:, -1].mean()):.1g}",
-        ),
+        ).shown_in("A"),
     ]
 
 
@@ -268,24 +275,42 @@ def _final_claims(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Loss, singular values, similarity and outputs."""
-    figure, axes = new_figure(2, 2, width=4.8, height=3.6)
+    """The network and its task, loss and singular values over time, similarity and outputs at the end."""
+    figure, axes = new_figure(3, 3, width=4.2, height=3.5)
+    _draw_task(data, axes[0])
     time = data["time"].values
-    training_band(axes[0, 0], time, data["random"].values, "gated", "training, random weights")
-    axes[0, 0].plot(
-        time, data["decoupled"], color=COLOURS["linear"], linewidth=1.6, label="training, decoupled weights"
-    )
-    theory_line(axes[0, 0], time, data["theory"].values, "theory, random weights")
-    theory_line(axes[0, 0], time, data["theory_flow"].values, "theory, decoupled weights", dotted=True)
-    loss_axis(axes[0, 0], "e  loss")
-    for layer, (kind, name) in enumerate((("relu", "outer"), ("gated", "hidden"))):
-        strengths, theory = data["strengths"].values[layer], data["theory_strengths"].values[layer]
-        mode_lines(axes[0, 1], time, strengths, theory, kind, f"{name} matrices")
-    axes[0, 1].set_xlim(right=1.9 * time[-1])
-    label_axes(axes[0, 1], "f  singular values", TIME, "singular value", "center right")
-    draw_similarity(axes[1, 0], data["similarity"].values[0], "g  similarity at h1 (cosine)")
-    draw_outputs(axes[1, 1], data["outputs"].values, "h  outputs on all routes")
+    loss, strengths, crosstalk = axes[1]
+    training_band(loss, time, data["random"].values, "gated", "training, random weights")
+    training_band(loss, time, data["decoupled"].values[None], "linear", "training, decoupled")
+    theory_line(loss, time, data["theory"].values, "theory, random weights")
+    theory_line(loss, time, data["theory_flow"].values, "theory, decoupled", dotted=True)
+    loss_axis(loss, "e  one mode after the other, as theory says")
+    for layer, (kind, name) in enumerate((("linear", "outer\nmatrices"), ("gated", "hidden\nmatrix"))):
+        for mode in range(data.sizes["mode"]):
+            values, label = data["strengths"].values[layer, ..., mode], name if mode == 0 else None
+            training_band(strengths, time, values, kind, label)
+            theory_line(strengths, time, data["theory_strengths"].values[layer, :, mode], None)
+    title = r"f  the shared matrix is $\sqrt{M}$ times as strong"
+    label_axes(strengths, title, TIME, "singular value", "ends")
+    training_band(crosstalk, data["look_time"].values, data["crosstalk"].values, "gated", None)
+    title = "A  weights decouple before learning shows"
+    label_axes(crosstalk, title, TIME, "part of the maps between modes")
+    draw_similarity(axes[2, 0], data["similarity"].values[0], "g  an item looks the same in every domain")
+    draw_outputs(axes[2, 1], data["outputs"].values, "h  routes that were never trained work")
+    axes[2, 2].remove()
     return figure
+
+
+def _draw_task(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
+    """The network with few domains, the data set of every route, and which routes are trained."""
+    network, items, routes = axes
+    few = tasks.routing(FEW, FEW).problem("shared", hidden=HIDDEN_SHOWN)
+    title = f"a, b  {FEW} of {data.sizes['source']} domains: all routes share the hidden matrix"
+    draw_network(network, few.architecture, title)
+    heat_map(items, BASE, "c  the targets of every route", horizontal="output", vertical="item", value="target")
+    title = "d  routes that are trained, one row per input domain"
+    pairs = data["trained"].values.astype(float)
+    heat_map(routes, pairs, title, horizontal="output domain", vertical="input domain", value="trained")
 
 
 EXPERIMENT = Experiment(

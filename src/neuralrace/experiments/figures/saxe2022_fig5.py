@@ -4,14 +4,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
 from neuralrace.experiments.claim import Claim, falling
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.routing import MODES, VARIANCE, WORKS, ZERO_OUTPUT, draw_errors, paper_rate, route_errors
-from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, shades, theory_line
+from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, sequence, theory_line
 from neuralrace.problem import Problem
 from neuralrace.theory.exact import routing_layers
 from neuralrace.training import train
@@ -19,6 +21,7 @@ from neuralrace.training import train
 FINER = 4  # how many times smaller the fine step is
 EVERY = 5  # steps between records of singular values
 ROUNDING = 1e-12  # a drift below this is none
+HIDDEN_SHOWN = 64  # width of the networks that are drawn
 
 
 @dataclass(frozen=True)
@@ -195,7 +198,7 @@ def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
             unit=" %",
             form=".4g",
             detail=f"mean {100 * share.mean():.2f} %, {share.size} routes of {data.sizes['race_seed']} networks",
-        ),
+        ).shown_in("A"),
     ]
 
 
@@ -243,19 +246,33 @@ def _generalisation_claims(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Strength over time for each P, error against K/M, and the shares of the race."""
-    figure, axes = new_figure(3, width=4.4, height=3.4)
-    time = data["sharing_time"].values
-    for index, (paths, shade) in enumerate(zip(data["sharing"].values, shades(data.sizes["sharing"]), strict=True)):
-        label = f"training, P = {paths}"
-        axes[0, 0].plot(time, data["strength"][index], color=COLOURS["gated"], alpha=shade, label=label)
-        theory_line(axes[0, 0], time, data["theory_strength"][index].values, None if index else "theory")
-    label_axes(axes[0, 0], "b  strongest mode of a path", TIME, "path strength")
-    fraction, title = data["trained"].values / data.sizes["trained"], "c  error at the end (mean and s.e.m.)"
-    draw_errors(axes[0, 1], fraction, data["error"], title, "fraction of routes trained, K/M")
-    axes[0, 2].hist(data["share"].values, bins=np.linspace(0, 1.05, 43), color=COLOURS["gated"])
-    label_axes(axes[0, 2], "the race in one network", "share of the shared pathway", "routes")
+    """Two gatings, the strength over time for each P, the error against K/M, and the shares of the race."""
+    figure, axes = new_figure(3, 2, width=4.2, height=3.6)
+    for axis, gating, words in zip(axes[0], ("P=1", "P=4"), ("a pathway for each route", "one for all"), strict=False):
+        problem = tasks.routing(2, 2).problem(gating, hidden=HIDDEN_SHOWN)
+        draw_network(axis, problem.architecture, f"a  two domains: {words}, {gating.replace('=', ' = ')}")
+    _draw_sharing(axes[0, 2], data)
+    fraction, title = data["trained"].values / data.sizes["trained"], "c  untrained routes work from about 40 % on"
+    draw_errors(axes[1, 0], fraction, data["error"], title, "fraction of routes trained, K/M")
+    axes[1, 1].hist(data["share"].values, bins=np.linspace(0, 1, 51), color=COLOURS["gated"])
+    title = "A  in one network with both kinds the shared pathway takes every route"
+    label_axes(axes[1, 1], title, "share of the shared pathway in a route", "routes")
+    axes[1, 2].remove()
     return figure
+
+
+def _draw_sharing(axis: Axes, data: xarray.Dataset) -> None:
+    """The strength of the strongest mode for every degree of sharing, each named where it rises."""
+    time, paths = data["sharing_time"].values, data["sharing"].values
+    for index, (count, colour) in enumerate(zip(paths, sequence(len(paths)), strict=True)):
+        strength = data["strength"][index].values
+        axis.plot(time, strength, color=colour, linewidth=1.8)
+        theory_line(axis, time, data["theory_strength"][index].values, None)
+        reached = half_time(time, strength)
+        if np.isfinite(reached):
+            place = (reached, (0.28 + 0.14 * index) * strength.max())
+            axis.annotate(f" P = {count}", place, color=colour, fontsize=9)
+    label_axes(axis, "b  the more a pathway is shared, the sooner it learns", TIME, "strength of the strongest mode")
 
 
 EXPERIMENT = Experiment(

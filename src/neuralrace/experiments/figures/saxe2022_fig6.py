@@ -26,7 +26,7 @@ from neuralrace.experiments.routing import (
     route_errors,
     same_item_similarity,
 )
-from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, shades
+from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, sequence, training_band
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import train
 
@@ -196,7 +196,7 @@ def _regime_claims(data: xarray.Dataset) -> list[Claim]:
             "P1 section 4.3: a fixed kernel",
             "ours",
             falling("one minus the cosine between the kernel at start and end", data["change"].values, "scale"),
-        ),
+        ).shown_in("A"),
     ]
 
 
@@ -209,19 +209,24 @@ def _outputs_right(data: xarray.Dataset) -> np.ndarray:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Loss, errors and laziness against scale; similarity and outputs for a small, a middle and a large scale."""
-    figure, axes = new_figure(3, 3, width=4.2, height=3.1)
+    figure, axes = new_figure(3, 3, width=4.2, height=3.5)
     scales = data["scale"].values
-    for index, (scale, shade) in enumerate(zip(scales, shades(len(scales)), strict=True)):
-        mean = data["loss"][index].mean("seed")
-        axes[0, 0].plot(data["time"][index], mean, color=COLOURS["gated"], alpha=shade, label=f"scale {scale:.2f}")
-    loss_axis(axes[0, 0], "a  loss, mean over seeds")
-    draw_errors(axes[0, 1], scales, data["error"], "b  error at the end (mean and s.e.m.)", "initial scale")
+    for index, (scale, colour) in enumerate(zip(scales, sequence(len(scales)), strict=True)):
+        loss, time = data["loss"][index].values, data["time"][index].values
+        training_band(axes[0, 0], time, loss, colour, rf"$\sigma_0$ = {scale:.2f}")
+    axes[0, 0].set_xscale("symlog", linthresh=1.0)
+    axes[0, 0].set_xlim(left=0.0)
+    loss_axis(axes[0, 0], "a  small weights learn in stages, large ones at once")
+    title = "b  untrained routes fail as first weights grow"
+    draw_errors(axes[0, 1], scales, data["error"], title, r"initial scale $\sigma_0$")
     axes[0, 2].plot(scales, data["change"], "o-", color=COLOURS["gated"])
-    label_axes(axes[0, 2], "how far the tangent kernel turned", "initial scale", "1 - cosine, start to end")
+    title, vertical = "A  and the tangent kernel turns less", "1 - cosine, start to end"
+    label_axes(axes[0, 2], title, r"initial scale $\sigma_0$", vertical)
+    largest = float(abs(data["outputs"]).max())
     for column, index in enumerate((0, len(scales) // 2, len(scales) - 1)):
-        title = f"scale {scales[index]:.2f}"
-        draw_similarity(axes[1, column], data["similarity"][index].values, f"c  similarity at h1, {title}")
-        draw_outputs(axes[2, column], data["outputs"][index].values, f"d  outputs, {title}")
+        at = rf"$\sigma_0$ = {scales[index]:.2f}"
+        draw_similarity(axes[1, column], data["similarity"][index].values, f"c  similarity at h1, {at}")
+        draw_outputs(axes[2, column], data["outputs"][index].values, f"d  outputs, {at}", largest)
     return figure
 
 

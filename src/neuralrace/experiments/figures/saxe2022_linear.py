@@ -94,32 +94,18 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """The data, the input modes, the loss and the strengths of the modes."""
-    figure, axes = new_figure(2, 2, width=4.6)
+    figure, axes = new_figure(2, 2, width=4.4, height=3.6)
     time = data["time"].values
     items, properties = (data[name].values.tolist() for name in ("item", "property"))
-    heat_map(
-        axes[0, 0],
-        data["targets"].values,
-        "a  items and their properties",
-        horizontal="property",
-        vertical="item",
-        value="target",
-        names=(items, properties),
-    )
-    heat_map(
-        axes[0, 1],
-        data["right"].values,
-        "a  input singular vectors",
-        horizontal="item",
-        vertical="mode",
-        value="entry of the vector",
-        names=(None, items),
-    )
-    training_band(axes[1, 0], time, data["loss"].values, "gated", "training")
+    title, sides = "a  items and their properties", {"horizontal": "property", "vertical": "item"}
+    heat_map(axes[0, 0], data["targets"].values, title, **sides, value="target", names=(items, properties))
+    title, sides = "b  what each mode tells apart", {"horizontal": "item", "vertical": "mode"}
+    heat_map(axes[0, 1], data["right"].values, title, **sides, value="entry of the vector", names=(None, items))
+    training_band(axes[1, 0], time, data["loss"].values, "linear", "training")
     theory_line(axes[1, 0], time, data["theory"].values, "theory")
-    loss_axis(axes[1, 0], "c  loss")
-    mode_lines(axes[1, 1], time, data["strengths"].values, data["theory_strengths"].values, "gated", "modes")
-    label_axes(axes[1, 1], "c  strength of each mode", TIME, "singular value of W2 W1")
+    loss_axis(axes[1, 0], "c  the loss falls in steps, as forecast")
+    mode_lines(axes[1, 1], time, data["strengths"].values, data["theory_strengths"].values, "linear", "modes")
+    label_axes(axes[1, 1], "c  strong modes first", TIME, r"singular value of $W_2 W_1$")
     return figure
 
 

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.experiments.claim import Claim, at_most, within
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, shades, theory_line
+from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, sequence, theory_line, training_band
 from neuralrace.problem import Problem
 from neuralrace.training import train
 from neuralrace.views.coupled import co_occurrence, coupled_race
@@ -211,23 +212,38 @@ def _end_claims(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Exact and trained races at every depth, the views that come late, and what the law leaves over."""
+    """Exact and trained races at every depth, and when the views that come late are learned."""
     depths = _depths(data)
-    figure, axes = new_figure(len(depths) + 1, width=4.2, height=3.4)
-    for axis, depth in zip(axes[0], depths, strict=False):
-        time = data[f"time L{depth}"].values
-        for view in range(data.sizes["view"]):
-            label = "training" if view == 0 else None
-            axis.plot(time, data[f"trained L{depth}"][:, view], color=COLOURS["gated"], linewidth=2, label=label)
-            theory_line(axis, time, data[f"law L{depth}"].values[:, view], None if view else "the law")
-        for moment in data[f"phases L{depth}"].values:
-            axis.axvline(moment, color=COLOURS["reference"], linewidth=0.8)
-        label_axes(axis, f"depth {depth}, and where P3's phases end", TIME, "amplitude a of a view")
-    axis = axes[0, -1]
-    for late, depth, shade in zip(data["late"].values, depths, shades(len(depths)), strict=True):
-        axis.loglog(data["missing"], late, "o-", color=COLOURS["gated"], alpha=shade, label=f"depth {depth}")
-    label_axes(axis, "the last view is learned", "chance that a view is missing where another is seen", "time t")
+    figure, axes = new_figure(2, rows=-(-(len(depths) + 1) // 2), width=4.4, height=3.5)
+    colours = sequence(len(depths))
+    *races, late = axes.flat[: len(depths) + 1]
+    for axis, depth in zip(races, depths, strict=True):
+        _draw_depth(axis, data, depth)
+    for row, depth, colour in zip(data["late"].values, depths, colours, strict=True):
+        late.loglog(data["missing"], row, "o-", color=colour, label=f"depth {depth}")
+    title, across = (
+        "B  a view that is ever seen apart is learned, late",
+        "chance that it is missing where another is seen",
+    )
+    label_axes(late, title, across, "time at which the last view is learned", "ends")
+    for axis in axes.flat[len(depths) + 1 :]:
+        axis.remove()
     return figure
+
+
+def _draw_depth(axis: Axes, data: xarray.Dataset, depth: int) -> None:
+    """Every view of one race, trained and by the law, and where P3's phases end."""
+    time = data[f"time L{depth}"].values
+    for view in range(data.sizes["view"]):
+        first = view == 0
+        training_band(
+            axis, time, data[f"trained L{depth}"].values[None, :, view], "gated", "training" if first else None
+        )
+        theory_line(axis, time, data[f"law L{depth}"].values[:, view], "theory, the law" if first else None)
+    for moment in data[f"phases L{depth}"].values:
+        axis.axvline(moment, color=COLOURS["reference"], linewidth=0.8)
+    said = "all views keep their part" if depth == 2 else "losers stop and keep what they have"
+    label_axes(axis, f"A  depth {depth}: {said}; grey, where P3's phases end", TIME, "amplitude a of a view")
 
 
 EXPERIMENT = Experiment(

@@ -7,14 +7,13 @@ import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.image import AxesImage
 
 from neuralrace.analysis.intervals import interval
 from neuralrace.experiments.claim import Claim, rising
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
 from neuralrace.experiments.figures._views_training import Conditions, train_views
-from neuralrace.plotting import new_figure
+from neuralrace.plotting import heat_map, new_figure
 
 AXES = ("depth", "probability", "loss", "rule", "scale")
 TAKEN = 0.9  # the winner takes all: its share is above this
@@ -181,37 +180,29 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """A panel for each loss and optimiser, depth and scale against co-occurrence; the last column is coverage."""
+    """A panel for each loss and optimiser, depth and scale against co-occurrence; the last are of coverage."""
     losses, rules = data["loss"].values, data["rule"].values
-    figure, axes = new_figure(len(rules) + 1, len(losses), width=3.0, height=3.3)
-    for row, loss in enumerate(losses):
-        for column, rule in enumerate(rules):
-            cells = _last(data).sel(loss=loss, rule=rule)
-            shares = _panel(axes[row, column], cells, f"{loss}, {rule}", named=column == 0)
-        cells = _last(data, "coverage").sel(loss=loss, rule=rules[0])
-        covered = _panel(axes[row, -1], cells, f"{loss}, {rules[0]}: coverage", named=False)
-    figure.colorbar(shares, ax=axes[:, :-1], shrink=0.7).ax.set_title("share", fontsize=8)
-    figure.colorbar(covered, ax=axes[:, -1], shrink=0.7).ax.set_title("coverage", fontsize=8)
+    shown = [(f"A  share: {loss}, {rule}", "share", loss, rule) for loss in losses for rule in rules]
+    shown += [(f"B  coverage: {loss}, {rules[0]}", "coverage", loss, rules[0]) for loss in losses]
+    figure, axes = new_figure(3, -(-len(shown) // 3), width=4.2, height=3.6)
+    for axis, (title, name, loss, rule) in zip(axes.flat, shown, strict=False):
+        _panel(axis, _last(data, name).sel(loss=loss, rule=rule), title, name)
+    for axis in axes.flat[len(shown) :]:
+        axis.remove()
     return figure
 
 
-def _panel(axis: Axes, values: xarray.DataArray, title: str, *, named: bool) -> AxesImage:
+def _panel(axis: Axes, values: xarray.DataArray, title: str, name: str) -> None:
     """One picture with its numbers; rows are depth and scale, columns the chance of a view."""
     ordered = values.mean("seed").transpose("depth", "scale", "probability")
     cells = ordered.values.reshape(-1, ordered.sizes["probability"])
-    picture = axis.imshow(cells, cmap="viridis", vmin=1 / 3, vmax=1.0, aspect="auto", interpolation="nearest")
     names = [f"L={int(d)}, {s:g}" for d in ordered["depth"].values for s in ordered["scale"].values]
-    axis.set_xticks(range(cells.shape[1]), [f"{p:g}" for p in ordered["probability"].values], fontsize=8)
-    axis.set_yticks(range(len(names)), names if named else [""] * len(names), fontsize=8)
-    for edge in range(1, ordered.sizes["depth"]):
-        axis.axhline(edge * ordered.sizes["scale"] - 0.5, color="white", linewidth=1.5)
+    chances = [f"{p:g}" for p in ordered["probability"].values]
+    sides = {"horizontal": "chance of a view", "vertical": "depth, initial scale"}
+    heat_map(axis, cells, title, value=name, names=(names, chances), **sides)
     for i, j in np.ndindex(*cells.shape):
-        colour = "black" if cells[i, j] > 0.75 else "white"
-        axis.text(j, i, f"{cells[i, j]:.2f}", ha="center", va="center", fontsize=6, color=colour)
-    axis.set_title(title, fontsize=9)
-    axis.set_xlabel("chance of a view", fontsize=9)
-    axis.set_ylabel("depth, initial scale" if named else "", fontsize=9)
-    return picture
+        colour = "white" if cells[i, j] > 0.6 else "black"
+        axis.text(j, i, f"{cells[i, j]:.2f}", ha="center", va="center", fontsize=8, color=colour)
 
 
 EXPERIMENT = Experiment(

@@ -13,7 +13,7 @@ from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.experiments.claim import Claim, at_most, falling
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
-from neuralrace.plotting import COLOURS, interval_points, label_axes, new_figure, shades
+from neuralrace.plotting import COLOURS, interval_points, label_axes, new_figure, sequence
 from neuralrace.theory.exact import race_end
 from neuralrace.views.two_layer import lone_responses, two_layer_end
 
@@ -201,28 +201,31 @@ def _by(data: xarray.Dataset, axis: str, name: str) -> dict[str, Interval]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """How often P3's rule is right at each depth and scale, and what random pathways leave to the winner."""
-    figure, axes = new_figure(4, width=4.2, height=3.4)
-    for axis, rule in zip(axes[0, :2], ("advantage", "blow-up"), strict=True):
+    figure, axes = new_figure(2, rows=2, width=4.4, height=3.6)
+    for axis, rule in zip(axes[0], ("advantage", "blow-up"), strict=True):
         cells = data["right"].sel(rule=rule).mean("draw")
-        for depth, shade in zip(data["depth"].values, shades(data.sizes["depth"]), strict=True):
+        for depth, colour in zip(data["depth"].values, sequence(data.sizes["depth"]), strict=True):
             scores = cells.sel(depth=depth)
             places = np.arange(data.sizes["spread"])
-            axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=COLOURS["gated"], alpha=0.1)
-            axis.plot(places, scores.mean("scale"), "o-", color=COLOURS["gated"], alpha=shade, label=f"depth {depth:g}")
+            axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=colour, alpha=0.15, linewidth=0)
+            axis.plot(places, scores.mean("scale"), "o-", color=colour, label=f"depth {depth:g}")
         axis.axhline(0.8, color=COLOURS["reference"], linewidth=0.8)
         axis.set_xticks(range(data.sizes["spread"]), [f"{s:g}" for s in data["spread"].values])
         axis.set_ylim(0, 1.05)
-        name = "P3's rule, sigma a(0)" if rule == "advantage" else "sigma a(0)^(L-2)"
-        label_axes(axis, f"{name}: mean and range over scales", "spread of the rates (log)", "right about the winner")
+        own = r"P3's rule, largest $\sigma a(0)$, is right at depth 3"
+        better = r"Largest $\sigma a(0)^{L-2}$ is right beyond depth 2"
+        title = f"{'A' if rule == 'advantage' else 'B'}  {own if rule == 'advantage' else better}"
+        label_axes(axis, title, "spread of the rates (log)", "right about the winner", "ends")
     for axis, name, values, title in (
-        (axes[0, 2], "width", data["width_share"], "winner's share"),
-        (axes[0, 3], "classes", data["class_coverage"], "coverage"),
+        (axes[1, 0], "width", data["width_share"], "C  wide pathways leave no winner"),
+        (axes[1, 1], "classes", data["class_coverage"], "D  more classes, more views learned"),
     ):
         spans = [interval(row) for row in values.values]
-        interval_points(axis, data[name], spans, fmt="o-", color=COLOURS["gated"], label="depth 2")
+        interval_points(axis, data[name], spans, fmt="o-", color=COLOURS["gated"])
         axis.axhline(1 / data.attrs["views"], color=COLOURS["reference"], linewidth=0.8)
         axis.set_xscale("log")
-        label_axes(axis, "random pathways, exact end", f"{name} of a network", title)
+        vertical = "winner's share" if name == "width" else "coverage"
+        label_axes(axis, title, f"{name} of a network of depth 2", vertical)
     return figure
 
 

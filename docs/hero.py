@@ -23,9 +23,9 @@ SETTINGS = {"domains": 4, "hidden": 16, "gain": 0.2, "learning_rate": 0.08, "ste
 LANES = {"P=16": "shared by all 16 routes", "P=4": "shared by 4", "P=1": "one for each route"}
 
 WIDTH, HEIGHT, SECONDS = 860, 400, 9
-TRACK = (250, 790)  # from start to finish, in pixels
+TRACK = (275, 790)  # from start to finish, in pixels
 TOP, LANE = 92, 38  # of the first lane, and from lane to lane
-PLOT = (250, 232, 540, 110)  # left, top, width, height of the curves
+PLOT = (275, 232, 515, 110)  # left, top, width, height of the curves
 KINDS = ("theory", "trained")
 STILL = 6  # the still shows the race after a sixth of the time, when it is open
 INK, SOFT, LINE = "#1b1b1f", "#5c5c66", "#d9d9d4"
@@ -92,7 +92,7 @@ def _lane(number: int, gating: str, lane: Mapping[str, Any], colour: str, animat
     places = {name: [round(TRACK[0] + value * (TRACK[1] - TRACK[0]), 1) for value in lane[name]] for name in KINDS}
     parts = [
         f'<text x="24" y="{height + 5}" fill="{colour}" font-weight="600">{gating.replace("=", " = ")}</text>',
-        f'<text x="82" y="{height + 5}" fill="{INK}">{LANES[gating]}</text>',
+        f'<text x="94" y="{height + 5}" fill="{INK}">{LANES[gating]}</text>',
         f'<line x1="{TRACK[0]}" y1="{height}" x2="{TRACK[1]}" y2="{height}" stroke="{LINE}" stroke-width="2"/>',
     ]
     looks = {

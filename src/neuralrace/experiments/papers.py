@@ -18,9 +18,10 @@ class Paper(NamedTuple):
     @property
     def short(self) -> str:
         """Name, first authors and year in a line."""
-        year = re.findall(r"\d{4}", self.place)
+        (year,) = re.findall(r"\b20\d\d\b", self.place)[:1]
         surnames = [author.rpartition(" ")[2] for author in self.authors.split(", ")]
-        return f"{self.name.partition(':')[0]} ({', '.join(surnames)} {year[0] if year else ''})".replace(" )", ")")
+        who = ", ".join(surnames) if len(surnames) > 1 else self.authors.lower()
+        return f"{self.name.partition(':')[0]} ({who} {year})"
 
 
 PAPERS = {

@@ -160,7 +160,10 @@ class Architecture:
 
         axis = Figure(layout="constrained").subplots() if axis is None else axis
         graph = self.to_networkx()
-        place = networkx.multipartite_layout(graph, subset_key="level")
+        levels: dict[int, list[str]] = {}
+        for node in self.nodes:  # in their own order, so that a graph always looks the same
+            levels.setdefault(graph.nodes[node]["level"], []).insert(0, node)
+        place = networkx.multipartite_layout(graph, subset_key=levels)
         sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other

@@ -5,7 +5,7 @@ is a number, an array, or an interval over seeds; a mapping gives each a name. A
 does, and NaN never does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -103,6 +103,11 @@ class Claim:
     ) -> "Claim":
         """One quantity, or each of several, must lie between two limits."""
         return cls.of(text, source, kind, within(what, value, limits, **form), on_record=on_record)
+
+
+def shown(panel: str, claims: Iterable[Claim]) -> list[Claim]:
+    """The same claims, with the letters of the panels that show all of them."""
+    return [claim.shown_in(panel) for claim in claims]
 
 
 def at_most(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:

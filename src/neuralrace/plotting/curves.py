@@ -6,10 +6,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from neuralrace.plotting.labels import below, label_axes
+from neuralrace.plotting.labels import below, inches_below, label_axes
 from neuralrace.plotting.style import COLOURS, sequence
 
 TIME = "time t (learning rate x step)"
+NAME = 0.3  # inches between a strip and the name of its axis
 STRIP = (-0.36, 0.26)  # where a strip of differences lies and how high it is, in parts of the axis above it
 
 
@@ -78,8 +79,8 @@ def difference_strip(
     strip.tick_params(labelsize=9)
     strip.set_ylabel(name, fontsize=9)
     axis.tick_params(labelbottom=False)
-    axis.xaxis.set_label_coords(0.5, bottom - 0.11)
-    below(axis, bottom - 0.21)
+    axis.xaxis.set_label_coords(0.5, bottom, transform=inches_below(axis, NAME))
+    below(axis, bottom)
 
 
 def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], distance: str) -> None:

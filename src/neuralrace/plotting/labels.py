@@ -6,9 +6,11 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
+from matplotlib.transforms import ScaledTranslation, Transform
 
 Place = Literal["best", "center right", "below", "ends"]
 LINE = 1.35  # height of a line of text, in parts of its font's
+UNDER = 0.46  # inches that ticks and name of an axis take
 SIZE = 9  # points of labels and ticks
 SHORT = 16  # letters up to which labels stand in two columns
 
@@ -28,18 +30,18 @@ def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: P
         axis.legend(frameon=False, fontsize=8, loc=legend)
 
 
-def below(axis: Axes, place: float | None = None) -> None:
-    """The legend under an axis, where it hides nothing; place: its upper edge, in parts of the axis."""
+def below(axis: Axes, place: float = 0.0) -> None:
+    """The legend under an axis, where it hides nothing; place: the lower end of what is drawn, in parts of the axis."""
     handles, labels = axis.get_legend_handles_labels()
     columns = 2 if len(labels) > 1 and max(map(len, labels)) <= SHORT else 1
-    edge = -0.42 / _height(axis) if place is None else place  # below ticks and name of the axis, 0.42 inches
     legend = axis.legend(
         handles,
         labels,
         frameon=False,
         fontsize=SIZE,
         loc="upper left",
-        bbox_to_anchor=(-0.02, edge),
+        bbox_to_anchor=(0.0, place),
+        bbox_transform=inches_below(axis, UNDER),
         ncols=columns,
         borderaxespad=0,
         columnspacing=1.2,
@@ -48,6 +50,11 @@ def below(axis: Axes, place: float | None = None) -> None:
     for handle in legend.legend_handles:
         if isinstance(handle, Line2D):  # a faint line is named by a clear one
             handle.set(alpha=1.0, linewidth=max(1.2, float(handle.get_linewidth())))
+
+
+def inches_below(axis: Axes, inches: float) -> Transform:
+    """Parts of an axis, moved down."""
+    return axis.transAxes + ScaledTranslation(0.0, -inches, axis.figure.dpi_scale_trans)
 
 
 def end_labels(axis: Axes) -> None:

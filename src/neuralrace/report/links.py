@@ -26,6 +26,7 @@ def letters(claim: Claim) -> set[str]:
 def linked(claims: Sequence[Claim], panels: Sequence[Panel]) -> tuple[list[list[int]], list[list[int]]]:
     """For each claim the places of its panels, and for each panel the places of its claims."""
     asked = [letters(claim) for claim in claims]
-    of_claims = [[place for place, panel in enumerate(panels) if set(panel.letters) & named] for named in asked]
+    alone = len(panels) == 1  # then it shows all there is
+    of_claims = [[i for i, panel in enumerate(panels) if alone or set(panel.letters) & named] for named in asked]
     of_panels = [[place for place, own in enumerate(of_claims) if panel in own] for panel in range(len(panels))]
     return of_claims, of_panels

@@ -80,7 +80,7 @@ def _claim(
     word = verdict(claim).capitalize() if judged else "Not judged"
     why = f"<dt>why</dt><dd>{set_maths(known)}</dd>" if known else ""
     shown = ", ".join(
-        f'<a href="#{name}-panel-{place + 1}">{", ".join(panel.letters)}</a>'
+        f'<a href="#{name}-panel-{place + 1}">{", ".join(panel.letters) or "the figure"}</a>'
         for panel, place in zip(drawn, places[number - 1], strict=True)
     )
     panel = f"<dt>panel</dt><dd>{shown}</dd>" if shown else ""

@@ -143,7 +143,6 @@ def draw(data: xarray.Dataset) -> Figure:
             interval_points(axis, places, spans, fmt="o", color=colour, label=f"depth {depth}")
         axis.axhline(1 / VIEWS, color=COLOURS["reference"], linewidth=0.8)
         axis.set_xticks(range(len(kinds)), kinds, rotation=40, ha="right")
-        axis.set_ylim(0, 1.05)
         label_axes(axis, f"{title}, mean and 95 % interval", "", title[3:], "best")
         axis.set_xlabel("training", fontsize=9)
     return figure

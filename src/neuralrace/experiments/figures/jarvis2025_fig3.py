@@ -7,7 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, Paper, apart, check, left_over, ours, paper
 from neuralrace.experiments.figures._graphs import draw_network
@@ -74,7 +74,7 @@ def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """The structure of the data, the definition, and the remark on widths."""
-    return [*_data_set(data), _definition(data), *_width(data)]
+    return [*_data_set(data), _definition(data), *shown("B", _width(data))]
 
 
 def _data_set(data: xarray.Dataset) -> list[Claim]:

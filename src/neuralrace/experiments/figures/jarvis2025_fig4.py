@@ -139,7 +139,7 @@ def correlations(data: xarray.Dataset, name: str, kind: str) -> np.ndarray:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figure says: under the paper's own protocol, and what we go on to ask."""
-    return [_modules(data), *_losses(data), *_same_networks(data), *_race_reduction(data)]
+    return [_modules(data).shown_in("A"), *_losses(data), *_same_networks(data), *_race_reduction(data)]
 
 
 def _modules(data: xarray.Dataset) -> Claim:

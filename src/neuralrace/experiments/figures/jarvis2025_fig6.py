@@ -12,7 +12,7 @@ from neuralrace import reln, tasks
 from neuralrace.analysis import Agreement, Plateau, alignment, plateaus, time_to, typical
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Weights
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed, within
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     Paper,
@@ -220,12 +220,12 @@ def modules_found(data: xarray.Dataset, name: str) -> np.ndarray:
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figure and its section say."""
     return [
-        *_first_layer(data),
-        *_second_layer(data),
-        *_losses(data),
-        *_spread(data),
-        *_pathways(data),
-        _forecast(data),
+        *shown("A", _first_layer(data)),
+        *shown("a", _second_layer(data)),
+        *shown("b", _losses(data)),
+        *shown("b", _spread(data)),
+        *shown("B", _pathways(data)),
+        *shown("b", [_forecast(data)]),
     ]
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import concentration, groups_active
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed, within
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     Paper,
@@ -91,7 +91,7 @@ def elbow(errors: np.ndarray) -> int:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figures and the text say."""
-    return [*_clusters(data), *_elbows(data), *_neurons(data)]
+    return [*_clusters(data), *_elbows(data), *shown("A", _neurons(data))]
 
 
 def _clusters(data: xarray.Dataset) -> list[Claim]:

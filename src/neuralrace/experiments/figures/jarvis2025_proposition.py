@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.axes import Edge, Weights
-from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, listed
+from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     L1,
@@ -198,11 +198,11 @@ def claims(data: xarray.Dataset) -> list[Claim]:
     """The lemma in trained networks, the steps of the proof in their order, and what follows for neurons."""
     return [
         *_lemma(data),
-        *_algebra(data),
-        *_positivity(data),
-        *_exhaustion(data),
-        *_inactivity(data),
-        *_uniqueness(data),
+        *shown("A", _algebra(data)),
+        *shown("B", _positivity(data)),
+        *shown("D", _exhaustion(data)),
+        *shown("C", _inactivity(data)),
+        *shown("D", _uniqueness(data)),
         _specific(data),
     ]
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.claim import Claim, at_most, within
+from neuralrace.experiments.claim import Claim, at_most, shown, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, sequence, theory_line, training_band
 from neuralrace.problem import Problem
@@ -18,7 +18,7 @@ from neuralrace.views.law import Law, derive, error_term, path_strengths
 from neuralrace.views.race import Phases
 
 CLASSES = 3
-LOOKS = 40
+LOOKS = 160
 GRID = np.logspace(0, 7, 1500)  # times at which a late view is looked for
 MODERATE = (0.1, 0.5, 0.9)  # filled fractions at which the error term is read
 
@@ -124,7 +124,8 @@ def _depths(data: xarray.Dataset) -> list[int]:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What follows from the equation and what does not."""
-    return [*_law_claims(data), *_end_claims(data)]
+    *ends, late = _end_claims(data)
+    return [*shown("A", [*_law_claims(data), *ends]), late.shown_in("B")]
 
 
 def _law_claims(data: xarray.Dataset) -> list[Claim]:

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import interval
-from neuralrace.experiments.claim import Claim, rising
+from neuralrace.experiments.claim import Claim, rising, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
 from neuralrace.experiments.figures._views_training import Conditions, train_views
@@ -66,7 +66,7 @@ def _last(data: xarray.Dataset, name: str = "share") -> xarray.DataArray:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the map says."""
-    return [*_taking(data), *_catching_up(data), *_causes(data)]
+    return shown("A", [*_taking(data), *_catching_up(data), *_causes(data)])
 
 
 def _taking(data: xarray.Dataset) -> list[Claim]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import Interval, interval, proportion
 from neuralrace.errors import RangeError, require_count, require_number
-from neuralrace.experiments.claim import Claim, at_most, falling
+from neuralrace.experiments.claim import Claim, at_most, falling, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
 from neuralrace.plotting import COLOURS, interval_points, label_axes, new_figure, sequence
@@ -112,7 +112,7 @@ def score_rules(
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """P3's rule, where it is right, and what decides instead."""
-    return [*_rule_claims(data), *_random_claims(data)]
+    return [*shown("A, B", _rule_claims(data)), *shown("C, D", _random_claims(data))]
 
 
 def _rule_claims(data: xarray.Dataset) -> list[Claim]:

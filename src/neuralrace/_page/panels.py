@@ -7,6 +7,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -61,8 +62,8 @@ def letters_of(title: str) -> tuple[tuple[str, ...], str]:
 
 def _bars(axis: Axes) -> list[Axes]:
     """The axes of the colour bars that belong to what an axis shows."""
-    drawn = [*axis.images, *axis.collections]
-    return [thing.colorbar.ax for thing in drawn if getattr(thing, "colorbar", None) is not None]
+    bars = [getattr(thing, "colorbar", None) for thing in (*axis.images, *axis.collections)]
+    return [bar.ax for bar in bars if bar is not None]
 
 
 def _panel(figure: Figure, axis: Axes, shown: list[Axes]) -> Panel:
@@ -73,7 +74,7 @@ def _panel(figure: Figure, axis: Axes, shown: list[Axes]) -> Panel:
     for other in hidden:
         other.set_visible(False)
     for line in axis.lines:
-        if line.get_marker() not in ("None", None, "") and len(line.get_xdata()) > DENSE:
+        if line.get_marker() not in ("None", None, "") and np.size(line.get_xdata()) > DENSE:
             line.set_rasterized(True)
     inches = figure.dpi_scale_trans.inverted()
     boxes = [box.transformed(inches) for part in shown if (box := part.get_tightbbox()) is not None]

@@ -1,5 +1,7 @@
 """What the routing figures share: the units of the paper, errors on trained and untrained routes, and the pictures."""
 
+from typing import Any
+
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
@@ -92,11 +94,11 @@ def draw_errors(axis: Axes, places: np.ndarray, error: xarray.DataArray, title: 
 def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
     """Similarity between items of all input domains."""
     names = "item, by input domain"
-    shown = {"value": "cosine", "blocks": (ITEMS, ITEMS), "largest": 1.0}
+    shown: dict[str, Any] = {"value": "cosine", "blocks": (ITEMS, ITEMS), "largest": 1.0}
     heat_map(axis, similarity, title, horizontal=names, vertical=names, **shown)
 
 
 def draw_outputs(axis: Axes, outputs: np.ndarray, title: str, largest: float | None = None) -> None:
     """Outputs on all routes, as `output_picture` gives them."""
-    sides = {"horizontal": "output domain", "vertical": "input domain", "value": "output"}
+    sides: dict[str, Any] = {"horizontal": "output domain", "vertical": "input domain", "value": "output"}
     heat_map(axis, outputs, title, blocks=(ITEMS, OUTPUTS), largest=largest, **sides)

@@ -28,7 +28,7 @@ def theory_line(
     axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False, faint: bool = False
 ) -> None:
     """Draw a prediction; a second one on the same axis is dotted, one of many draws faint."""
-    look = {"linewidth": 0.6, "alpha": 0.4} if faint else {"linewidth": 1.3}
+    look: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.4} if faint else {"linewidth": 1.3}
     style = (0, (1, 1.5)) if dotted else (0, (4, 2))
     axis.plot(time, values, color=COLOURS["theory"], linestyle=style, label=label, **look)
 

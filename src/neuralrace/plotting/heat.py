@@ -1,6 +1,7 @@
 """Matrices as pictures."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -31,7 +32,7 @@ def heat_map(
     signed = largest is not None or bool(matrix.min() < 0)
     top = largest or float(abs(matrix).max()) or 1.0
     top = 1.0 if not signed and top <= 1 else top  # shares and gates on a scale from 0 to 1
-    style = {"cmap": "RdBu_r" if signed else "Blues", "vmin": -top if signed else 0.0, "vmax": top}
+    style: dict[str, Any] = {"cmap": "RdBu_r" if signed else "Blues", "vmin": -top if signed else 0.0, "vmax": top}
     picture = axis.imshow(matrix, aspect="auto", interpolation="nearest", **style)
     for place, mark in enumerate((axis.set_yticks, axis.set_xticks)):
         size = blocks[place] if blocks else 1

@@ -105,7 +105,8 @@ def _apart(places: list[float], step: float) -> list[float]:
 
 def _cell(axis: Axes) -> tuple[float, float]:
     """Width and height, in inches, of the cell of the figure's grid that an axis stands in."""
-    width, height = (float(size) for size in axis.figure.get_size_inches())
+    whole = axis.get_figure(root=True)
+    width, height = (0.0, 0.0) if whole is None else (float(size) for size in whole.get_size_inches())
     spec = axis.get_subplotspec()
     grid = None if spec is None else spec.get_gridspec()
     return (width, height) if grid is None else (width / grid.ncols, height / grid.nrows)

@@ -1,5 +1,6 @@
 """P3's predictions as conditions on what was measured: growth, winners, losers, coverage, losses, teachers."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -55,18 +56,24 @@ def judged(data: xarray.Dataset, reasons: dict[str, str], *, assumed: bool = Tru
     assumed: whether the networks are those that P3 speaks of; where they are not, nothing is P3's own sentence.
     """
     found = []
-    for name, conditions in predictions(data).items():
-        text, source, kind = SAYS[name]
-        kind = kind if assumed else "ours"
-        record = FAILS[kind] + reasons[name] if name in reasons else HOLDS
-        claim = Claim.of(text, source, kind, *conditions, on_record=record)
-        found.append(replace(claim, measured=f"{claim.measured}; {data.sizes['seed']} seeds"))
+    for panel, group in _groups():
+        for name, conditions in group(data).items():
+            text, source, kind = SAYS[name]
+            kind = kind if assumed else "ours"
+            record = FAILS[kind] + reasons[name] if name in reasons else HOLDS
+            claim = Claim.of(text, source, kind, *conditions, on_record=record).shown_in(panel)
+            found.append(replace(claim, measured=f"{claim.measured}; {data.sizes['seed']} seeds"))
     return found
 
 
 def predictions(data: xarray.Dataset) -> dict[str, list[Condition]]:
     """What each prediction asks of the trainings, by its name, in the order of P3."""
-    return {**_race(data), **_shares(data), **_losses(data), **_teachers(data)}
+    return {name: conditions for _, group in _groups() for name, conditions in group(data).items()}
+
+
+def _groups() -> tuple[tuple[str, Callable[[xarray.Dataset], dict[str, list[Condition]]]], ...]:
+    """The predictions in the order of P3, with the letters of the panels that show them."""
+    return ("A", _race), ("B, C", _shares), ("B", _losses), ("B, C", _teachers)
 
 
 def _depths(data: xarray.Dataset) -> list[int]:

@@ -7,7 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.claim import Claim, Condition, at_most, listed
+from neuralrace.experiments.claim import Claim, Condition, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import Paper, ours
 from neuralrace.plotting import (
@@ -86,7 +86,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
     longest = {_label(m): values[-1] for m, values in by_modules.items() if m != EVERY_NEURON}
     last = np.array(list(longest.values()))
     late = data["flips"].values[data.sizes["gap"] // 2 :].mean()
-    return [
+    found = [
         ours(
             after,
             "A sequence of gatings reproduces the ReLU networks from their first weights.",
@@ -127,6 +127,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             failed="about 5 % change all the time, of neurons that sit on their own threshold",
         ),
     ]
+    return [found[0].shown_in("A, B"), *shown("A", found[1:4]), *found[4:]]
 
 
 def _near(data: xarray.Dataset, row: int, l1: float, log10: float) -> tuple[Condition, Condition]:

@@ -1,6 +1,7 @@
 """P2 Fig 4: a contextual task in ReLU networks, and the gated network of four modules that should learn like them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -241,7 +242,7 @@ def draw(data: xarray.Dataset) -> Figure:
     for axis, name in zip(axes[1], GATED, strict=False):
         _draw_points(axis, data, name)
     patterns = data["patterns"].values * 1.0
-    words = {"horizontal": "context", "vertical": "module", "value": "gate"}
+    words: dict[str, Any] = {"horizontal": "context", "vertical": "module", "value": "gate"}
     heat_map(axes[1, 2], patterns, "A  the modules found are those of the paper", blocks=(1, 8), **words)
     error = (data["relu_output"] - data["protocol_output"]).values[data.sizes["moment"] // 2]
     words = {"horizontal": "context", "vertical": "block", "value": "difference"}

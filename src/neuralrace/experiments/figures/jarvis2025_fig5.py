@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed
+from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     KINDS,
@@ -180,12 +180,12 @@ def claims(data: xarray.Dataset) -> list[Claim]:
     labels = [str(label) for label in data["contexts"].values]
     numbered = [label for label in labels if label != "mixed"]
     found = [claim for label in numbered for claim in _of_relu(data.sel(contexts=label), label)]
-    found += [_winner(data.sel(contexts=label), label) for label in labels]
+    found += shown("1, A", [_winner(data.sel(contexts=label), label) for label in labels])
     for beyond in (False, True):
         parts = {label: data.sel(contexts=label) for label in numbered if (label not in IN_PAPER) == beyond}
-        found += [*_of_closed_forms(parts, beyond), *_of_neurons(parts, beyond)] if parts else []
+        found += [*_of_closed_forms(parts, beyond), *shown("A", _of_neurons(parts, beyond))] if parts else []
     parts = {label: data.sel(contexts=label) for label in numbered}
-    return [*found, *_of_gatings(parts), *_of_other_modes(parts)]
+    return [*found, *shown("1", _of_gatings(parts)), *shown("2, 3", _of_other_modes(parts))]
 
 
 def _whose(beyond: bool) -> tuple[Callable[..., Claim], str]:

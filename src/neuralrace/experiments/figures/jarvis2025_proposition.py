@@ -419,7 +419,7 @@ def _specific(data: xarray.Dataset) -> Claim:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Singular values of what is left, the least output, the pathways trained together, and the race."""
-    figure, axes = new_figure(2, rows=2, width=4.6, height=3.8)
+    figure, axes = new_figure(2, rows=2, width=4.3, height=3.8)
     time = data["time"].values
     for index, (name, kind) in enumerate((("without_features", "gated"), ("without_examples", "relu"))):
         label = ("features and properties", "examples")[index]

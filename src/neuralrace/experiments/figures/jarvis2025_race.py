@@ -411,7 +411,7 @@ def _of_published(data: xarray.Dataset, table: str) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """How many patterns there are, the rates of the fastest modules, and the small races beside ReLU networks."""
-    figure, axes = new_figure(2, rows=2, width=4.6, height=3.8)
+    figure, axes = new_figure(2, rows=2, width=4.2, height=3.8)
     places = np.arange(data.sizes["table"])
     for index, kind in enumerate(("gated", "relu")):
         bars = data["patterns"].values[:, index]

@@ -1,6 +1,7 @@
 """P2 Fig 7: canary, salmon, rose and oak in a two-layer linear network: modes learned one after the other."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -97,7 +98,8 @@ def draw(data: xarray.Dataset) -> Figure:
     figure, axes = new_figure(2, 2, width=4.4, height=3.6)
     time = data["time"].values
     items, properties = (data[name].values.tolist() for name in ("item", "property"))
-    title, sides = "a  items and their properties", {"horizontal": "property", "vertical": "item"}
+    sides: dict[str, Any] = {"horizontal": "property", "vertical": "item"}
+    title = "a  items and their properties"
     heat_map(axes[0, 0], data["targets"].values, title, **sides, value="target", names=(items, properties))
     title, sides = "b  what each mode tells apart", {"horizontal": "item", "vertical": "mode"}
     heat_map(axes[0, 1], data["right"].values, title, **sides, value="entry of the vector", names=(None, items))

@@ -215,7 +215,7 @@ def _end_claims(data: xarray.Dataset) -> list[Claim]:
 def draw(data: xarray.Dataset) -> Figure:
     """Exact and trained races at every depth, and when the views that come late are learned."""
     depths = _depths(data)
-    figure, axes = new_figure(2, rows=-(-(len(depths) + 1) // 2), width=4.4, height=3.5)
+    figure, axes = new_figure(2, rows=-(-(len(depths) + 1) // 2), width=4.2, height=3.5)
     colours = sequence(len(depths))
     *races, late = axes.flat[: len(depths) + 1]
     for axis, depth in zip(races, depths, strict=True):

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray
@@ -198,7 +199,7 @@ def _panel(axis: Axes, values: xarray.DataArray, title: str, name: str) -> None:
     cells = ordered.values.reshape(-1, ordered.sizes["probability"])
     names = [f"L={int(d)}, {s:g}" for d in ordered["depth"].values for s in ordered["scale"].values]
     chances = [f"{p:g}" for p in ordered["probability"].values]
-    sides = {"horizontal": "chance of a view", "vertical": "depth, initial scale"}
+    sides: dict[str, Any] = {"horizontal": "chance of a view", "vertical": "depth, initial scale"}
     heat_map(axis, cells, title, value=name, names=(names, chances), **sides)
     for i, j in np.ndindex(*cells.shape):
         colour = "white" if cells[i, j] > 0.6 else "black"

@@ -1,0 +1,67 @@
+"""Words and scales of figures: nothing over the data, names at the ends of lines, one scale for one kind of number."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib.text import Text
+
+from neuralrace.plotting import difference_strip, end_labels, heat_map, label_axes, new_figure, sequence, training_band
+
+
+def test_a_legend_stands_below_the_axis() -> None:
+    figure, axes = new_figure()
+    axis = axes[0, 0]
+    axis.plot([0, 1], [0, 1], alpha=0.1, label="a faint line")
+    label_axes(axis, "c  a title that is much too long for the panel that it stands above, and more", "x", "y")
+    figure.draw_without_rendering()
+    legend = axis.get_legend()
+    assert legend.get_window_extent().y1 < axis.xaxis.label.get_window_extent().y1
+    assert legend.legend_handles[0].get_alpha() == 1.0
+    assert axis.get_title().startswith("c  a title")
+    assert axis.title.get_window_extent().x1 < figure.bbox.x1
+
+
+def test_names_at_the_ends_of_lines_do_not_touch() -> None:
+    figure, axes = new_figure()
+    axis = axes[0, 0]
+    for place, end in enumerate((1.0, 1.001, 1.002, 50.0)):
+        axis.loglog([1, 10], [1, end], label=f"line {place}")
+    end_labels(axis)
+    figure.draw_without_rendering()
+    # without the lines that lead to them
+    boxes = sorted((Text.get_window_extent(text) for text in axis.texts), key=lambda box: box.y0)
+    assert len(boxes) == 4
+    assert all(low.y1 <= high.y0 + 3 for low, high in pairwise(boxes))  # by a few pixels of leading
+    assert min(box.x0 for box in boxes) > axis.bbox.x1
+
+
+@pytest.mark.parametrize(
+    ("matrix", "limits"),
+    [([[0.2, 0.9]], (0.0, 1.0)), ([[0.0, 6.0]], (0.0, 6.0)), ([[-1.0, 4.0]], (-4.0, 4.0))],
+)
+def test_shares_have_a_scale_from_zero_to_one_and_signs_a_white_middle(matrix, limits) -> None:
+    _, axes = new_figure()
+    heat_map(axes[0, 0], np.array(matrix), "shares", horizontal="x", vertical="y", value="share")
+    assert axes[0, 0].images[0].get_clim() == limits
+
+
+def test_a_strip_shows_what_is_tolerated_below_a_log_axis() -> None:
+    figure, axes = new_figure()
+    axis, time = axes[0, 0], np.arange(1.0, 5.0)
+    training_band(axis, time, np.exp(-time)[None], "relu", "training")
+    label_axes(axis, "loss", "time", "loss")
+    difference_strip(axis, time, {"theory": 0.1 * time}, 0.15)
+    figure.draw_without_rendering()
+    (strip,) = axis.child_axes
+    assert axis.get_yscale() == "log"
+    assert strip.bbox.y1 < axis.bbox.y0
+    assert axis.xaxis.label.get_window_extent().y1 < strip.bbox.y0
+    assert strip.get_xlim() == axis.get_xlim()
+
+
+def test_a_sequence_gets_lighter() -> None:
+    colours = [np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) for c in sequence(5)]
+    light = [float(c @ [0.2126, 0.7152, 0.0722]) for c in colours]  # luma
+    assert light == sorted(light)
+    assert sequence(1) == sequence(3)[:1]

@@ -9,13 +9,14 @@ from neuralrace.reln.equivalence import Equivalent, equivalent, equivalent_array
 # Which gates a neuron can have
 from neuralrace.reln.implementable import Implementable, implementable, implementable_patterns
 from neuralrace.reln.modules import Modules, find_modules, gated_problem
+from neuralrace.reln.passing import neuron_strengths
 
 # Which gating wins
 from neuralrace.reln.race import Race, Runner, gatings_of_groups, race
 
 # A sequence of gatings
 from neuralrace.reln.rebuilt import Rebuilt, rebuild, table_of, trade_off
-from neuralrace.reln.recorded import gate_samples, neuron_strengths
+from neuralrace.reln.recorded import gate_samples
 from neuralrace.reln.staged import Staged, handover_record, staged_reconstruction
 
 __all__ = [

@@ -54,7 +54,7 @@ class Settings(Paper):
 def compute(settings: Settings) -> xarray.Dataset:
     """Train ReLU and gated networks; find modules and rebuild the networks from them; forecast without any run."""
     named = tasks.contextual(3, "mixed")
-    run = settings.relu(named.task, record="gate_patterns")
+    run = settings.relu(named.task, record=("gate_patterns", "weights"))
     found = reln.discover(run, MODULES, draws=settings.gated_seeds)
     staged = reln.staged_reconstruction(run, found)
     problem = named.problem(GATING, hidden=settings.hidden // MODULES)

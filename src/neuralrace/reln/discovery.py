@@ -1,8 +1,8 @@
 """From a trained ReLU network to the gated network with few modules that learns like it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,36 +33,34 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """The modules of one hidden layer. members: (seeds, neurons), the module of each neuron at the end, -1 silent."""
+    """The modules of one hidden layer.
+
+    members: (seeds, neurons), the module of each neuron at the end, -1 silent. each: how many neurons one stands for.
+    """
 
     name: str
     modules: Modules
     members: np.ndarray
+    each: float = 1.0
 
     @property
     def widths(self) -> tuple[int, ...]:
         """How many neurons a module has at the end, in the mean over the runs; at least one."""
-        counts = [np.sum(self.members == module, axis=1).mean() for module in range(len(self.modules))]
+        counts = [self.each * np.sum(self.members == module, axis=1).mean() for module in range(len(self.modules))]
         return tuple(max(1, round(float(count))) for count in counts)
 
 
 @dataclass(frozen=True, eq=False)
-class Discovery:
-    """What was found, layer by layer.
+class Modular:
+    """A ReLU network as the modules of its hidden layers.
 
-    reconstruction: the gated network with these modules, solved by the exact flow from the law of the runs' first
-    weights. Its modules and their widths are read off the runs, so it describes them and predicts nothing. agreement:
-    of it with the mean of the runs; table: the same for every number of modules that was tried. None and empty where
-    the law is not known. fractional: whether the gated network has the modules' gates as they are, or their patterns.
+    fractional: whether the gated network has the modules' gates as they are, or their patterns.
     """
 
     layers: tuple[Layer, ...]
     task: Task = field(repr=False)
-    biases: bool = False
-    fractional: bool = False
-    reconstruction: Forecast | None = field(default=None, repr=False)
-    agreement: Agreement | None = None
-    table: tuple[Tried, ...] = ()
+    biases: bool
+    fractional: bool
 
     @property
     def patterns(self) -> np.ndarray:
@@ -99,6 +97,21 @@ class Discovery:
         return self.layers[0]
 
 
+@dataclass(frozen=True, eq=False)
+class Discovery(Modular):
+    """What was found, layer by layer.
+
+    reconstruction: the gated network with these modules, solved by the exact flow from the law of the runs' first
+    weights. Its modules and their widths are read off the runs, so it describes them and predicts nothing. agreement:
+    of it with the mean of the runs; table: the same for every number of modules that was tried. None and empty where
+    the law is not known.
+    """
+
+    reconstruction: Forecast | None = field(default=None, repr=False)
+    agreement: Agreement | None = None
+    table: tuple[Tried, ...] = ()
+
+
 def discover(
     run: Trajectory,
     modules: int | str = "auto",
@@ -118,7 +131,7 @@ def discover(
     the first weights that the reconstruction starts from; that of the run if not given. draws: of that law, which are
     never those of a training.
     """
-    counts = _counts(modules, most)
+    counts = counts_of(modules, most)
     law = _law(run, initial)
     if law is None and len(counts) > 1:
         raise GateError(
@@ -126,28 +139,39 @@ def discover(
             "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
         )
     layers = {layer: passing_of_run(run, layer) for layer in hidden_layers(run)}
-    if isinstance(modules, str):
-        most_useful = max(passing.distinct for passing in layers.values())
-        counts = [count for count in counts if count <= max(1, most_useful)]
     network = network_of(run)
     described = [
-        Discovery(modules_of(layers, count, isinstance(modules, str), key), network.given, network.biases, fractional)
-        for count in counts
+        Modular(modules_of(layers, count, isinstance(modules, str), key), network.given, network.biases, fractional)
+        for count in useful(counts, layers, modules)
     ]
     if law is None:
-        return described[0]
-    tried = [_reconstructed(found, run, law, draws, key) for found in described]
-    rows = tuple(row for _, row in tried)
-    return replace(tried[_elbow([row.normalised_l1 for row in rows])][0], table=rows)
+        return _discovery(described[0])
+    solved = [solve(one, run, law, draws, key) for one in described]
+    best = elbow(solved)
+    return _discovery(described[best], *solved[best][:2], tuple(row for _, _, row in solved))
 
 
-def modules_of(layers: Mapping[str, Passing], count: int, at_most: bool = False, key: int = 0) -> tuple[Layer, ...]:
+def _discovery(one: Modular, *rest: Any) -> Discovery:
+    return Discovery(one.layers, one.task, one.biases, one.fractional, *rest)
+
+
+def useful(counts: Sequence[int], layers: Mapping[str, Passing], asked: int | str) -> list[int]:
+    """The numbers of modules to try: as asked, and of those tried by "auto" as many as some layer has patterns."""
+    if not isinstance(asked, str):
+        return list(counts)
+    most = max(passing.distinct for passing in layers.values())
+    return [count for count in counts if count <= max(1, most)]
+
+
+def modules_of(
+    layers: Mapping[str, Passing], count: int, at_most: bool = False, key: int = 0, each: float = 1.0
+) -> tuple[Layer, ...]:
     """So many modules of each layer; at_most: or as many as it has patterns, where these are fewer."""
     found = []
     for name, passing in layers.items():
         size = min(count, max(1, passing.distinct)) if at_most else count
         modules = find_modules(passing.open, size, passing.strength, key)
-        found.append(Layer(name, modules, modules.nearest(passing.last)))
+        found.append(Layer(name, modules, modules.nearest(passing.last), each))
     return tuple(found)
 
 
@@ -159,7 +183,8 @@ def check_modules(modules: int | str) -> None:
         raise RangeError(f"modules must be a whole number or 'auto'; it was {modules!r}")
 
 
-def _counts(modules: int | str, most: int) -> Sequence[int]:
+def counts_of(modules: int | str, most: int) -> Sequence[int]:
+    """The numbers of modules that are asked for."""
     check_modules(modules)
     return range(1, require_count("most", most) + 1) if isinstance(modules, str) else (modules,)
 
@@ -171,18 +196,18 @@ def _law(run: Trajectory, initial: Initialiser | None) -> Initialiser | None:
     return law_of(run) if initial is None else initial
 
 
-def _reconstructed(
-    found: Discovery, run: Trajectory, law: Initialiser, draws: int, key: int
-) -> tuple[Discovery, Tried]:
-    """Solve the gated network of some modules, and compare."""
-    solved = predict(found.problem, law, run.time, method="flow", draws=draws, key=key, rtol=RTOL)
-    apart = agreement(solved, run)
-    count = max(len(layer.modules) for layer in found.layers)
-    least = min(float(layer.modules.consistency.min()) for layer in found.layers)
-    row = Tried(count, apart.normalised_l1, apart.log10_gap, least)
-    return replace(found, reconstruction=solved, agreement=apart), row
+def solve(
+    one: Modular, curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
+) -> tuple[Forecast, Agreement, Tried]:
+    """Solve the gated network of some modules, and compare it with a learning curve."""
+    solved = predict(one.problem, law, curve.time, method="flow", draws=draws, key=key, rtol=RTOL)
+    apart = agreement(solved, curve)
+    count = max(len(layer.modules) for layer in one.layers)
+    least = min(float(layer.modules.consistency.min()) for layer in one.layers)
+    return solved, apart, Tried(count, apart.normalised_l1, apart.log10_gap, least)
 
 
-def _elbow(errors: Sequence[float]) -> int:
-    least = min(errors)
-    return next(i for i, error in enumerate(errors) if error <= ELBOW * least)
+def elbow(solved: Sequence[tuple[Forecast, Agreement, Tried]]) -> int:
+    """The first whose error is at most ELBOW times the least."""
+    errors = [row.normalised_l1 for _, _, row in solved]
+    return next(i for i, error in enumerate(errors) if error <= ELBOW * min(errors))

@@ -16,6 +16,7 @@ from neuralrace.trajectory import Trajectory
 
 PATTERNS = "gate_patterns"
 ASK = "train with record='gate_patterns'"
+ASK_WEIGHTS = "train with record=('gate_patterns', 'weights')"
 
 
 def hidden_layers(run: Trajectory) -> tuple[str, ...]:

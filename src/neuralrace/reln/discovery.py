@@ -11,7 +11,7 @@ from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
-from neuralrace.reln.passing import Passing, passing_of_run
+from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
 from neuralrace.reln.recorded import hidden_layers, law_of, network_of
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
@@ -118,6 +118,7 @@ def discover(
     *,
     most: int = MOST_MODULES,
     fractional: bool = False,
+    bare: bool = False,
     initial: Initialiser | None = None,
     key: int = 0,
     draws: int = DRAWS,
@@ -127,9 +128,10 @@ def discover(
     run: of a ReLU network, with record=("gate_patterns", "weights"); without the weights strengths are known at the
     end only. Every neuron counts by its strength, and is open for an example as far as something passes. modules: how
     many in each hidden layer, or "auto": from one to `most`, the fewest whose reconstruction comes within ELBOW times
-    the least error (P2 Fig 9). fractional: whether its gates are those of the modules or 0 and 1. initial: the law of
-    the first weights that the reconstruction starts from; that of the run if not given. draws: of that law, which are
-    never those of a training.
+    the least error (P2 Fig 9). fractional: whether its gates are those of the modules or 0 and 1. bare: by gates as
+    they are, every neuron counting the same, which is P2's algorithm to the letter. initial: the law of the first
+    weights that the reconstruction starts from; that of the run if not given. draws: of that law, which are never those
+    of a training.
     """
     counts = counts_of(modules, most)
     law = _law(run, initial)
@@ -138,7 +140,8 @@ def discover(
             "modules='auto' compares learning curves, for which a run of the squared error from a known law of first "
             "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
         )
-    layers = {layer: passing_of_run(run, layer) for layer in hidden_layers(run)}
+    look = bare_gates if bare else passing_of_run
+    layers = {layer: look(run, layer) for layer in hidden_layers(run)}
     network = network_of(run)
     described = [
         Modular(modules_of(layers, count, isinstance(modules, str), key), network.given, network.biases, fractional)

@@ -56,7 +56,7 @@ def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) ->
     active = rows.any(axis=1) & counted
     if not active.any():
         raise GateError("modules need neurons that are on for some example; every one here is silent")
-    distinct, inverse = _distinct(rows[active])
+    distinct, inverse = distinct_rows(rows[active])
     size = require_count("modules", count)
     if len(distinct) < size:
         raise RangeError(f"modules must be at most the number of distinct patterns, {len(distinct)}; it was {size}")
@@ -79,7 +79,7 @@ def _checked(samples: Any) -> np.ndarray:
     return rows
 
 
-def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The different rows, and which of them each is; bits are packed, for there may be millions."""
     whole = rows.dtype == bool or np.isin(rows, (0, 1)).all()
     if not whole:

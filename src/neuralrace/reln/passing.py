@@ -14,6 +14,7 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
+from neuralrace.reln.modules import distinct_rows
 from neuralrace.reln.recorded import gate_samples, network_of, weights_over_time
 from neuralrace.trajectory import Trajectory
 
@@ -40,7 +41,7 @@ class Passing(NamedTuple):
     def distinct(self) -> int:
         """How many patterns there are, the silent one apart."""
         rows = self.open[self.open.any(axis=1) & (self.strength > 0)]
-        return len(np.unique(rows, axis=0))
+        return len(distinct_rows(rows)[0])
 
 
 def openness(received: np.ndarray) -> np.ndarray:
@@ -105,6 +106,14 @@ def passing_of_run(run: Trajectory, layer: str) -> Passing:
     amount = np.broadcast_to(strengths(network, final, layer)[:, None], bits.shape[:-1])
     seeds, moments, neurons, count = _chosen(_shares(amount))
     return Passing(bits[seeds, moments, neurons] * away[seeds, neurons], count, openness(last))
+
+
+def bare_gates(run: Trajectory, layer: str) -> Passing:
+    """Gates as they are, on or off, every neuron counting the same: what P2's Algorithm 1 clusters."""
+    bits = gate_samples(run, layer)
+    bits = bits[:, evenly(bits.shape[1])]
+    rows = bits.reshape(-1, bits.shape[-1])
+    return Passing(rows, np.ones(len(rows)), bits[:, -1])
 
 
 def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:

@@ -50,9 +50,9 @@ class Settings(Paper):
 def compute(settings: Settings) -> xarray.Dataset:
     """Train ReLU networks, cluster their gates, and forecast and train the gated network of each number of clusters."""
     named = tasks.contextual(3, "mixed")
-    run = settings.relu(named.task, record=("gate_patterns", "weights", "outputs"))
+    run = settings.relu(named.task, record=("gate_patterns", "outputs"))
     counts = range(1, settings.most + 1)
-    found = [reln.discover(run, count) for count in counts]
+    found = [reln.discover(run, count, bare=True) for count in counts]
     trained = [settings.train(one.problem, record="outputs", key=1).values("outputs[y]")[0] for one in found]
     data = xarray.merge([selectivity(named, *final_patterns(run)), _specific(named, run)])
     data["modules"] = list(counts)

@@ -1,6 +1,6 @@
 """Rows of routed images: a step of ours beside a bare vmapped scan of the same networks. Meant for a GPU.
 
-    python -m benchmarks.images            # MNIST's sizes on random images; --small for a look on a CPU
+python -m benchmarks.images            # MNIST's sizes on random images; --small for a look on a CPU
 """
 
 import argparse
@@ -73,9 +73,7 @@ def ours(size: Size, data: dict[str, np.ndarray], steps: int) -> Callable[[], An
     ]
 
     def work() -> Any:
-        runs = train_together(
-            conditions, steps, at=[steps], precision="single", keep_weights=False, progress=False
-        )
+        runs = train_together(conditions, steps, at=[steps], precision="single", keep_weights=False, progress=False)
         return [run.loss for run in runs]
 
     return work

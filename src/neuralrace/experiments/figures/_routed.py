@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 
 from neuralrace import initial, tasks
 from neuralrace.activations import leaky_relu
-from neuralrace.experiments.claim import Claim, at_least, at_most
 from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count, require_number
+from neuralrace.experiments.claim import Claim, at_least, at_most
 from neuralrace.plotting import COLOURS, label_axes
 from neuralrace.tasks import RoutedImages
 from neuralrace.tasks.pairs import trained_pairs
@@ -204,8 +204,8 @@ def measure(scan: Scan, *, progress: bool = False) -> xarray.Dataset:
 
 
 def _condition(scan: Scan, network: RoutedNetwork, trained: int, gain: float) -> Condition:
-    """Large first weights make large gradients: the step falls with the square of a gain above one."""
-    rate = scan.rate / max(gain, 1.0) ** 2
+    """Large first weights make large gradients: the step is divided by a gain above one."""
+    rate = scan.rate / max(gain, 1.0)
     return Condition(
         network.with_pairs(trained_pairs(scan.pairs, scan.domains, trained)),
         initial.xavier(gain),
@@ -303,9 +303,7 @@ def gain_claims(data: xarray.Dataset, source: str) -> list[Claim]:
                 {panel: _small_gap(data, panel) for panel in panels},
                 WORKS,
             ),
-            at_least(
-                "at the largest gain", {panel: by_gain(data, panel)[0][-1] for panel in panels}, 4 * WORKS
-            ),
+            at_least("at the largest gain", {panel: by_gain(data, panel)[0][-1] for panel in panels}, 4 * WORKS),
         ),
         Claim.at_most(
             "Performance on trained domains is reasonably good for all scales.",
@@ -358,7 +356,13 @@ def draw_errors(axis: Axes, places: np.ndarray, errors: xarray.DataArray, title:
         spread = values.std("seed", ddof=1) if values.sizes["seed"] > 1 else 0 * values.mean("seed")
         error = spread / np.sqrt(values.sizes["seed"])
         axis.errorbar(
-            places, values.mean("seed"), error, color=COLOURS[colour], fmt="o-", capsize=2, label=f"{KINDS[index]} pairs"
+            places,
+            values.mean("seed"),
+            error,
+            color=COLOURS[colour],
+            fmt="o-",
+            capsize=2,
+            label=f"{KINDS[index]} pairs",
         )
     axis.set_ylim(0, 100)
     label_axes(axis, title, horizontal, "test error (%)")

@@ -25,7 +25,12 @@ def as_json(settings: Any) -> str:
 
 
 def read_setting(name: str, value: Any, present: Any) -> Any:
-    """Turn a value into the kind of the present one: a number, a word, or a comma-separated list of those."""
+    """Turn a value into the kind of the present one: a number, a word, or a comma-separated list of those.
+
+    Where the present one is None, which stands for a number that other settings decide, a number.
+    """
+    if present is None:
+        return value if value is None else _number(name, value)
     kind = type(present)
     if isinstance(present, tuple):
         parts = value.split(",") if isinstance(value, str) else list(value)
@@ -41,6 +46,14 @@ def read_setting(name: str, value: Any, present: Any) -> Any:
     if isinstance(read, (int, float)) and not isinstance(read, bool) and isinstance(value, float) and read != value:
         raise RangeError(f"setting {name!r} must be {_article(kind)}, like {present!r}; it was {value!r}")
     return read
+
+
+def _number(name: str, value: Any) -> int | float:
+    try:
+        read = float(value)
+    except (TypeError, ValueError):
+        raise RangeError(f"setting {name!r} must be a number; it was {value!r}") from None
+    return int(read) if read.is_integer() else read
 
 
 def _article(kind: type) -> str:

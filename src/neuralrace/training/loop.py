@@ -75,10 +75,13 @@ class Program(eqx.Module):
         return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), how)
 
     def look_and_step(self, state: State, keys: jax.Array, step: jax.Array, how: "How") -> tuple[State, Views]:
-        """Look at every seed and take one step, sharing the gradient's forward pass with the recorded loss."""
+        """Look at every seed and take one step; a full batch shares the gradient's forward pass with the loss."""
+        if self.batches is not None:
+            state, seen = self.look(state, how)
+            return self._moved(state, None, keys, step), seen
         loss, slope = self._each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
         state, seen = self._seen(state, loss, how)
-        return self._moved(state, None if self.batches is not None else slope, keys, step), seen
+        return self._moved(state, slope, keys, step), seen
 
     def step(self, state: State, keys: jax.Array, step: jax.Array) -> State:
         """Take one step for every seed."""

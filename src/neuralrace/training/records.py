@@ -155,9 +155,7 @@ RECORDS = (
     ),
     Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=widen_weights, of=ANY),
     Record("path_singular_values", _paths, lambda sight, path: sight.path_product(path), _modes, singular_values),
-    Record(
-        "weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY
-    ),
+    Record("weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY),
     Record(
         "activity",
         lambda problem: problem.architecture.hidden,

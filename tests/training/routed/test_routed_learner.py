@@ -45,9 +45,7 @@ def gated_problem(network):
     gates = {f"x{i}->h1": source == i for i in range(M)} | {f"bias->h1 of x{i}": source == i for i in range(M)}
     gates |= {f"h2->y{j}": sink == j for j in range(M)} | {f"bias->y{j}": sink == j for j in range(M)}
     inputs["bias"] = np.ones((len(source), 1))
-    return nr.Problem(
-        architecture, nr.Task(inputs, targets), nr.Gates(edges=gates), network.activations, biases=True
-    )
+    return nr.Problem(architecture, nr.Task(inputs, targets), nr.Gates(edges=gates), network.activations, biases=True)
 
 
 @pytest.mark.parametrize("activation", [None, nr.leaky_relu(0.01)])
@@ -131,9 +129,7 @@ def together():
     def condition(trained, gain):
         chosen = network.with_pairs(small_task(trained).pairs)
         rule = Momentum(np.asarray(0.05), np.asarray(0.9))
-        return Condition(
-            chosen, nr.initial.xavier(gain), rule, 0.5, "cross-entropy", batch_size=4, drawn=True
-        )
+        return Condition(chosen, nr.initial.xavier(gain), rule, 0.5, "cross-entropy", batch_size=4, drawn=True)
 
     conditions = [condition(*one) for one in ((1, 1.0), (2, 1.0), (3, 0.1))]
     options = {"seeds": 2, "key": 3, "record": "pair_errors", "at": [0, 6, 12], "progress": False}

@@ -62,8 +62,9 @@ def base_images(data: Any, folder: Folder) -> Images:
     if isinstance(data, Mapping):
         return _from_arrays("the given arrays", data)
     if data not in READERS:
-        raise UnknownNameError(f"data must be one of {', '.join(READERS)}, or arrays; it was {data!r}; "
-                               f"{nearest(data, READERS)}")
+        raise UnknownNameError(
+            f"data must be one of {', '.join(READERS)}, or arrays; it was {data!r}; {nearest(data, READERS)}"
+        )
     return READERS[data](folder)
 
 
@@ -73,9 +74,7 @@ def _digits(folder: Folder) -> Images:
     found = load_digits()
     order = np.random.default_rng(0).permutation(len(found.target))  # writers follow one another in the file
     rows, labels = found.data.astype(np.uint8)[order], found.target[order]
-    return Images(
-        "digits", rows[HELD_OUT:], labels[HELD_OUT:], rows[:HELD_OUT], labels[:HELD_OUT], (1, 8, 8), 1 / 16
-    )
+    return Images("digits", rows[HELD_OUT:], labels[HELD_OUT:], rows[:HELD_OUT], labels[:HELD_OUT], (1, 8, 8), 1 / 16)
 
 
 def _idx(name: str) -> Callable[[Folder], Images]:

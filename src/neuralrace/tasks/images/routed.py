@@ -111,7 +111,9 @@ def routed_images(
     count = require_count("domains", domains, least=2)
     for name, value, known in (("inputs", inputs, INPUTS), ("outputs", outputs, OUTPUTS)):
         if value not in known:
-            raise UnknownNameError(f"{name} must be one of {', '.join(known)}; it was {value!r}; {nearest(value, known)}")
+            raise UnknownNameError(
+                f"{name} must be one of {', '.join(known)}; it was {value!r}; {nearest(value, known)}"
+            )
     degrees = require_number("degrees", degrees, above=0, most=360)
     if isinstance(pairs, str):
         chosen, how = trained_pairs(pairs, count, trained, key), pairs
@@ -155,6 +157,8 @@ def _input_maps(base: Images, inputs: str, domains: int, degrees: float, key: in
         return pixel_permutations(base.images.shape[-1], domains, key)
     if inputs == "rotated":
         if len(base.shape) != 3:
-            raise TaskError(f"rotation needs images, (rows, columns) or (planes, rows, columns); {base.name} are {base.shape}")
+            raise TaskError(
+                f"rotation needs images, (rows, columns) or (planes, rows, columns); {base.name} are {base.shape}"
+            )
         return rotations(base.shape, domains, degrees)
     return None

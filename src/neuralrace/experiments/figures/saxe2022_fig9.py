@@ -1,0 +1,63 @@
+"""P1 Fig 9: the same as Fig 8 with leaky ReLU hidden layers."""
+
+from dataclasses import dataclass
+
+import xarray
+from matplotlib.figure import Figure
+
+from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures import _routed
+from neuralrace.plotting import new_figure
+
+PANELS = {
+    "digits": ("permuted", "rotated"),
+    "mnist": ("permuted-40", "rotated-40"),
+    "fashion": ("permuted-40", "rotated-40"),
+    "cifar10": ("rotated-40",),
+    "arrays": ("rotated-40",),
+}
+
+
+@dataclass(frozen=True)
+class Settings(_routed.Settings):
+    """fractions: K / M; none: as the data ask. slope: of the leaky ReLU."""
+
+    fractions: tuple[float, ...] = ()
+    slope: float = 0.01
+
+
+def scans(settings: Settings) -> dict[str, _routed.Scan]:
+    """One for each panel."""
+    return _routed.plan(settings, PANELS, fractions=settings.fractions or None, slope=settings.slope)
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """Train every panel."""
+    return _routed.compute(scans(settings))
+
+
+def claims(data: xarray.Dataset) -> list[Claim]:
+    """What the figure says, panel by panel."""
+    return _routed.pair_claims(data, "P1 Fig 9", (0.15, 0.35), "25 %")
+
+
+def draw(data: xarray.Dataset) -> Figure:
+    """Errors over K / M, one panel for each data set."""
+    figure, axes = new_figure(data.sizes["panel"], width=4.2, height=3.2)
+    for axis, panel in zip(axes[0], data["panel"].values, strict=True):
+        _routed.draw_pairs(axis, data, str(panel))
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name="saxe2022-fig9",
+    title="Real images with leaky ReLU: zero-shot error over the part of pairs that is trained",
+    source="P1 Fig 9",
+    full=Settings(),
+    tiny=Settings(domains=3, hidden=4, seeds=2, steps=20, batch=4, fractions=(0.3, 0.7)),
+    compute=compute,
+    claims=claims,
+    draw=draw,
+    differs=_routed.DIFFERS,
+)

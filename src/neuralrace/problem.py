@@ -20,6 +20,7 @@ from neuralrace._engine.open_edges import edge_gates
 from neuralrace._engine.plan import make_plan
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture, edge_name
+from neuralrace.arrays import check_size, real_array
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError, nearest
 from neuralrace.gates import Gates
@@ -264,12 +265,7 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
     for edge in architecture.edges:
         if edge not in weights:
             raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
-        try:
-            matrix = np.asarray(weights[edge], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise WeightError(
-                f"the weights of edge {edge!r} must be a matrix of numbers; they were {type(weights[edge]).__name__}"
-            ) from None
+        matrix = real_array(f"the weights of edge {edge!r}", weights[edge], WeightError)
         if matrix.shape != architecture.shape(edge):
             raise WeightError(
                 f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
@@ -281,6 +277,7 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
                 f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
                 f"column {column}"
             )
+        check_size(f"the weights of edge {edge!r}", matrix, WeightError)
         checked[edge] = matrix
     return checked
 

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     AssumptionError,
@@ -181,10 +182,7 @@ def _can_be_forced(method: Method[Any], request: Request) -> bool:
 
 
 def _checked_times(times: Any) -> np.ndarray:
-    try:
-        moments = np.array(times, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise RangeError(f"times must be an array of numbers; it was {type(times).__name__}") from None
+    moments = real_array("times", times, RangeError)
     if moments.ndim != 1 or not len(moments):
         raise RangeError(f"times must be one axis with at least one number; it has shape {moments.shape}")
     if not np.isfinite(moments).all():

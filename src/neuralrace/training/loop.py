@@ -18,6 +18,7 @@ from neuralrace._engine.devices import everywhere, padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.progress import Meter
+from neuralrace.training.estimates import check_records
 from neuralrace.training.learner import Learner
 from neuralrace.training.records import Recorder
 from neuralrace.training.rules import Rule, Step
@@ -367,11 +368,20 @@ def _settle(kept: list[Future[None]]) -> None:
 def _room(training: Training) -> Room:
     """As many looks as fit on the device at once, up to a power of two, so that like trainings share a program."""
     shapes = eqx.filter_eval_shape(training.program.look, training.state, How(jnp.asarray(True), jnp.asarray(True)))[1]
+    _check_memory(training.memory, shapes)
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)
     capacity = int(min(fitting, max(1 << (len(training.schedule.looks) - 1).bit_length(), FEWEST)))
     sizes = {name: (capacity, *leaf.shape) for name, leaf in shapes.items()}
     return {name: leaf.update(shape=sizes[name]) for name, leaf in shapes.items()}
+
+
+def _check_memory(memory: Memory, shapes: Mapping[str, jax.ShapeDtypeStruct]) -> None:
+    """Refuse records that do not fit, as they are after they are finished on the host."""
+    for name, leaf in shapes.items():
+        one = np.zeros((1, 1, *leaf.shape[1:]), leaf.dtype)
+        kept = memory.finish[name](one) if name in memory.finish else one
+        check_records(name, (memory.seeds, memory.total, *kept.shape[2:]), kept.dtype)
 
 
 def _next_count(count: int, seconds: float, capacity: int) -> int:

@@ -20,6 +20,7 @@ from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Prepared, batch_keys, prepare
+from neuralrace.training.estimates import check_size
 from neuralrace.training.groups import part_of, seed_groups, shape_of, side_by_side
 from neuralrace.training.loop import Training, Watcher, begin, go_on
 from neuralrace.training.records import matrix_axes
@@ -71,6 +72,7 @@ def train(
     does many times faster; first weights and times are in 64 bits in any case. A diverging seed is marked in `status` and does
     not stop the others.
     """
+    check_size(network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
@@ -116,6 +118,8 @@ def train_together(
 
     keep_weights: whether a run holds its final weights, which may be gigabytes where there are many networks.
     """
+    for condition in conditions:
+        check_size(condition.network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
     prepared = [prepare(condition, require_count("seeds", seeds), key, record, None) for condition in conditions]
     alike: dict[Any, list[Prepared]] = {}

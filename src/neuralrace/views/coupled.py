@@ -14,6 +14,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import nnls
 
+from neuralrace.arrays import real_array
 from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_number
 
 TOLERANCE = 1e-10  # relative, per step, in the logarithm of an amplitude
@@ -39,7 +40,7 @@ class CoupledRace:
 
     def amplitudes(self, times: Any) -> np.ndarray:
         """a_m at increasing times, (T, M), by integrating the logarithms."""
-        moments = np.asarray(times, dtype=np.float64)
+        moments = real_array("times", times, RangeError)
         if moments.ndim != 1 or not moments.size or (moments < 0).any() or (np.diff(moments) < 0).any():
             raise RangeError("times must be one axis of increasing numbers, none negative; sort them")
 
@@ -84,8 +85,8 @@ def coupled_race(strengths: Any, drive: Any, coupling: Any, depth: float = 2) ->
     length one). coupling: D_mn, the correlation of views m and n; for features of length one the chance that both are
     present, over the number of classes. depth: L >= 2.
     """
-    start, S = np.array(strengths, dtype=np.float64), np.array(drive, dtype=np.float64)
-    D, layers = np.array(coupling, dtype=np.float64), require_number("depth", depth, least=2)
+    start, S = real_array("strengths", strengths, RangeError), real_array("drive", drive, RangeError)
+    D, layers = real_array("coupling", coupling, RangeError), require_number("depth", depth, least=2)
     if start.ndim != 1 or start.size < 2:
         raise RangeError(f"a race needs strengths of at least two views on one axis; their shape was {start.shape}")
     if S.shape != start.shape or D.shape != (start.size, start.size):

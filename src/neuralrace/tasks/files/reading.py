@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralrace.archives import Header, read_archive
 from neuralrace.errors import FileFormatError, TaskError, require_count
 from neuralrace.task import Task
-from neuralrace.tasks.files.archives import Header, read_archive
 from neuralrace.tasks.files.columns import Targets, find_columns, input_columns, is_a_code, make_targets, one_hot
 from neuralrace.tasks.files.limits import MOST_BYTES
 from neuralrace.tasks.files.preparation import has_constant, standardised, with_constant

@@ -16,8 +16,10 @@ from typing import IO, Any
 import numpy as np
 
 from neuralrace.errors import FileFormatError
-from neuralrace.tasks.files.limits import MOST_HEADER, MOST_MEMBERS, in_words
+from neuralrace.limits import in_words
 
+MOST_HEADER = 10_000  # bytes of the header of an array
+MOST_MEMBERS = 1_000  # arrays of an archive
 MAGIC = b"\x93NUMPY"
 LENGTHS = {1: 2, 2: 4, 3: 4}  # version of the format -> bytes that say how long the header is
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

@@ -16,8 +16,8 @@ class Experiment:
     """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
 
     full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. differs: where
-    the full settings are not the paper's, or say what it leaves open; empty where they are the same. compute_many: several
-    settings that differ in numbers only -> their datasets, trained in one program; for sweeps.
+    the full settings are not the paper's, or say what it leaves open; empty where they are the same. compute_many:
+    several settings that differ in numbers only -> their datasets, trained in one program; for sweeps.
     """
 
     name: str

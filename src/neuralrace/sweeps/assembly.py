@@ -51,7 +51,7 @@ class Layout:
             self.dims.setdefault(name, tuple(map(str, values.dims)))
             if self.dims[name] != values.dims:
                 raise FileFormatError(
-                    f"variable {name!r} must have the same axes at all points; it has {self.dims[name]} and {values.dims}"
+                    f"variable {name!r} must have the same axes everywhere; it has {self.dims[name]} and {values.dims}"
                 )
             self.kinds[name] = np.promote_types(self.kinds.get(name, values.dtype), values.dtype)
 
@@ -84,7 +84,7 @@ def assemble(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> tuple[x
     arrays = {n: _blank(shape, layout.kind(n, gaps)) for n, shape in shapes.items()}
     _fill(arrays, sweep, folder, failed)
     data = told.assign({name: ((*sweep.axes, *variables[name]), array) for name, array in arrays.items()})
-    data = data.assign_coords({axis: labels for axis, labels in _labels(layout).items()})
+    data = data.assign_coords(_labels(layout))
     return data, save_dataset(data, folder.path / "data.nc")
 
 

@@ -1,4 +1,4 @@
-"""What is swept: an experiment, and for some of its settings the values to try; a point is one of their combinations."""
+"""What is swept: an experiment, and values of some of its settings; a point is one combination of them."""
 
 import dataclasses
 import hashlib

@@ -1,4 +1,4 @@
-"""A dask cluster to work on: processes of this machine, a scheduler by its address, or a client that there is already."""
+"""A dask cluster to work on: processes of this machine, a scheduler by its address, or a client that is there."""
 
 import contextlib
 import logging
@@ -22,8 +22,8 @@ ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
+XLA_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 class ClusterError(NeuralRaceError):
@@ -70,7 +70,7 @@ def refuse_other_versions(client: "Client") -> None:
         told = theirs if isinstance(theirs, dict) else {}
         if isinstance(theirs, BaseException):
             raise ClusterError(
-                f"worker {worker} cannot run neuralrace ({_line(theirs)}): install neuralrace {mine['neuralrace']} there"
+                f"worker {worker} cannot run neuralrace ({_line(theirs)}): install version {mine['neuralrace']} there"
             )
         for package, needed in mine.items():
             if told.get(package) != needed:
@@ -100,7 +100,8 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
     # a point that takes its worker with it is given up after a second worker is lost: the first may be an accident
     settings = {
         "distributed.scheduler.allowed-failures": 1,
-        "distributed.nanny.pre-spawn-environ": ONE_THREAD,
+        "distributed.nanny.pre-spawn-environ": ONE_THREAD
+        | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {XLA_THREAD}".strip()},
         "distributed.worker.multiprocessing-method": "spawn",
     }
     with (

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neuralrace.experiments.experiment import Result
 
 OTHER_THAN_RECORDED = 1
+POINTS_FAILED = 1
 
 Ending = tuple[int, object]  # status, and plain values for --json
 
@@ -143,6 +144,38 @@ def reproduce(
     status = 0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED
     told = {"report": str(page), "counts": counts(judged)}
     return status, told | {"results": [experiments.summarise(result) for result in results]}
+
+
+@app.command()
+def sweep(
+    name: str,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="key=a,b,c: values of a setting; of a list, key=a,b;c,d.")
+    ] = None,
+    size: Size = "full",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds at every point.")] = None,
+    on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; one for each core.")] = None,
+    memory: Annotated[str | None, typer.Option(help="What each of them may take, like 2GiB.")] = None,
+    out: Annotated[str, typer.Option(help="Folder for points, data, claims and figure.")] = "sweep",
+    as_json: AsJson = False,
+) -> Ending:
+    """Run an experiment for every combination of some settings' values, on many workers; killed, it goes on."""
+    from neuralrace import sweeps
+
+    found = sweeps.sweep(
+        name, _changes(changes or [], None), out=out, size=size, seeds=seeds, on=on, workers=workers, memory=memory
+    )
+    told = found.summary() | {"figure": str(found.path.with_name("figure.png"))}
+    if not as_json:
+        rows = [(entry["claim"], f"{entry['holds']} of {entry['points']}") for entry in told["claims"]]
+        _table(("claim", "holds at points"), rows)
+        for failure in told["failed"]:
+            print(f"failed: {failure['settings']}: {failure['why']}")
+        print(
+            f"points: {told['points']}, failed: {len(told['failed'])}\ndata: {told['data']}\nfigure: {told['figure']}"
+        )
+    return POINTS_FAILED if told["failed"] else 0, told
 
 
 @app.command("explain")

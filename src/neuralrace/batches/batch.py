@@ -14,8 +14,8 @@ ROWS = 1 << 16  # examples of a batch, unless told
 class Batch(NamedTuple):
     """Some examples with their gates; a plain tuple in this order serves too.
 
-    inputs, targets: node -> (n, size). gates: node -> (n,). edge_gates: edge -> (n,). weights: (n,), relative to those of
-    all other batches; each example counts once unless given. Everything may be lazy: it is read with np.asarray.
+    inputs, targets: node -> (n, size). gates: node -> (n,). edge_gates: edge -> (n,). weights: (n,), relative to those
+    of all other batches; each example counts once unless given. Everything may be lazy: it is read with np.asarray.
     """
 
     inputs: Mapping[str, Any]
@@ -71,11 +71,11 @@ def cut(
 
 
 def _part(whole: Batch, start: int, stop: int) -> Batch:
-    parts = [
-        None if part is None else {n: _slice(array, start, stop) for n, array in part.items()} for part in whole[:4]
-    ]
+    def of(part: Mapping[Any, Any] | None) -> dict[Any, Any]:
+        return {name: _slice(array, start, stop) for name, array in (part or {}).items()}
+
     weights = None if whole.weights is None else _slice(whole.weights, start, stop)
-    return Batch(parts[0] or {}, parts[1] or {}, parts[2], parts[3], weights)
+    return Batch(of(whole.inputs), of(whole.targets), of(whole.gates), of(whole.edge_gates), weights)
 
 
 def _slice(array: Any, start: int, stop: int) -> Any:

@@ -188,8 +188,8 @@ def _weights(given: Any, count: int) -> np.ndarray:
     weights = frozen_array("weights", given, 1, TaskError)
     if len(weights) != count or (weights < 0).any():
         raise TaskError(
-            f"weights must be {count} numbers that are not negative, one per example; there are {len(weights)}, the least "
-            f"{weights.min(initial=0.0):g}"
+            f"weights must be {count} numbers that are not negative, one per example; there are {len(weights)}, the "
+            f"least {weights.min(initial=0.0):g}"
         )
     return weights
 

@@ -1,6 +1,6 @@
 """What an experiment is: settings, what it computes, what it claims, what it draws."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,8 @@ class Experiment:
     """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
 
     full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. differs: where
-    the full settings are not the paper's, or say what it leaves open; empty where they are the same.
+    the full settings are not the paper's, or say what it leaves open; empty where they are the same. compute_many:
+    several settings that differ in numbers only -> their datasets, trained in one program; for sweeps.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Experiment:
     draw: Callable[[xarray.Dataset], Figure]
     summary: Callable[[xarray.Dataset], str] = lambda data: ""
     differs: str = ""
+    compute_many: Callable[[Sequence[Any]], list[xarray.Dataset]] | None = None
 
 
 @dataclass(frozen=True)

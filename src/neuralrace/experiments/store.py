@@ -8,6 +8,7 @@ from typing import Any
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
 from neuralrace.errors import FileFormatError, UnknownNameError, nearest
+from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json, override
@@ -73,8 +74,13 @@ def summarise(result: Result) -> dict[str, Any]:
         "settings": json.loads(as_json(result.settings)),
         "judged": result.judged,
         "as_recorded": result.as_recorded,
-        "claims": [dataclasses.asdict(claim) for claim in result.claims],
+        "claims": [in_words(claim) for claim in result.claims],
     }
+
+
+def in_words(claim: Claim) -> dict[str, Any]:
+    """A claim in plain values, as it is put on record."""
+    return {name: value for name, value in dataclasses.asdict(claim).items() if name != "quantities"}
 
 
 def _stored(path: Path, stamp: Mapping[str, str]) -> Any:

@@ -54,7 +54,7 @@ class Batches(eqx.Module):
 
 
 class Program(eqx.Module):
-    """What the loop is compiled for. mapped: which arrays of learner and rule have an axis of their own for each seed."""
+    """What the loop is compiled for. mapped: which arrays of learner and rule have an axis for the seeds."""
 
     learner: Learner
     rule: Rule

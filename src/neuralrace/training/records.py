@@ -72,7 +72,8 @@ class Sight:
         return self._learner.see(self._parameters)
 
     def _node(self, rows: Rows, node: str) -> jax.Array:
-        assert isinstance(self._learner, GatedLearner) and self._learner.everything is not None
+        assert isinstance(self._learner, GatedLearner)
+        assert self._learner.everything is not None
         return self._learner.everything.per_example(rows, node)
 
 

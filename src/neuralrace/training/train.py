@@ -19,7 +19,7 @@ from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
-from neuralrace.training.condition import Condition, Prepared, batch_keys, prepare
+from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, prepare
 from neuralrace.training.estimates import check_size
 from neuralrace.training.groups import part_of, seed_groups, shape_of, side_by_side
 from neuralrace.training.loop import Training, Watcher, begin, go_on
@@ -69,8 +69,8 @@ def train(
     stop_at: a seed whose loss has come down to this rests there, and training ends when all rest. callback: called
     about twice a second with the step and the losses so far, (seeds, looks); returning True ends the training.
     checkpoint: a file that training goes on from if it was killed. precision: "single" computes in 32 bits, which a GPU
-    does many times faster; first weights and times are in 64 bits in any case. A diverging seed is marked in `status` and does
-    not stop the others.
+    does many times faster; first weights and times are in 64 bits in any case. A diverging seed is marked in `status`
+    and does not stop the others.
     """
     check_size(network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
@@ -121,7 +121,8 @@ def train_together(
     for condition in conditions:
         check_size(condition.network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
-    prepared = [prepare(condition, require_count("seeds", seeds), key, record, None) for condition in conditions]
+    drawn: Drawn = {}
+    prepared = [prepare(one, require_count("seeds", seeds), key, record, None, drawn) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for one in prepared:
         alike.setdefault(shape_of(one.program), []).append(one)

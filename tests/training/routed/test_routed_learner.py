@@ -81,7 +81,7 @@ def test_permutations_are_a_gauge():
     np.testing.assert_array_equal(pixels, pixel_permutations(PIXELS, M, 0))
     np.testing.assert_array_equal(names, label_permutations(CLASSES, M))
     plain = random_weights(network)
-    # the encoder of a permuted domain has its columns in the order of the pixels, the decoder its rows in that of labels
+    # the encoder of a permuted domain has its columns in the order of the pixels, a decoder its rows in that of labels
     carried = dict(plain)
     for i in range(M):
         carried[f"x{i}->h1"] = plain[f"x{i}->h1"][:, pixels[i]]

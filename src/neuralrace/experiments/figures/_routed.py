@@ -33,8 +33,8 @@ SLOPE = 0.01  # of P1's leaky ReLU
 
 
 DIFFERS = (
-    "By default on scikit-learn's digits, with 10 domains, 32 hidden neurons and 3 seeds: sentences of the paper are then "
-    "ours. On the paper's data M, the width, biases, cross-entropy and momentum are its own. Its steps are so small "
+    "By default on scikit-learn's digits, with 10 domains, 32 hidden neurons and 3 seeds: sentences of the paper are "
+    "then ours. On the paper's data M, the width, biases, cross-entropy and momentum are its own. Its steps are so small "
     "(1e-4) that it follows the gradient flow for a time of 7,500; the same time is covered here with larger steps, "
     "16 images in each, drawn anew."
 )
@@ -263,8 +263,8 @@ def pair_claims(data: xarray.Dataset, source: str, about: tuple[float, float], s
     few = {panel: gap(data, panel)[0] for panel in panels}
     return [
         Claim.within(
-            f"Zero-shot transfer to untrained pathways becomes as good as the training performance when about {said} of "
-            "pathways are trained.",
+            f"Zero-shot transfer to untrained pathways becomes as good as the training performance when about {said} "
+            "of pathways are trained.",
             source,
             kind_of(data),
             f"least K/M from which untrained pairs miss at most {WORKS:.0%} of all images more than trained ones",

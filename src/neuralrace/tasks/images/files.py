@@ -38,8 +38,7 @@ def read_idx(path: str | os.PathLike[str], axes: int) -> np.ndarray:
     """An IDX file of unsigned bytes with so many axes, plain or .gz."""
     source = Path(path)
     try:
-        opened = gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb")
-        with opened as file:
+        with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
             header = file.read(4 + 4 * axes)
             sizes = _idx_sizes(source, header, axes)
             count = math.prod(sizes)

@@ -32,10 +32,11 @@ class RoutedImages:
 
     def __repr__(self) -> str:
         base = self.base
+        held, how = len(base.test_labels), self.settings
         return (
-            f"RoutedImages({base.name}: {base.images.shape[-2]} training and {base.test_images.shape[-2]} test images of "
-            f"{base.images.shape[-1]} numbers, {self.domains} x {self.domains} domains, inputs {self.settings['inputs']}, "
-            f"outputs {self.settings['outputs']}, {int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
+            f"RoutedImages({base.name}: {len(self)} training and {held} test images of {base.images.shape[-1]} "
+            f"numbers, {self.domains} x {self.domains} domains, inputs {how['inputs']}, outputs {how['outputs']}, "
+            f"{int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
         )
 
     def __len__(self) -> int:

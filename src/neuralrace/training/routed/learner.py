@@ -97,7 +97,8 @@ class RoutedLearner(Learner):
 
     def pair_errors(self, parameters: Stacks) -> jax.Array:
         """The part of the test images that each pair of domains gets wrong, (M, M), a few images at a time."""
-        assert self.test_images is not None and self.test_labels is not None
+        assert self.test_images is not None
+        assert self.test_labels is not None
         images, labels, domains = jnp.asarray(self.test_images), jnp.asarray(self.test_labels), self.pairs.shape[0]
 
         def more(wrong: jax.Array, place: jax.Array) -> tuple[jax.Array, None]:

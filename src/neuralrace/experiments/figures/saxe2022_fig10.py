@@ -34,9 +34,13 @@ def scans(settings: Settings) -> dict[str, _routed.Scan]:
     return _routed.plan(settings, PANELS, gains=gains, trained=settings.trained)
 
 
+together = _routed.assemble
+
+
 def compute(settings: Settings) -> xarray.Dataset:
     """Train every panel."""
-    return _routed.compute(scans(settings))
+    asked = scans(settings)
+    return together(asked, _routed.measured(asked))
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:

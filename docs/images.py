@@ -1,16 +1,18 @@
-"""Figures 7 to 10 of P1 at the paper's sizes: train on a GPU, keep the numbers as small records.
+"""Figures 7 to 10 of P1 at the paper's sizes: trained on a GPU, panel by panel, and kept as small records.
 
-    python -m docs.images --folder FOLDER --only saxe2022-fig8 --out results/images          # train; --dry lists
-    python -m docs.images --folder FOLDER --only saxe2022-fig8 --panels permuted-40 --out results/images
-    python -m docs.images --record results/images                                             # into docs/records
+    python -m docs.images --folder FOLDER --out OUT                                        # --dry lists what is missing
+    python -m docs.images --folder FOLDER --only saxe2022-fig8 --panels permuted-40 --out OUT
+    python -m docs.verdicts --larger OUT/results                                           # onto the page of verdicts
 
-Every panel is one compiled program and one file under --out; what is there already is not trained again, so a run that
-was cut short goes on where it was, and figures share panels.
+Every panel is one compiled program and one file of numbers in OUT; what is there already is not trained again, so a run
+that was cut short goes on where it was, and figures share panels. A figure whose panels are all there is judged and
+drawn into OUT/results. The files of numbers belong into docs/records.
 """
 
 import argparse
 import dataclasses
 import hashlib
+import importlib
 import json
 import time
 from pathlib import Path
@@ -19,12 +21,13 @@ from typing import Any
 import xarray
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset
+from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.figures import _routed
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
+from neuralrace.experiments.store import save_result
 
-FIGURES = ("saxe2022-fig8", "saxe2022-fig9", "saxe2022-fig10")
-RECORDS = Path(__file__).parent / "records"
+FIGURES = ("saxe2022-fig8", "saxe2022-fig10", "saxe2022-fig9", "saxe2022-fig7")
 
 
 def part_file(out: Path, scan: _routed.Scan) -> Path:
@@ -67,29 +70,43 @@ def table(data: xarray.Dataset) -> None:
         print(f"  K = {k:3d}  gain {gain:<7g} trained {trained:5.1f} %  untrained {untrained:5.1f} %  loss {loss:.3f}")
 
 
+def finish(out: Path, result: Result) -> None:
+    """Judge and draw a figure."""
+    for claim in result.claims:
+        print(
+            f"  {'holds' if claim.holds else 'FAILS'}: {claim.text} asked: {claim.expected}; measured: {claim.measured}"
+        )
+    folder = make_folder(out / "results")
+    save_result(result, folder)
+    save_dataset(result.data, folder / result.experiment.name / "data.nc")
+
+
 def main() -> None:
     """Train what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="mnist")
     parser.add_argument("--folder", default="")
     parser.add_argument("--only", nargs="*", default=FIGURES)
-    parser.add_argument("--panels", default="")
+    parser.add_argument("--panels", default="", help="train only these, such as permuted-40,rotated-40")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--out", type=Path, default=Path("results/images"))
     parser.add_argument("--dry", action="store_true", help="list what would be trained")
     given = parser.parse_args()
     out = make_folder(given.out)
     changes: dict[str, Any] = {"data": given.data, "folder": given.folder}
-    if given.panels:
-        changes["panels"] = given.panels
     changes |= dict(change.split("=", 1) for change in given.changes)
+    wanted = given.panels.split(",") if given.panels else None
     for name in given.only:
         experiment = get(name)
         settings = override(experiment.full, changes)
-        print(f"{name}: {settings}", flush=True)
-        module = __import__(experiment.compute.__module__, fromlist=["scans"])
-        for scan in module.scans(settings).values():
-            train(out, scan, given.dry)
+        module = importlib.import_module(experiment.compute.__module__)
+        asked, parts = module.scans(settings), {}
+        for panel, scan in asked.items():
+            left = wanted is not None and panel.removeprefix("gains_") not in wanted
+            parts[panel] = train(out, scan, given.dry or (left and not part_file(out, scan).is_file()))
+        if all(part is not None for part in parts.values()):
+            print(f"{name}: judged", flush=True)
+            finish(out, Result(experiment, "full", settings, module.together(asked, parts)))
 
 
 if __name__ == "__main__":

@@ -104,6 +104,24 @@ def test_permutations_are_a_gauge():
     np.testing.assert_allclose(run.loss[0], losses, rtol=1e-11)  # rounding, grown over 25 steps
 
 
+def test_images_of_each_domain_may_be_given():
+    rotated = small_task()
+    given = small_arrays() | {
+        "images": np.stack([rotated.inputs_of(i) for i in range(M)]),
+        "test_images": np.stack([rotated.inputs_of(i, test=True) for i in range(M)]),
+    }
+    losses = [
+        nr.train(network, random_weights(network), 0.1, 5, record="pair_errors", progress=False)
+        for network in (
+            nr.RoutedNetwork(task, HIDDEN, biases=False)
+            for task in (rotated, nr.tasks.routed_images(given, M, 2, "given"))
+        )
+    ]
+    np.testing.assert_allclose(losses[0].loss, losses[1].loss, rtol=1e-13)
+    for kind in ("trained", "untrained"):
+        np.testing.assert_array_equal(*(run.values(f"pair_errors[{kind}]") for run in losses))
+
+
 def test_errors_are_counted_pair_by_pair():
     task = small_task()
     network = nr.RoutedNetwork(task, HIDDEN, tested=4)

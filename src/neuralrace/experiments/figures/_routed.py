@@ -34,8 +34,8 @@ LEARNED = 0.3  # and below this something was learned; a guess has 0.9
 DIFFERS = (
     "By default on scikit-learn's digits, with 10 domains, 32 hidden neurons and 3 seeds: sentences of the paper are "
     "then ours. On the paper's data M, the width, biases, cross-entropy and momentum are its own; its steps are so "
-    "small (1e-4) that it follows the gradient flow for a time of 7,500; that time is covered here with larger steps, of 16 "
-    "images that are drawn anew for each. Angles are those of its code, 270 i / M degrees; its text says 180."
+    "small (1e-4) that it follows the gradient flow for a time of 7,500; that time is covered here with larger steps, "
+    "of 16 images that are drawn anew for each. Angles are those of its code, 270 i / M degrees; its text says 180."
 )
 
 
@@ -43,8 +43,8 @@ DIFFERS = (
 class Settings:
     """None, or an empty word: as the data ask, see SIZES.
 
-    data: digits, mnist, fashion, cifar10 or arrays. folder: where its files are. panels: which domains, as
-    "permuted-40" or "rotated-40". domains: M of every panel.
+    data: digits, mnist, fashion, features (of CIFAR-10) or arrays. folder: where its files are. panels: which domains,
+    as "permuted-40" or "rotated-40". domains: M of every panel.
     """
 
     data: str = "digits"
@@ -77,9 +77,9 @@ class Sizes:
 SIZES = {
     "digits": Sizes(10, 32, 16, 0.1, 1600, 3, 0.1, (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)),
     "mnist": Sizes(40, 128, 16, 0.04, 20_000, 10, 0.1, (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7)),
-    "cifar10": Sizes(40, 1024, 16, 0.04, 20_000, 10, 0.1, (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)),
+    "features": Sizes(40, 1024, 16, 0.04, 20_000, 10, 0.1, (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)),
 }
-SIZES |= {"fashion": SIZES["mnist"], "arrays": SIZES["cifar10"]}
+SIZES |= {"fashion": SIZES["mnist"], "arrays": SIZES["mnist"]}
 
 
 @dataclass(frozen=True)
@@ -121,9 +121,9 @@ def plan(
     panels: data -> those of the paper. Pairs are scanned at the usual gain if there are fractions, or as the data ask;
     with gains, the gains are scanned for each K in `trained`; an empty `trained` is 40 % of all.
     """
-    if settings.data not in SIZES:
+    if settings.data not in panels or settings.data not in SIZES:
         raise UnknownNameError(
-            f"data must be one of {', '.join(SIZES)}; it was {settings.data!r}; {nearest(settings.data, SIZES)}"
+            f"data must be one of {', '.join(panels)}; it was {settings.data!r}; {nearest(settings.data, panels)}"
         )
     sizes = SIZES[settings.data]
     chosen = settings.panels or panels[settings.data]

@@ -16,8 +16,8 @@ PAIRS = {
     "digits": ("permuted",),
     "mnist": ("permuted-100",),
     "fashion": ("permuted-100",),
-    "cifar10": ("rotated-40",),
-    "arrays": ("rotated-40",),
+    "features": ("given-40",),
+    "arrays": ("given",),
 }
 SCALES = PAIRS | {"mnist": ("permuted-40",), "fashion": ("permuted-40",)}
 MARK = "gains_"  # before the names of what belongs to the second panel

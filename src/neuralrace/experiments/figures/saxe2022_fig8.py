@@ -14,8 +14,8 @@ PANELS = {
     "digits": ("permuted", "rotated"),
     "mnist": ("permuted-100", "permuted-40", "rotated-40"),
     "fashion": ("permuted-40", "rotated-40"),
-    "cifar10": ("rotated-40",),
-    "arrays": ("rotated-40",),
+    "features": ("given-40",),
+    "arrays": ("given",),
 }
 
 

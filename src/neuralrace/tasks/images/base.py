@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import FileFormatError, TaskError, UnknownNameError, nearest
-from neuralrace.tasks.images.files import ARRAYS, find_file, read_arrays, read_cifar, read_idx
+from neuralrace.tasks.images.files import ARRAYS, find_file, read_arrays, read_cifar, read_features, read_idx
 
 CLASSES = 10
 HELD_OUT = 360  # of the 1,797 digits
@@ -124,6 +124,12 @@ def _arrays(folder: Folder) -> Images:
     return _from_arrays(str(folder), read_arrays(folder))
 
 
+def _features(folder: Folder) -> Images:
+    if folder is None:
+        raise FileFormatError("data='features' needs folder, where the script of CIFAR's features has written")
+    return _from_arrays("features", read_features(folder))
+
+
 def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
     """images (N, ...) or (M, N, features), labels (N,), test_images and test_labels likewise."""
     missing = [part for part in ARRAYS if part not in given]
@@ -191,5 +197,6 @@ READERS: dict[str, Callable[[Folder], Images]] = {
     "mnist": _idx("mnist"),
     "fashion": _idx("fashion"),
     "cifar10": _cifar10,
+    "features": _features,
     "arrays": _arrays,
 }

@@ -11,7 +11,7 @@ from neuralrace.tasks.images.base import Folder, Images, base_images
 from neuralrace.tasks.images.domains import label_permutations, pixel_permutations, rotations, transformed
 from neuralrace.tasks.pairs import trained_pairs
 
-INPUTS, OUTPUTS = ("permuted", "rotated", "plain"), ("permuted", "plain")
+INPUTS, OUTPUTS = ("permuted", "rotated", "plain", "given"), ("permuted", "plain")
 DEGREES = 270.0  # of P1's code; its text says 180
 
 
@@ -102,12 +102,13 @@ def routed_images(
 ) -> RoutedImages:
     """Images routed from any of M input domains to any of M output domains, of which some pairs are trained.
 
-    data: "digits" (embedded in scikit-learn), "mnist", "fashion", "cifar10", "arrays", or a mapping with images,
-    labels, test_images and test_labels; images (M, N, features) are those of each domain, ready made. folder: where the
-    published files are (IDX plain or .gz; CIFAR-10's binary version; for "arrays" an .npz); None: they are fetched from
-    OpenML. domains: M. trained: K, output domains per input domain. inputs: "permuted" pixels, "rotated" by
-    degrees * i / M, or "plain". outputs: "permuted" labels, the first M permutations in lexicographic order, or
-    "plain". pairs: how the trained pairs are chosen, by name, or as booleans (M, M). key: of all that is random here.
+    data: "digits" (embedded in scikit-learn), "mnist", "fashion", "cifar10", "features", "arrays", or a mapping with
+    images, labels, test_images and test_labels; images (M, N, features) are those of each domain, ready made, and
+    inputs is then "given". folder: where the published files are (IDX plain or .gz; CIFAR-10's binary version; what the
+    script of CIFAR's features wrote; for "arrays" an .npz); None: they are fetched from OpenML. domains: M. trained: K,
+    output domains per input domain. inputs: "permuted" pixels, "rotated" by degrees * i / M, or "plain". outputs:
+    "permuted" labels, the first M permutations in lexicographic order, or "plain". pairs: how the trained pairs are
+    chosen, by name, or as booleans (M, M). key: of all that is random here.
     """
     count = require_count("domains", domains, least=2)
     for name, value, known in (("inputs", inputs, INPUTS), ("outputs", outputs, OUTPUTS)):
@@ -124,6 +125,10 @@ def routed_images(
     ready = base.images.ndim == 3
     if ready and len(base.images) != count:
         raise TaskError(f"{base.name} has the images of {len(base.images)} domains; {count} were asked for")
+    if inputs == "given" and not ready:
+        raise TaskError(
+            f"inputs='given' needs images of each domain, (M, N, features); {base.name} has {base.images.shape}"
+        )
     settings = {
         "data": base.name,
         "domains": count,

@@ -7,6 +7,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -137,8 +138,7 @@ def rows(sizes: tuple[Size, ...] = SIZES, steps: int = 2000) -> list[Row]:
     found = []
     for size in sizes:
         data = images(size)
-        theirs = per_step(lambda n, size=size, data=data: bare(size, data, n), steps)
-        mine = per_step(lambda n, size=size, data=data: ours(size, data, n), steps)
+        theirs, mine = (per_step(partial(work, size, data), steps) for work in (bare, ours))
         name = f"M = {size.domains}, batch {size.batch}, {size.networks} networks"
         found.append((f"routed images, {name}: bare scan, ms a step", theirs, f"{size.limit:g} on an H200"))
         found.append((f"... ours / bare ({mine:.3f} ms)", mine / theirs, "at most 1.3"))

@@ -8,6 +8,7 @@ import numpy as np
 from neuralrace.errors import RangeError, require_count
 from neuralrace.limits import require_memory
 from neuralrace.problem import Problem
+from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.schedule import STRIDE
 
 MOST_STEPS = 2**31 - 1  # they are counted in 32 bits
@@ -22,7 +23,7 @@ def check_size(network: Any, steps: Any, every: Any, seeds: Any) -> None:
     if last > MOST_STEPS:
         raise RangeError(f"steps must be at most {MOST_STEPS:,}; it was {last:,}: a larger learning_rate needs fewer")
     looks = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
-    if not isinstance(network, Problem):
+    if not isinstance(network, Problem | RoutedNetwork):
         return  # that is told elsewhere
     shapes = [network.architecture.shape(edge) for edge in network.architecture.edges]
     weights = sum(math.prod(shape) for shape in shapes)

@@ -227,7 +227,7 @@ def _trajectory(
         problem=problem.describe(),
         settings=_settings(prepared, settings),
     )
-    return with_examples(run, problem.task) if with_gates else run
+    return with_examples(run, problem.task) if with_gates and isinstance(problem, Problem) else run
 
 
 def _final_parameters(done: Sequence[Training]) -> Any:

@@ -11,6 +11,7 @@ never shown. A permutation of the inputs or outputs of a domain is absorbed by i
 nothing here. `theory.flow` does the same for any graph, with a set of moments for each pair.
 """
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -229,10 +230,10 @@ def drawn_weights(
     chain = [f"h{layer}" for layer in range(1, require_count("depth", depth, least=2))]
     first, last = [f"x{i}" for i in range(require_count("domains", domains))], [f"y{j}" for j in range(domains)]
     nodes = dict.fromkeys(first, inputs) | dict.fromkeys(chain, width) | dict.fromkeys(last, outputs)
-    edges = [*((x, "h1") for x in first), *zip(chain, chain[1:], strict=False), *((chain[-1], y) for y in last)]
+    edges = [*((x, "h1") for x in first), *itertools.pairwise(chain), *((chain[-1], y) for y in last)]
     network = _Network(Architecture(nodes, edges))
     drawn = draw(law, network, jax.random.fold_in(as_key(key), THEORY_STREAM))
-    hidden = [drawn[edge] for edge in zip(chain, chain[1:], strict=False)]
+    hidden = [drawn[edge] for edge in itertools.pairwise(chain)]
     return RoutedWeights(
         np.stack([drawn[x, "h1"] for x in first]),
         np.stack(hidden) if hidden else np.zeros((0, width, width)),

@@ -59,7 +59,7 @@ def measure(given: Pictures) -> xarray.Dataset:
     named = [f"{name}, K = {trained}" for name, trained in given.forecast]
     curve = xarray.Dataset()
     if curves:
-        curve = xarray.concat(curves, xarray.IndexVariable("curve", named), data_vars="all", coords="minimal")
+        curve = xarray.concat(curves, "curve", data_vars="all", coords="minimal").assign_coords(curve=named)
     return xarray.merge([found, curve]).assign_coords(objective=list(KINDS), kind=["trained", "untrained"])
 
 
@@ -88,7 +88,9 @@ def _curves(task: Any, given: Pictures, pattern: np.ndarray) -> xarray.Dataset:
     flow = RoutedFlow.of(pattern, *moments)
     looks = np.unique(np.linspace(0, given.steps, given.looks).astype(int))
     condition = _condition(task, given, pattern, "squared")
-    (run,) = train_together([condition], given.steps, seeds=given.draws, record="weights", at=looks)
+    (run,) = train_together(
+        [condition], given.steps, seeds=given.draws, record="weights", at=looks.tolist(), precision="single"
+    )
     measured = [
         [_pair_means(flow.errors(_stacked(run, seed, look, given.domains)), pattern) for look in range(len(looks))]
         for seed in range(given.draws)

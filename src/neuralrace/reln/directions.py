@@ -48,12 +48,42 @@ class Drop(NamedTuple):
     split: bool
 
 
+class Fall(NamedTuple):
+    """Drops that follow each other within the time in which a strength grows by e: one fall of the loss."""
+
+    time: float  # the mean of theirs, each by how far it goes
+    start: float
+    level: float
+
+    @property
+    def middle(self) -> float:
+        """The loss half way down."""
+        return 0.5 * (self.start + self.level)
+
+
 @dataclass(frozen=True, eq=False)
 class Directions:
     """The drops in order, and the loss before the first."""
 
     first: float
     drops: tuple[Drop, ...] = field(repr=False)
+
+    @property
+    def falls(self) -> tuple[Fall, ...]:
+        """The drops, those that cannot be told apart as one."""
+        runs: list[list[Drop]] = []
+        for drop in self.drops:
+            if runs and drop.time - runs[-1][-1].time < 0.5 / runs[-1][0].rate:
+                runs[-1].append(drop)
+            else:
+                runs.append([drop])
+        found, start = [], self.first
+        for run in runs:
+            depths = -np.diff([start, *(drop.level for drop in run)])
+            time = float(np.average([drop.time for drop in run], weights=np.maximum(depths, 1e-12 * self.first)))
+            found.append(Fall(time, start, run[-1].level))
+            start = run[-1].level
+        return tuple(found)
 
     def loss(self, times: Any) -> np.ndarray:
         """The staircase."""
@@ -197,7 +227,11 @@ class _Race:
 
     def _join(self, arrival: "_Arrival") -> Drop:
         """Those that arrived become one active neuron, at half of its strength, and what sets them apart."""
-        rows, unit = self.alone[arrival.members], arrival.unit
+        rows = self.alone[arrival.members]
+        main = np.linalg.svd(rows, full_matrices=False)[2][:1]
+        main *= np.sign(np.sum(main * arrival.unit))
+        halves = self.layer.enters(main), self.layer.leaves(main)
+        unit = np.hstack([half / np.linalg.norm(half) for half in halves]) / np.sqrt(2)
         self.active = np.vstack([self.active, np.sqrt(arrival.best) * unit])
         self.deviations.append(rows - (rows @ unit.T) * unit)
         self.alone = self.alone[~arrival.members]

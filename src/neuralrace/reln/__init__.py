@@ -2,12 +2,13 @@
 
 # The few modules that it forms
 from neuralrace.reln.course import Course, course
-from neuralrace.reln.discovery import Discovery, Layer, Tried, discover
+from neuralrace.reln.directions import Directions, Drop, Fall, directions
+from neuralrace.reln.discovery import Discovery, Layer, Modular, Tried, discover, modules_in
 
 # A ReLU network is a gated network
 from neuralrace.reln.equivalence import Equivalent, equivalent, equivalent_arrays, equivalent_torch
 
-# Those that it will form
+# Those that it will form, and which directions grow first
 from neuralrace.reln.foreseen import Foreseen, foresee
 
 # Which gates a neuron can have
@@ -26,11 +27,15 @@ from neuralrace.reln.staged import Staged, handover_record, staged_reconstructio
 
 __all__ = [
     "Course",
+    "Directions",
     "Discovery",
+    "Drop",
     "Equivalent",
+    "Fall",
     "Foreseen",
     "Implementable",
     "Layer",
+    "Modular",
     "Modules",
     "Pair",
     "Race",
@@ -39,6 +44,7 @@ __all__ = [
     "Staged",
     "Tried",
     "course",
+    "directions",
     "discover",
     "equivalent",
     "equivalent_arrays",
@@ -52,6 +58,7 @@ __all__ = [
     "implementable",
     "implementable_patterns",
     "match",
+    "modules_in",
     "neuron_strengths",
     "race",
     "rebuild",

@@ -154,6 +154,13 @@ def discover(
     return _discovery(described[best], *solved[best][:2], tuple(row for _, _, row in solved))
 
 
+def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
+    """So many modules of each hidden layer of a run, as `discover` finds them, without solving their gated network."""
+    layers = {layer: passing_of_run(run, layer) for layer in hidden_layers(run)}
+    network = network_of(run)
+    return Modular(modules_of(layers, require_count("modules", modules), key=key), network.given, network.biases, False)
+
+
 def _discovery(one: Modular, *rest: Any) -> Discovery:
     return Discovery(one.layers, one.task, one.biases, one.fractional, *rest)
 

@@ -147,7 +147,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _name(client: "Client") -> str:
-    return client.scheduler.address if client.scheduler is not None else "an unknown address"
+    return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
 
 
 def _line(error: BaseException) -> str:

@@ -42,7 +42,7 @@ def _refine(labels: States, column: Shaped[np.ndarray, " examples"]) -> States:
 
 def _numbered(column: Shaped[np.ndarray, " examples"]) -> States:
     """Each value's place among all that occur; small whole numbers are looked up, where others are sorted."""
-    if column.dtype.kind in "iu" and len(column) and 0 <= column.min() and column.max() < TABLE:
+    if column.dtype.kind in "iu" and len(column) and column.min() >= 0 and column.max() < TABLE:
         there = np.zeros(int(column.max()) + 1, dtype=bool)
         there[column] = True
         return (np.cumsum(there) - 1)[column]

@@ -6,7 +6,7 @@ variable that is longer at one point than at another ends in NaN there, and so d
 
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from neuralrace.sweeps.folder import Folder
 from neuralrace.sweeps.points import Point, Sweep
 from neuralrace.sweeps.tally import NAMES, Tally
 
+Points = Iterable[tuple[Point, xarray.Dataset]]
 LARGE = 256 << 20  # bytes from which the dataset is zarr, written point by point, and never in memory as a whole
 
 
@@ -71,24 +72,28 @@ class Layout:
 
 def assemble(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> tuple[xarray.Dataset, Path]:
     """All points as one dataset, and where it is kept: data.nc, or data.zarr if it is large."""
-    layout, tally = Layout(), Tally(sweep)
+    layout, tally, held, taken = Layout(), Tally(sweep), [], 0
     for point, data in _finished(sweep, folder, failed):
         layout.add(data)
         tally.add(point, data)
+        taken += data.nbytes
+        if taken <= LARGE:  # reading takes longer than anything else here
+            held.append((point, data))
+    again = held if taken <= LARGE else _finished(sweep, folder, failed)
     told = tally.told(failed).assign_coords(_labels(layout))
     variables, gaps = layout.variables(), bool(failed)
     shapes = {n: (*sweep.shape, *(layout.sizes[d] for d in dims)) for n, dims in variables.items()}
     kinds = {n: layout.kind(n, gaps) for n in variables}
     if sum(int(np.prod(shape)) * kinds[n].itemsize for n, shape in shapes.items()) > LARGE:
-        return _as_zarr(sweep, folder, failed, layout, told)
+        return _as_zarr(sweep, folder, layout, told, again)
     arrays = {n: _blank(shape, kinds[n]) for n, shape in shapes.items()}
-    _fill(arrays, sweep, folder, failed)
+    _fill(arrays, again)
     whole = told.assign({n: ((*sweep.axes, *variables[n]), array) for n, array in arrays.items()})
     return whole, save_dataset(whole, folder.path / "data.nc")
 
 
 def _as_zarr(
-    sweep: Sweep, folder: Folder, failed: Mapping[str, str], layout: Layout, told: xarray.Dataset
+    sweep: Sweep, folder: Folder, layout: Layout, told: xarray.Dataset, points: Points
 ) -> tuple[xarray.Dataset, Path]:
     """Written beside its name and then renamed, so that a folder under its name is complete."""
     path, part = folder.path / "data.zarr", folder.path / ".data.part.zarr"
@@ -97,7 +102,7 @@ def _as_zarr(
         complete = path.exists() and xarray.open_zarr(path, consolidated=False).attrs["failed"] == told.attrs["failed"]
         if not complete:
             told.to_zarr(part, mode="w", consolidated=False)
-            _fill(_zarr_arrays(part, sweep, layout, bool(failed)), sweep, folder, failed)
+            _fill(_zarr_arrays(part, sweep, layout, bool(told.attrs["failed"])), points)
             if path.exists():  # of an earlier end of this sweep, at which other points had failed
                 shutil.rmtree(path)
             part.rename(path)
@@ -124,8 +129,8 @@ def _zarr_arrays(part: Path, sweep: Sweep, layout: Layout, gaps: bool) -> dict[s
     return arrays
 
 
-def _fill(arrays: Mapping[str, Any], sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> None:
-    for point, data in _finished(sweep, folder, failed):
+def _fill(arrays: Mapping[str, Any], points: Points) -> None:
+    for point, data in points:
         for name, values in _variables(data).items():
             if name in arrays:
                 arrays[name][(*point.place, *map(slice, values.shape))] = values.values

@@ -48,11 +48,9 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
         yield on
         return
     with contextlib.ExitStack() as opened:
-        if on == LOCAL:
-            opened.enter_context(_quiet())
-            address = opened.enter_context(_local_cluster(distributed, workers, memory))
-        else:
-            address = on
+        opened.enter_context(_quiet())
+        local = on == LOCAL
+        address = opened.enter_context(_local_cluster(distributed, workers, memory)) if local else on
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
         yield client
@@ -135,7 +133,8 @@ def _bytes(memory: str) -> int:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the words of a cluster that opens and closes; what goes wrong is told by us."""
-    names = ("distributed", "distributed.nanny", "distributed.worker", "distributed.scheduler", "distributed.core")
+    parts = ("client", "core", "nanny", "scheduler", "worker")
+    names = ("distributed", *(f"distributed.{part}" for part in parts))
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -147,7 +146,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _name(client: "Client") -> str:
-    return client.scheduler.address if client.scheduler is not None else "an unknown address"
+    return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
 
 
 def _line(error: BaseException) -> str:

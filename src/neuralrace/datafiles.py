@@ -80,6 +80,15 @@ def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
     return write_whole(path, write)
 
 
+def is_whole(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is there with exactly the bytes that `save_dataset` wrote; quicker than reading it."""
+    try:
+        _check_seal(Path(path))
+    except (OSError, FileFormatError):
+        return False
+    return True
+
+
 def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
     """Read a netCDF file that `save_dataset` wrote into memory; nothing in it is executed, no other is taken."""
     import xarray  # a second of imports that writing text does not need

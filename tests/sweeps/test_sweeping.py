@@ -3,6 +3,7 @@
 One test with one cluster: a worker takes seconds to start. The experiment is P1 Fig 3 at its smallest.
 """
 
+import dataclasses
 import os
 import signal
 import subprocess
@@ -19,7 +20,8 @@ from neuralrace import source
 from neuralrace.batches import Batch
 from neuralrace.cluster import ClusterError, connected
 from neuralrace.errors import NeuralRaceError
-from neuralrace.sweeps import dispatch
+from neuralrace.experiments.registry import get
+from neuralrace.sweeps import dispatch, work
 from neuralrace.sweeps.points import make_sweep
 from neuralrace.sweeps.work import compute_task
 
@@ -113,8 +115,8 @@ def reduce_on_the_cluster(client):
 
 def refuse_other_versions(client, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(room, "versions", lambda: source.versions() | {"numpy": "1.0"})
-        with pytest.raises(ClusterError, match=r"must run what is run here, numpy 1.0; worker tcp://.* has"):
+        patch.setattr(source, "version", lambda package: "1.0")  # here, and not at the workers
+        with pytest.raises(ClusterError, match=r"must run what is run here, .* 1.0; worker tcp://.* has"):
             room.refuse_other_versions(client)
 
 
@@ -145,12 +147,21 @@ def test_a_task_that_takes_its_workers_with_it_and_a_scheduler_that_is_gone():
         dispatch._outcome(Future("cancelled"), task)
 
 
-def test_a_point_that_asks_for_more_memory_than_there_is():
-    """10^15 bytes are refused by the allocator at once."""
+def test_a_point_that_asks_for_more_memory_than_there_is(monkeypatch):
+    """Told before it starts where it can be foreseen, and as such where it cannot."""
     settings = make_sweep(NAME, {"hidden": [4 * 10**13]}, size="tiny").points[0].settings
     (point,) = compute_task(NAME, [("key", settings)], source.code_version())
     assert point.sealed is None
-    assert point.error.startswith("it needs more memory than its worker has")
+    assert "PiB of memory" in point.error
+
+    def refused(many):
+        raise MemoryError("Unable to allocate 1 PiB")
+
+    greedy = dataclasses.replace(get(NAME), compute_many=refused)
+    monkeypatch.setattr(work, "get", lambda name: greedy)
+    points = work.compute_task(NAME, [("one", settings), ("two", settings)], source.code_version())
+    assert [point.key for point in points] == ["one", "two"]
+    assert all(point.error.startswith("it needs more memory than its worker has") for point in points)
 
 
 @pytest.mark.parametrize(

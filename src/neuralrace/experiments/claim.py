@@ -70,7 +70,7 @@ class Claim:
         alone = len(conditions) == 1
         expected = "; ".join(part.expected for part in conditions)
         measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in conditions)
-        quantities = tuple((part.what, *part.numbers) for part in conditions if part.numbers)
+        quantities = tuple((part.what, min(part.numbers), max(part.numbers)) for part in conditions if part.numbers)
         holds = all(part.holds for part in conditions)
         return cls(text, source, kind, expected, measured, holds, on_record, quantities)
 

@@ -4,11 +4,9 @@ What has other labels at other points (a time that depends on the step size) bec
 variable that is longer at one point than at another ends in NaN there, and so does all of a point that failed.
 """
 
-import json
-import os
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,15 @@ from typing import Any
 import numpy as np
 import xarray
 
+from neuralrace.cluster import INSTALL
 from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import FileFormatError
 from neuralrace.sweeps.folder import Folder
 from neuralrace.sweeps.points import Point, Sweep
+from neuralrace.sweeps.tally import NAMES, Tally
 
+Points = Iterable[tuple[Point, xarray.Dataset]]
 LARGE = 256 << 20  # bytes from which the dataset is zarr, written point by point, and never in memory as a whole
-DONE, FAILED = "done", "failed"
 
 
 @dataclass
@@ -72,98 +72,73 @@ class Layout:
 
 def assemble(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> tuple[xarray.Dataset, Path]:
     """All points as one dataset, and where it is kept: data.nc, or data.zarr if it is large."""
-    layout = Layout()
-    for _, data in _finished(sweep, folder, failed):
+    layout, tally, held, taken = Layout(), Tally(sweep), [], 0
+    for point, data in _finished(sweep, folder, failed):
         layout.add(data)
-    told = _told(sweep, folder, failed)
+        tally.add(point, data)
+        taken += data.nbytes
+        if taken <= LARGE:  # reading takes longer than anything else here
+            held.append((point, data))
+    again = held if taken <= LARGE else _finished(sweep, folder, failed)
+    told = tally.told(failed).assign_coords(_labels(layout))
     variables, gaps = layout.variables(), bool(failed)
     shapes = {n: (*sweep.shape, *(layout.sizes[d] for d in dims)) for n, dims in variables.items()}
-    taken = sum(int(np.prod(shape)) * layout.kind(n, gaps).itemsize for n, shape in shapes.items())
-    if taken > LARGE:
-        return _as_zarr(sweep, folder, failed, layout, told)
-    arrays = {n: _blank(shape, layout.kind(n, gaps)) for n, shape in shapes.items()}
-    _fill(arrays, sweep, folder, failed)
-    data = told.assign({name: ((*sweep.axes, *variables[name]), array) for name, array in arrays.items()})
-    data = data.assign_coords(_labels(layout))
-    return data, save_dataset(data, folder.path / "data.nc")
+    kinds = {n: layout.kind(n, gaps) for n in variables}
+    if sum(int(np.prod(shape)) * kinds[n].itemsize for n, shape in shapes.items()) > LARGE:
+        return _as_zarr(sweep, folder, layout, told, again)
+    arrays = {n: _blank(shape, kinds[n]) for n, shape in shapes.items()}
+    _fill(arrays, again)
+    whole = told.assign({n: ((*sweep.axes, *variables[n]), array) for n, array in arrays.items()})
+    return whole, save_dataset(whole, folder.path / "data.nc")
 
 
 def _as_zarr(
-    sweep: Sweep, folder: Folder, failed: Mapping[str, str], layout: Layout, told: xarray.Dataset
+    sweep: Sweep, folder: Folder, layout: Layout, told: xarray.Dataset, points: Points
 ) -> tuple[xarray.Dataset, Path]:
-    """Written beside its name, a chunk for each point, and then renamed: a folder under its name is complete."""
-    path, part = folder.path / "data.zarr", folder.path / f".data.{os.getpid()}.part.zarr"
-    try:
-        import zarr
-    except ImportError:
-        raise FileFormatError(
-            "a sweep this large is kept as zarr, which is missing: pip install 'neuralrace[sweeps]'"
-        ) from None
+    """Written beside its name and then renamed, so that a folder under its name is complete."""
+    path, part = folder.path / "data.zarr", folder.path / ".data.part.zarr"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # text has no settled form in zarr yet
-        if not path.exists() or failed or xarray.open_zarr(path, consolidated=False).attrs.get("failed"):
-            base = told.assign_coords(_labels(layout))
-            base.to_zarr(part, mode="w", consolidated=False)
-            group = zarr.open_group(part, mode="r+")
-            arrays = {}
-            for name, dims in layout.variables().items():
-                kind, own = layout.kind(name, bool(failed)), tuple(layout.sizes[dim] for dim in dims)
-                arrays[name] = group.create_array(
-                    name,
-                    shape=(*sweep.shape, *own),
-                    chunks=(*(1 for _ in sweep.shape), *(max(size, 1) for size in own)),
-                    dtype=kind,
-                    fill_value=np.nan if kind.kind == "f" else None,
-                    dimension_names=(*sweep.axes, *dims),
-                )
-            _fill(arrays, sweep, folder, failed)
-            if path.exists():  # of an earlier end of this sweep, when points had failed
+        complete = path.exists() and xarray.open_zarr(path, consolidated=False).attrs["failed"] == told.attrs["failed"]
+        if not complete:
+            told.to_zarr(part, mode="w", consolidated=False)
+            _fill(_zarr_arrays(part, sweep, layout, bool(told.attrs["failed"])), points)
+            if path.exists():  # of an earlier end of this sweep, at which other points had failed
                 shutil.rmtree(path)
             part.rename(path)
         return xarray.open_zarr(path, consolidated=False), path
 
 
-def _fill(arrays: Mapping[str, Any], sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> None:
-    for point, data in _finished(sweep, folder, failed):
+def _zarr_arrays(part: Path, sweep: Sweep, layout: Layout, gaps: bool) -> dict[str, Any]:
+    """Room for every variable, a chunk for each point."""
+    try:
+        import zarr
+    except ImportError:
+        raise FileFormatError(f"a sweep this large is kept as zarr, which is not installed: {INSTALL}") from None
+    group, arrays = zarr.open_group(part, mode="r+"), {}
+    for name, dims in layout.variables().items():
+        kind, own = layout.kind(name, gaps), tuple(layout.sizes[dim] for dim in dims)
+        arrays[name] = group.create_array(
+            name,
+            shape=(*sweep.shape, *own),
+            chunks=(*(1 for _ in sweep.shape), *(max(size, 1) for size in own)),
+            dtype=kind,
+            fill_value=np.nan if kind.kind == "f" else None,
+            dimension_names=(*sweep.axes, *dims),
+        )
+    return arrays
+
+
+def _fill(arrays: Mapping[str, Any], points: Points) -> None:
+    for point, data in points:
         for name, values in _variables(data).items():
             if name in arrays:
                 arrays[name][(*point.place, *map(slice, values.shape))] = values.values
 
 
-def _told(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> xarray.Dataset:
-    """What became of each point and of its claims, with the swept values as labels."""
-    status = np.full(sweep.shape, DONE, dtype="U6")
-    holds: dict[str, np.ndarray] = {}
-    measured: dict[str, np.ndarray] = {}
-    for point in sweep.points:
-        if point.key in failed:
-            status[point.place] = FAILED
-    for point, data in _finished(sweep, folder, failed):
-        for claim in json.loads(data.attrs["claims"]):
-            blank = np.full(sweep.shape, np.nan)
-            holds.setdefault(claim["text"], blank.copy())[point.place] = claim["holds"]
-            for what, low, high in claim["quantities"]:
-                both = measured.setdefault(f"{claim['text']} ({what})", np.full((2, *sweep.shape), np.nan))
-                both[(slice(None), *point.place)] = low, high
-    axes = tuple(sweep.axes)
-    data = xarray.Dataset({"status": (axes, status)}, {name: _as_labels(v) for name, v in sweep.axes.items()})
-    if holds:
-        data["claim_holds"] = (("claim", *axes), np.stack(list(holds.values())))
-        data = data.assign_coords(claim=np.array(list(holds)))
-    if measured:
-        data["measured"] = (("quantity", "end", *axes), np.stack(list(measured.values())))
-        data = data.assign_coords(quantity=np.array(list(measured)), end=np.array(["lowest", "highest"]))
-    reasons = {json.dumps(_values_at(sweep, p)): failed[p.key] for p in sweep.points if p.key in failed}
-    return data.assign_attrs(sweep=json.dumps(sweep.identity), failed=json.dumps(reasons) if reasons else "")
-
-
-def _values_at(sweep: Sweep, point: Point) -> dict[str, Any]:
-    return {name: values[i] for (name, values), i in zip(sweep.axes.items(), point.place, strict=True)}
-
-
 def _finished(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> Iterator[tuple[Point, xarray.Dataset]]:
     """Every finished point with its data; names that the sweep uses itself are told apart."""
-    taken = {*sweep.axes, "status", "claim", "claim_holds", "quantity", "measured", "end"}
+    taken = {*sweep.axes, *NAMES}
     for point in sweep.points:
         if point.key not in failed:
             data = load_dataset(folder.file_of(point))
@@ -178,10 +153,6 @@ def _variables(data: xarray.Dataset) -> dict[str, xarray.Variable]:
 
 def _labels(layout: Layout) -> dict[str, tuple[str, np.ndarray]]:
     return {axis: (axis, labels) for axis, labels in layout.labels.items() if labels is not None}
-
-
-def _as_labels(values: Sequence[Any]) -> np.ndarray:
-    return np.array([",".join(map(str, v)) if isinstance(v, tuple) else v for v in values])
 
 
 def _equal(one: np.ndarray | None, two: np.ndarray | None) -> bool:

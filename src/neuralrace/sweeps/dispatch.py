@@ -18,7 +18,7 @@ def finished_points(client: "Client", sweep: Sweep, tasks: Sequence[tuple[Point,
     A task whose worker is lost is given to another. Tasks of one shape are meant for one worker if there are shapes
     enough, so that few programs are compiled; a worker with nothing to do takes over others'.
     """
-    from distributed import as_completed
+    import distributed
 
     code, homes = versions()["code"], _homes(client, tasks)
     waiting = {}
@@ -34,7 +34,8 @@ def finished_points(client: "Client", sweep: Sweep, tasks: Sequence[tuple[Point,
             allow_other_workers=home is not None,
         )
         waiting[future] = task
-    for future in as_completed(list(waiting), loop=client.loop):
+    completed: Any = distributed.as_completed  # it has no types
+    for future in completed(list(waiting), loop=client.loop):
         task = waiting.pop(future)
         yield from _outcome(future, task)
         future.release()

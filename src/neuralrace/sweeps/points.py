@@ -59,12 +59,12 @@ class Sweep:
     @cached_property
     def points(self) -> tuple[Point, ...]:
         """All combinations, the last axis fastest."""
-        found = []
+        found, code = [], versions()
         for place in itertools.product(*map(range, self.shape)):
             chosen = {name: values[i] for (name, values), i in zip(self.axes.items(), place, strict=True)}
             settings = dataclasses.replace(self.base, **chosen)
             depends = {"experiment": self.experiment.name, "size": self.size, "settings": as_json(settings)}
-            text = json.dumps(depends | versions(), sort_keys=True)
+            text = json.dumps(depends | code, sort_keys=True)
             found.append(Point(place, settings, hashlib.sha256(text.encode()).hexdigest()[:32]))
         return tuple(found)
 

@@ -135,7 +135,7 @@ def reduced_system(
 
 
 @eqx.filter_jit
-def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: float, counts: jax.Array) -> jax.Array:
+def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: jax.Array, counts: jax.Array) -> jax.Array:
     def to_record(state: jax.Array, count: jax.Array) -> tuple[jax.Array, jax.Array]:
         step = jnp.asarray(learning_rate)
         state = jax.lax.fori_loop(0, count, lambda _, b: b + step * polynomial.velocity(b), state)

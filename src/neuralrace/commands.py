@@ -226,9 +226,7 @@ def explain_task(
 
 @app.command()
 def explore(
-    port: Annotated[
-        int | None, typer.Option(help="Port of this machine; 8642, or a free one if that is taken.")
-    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 8642, or a free one if that is taken.")] = None,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> Ending:
     """Open a page in the browser where forecasts answer at once and training arrives as it runs."""

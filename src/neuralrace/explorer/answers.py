@@ -103,8 +103,8 @@ def training_events(desk: Desk, scene: Scene, token: Token, send: Send) -> None:
 
     def look(step: int, seen: np.ndarray) -> bool:
         nonlocal sent, losses
-        losses = seen
-        fresh = seen[:, sent:]
+        losses = np.where(np.isfinite(seen), seen, np.nan)
+        fresh = losses[:, sent:]
         if fresh.shape[1]:
             send("progress", _progress(looks, fresh, sent, scene.rate))
         sent = seen.shape[1]

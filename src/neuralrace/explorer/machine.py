@@ -164,9 +164,7 @@ def _units(problem: Problem, history: History) -> dict[str, Any] | None:
     if len(inputs) != 1 or architecture.nodes[inputs[0]] > 3 or architecture.nodes[inputs[0]] < 2:
         return None
     each = max(1, MOST_UNITS // len(first))
-    incoming = [
-        edge for node in first for edge in architecture.incoming[node] if architecture.source(edge) == inputs[0]
-    ]
+    incoming = [architecture.incoming[node][0] for node in first]
     outgoing = [architecture.outgoing[node][0] for node in first]
     places, signs = [], []
     for weights in history:

@@ -55,7 +55,7 @@ def _token(found: re.Match[str]) -> str:
     if number:
         value = f"<mn>{float(number):.4g}</mn>"
         return f"{value}<mo>·</mo><msup><mn>10</mn><mn>{int(exponent)}</mn></msup>" if exponent else value
-    return f"<mo>{'−' if sign == '-' else sign}</mo>"
+    return f"<mo>{'&#8722;' if sign == '-' else sign}</mo>"
 
 
 def _math(inner: str) -> str:
@@ -64,12 +64,12 @@ def _math(inner: str) -> str:
 
 _W = "<msub><mi>W</mi><mi>e</mi></msub>"
 _SLOPE = f"<mfrac><mrow><mi>d</mi>{_W}</mrow><mrow><mi>d</mi><mi>t</mi></mrow></mfrac><mo>=</mo>"
-FLOW = f"{_SLOPE}<mo>−</mo><mfrac><mrow><mo>∂</mo><mi>L</mi></mrow><mrow><mo>∂</mo>{_W}</mrow></mfrac>"
+FLOW = f"{_SLOPE}<mo>&#8722;</mo><mfrac><mrow><mo>∂</mo><mi>L</mi></mrow><mrow><mo>∂</mo>{_W}</mrow></mfrac>"
 _SIGMA = "<msub><mi>Σ</mi><mi>{}</mi></msub><mo>(</mo><mi>{}</mi><mo>)</mo>"
 GATED = (
     f"{_SLOPE}<munder><mo>∑</mo><mrow><mi>p</mi><mo>∋</mo><mi>e</mi></mrow></munder>"
     "<msubsup><mi>W</mi><mrow><mi>t</mi><mo>(</mo><mi>p</mi><mo>,</mo><mi>e</mi><mo>)</mo></mrow><mi>T</mi></msubsup>"
-    f"<mrow><mo>[</mo>{_SIGMA.format('yx', 'p')}<mo>−</mo><munder><mo>∑</mo><mi>j</mi></munder>"
+    f"<mrow><mo>[</mo>{_SIGMA.format('yx', 'p')}<mo>&#8722;</mo><munder><mo>∑</mo><mi>j</mi></munder>"
     f"<msub><mi>W</mi><mi>j</mi></msub>{_SIGMA.format('x', 'j,p')}<mo>]</mo></mrow>"
     "<msubsup><mi>W</mi><mrow><mi>s</mi><mo>(</mo><mi>p</mi><mo>,</mo><mi>e</mi><mo>)</mo></mrow><mi>T</mi></msubsup>"
 )

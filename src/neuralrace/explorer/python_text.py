@@ -46,7 +46,7 @@ def _task(scene: Scene) -> list[str]:
     if scene.task == "table":
         count = settings["targets"]
         return [
-            'rows = np.loadtxt("table.csv", delimiter=",")  # your file; skiprows=1 if its first line names the columns',
+            'rows = np.loadtxt("table.csv", delimiter=",")  # yours; skiprows=1 if the first line names the columns',
             f'task = nr.Task({{"x": rows[:, :-{count}]}}, {{"y": rows[:, -{count}:]}})',
         ]
     given = ", ".join(f"{name}={value!r}" for name, value in settings.items())

@@ -47,12 +47,15 @@ class Scene:
         task = given.get("task", "xor")
         if not isinstance(task, str) or task not in TASKS:
             raise UnknownNameError(f"there is no task {task!r:.40} to explore; {nearest(task, TASKS)}")
+        values: dict[str, Any] = {
+            name: bound.check(name, given.get(name, bound.default)) for name, bound in SCENE.items()
+        }
         return Scene(
             task=task,
             settings=_settings(task, given.get("settings", {})),
             gating=GATING.check("gating", given.get("gating", "")),
             flips=_flips(given.get("flips", [])),
-            **{name: bound.check(name, given.get(name, bound.default)) for name, bound in SCENE.items()},
+            **values,
         )
 
     def as_data(self) -> dict[str, Any]:

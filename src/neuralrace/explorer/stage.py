@@ -193,7 +193,7 @@ def _flipped(
     for row, column in flips:
         if row >= len(rows) or column >= len(pathways):
             raise RangeError(
-                f"a flip must lie in the grid of {len(rows)} rows and {len(pathways)} pathways; one is [{row}, {column}]"
+                f"a flip must lie in the grid of {len(rows)} rows and {len(pathways)} pathways; [{row}, {column}] came"
             )
         gate = gates[pathways[column]]
         gate[rows[row]] = 1.0 - gate[rows[row]]

@@ -10,8 +10,10 @@ import pytest
 
 import neuralrace as nr
 from explorer.conftest import SMALL, Served
+from neuralrace.explorer.answers import training_events
 from neuralrace.explorer.bounds import BODY_BYTES
-from neuralrace.explorer.desk import Desk
+from neuralrace.explorer.desk import Desk, SupersededError, Token
+from neuralrace.explorer.scene import Scene
 
 
 @pytest.fixture(scope="module")
@@ -131,13 +133,27 @@ def test_a_training_ends_when_its_page_goes_away(page: httpx.Client, served: Ser
     scene = SMALL | {"steps": 20_000, "rate": 0.001}
     with page.stream("POST", "api/training", json={"page": "leaver", "scene": scene}) as answer:
         assert next(answer.iter_lines()) == "event: progress"
-    token = served.desk._tokens["leaver", "training"]
-    for _ in range(400):
-        if token.gone and served.desk.training._work_queue.empty() and served.desk.training._idle_semaphore._value:
+        token = served.desk._tokens["leaver", "training"]
+        assert not token.gone
+    for _ in range(1000):
+        if token.gone:
             break
         time.sleep(0.01)
     assert token.gone
-    assert len(events(page.post("api/training", json={"page": "p", "scene": SMALL}))) >= 2  # the others go on
+
+
+def test_a_training_that_nobody_waits_for_stops_at_its_next_look(served: Served) -> None:
+    token, said = Token(), []
+
+    def send(event: str, data: dict) -> None:
+        said.append((event, data["step"]))
+        token.drop()
+
+    with pytest.raises(SupersededError):
+        training_events(served.desk, Scene.read(SMALL | {"steps": 20_000, "rate": 0.001}), token, send)
+    assert said[0][0] == "progress"
+    assert said[-1][1] < 20_000  # one more look after the stop, and no end
+    assert "done" not in dict(said)
 
 
 def test_an_older_request_of_a_page_is_dropped_and_memory_is_bounded() -> None:

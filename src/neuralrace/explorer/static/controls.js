@@ -38,7 +38,7 @@ export class Controls {
     if (bound.kind === "text") return null;
     const most = bound.stops.length ? bound.stops.length - 1 : FINE;
     const input = make("input", { type: "range", id, min: 0, max: most, step: 1, disabled: this.disabled, oninput: (event) => put(valueAt(bound, Number(event.target.value))) });
-    return make("label", { class: "slider" }, make("span", {}, bound.label), make("output", { id: `${id}-told` }), input);
+    return make("label", { class: "slider", for: id }, make("span", {}, bound.label), make("output", { id: `${id}-told` }), input);
   }
 
   show(scene, stage) {

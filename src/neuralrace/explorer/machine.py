@@ -64,15 +64,23 @@ def _lanes(
         return _responses(stage, problem, activity)
     if len(stage.pathways) == 1:
         return _modes(problem, history)
-    merged = len(stage.pathways) > MOST_LANES
+    names = _lane_names(stage.pathways)
     found: dict[str, list[Path]] = {}
     for path in _open_paths(problem):
-        node = next(problem.architecture.target(edge) for edge in path.edges)
-        found.setdefault(re.sub(r"[\d_]+$", " pathways", node) if merged else node, []).append(path)
+        found.setdefault(names[problem.architecture.target(path.edges[0])], []).append(path)
     return {
         label: np.array([sum(_strength(weights, path) for path in paths) for weights in history])
         for label, paths in list(found.items())[:MOST_LANES]
     }
+
+
+def _lane_names(pathways: Sequence[str]) -> dict[str, str]:
+    """Pathway -> its lane; many pathways share lanes by their names, first without "_0_1", then without any number."""
+    names = {pathway: pathway for pathway in pathways}
+    for ending in (r"(_\d+)+$", r"\d+$"):
+        if len(set(names.values())) > MOST_LANES:
+            names = {pathway: re.sub(ending, " each", name) for pathway, name in names.items()}
+    return names
 
 
 def _open_paths(problem: Problem) -> list[Path]:

@@ -50,9 +50,9 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
         "two networks where the figure has ten",
     ),
     "saxe2022-fig5": (
-        _scene("routing", {"domains": 4, "trained": 4}, gating="shared + P=1", law="orthogonal", width=16)
+        _scene("routing", {"domains": 3, "trained": 3}, gating="shared + P=1", law="orthogonal", width=8)
         | {"scale": 0.1, "rate": 0.1, "steps": 400, "seeds": 2},
-        "four domains where the figure has ten",
+        "three domains where the figure has ten",
     ),
     "saxe2022-fig6": (
         _scene("routing", {"domains": 7, "trained": 4}, gating="shared", law="orthogonal", width=64, scale=1.0)
@@ -94,8 +94,8 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
         "",
     ),
     "views-winner": (
-        _scene("views", **(_VIEWS | {"depth": 4, "scale": 0.3, "steps": 1500})),
-        "pathways of four layers",
+        _scene("views", **(_VIEWS | {"depth": 3, "scale": 0.1, "steps": 400})),
+        "pathways of three layers, from one law of first weights",
     ),
 }
 
@@ -151,9 +151,9 @@ GUIDED: tuple[Given, ...] = (
                 "scene": _scene("routing", _ROUTES, scale=0.2, **_LAZY),
             },
             {
-                "text": "From large weights everything is learned at once while the hidden matrix hardly moves: the "
+                "text": "From large weights everything is learned at once while the hidden matrix moves little: the "
                 "lazy regime. Compare the singular values on the right.",
-                "scene": _scene("routing", _ROUTES, scale=1.5, **(_LAZY | {"rate": 0.01, "steps": 600})),
+                "scene": _scene("routing", _ROUTES, scale=2.5, **(_LAZY | {"rate": 0.005, "steps": 600})),
             },
         ],
     },
@@ -163,7 +163,7 @@ GUIDED: tuple[Given, ...] = (
         "steps": [
             {
                 "text": "XOR with a little linear margin. The gating with one pathway per example is forecast to be "
-                "faster than the one with a pathway per sign (grey, pinned).",
+                "faster than the one with a pathway per sign (dotted, pinned).",
                 "scene": _scene("xor", {"delta": 0.5}, gating="xor", **_MARGIN),
                 "pins": [_scene("xor", {"delta": 0.5}, gating="linear", **_MARGIN)],
             },
@@ -185,14 +185,14 @@ GUIDED: tuple[Given, ...] = (
         "title": "Why losers do not decay",
         "steps": [
             {
-                "text": "Three views tell the same class. With two layers the ratio of two views' strengths does not "
-                "change while they grow: nobody is driven out, and a loser keeps what it had.",
-                "scene": _scene("views", **(_LOSERS | {"scale": 0.05, "steps": 300})),
+                "text": "Three views tell the same class. With two layers and equal rates the strengths of two views "
+                "along a mode keep their ratio while they grow: nobody is driven out, and a loser keeps its share.",
+                "scene": _scene("views", **(_LOSERS | {"scale": 0.02, "steps": 300})),
             },
             {
-                "text": "With four layers a small head start grows: the leader runs away and ends with most of it. The "
-                "losers stop, they do not decay.",
-                "scene": _scene("views", **(_LOSERS | {"depth": 4, "scale": 0.3, "steps": 1500})),
+                "text": "With three layers a small head start grows: the leader runs away, and what is left to learn "
+                "runs out before the others arrive. They stop where they are; they do not decay.",
+                "scene": _scene("views", **(_LOSERS | {"depth": 3, "scale": 0.1, "steps": 400})),
             },
         ],
     },

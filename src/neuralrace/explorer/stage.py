@@ -22,7 +22,7 @@ from neuralrace.tasks.pathways import parallel_pathways
 from neuralrace.training import ReLUNetwork
 from neuralrace.training.schedule import Schedule, make_schedule
 
-EACH = 32  # up to so many examples have a row of the grid each; more are put together by their gates
+EACH = 24  # up to so many examples have a row of the grid each; more are put together by their gates
 MOST_ROWS = 64
 
 

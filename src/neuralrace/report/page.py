@@ -12,6 +12,8 @@ from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.settings import as_json
 from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, tally, verdict
 
+EXPLORER = "http://127.0.0.1:8642/"  # where `neuralrace explore` answers unless told otherwise
+
 
 def write_report(results: Sequence[Result], path: Path) -> Path:
     """Write the report of some results to one file."""
@@ -52,7 +54,8 @@ def _section(result: Result) -> str:
     )
     return f"""<section id="{experiment.name}">
 <h2>{escape(experiment.title)}</h2>
-<p class="soft">{escape(experiment.name)} &middot; {escape(experiment.source)} &middot; {escape(result.size)} size</p>
+<p class="soft">{escape(experiment.name)} &middot; {escape(experiment.source)} &middot; {escape(result.size)} size
+&middot; <a href="{EXPLORER}#preset={experiment.name}">in the explorer</a>, while <code>neuralrace explore</code> runs</p>
 <figure>{picture(result.figure(), experiment.title)}</figure>
 {differs if experiment.differs else ""}
 {"".join(_kind(kind, claims, result.judged) for kind, claims in by_kind(result.claims).items())}

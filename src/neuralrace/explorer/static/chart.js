@@ -40,6 +40,7 @@ export class Chart {
     if (!hidden) traces.push(...this.theory(forecast));
     pins.forEach((pin) => traces.push(...this.pinned(pin)));
     if (training) traces.push(...this.trained(training, scene));
+    traces.push({ x: [0], y: [0], xaxis: "x", yaxis: "y2", mode: "lines", hoverinfo: "skip", showlegend: false }); // keeps the lower panel
     await Plotly.react(this.plot, traces, this.layout(forecast, training, log), FIXED);
     this.cursor(this.time ?? this.end);
   }

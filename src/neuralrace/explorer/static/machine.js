@@ -40,7 +40,7 @@ export function showGraph(state, time, row, about) {
   $("graph").replaceChildren(svg, make("p", { class: "soft small" }, `edges of ${whose} at t = ${tell(time)}`));
 }
 
-const short = (name) => (name.length > 5 ? name.replace(/^([a-z]{1,2})[a-z]*/i, "$1") : name).slice(0, 6);
+const short = (name) => (name.length > 4 ? name.replace(/^([a-z]{1,2})[a-z]*/i, "$1") : name).slice(0, 6);
 
 export const PANELS = { values: showValues, similarity: showSimilarity, units: showUnits, equations: showEquations };
 

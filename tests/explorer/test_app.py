@@ -125,7 +125,7 @@ def test_files_of_the_page_and_nothing_beside_them(page: httpx.Client) -> None:
 
 
 def test_a_table_is_read_and_refused(page: httpx.Client) -> None:
-    assert page.post("api/table", content="a,b\n1,2\n").json()["columns"] == ["a", "b"]
+    assert page.post("api/table", content="a,b\n1,2\n").json()["rows"] == 1
     assert "UTF-8" in page.post("api/table", content=b"\xff\xfe\xff").json()["error"]
 
 
@@ -168,6 +168,6 @@ def test_an_older_request_of_a_page_is_dropped_and_memory_is_bounded() -> None:
         desk.tables.add(f"{number},1\n")
     assert len(desk.forecasts) == 32
     assert len(desk._tokens) == 256
-    assert len(desk.tables._rows) == 8
+    assert len(desk.tables) == 8
     desk.close()
     assert desk.token("page 999", "forecast") is not None

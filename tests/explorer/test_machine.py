@@ -6,7 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.explorer.machine import race, read_machine
 from neuralrace.explorer.mathml import equations_data
-from neuralrace.explorer.numbers import numbers
+from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import make_stage
 from neuralrace.explorer.tables import Tables

@@ -15,7 +15,7 @@ from neuralrace.explorer.certificate import certificate_data, chip
 from neuralrace.explorer.desk import Desk, Token
 from neuralrace.explorer.machine import read_machine
 from neuralrace.explorer.mathml import equations_data
-from neuralrace.explorer.numbers import numbers
+from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage, frames_of, law_of, make_stage, schedule_of
 from neuralrace.precision import float64

@@ -6,7 +6,7 @@ POST /api/forecast     {page, scene} -> curve, certificate, stage
 POST /api/machine      {page, scene} -> the forecast network over time, equations, step size against curvature
 POST /api/guess        {page, scene, guess: [[time, loss], ...]} -> distance of a drawn curve from the forecast
 POST /api/python       {page, scene} -> {text}
-POST /api/table        text of a .csv -> {table, columns, rows, width}
+POST /api/table        text of a .csv -> {table, rows, width}
 POST /api/training     {page, scene} -> server-sent events: progress, done, failed
 POST /api/map          {page, scene, map} -> server-sent events: cell, done, failed
 """

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from neuralrace.explorer.numbers import numbers
+from neuralrace.explorer.rounding import numbers
 from neuralrace.theory.certificate import Assumption, Certificate
 from neuralrace.theory.ladder import LADDER
 

@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.analysis import similarity, time_to
 from neuralrace.architecture import Path, edge_name
 from neuralrace.axes import Edge
-from neuralrace.explorer.numbers import numbers
+from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.stage import Stage
 from neuralrace.precision import float64
 from neuralrace.problem import Problem

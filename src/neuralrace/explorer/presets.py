@@ -34,6 +34,7 @@ FIRST = Scene.read(STARTS["hierarchy"])
 _CONTEXTS: Given = {"gating": "common + all-but-one", "width": 32, "scale": 7e-6, "rate": 0.1, "steps": 2000}
 _RELU: Given = {"network": "relu", "width": 128, "scale": 5e-4, "rate": 0.1, "steps": 2000, "seeds": 2}
 _MIXED: Given = {"contexts": 3, "structure": "mixed"}
+_IMAGES = "handwritten digits through one route; the figure has many routes of real images"
 _VIEWS: Given = {"gating": "views", "width": 8, "scale": 0.05, "rate": 0.1, "steps": 500}
 
 # experiment -> its scene, and where that is smaller than the experiment
@@ -59,6 +60,12 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
         | {"rate": 0.048, "steps": 700, "seeds": 2},
         "one scale of six; move the slider for the others",
     ),
+    "saxe2022-fig8": (_scene("digits", {"examples": 200}, scale=1e-3, rate=0.05, steps=3000, seeds=2), _IMAGES),
+    "saxe2022-fig9": (
+        _scene("digits", {"examples": 100}, network="relu", width=32, scale=0.01, rate=0.05, steps=1000, seeds=2),
+        _IMAGES,
+    ),
+    "saxe2022-fig10": (_scene("digits", {"examples": 200}, scale=0.1, rate=0.05, steps=3000, seeds=2), _IMAGES),
     "jarvis2025-fig2": (
         _scene("xor", {"delta": 0.8}, network="relu", width=128, scale=1.77e-5, rate=0.4, steps=250),
         "one margin of eleven; move the slider for the others",

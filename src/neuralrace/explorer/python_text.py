@@ -7,6 +7,7 @@ from neuralrace.explorer.answers import DRAWS, stage_of
 from neuralrace.explorer.desk import Desk
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage
+from neuralrace.explorer.tables import last_columns
 
 
 def python_text(desk: Desk, scene: Scene) -> str:
@@ -44,20 +45,16 @@ def _task(scene: Scene) -> list[str]:
             f'task = nr.Task({{"x": digits.data[:{count}] / 16}}, {{"y": np.eye(10)[digits.target[:{count}]]}})',
         ]
     if scene.task == "table":
-        count = settings["targets"]
-        return [
-            'rows = np.loadtxt("table.csv", delimiter=",")  # yours; skiprows=1 if the first line names the columns',
-            f'task = nr.Task({{"x": rows[:, :-{count}]}}, {{"y": rows[:, -{count}:]}})',
-        ]
+        return [f'named = nr.tasks.read("table.csv", targets="{last_columns(settings["targets"])}")  # your file']
     given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     return [f"named = nr.tasks.{scene.task}({given})"]
 
 
 def _problem(scene: Scene, stage: Stage) -> list[str]:
-    task = "task" if scene.task in ("digits", "table") else "named.task"
+    task = "task" if scene.task == "digits" else "named.task"
     if scene.network == "relu":
         return [f"problem = nr.ReLUNetwork({task}, hidden={(scene.width,) * (scene.depth - 1)!r})"]
-    if stage.named and task == "named.task":
+    if stage.named and scene.task not in ("digits", "table"):
         return [f"problem = named.problem({stage.gating!r}, hidden={scene.width})"]
     architecture = stage.problem.architecture
     if len(stage.task.task.inputs) > 1 or set(stage.problem.task.inputs) != set(stage.task.task.inputs):

@@ -7,7 +7,7 @@ import numpy as np
 
 from neuralrace import tasks
 from neuralrace.explorer.bounds import TASKS
-from neuralrace.explorer.numbers import numbers
+from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.tables import digits
 from neuralrace.task import Task
 

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test verdicts records bench docs clean
+.PHONY: run test explore verdicts records bench docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,6 +21,9 @@ test: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python -m pytest
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+explore: $(READY)  # a page in the browser: forecasts at once, training as it arrives
+	$(BIN)/neuralrace explore
 
 verdicts: $(READY)  # every experiment at full size; fails where a verdict is other than recorded
 	$(BIN)/neuralrace reproduce --out results

@@ -6,7 +6,8 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-import verdicts  # beside this file
+import gallery  # beside this file
+import verdicts
 from latex2mathml.converter import convert
 
 import neuralrace as nr
@@ -21,6 +22,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
     markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
+    if "<!-- presets -->" in markdown:
+        markdown = markdown.replace("<!-- presets -->", presets())
     if "<!-- foreseen -->" in markdown:
         markdown = markdown.replace("<!-- foreseen -->", foreseen())
     if "<!-- verdicts -->" in markdown:
@@ -48,6 +51,23 @@ def foreseen() -> str:
         f"1,000 neurons, and in {sum(near) - counted} of {len(few) - sum(few)} wider ones."
     )
     return "\n".join([*lines, "", said])
+
+
+def presets() -> str:
+    """The scenes that stand for the figures of the papers, as a table with links to a running explorer."""
+    from neuralrace.explorer.presets import about
+    from neuralrace.explorer.server import PORT
+
+    rows = [
+        f"| {one['source']} | [{one['title']}](http://127.0.0.1:{PORT}/#preset={one['name']}) | {one['note']} |"
+        for one in about()["presets"]
+    ]
+    return "\n".join(["| figure | scene | how it differs |", "|---|---|---|", *rows])
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Put the gallery beside the pages."""
+    gallery.install(Path(config["site_dir"]))
 
 
 def on_page_content(html: str, **_: Any) -> str:

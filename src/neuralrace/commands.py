@@ -224,6 +224,18 @@ def explain_task(
     return 0, explained.summary() | ({} if page is None else {"page": str(page)})
 
 
+@app.command()
+def explore(
+    port: Annotated[int | None, typer.Option(help="Port; 8642, or a free one if that is taken.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> Ending:
+    """Open a page in the browser where forecasts answer at once and training arrives as it runs."""
+    from neuralrace.explorer.server import serve
+
+    serve(port, browser)
+    return 0, None
+
+
 def _chosen(patterns: Sequence[str]) -> list[str]:
     """The experiments that match a name or a pattern such as 'saxe2022-*', each once."""
     known = experiments.names()

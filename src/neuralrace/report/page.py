@@ -12,6 +12,8 @@ from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.settings import as_json
 from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, tally, verdict
 
+EXPLORER = "http://127.0.0.1:8642/"  # where `neuralrace explore` answers unless told otherwise
+
 
 def write_report(results: Sequence[Result], path: Path) -> Path:
     """Write the report of some results to one file."""
@@ -26,7 +28,8 @@ def render_report(results: Sequence[Result]) -> str:
 {"".join(f"<p>{escape(line)}</p>" for line in _summary(results))}
 <p class="soft">A sentence of a paper is judged under that paper's own conditions; what we asked beyond it, and checks
 of the code and of algebra, are listed and counted apart. A claim that does not hold is a finding, with its reason
-beside it, and no fault of the software; a fault would be marked "other than recorded".</p>
+beside it, and no fault of the software; a fault would be marked "other than recorded". <code>neuralrace explore</code>
+opens the explorer, where each figure has a scene.</p>
 <p class="soft">Theory is drawn as black dashed lines, training in colour: the mean over seeds, and a band from the
 lowest to the highest. Theory sees the task only through its statistics and is fitted to nothing.</p>
 </header>
@@ -52,7 +55,8 @@ def _section(result: Result) -> str:
     )
     return f"""<section id="{experiment.name}">
 <h2>{escape(experiment.title)}</h2>
-<p class="soft">{escape(experiment.name)} &middot; {escape(experiment.source)} &middot; {escape(result.size)} size</p>
+<p class="soft">{escape(experiment.name)} &middot; {escape(experiment.source)} &middot; {escape(result.size)} size
+&middot; <a href="{EXPLORER}#preset={experiment.name}">in the explorer</a>, while it runs</p>
 <figure>{picture(result.figure(), experiment.title)}</figure>
 {differs if experiment.differs else ""}
 {"".join(_kind(kind, claims, result.judged) for kind, claims in by_kind(result.claims).items())}

@@ -30,7 +30,7 @@ from neuralrace.theory.certificate import Assumption, Certificate, Declined, fir
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow
-from neuralrace.theory.flow.sharpness import sharpness
+from neuralrace.theory.flow.sharpness import flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
 from neuralrace.theory.method import Descent, Ground, Method, Outcome, Request, is_linear, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
@@ -42,7 +42,6 @@ LADDER: tuple[Method[Any], ...] = (
     *(Representatives(), NetworkFlow()),
 )
 METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
-SHARPNESS_POINTS = 5
 DRAWS, ACTIVATED_DRAWS = 8, 2  # of a law, unless said otherwise
 RTOL = 1e-6  # unless said otherwise; for networks with activations see ACTIVATED_RTOL
 THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
@@ -228,15 +227,8 @@ def _checked_initial(
 
 
 def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
-    """The planned step size against the largest curvature on the way: descent follows the flow below 2 / rate."""
-    if request.learning_rate is None or not request.linear:  # others measure it where they end
+    """The planned step size against the curvature of the first draw; of linear nodes, others measure it themselves."""
+    if request.learning_rate is None or not request.linear:
         return ()
-    moments = np.unique(np.linspace(0, len(request.times) - 1, SHARPNESS_POINTS).astype(int))
-    times = np.concatenate([[0.0], request.times[moments]])
-    values = [sharpness(request.statistics.once(FlowFactory), w) for w in outcome.draws[0].weights(times)]
-    worst = int(np.argmax(values))
-    detail = (
-        f"rate * sharpness; the sharpness is {values[0]:.3g} at the start, {values[worst]:.3g} at its largest "
-        f"(time {times[worst]:.4g}) and {values[-1]:.3g} at the end"
-    )
-    return (Assumption("flow regime", request.learning_rate * max(values), 2.0, detail, needed=False),)
+    factory = request.statistics.once(FlowFactory)
+    return (flow_regime(factory, request.learning_rate, request.times, outcome.draws[0]),)

@@ -182,8 +182,14 @@ def sweep(
 def explain_task(
     task: Annotated[
         list[str],
-        typer.Argument(help="A named task, an .npz file, or .csv files: inputs, targets and, if any, groups."),
+        typer.Argument(
+            help="A named task, an .npz file, one .csv with --targets, or .csv files: inputs, targets, groups."
+        ),
     ],
+    targets: Annotated[str | None, typer.Option(help="Columns of one .csv that are to be learned: name,name.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Between the columns of a .csv; found if not given.")] = None,
+    standardise: Annotated[bool, typer.Option("--standardise", help="Mean 0 and deviation 1 for columns.")] = False,
+    bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
     hidden: Annotated[
         list[int] | None, typer.Option(help="Width of a hidden layer; repeat it for more. 700, fewer for large tables.")
     ] = None,
@@ -209,8 +215,10 @@ def explain_task(
     from neuralrace.datafiles import make_folder
 
     folder = None if out is None else make_folder(out)
+    reading = {"targets": targets, "separator": separator, "standardise": standardise, "bias": bias}
+    settings = explanation.task_settings(task[0], _changes(changes or [], None))
     explained = explanation.explain(
-        explanation.resolve(*task, settings=explanation.task_settings(task[0], _changes(changes or [], None))),
+        explanation.resolve(*task, settings=settings, reading={k: v for k, v in reading.items() if v}),
         tuple(hidden) if hidden else None,
         seeds,
         groups=groups,

@@ -139,9 +139,7 @@ class Trajectory:
         running = np.full(len(variables["loss"][1]), STATUS.index("running"))
         edges = tuple(network.architecture.edges)
         described = network.describe()
-        run = make_trajectory(
-            time, moments, variables, running, edges=edges, problem=described, settings=settings
-        )
+        run = make_trajectory(time, moments, variables, running, edges=edges, problem=described, settings=settings)
         return with_examples(run, network.task)
 
     @classmethod

@@ -3,8 +3,7 @@
 import numpy as np
 
 from neuralrace.explanation.checkpoints import warnings_of_pace
-from neuralrace.tasks import NamedTask
-from neuralrace.tasks.cautions import cautions
+from neuralrace.tasks import NamedTask, cautions
 from neuralrace.trajectory import Trajectory
 
 

@@ -63,5 +63,3 @@ def warnings_of_pace(run: Trajectory) -> tuple[str, ...]:
         f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): another "
         "loss, an adaptive optimiser or a schedule moved them, and neither forecast nor reconstruction follows those",
     )
-
-

@@ -13,6 +13,7 @@ from neuralrace import reln
 from neuralrace.analysis import agreement
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest, require_count
 from neuralrace.explanation.candidates import race_of
+from neuralrace.explanation.cautions import warnings_of
 from neuralrace.explanation.checkpoints import ALONG, along_gradient, from_elsewhere, law_like, run_of_folder
 from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.gating import Gating
@@ -21,7 +22,6 @@ from neuralrace.explanation.pricing import Priced, fewest, prices
 from neuralrace.explanation.recipe import Recipe, choose_recipe, choose_width, curvature, records_of
 from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
-from neuralrace.explanation.cautions import warnings_of
 from neuralrace.explanation.watched import Watched
 from neuralrace.initial import Initialiser, as_data
 from neuralrace.reln.discovery import check_modules
@@ -73,12 +73,12 @@ def explain(
     a named task; its coarsest if not given. modules: how many; "auto": the fewest that explain the networks. initial,
     learning_rate, steps: of the training; small weights, small steps, and until little more is learned if not given.
     checkpoints: a folder with the weights of networks that you trained on this task, which are explained instead of new
-    ones. quick: fewer neurons and networks and a coarser forecast. progress: say on standard error what is done.
+    ones. quick: fewer neurons and networks, a coarser forecast and no race. progress: say on standard error what is done.
     """
     check_modules(modules)
     said = _sayer(progress)
     if isinstance(task, Trajectory) or checkpoints is not None:
-        if steps is not None or isinstance(task, Trajectory) and learning_rate is not None:
+        if steps is not None or (isinstance(task, Trajectory) and learning_rate is not None):
             raise RangeError("learning_rate and steps are those of the run that is explained: leave them out")
         if isinstance(task, Trajectory):
             named, run = resolve(network_of(task).given), task
@@ -117,7 +117,7 @@ def _explained(
         rows, layers = _deep(run, law, modules, key)
         chosen, grown = fewest(rows), {}
     race, entered = None, ()
-    if law is not None and not (quick and labels is None):
+    if law is not None and not quick:
         said("racing gatings")
         race, entered = race_of(named.task, network, run.time, law, layers, labels)
     inputs, outputs = _labels(named)
@@ -148,6 +148,7 @@ def _explained(
         selectivity=() if labels is None else measure_selectivity(run, list(layers), labels),
         assumptions=measure_assumptions(run, layers, curvature(network.task, len(network.hidden) + 1)),
         warnings=warnings_of(named, run, trained.capped),
+        notes=named.notes,
     )
 
 

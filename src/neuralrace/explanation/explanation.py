@@ -38,7 +38,8 @@ class Explanation:
     weights is known; foreseen: its distance. prices: every number of modules and stretches that was tried; chosen: the
     fewest that explain. layers: hidden layer -> its modules at the end. race: candidate gatings in the order in which
     the theory lets them finish; entered: the names under which the gating that was found takes part. scores: of the
-    networks as they are, and then with each module taken out.
+    networks as they are, and then with each module taken out. warnings: what to mind; notes: what was done to the data
+    when they were read that was not asked for.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Explanation:
     selectivity: tuple[Selectivity, ...] = field(repr=False)
     assumptions: tuple[Held, ...] = field(repr=False)
     warnings: tuple[str, ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
 
     @property
     def agreements(self) -> dict[str, Agreement]:
@@ -104,7 +106,7 @@ class Explanation:
     def sections(self) -> tuple[Section, ...]:
         """The tables that the text and the page are made of."""
         return (
-            *((sections.of_warnings(self.warnings),) if self.warnings else ()),
+            *((sections.of_warnings(self.warnings, self.notes),) if self.warnings or self.notes else ()),
             sections.of_forecast(self.foreseen, self.forecast, self.run),
             sections.of_modules(self.modules),
             *sections.of_worth(self.scores, self.measure),
@@ -126,6 +128,7 @@ class Explanation:
                 "explained": self.explained,
                 "verdict": self.verdict,
                 "warnings": self.warnings,
+                "notes": self.notes,
                 "loss": {"first": self.run.loss[:, 0].mean(), "last": self.run.loss[:, -1].mean()},
                 self.measure.kind: self.scores[0].score,
                 "status": self.run.status,

@@ -8,7 +8,7 @@ from neuralrace.explanation.watched import Stretch
 
 RESTARTS = 3
 ROUNDS = 30
-STRONG = 4096  # neurons that are clustered; of more, so many that carry most, and the rest join the nearest
+STRONG = 1024  # neurons that are clustered; of more, so many that carry most, and the rest join the nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +74,17 @@ def _iterated(
 
 def _start(carried: np.ndarray, passed: np.ndarray, modules: int, random: np.random.Generator) -> np.ndarray:
     """Gates of single neurons, each drawn by how much it would change under those that are there."""
-    own = _ratio(passed, carried)
+    own, whole = _ratio(passed, carried), carried.sum(axis=1)
     least = np.sum(passed * (1 - own), axis=1)  # of a neuron under its own gate
-    gates = own[[random.choice(len(own), p=_shares(carried.sum(axis=1)))]]
-    while len(gates) < modules:
-        left = _changes(carried, passed, gates).min(axis=1) - least
-        left = np.where(left > 1e-9 * carried.sum(axis=1), left, 0.0)
+    chosen = [int(random.choice(len(own), p=_shares(whole)))]
+    left = np.full(len(own), np.inf)
+    while len(chosen) < modules:
+        left = np.minimum(left, _changes(carried, passed, own[chosen[-1:]])[:, 0] - least)
+        left[left <= 1e-9 * whole] = 0.0
         if not left.any():  # there are no more patterns
             break
-        gates = np.vstack([gates, own[random.choice(len(own), p=_shares(left))]])
-    return np.asarray(gates)
+        chosen.append(int(random.choice(len(own), p=_shares(left))))
+    return np.asarray(own[chosen])
 
 
 def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.ndarray:

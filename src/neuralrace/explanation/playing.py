@@ -111,7 +111,9 @@ def _widen(weights: np.ndarray, gating: Gating, bases: Bases, blocks: np.ndarray
 
 
 @jax.jit
-def _steps(moments: Moments, state: State, rate: jax.Array, counts: jax.Array, biased: jax.Array) -> tuple[State, jax.Array]:
+def _steps(
+    moments: Moments, state: State, rate: jax.Array, counts: jax.Array, biased: jax.Array
+) -> tuple[State, jax.Array]:
     gatings, seeds, padded, _, width = state.modules.shape
     outputs = state.offset.shape[-1]
     size = width - outputs
@@ -148,8 +150,6 @@ def _steps(moments: Moments, state: State, rate: jax.Array, counts: jax.Array, b
     return jax.lax.scan(to_record, state, counts)
 
 
-def _descend(
-    moments: Moments, state: State, rate: float, counts: np.ndarray, biased: bool
-) -> tuple[State, jax.Array]:
+def _descend(moments: Moments, state: State, rate: float, counts: np.ndarray, biased: bool) -> tuple[State, jax.Array]:
     arrays = jax.tree.map(jnp.asarray, moments)
     return _steps(arrays, state, jnp.asarray(rate), jnp.asarray(counts), jnp.asarray(float(biased)))

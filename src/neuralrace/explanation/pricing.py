@@ -50,7 +50,7 @@ def prices(
 ) -> tuple[Priced, ...]:
     """Play networks of one hidden layer with more and more modules, in 1, 2 and 4 stretches.
 
-    modules: so many alone; None: tier by tier until some number explains the networks with gates that never change.
+    modules: so many alone; None: tier by tier until some number explains the networks.
     """
     cuts = stretches_of(watched, STRETCHES)
     tiers = TIERS if modules is None else ((modules,),)
@@ -58,7 +58,7 @@ def prices(
     spent = 0.0
     for tier in tiers:
         cost = _work(watched, max(tier)) * len(tier) * len(cuts)
-        if found and (any(row.meets and row.stretches == 1 for row in found) or spent + cost > WORK):
+        if found and (any(row.meets for row in found) or spent + cost > WORK):
             break
         said(f"playing the networks again with {tier[0]} to {tier[-1]} modules" if len(tier) > 1 else "playing again")
         spent += cost

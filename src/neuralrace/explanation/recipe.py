@@ -95,9 +95,7 @@ def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: in
     steps = FIRST_STEPS
     while True:
         moments = np.round(np.linspace(0, steps, LOOKS + 1)).astype(int)
-        loss = predict(
-            network, law, rate * moments, learning_rate=rate, dynamics="descent", draws=1, key=key
-        ).losses[0]
+        loss = predict(network, law, rate * moments, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
         if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
             raise RangeError(f"training diverges at learning_rate={rate:.3g}: give a smaller one")
         below = np.flatnonzero(loss <= LEARNED * loss[0])

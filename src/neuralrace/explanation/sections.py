@@ -28,9 +28,10 @@ class Section(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-def of_warnings(warnings: Sequence[str]) -> Section:
-    """What to mind."""
-    return Section("Mind", "", ("", "warning"), tuple((str(i + 1), text) for i, text in enumerate(warnings)))
+def of_warnings(warnings: Sequence[str], notes: Sequence[str]) -> Section:
+    """What to mind, and what was done to the data."""
+    rows = [("warning", text) for text in warnings] + [("note", text) for text in notes]
+    return Section("Mind", "", ("", "what"), tuple(rows))
 
 
 def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Trajectory) -> Section:
@@ -109,7 +110,9 @@ def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
         "of time and shared by all neurons of a module. Gates come from the run, so these are reconstructions and no "
         "forecasts."
     )
-    return Section("What fidelity costs", note, ("modules", "stretches", "normalised L1", "log10 gap", "explains"), told)
+    return Section(
+        "What fidelity costs", note, ("modules", "stretches", "normalised L1", "log10 gap", "explains"), told
+    )
 
 
 def of_race(race: Race, entered: Sequence[str]) -> Section:

@@ -27,5 +27,6 @@ def _table(section: Section) -> list[str]:
     lines: list[str] = []
     for row in section.rows:
         lines.append(f"  {row[0]}")
-        lines += [f"      {name}: {cell}" for name, cell in zip(section.head[1:], row[1:], strict=True)]
+        for name, cell in zip(section.head[1:], row[1:], strict=True):
+            lines += textwrap.wrap(f"{name}: {cell}", WIDE, initial_indent=" " * 6, subsequent_indent=" " * 8)
     return lines

@@ -13,7 +13,7 @@ def beside(value: float, limit: float) -> str:
         return "not finite"
     for digits in range(DIGITS, 12):
         text = f"{value:.{digits}f}"
-        if value == limit or (float(text) > limit) == (value > limit) and float(text) != limit:
+        if value == limit or ((float(text) > limit) == (value > limit) and float(text) != limit):
             return text
     return repr(value)
 

@@ -2,14 +2,15 @@
 
 import os
 import re
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from neuralrace.archives import read_archive
 from neuralrace.errors import FileFormatError
+from neuralrace.limits import in_words
 
 KINDS = (".npz", ".safetensors")
 MOST_BYTES = 2**31  # of the arrays of one file
@@ -58,10 +59,14 @@ def _read_network(place: Path) -> Saved:
     for path in _files(place):
         number = STEP.search(path.stem)
         if number is None:
-            raise FileFormatError(f"a checkpoint must have its step in its name, such as step_100{path.suffix}; {path} has none")
+            raise FileFormatError(
+                f"a checkpoint must have its step in its name, such as step_100{path.suffix}; {path} has none"
+            )
         step = int(number[1])
         if step in found:
-            raise FileFormatError(f"every step must come once; {found[step].name} and {path.name} are both of step {step}")
+            raise FileFormatError(
+                f"every step must come once; {found[step].name} and {path.name} are both of step {step}"
+            )
         found[step] = path
     steps = tuple(sorted(found))
     return Saved(steps, tuple(read_weights(found[step]) for step in steps))
@@ -72,15 +77,7 @@ def _files(place: Path) -> list[Path]:
 
 
 def _from_npz(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > MOST_BYTES:
-            raise FileFormatError(f"{path} must hold at most {MOST_BYTES} bytes; it holds {size}")
-        with np.load(path, allow_pickle=False) as stored:
-            return {name: np.asarray(stored[name]) for name in stored}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError):
-        raise FileFormatError(f"{path} is not a readable .npz of plain arrays; write it with numpy.savez") from None
+    return read_archive(path, MOST_BYTES)
 
 
 def _from_safetensors(path: Path) -> dict[str, np.ndarray]:
@@ -90,7 +87,9 @@ def _from_safetensors(path: Path) -> dict[str, np.ndarray]:
     except ImportError:
         raise FileFormatError(f"reading {path} needs the package safetensors: pip install safetensors") from None
     if path.stat().st_size > MOST_BYTES:
-        raise FileFormatError(f"{path} must hold at most {MOST_BYTES} bytes; it holds {path.stat().st_size}")
+        raise FileFormatError(
+            f"{path} must hold at most {in_words(MOST_BYTES)}; it holds {in_words(path.stat().st_size)}"
+        )
     try:
         return dict(load_file(path))
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:

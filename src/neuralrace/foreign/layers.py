@@ -95,7 +95,9 @@ def _linear(prefix: str, parts: Mapping[str, np.ndarray]) -> Linear:
 def _check_biases(layers: Sequence[Linear]) -> None:
     without = [layer.name for layer in layers if layer.bias is None]
     if without and len(without) < len(layers):
-        raise WeightError(f"biases in every layer or in none are understood; {', '.join(without)} has none, others have")
+        raise WeightError(
+            f"biases in every layer or in none are understood; {', '.join(without)} has none, others have"
+        )
 
 
 def _follow(layers: Sequence[Linear], inputs: int, outputs: int) -> bool:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.task import Task
+from neuralrace.tasks.files.preparation import standardised, with_constant
 from neuralrace.tasks.registry import NamedTask, register
 
 HIDDEN = 100
@@ -34,7 +35,9 @@ def diabetes(standardise: bool = True, bias: bool = True) -> NamedTask:
     found = _load("diabetes")
     wanted = np.asarray(found.target, dtype=float)[:, None]
     rows, names = _prepared(found.data, list(map(str, found.feature_names)), standardise, bias)
-    return _named("diabetes", standardise, bias, rows, names, _standard(wanted) if standardise else wanted, ("progression",))
+    return _named(
+        "diabetes", standardise, bias, rows, names, _standard(wanted) if standardise else wanted, ("progression",)
+    )
 
 
 def _classes(name: str, standardise: bool, bias: bool) -> NamedTask:
@@ -58,13 +61,11 @@ def _prepared(data: Any, names: list[str], standardise: bool, bias: bool) -> tup
     telling = np.ptp(rows, axis=0) > 0
     rows, names = rows[:, telling], [name for name, tells in zip(names, telling, strict=True) if tells]
     rows = _standard(rows) if standardise else rows
-    if bias:
-        rows, names = np.column_stack([rows, np.ones(len(rows))]), [*names, "constant"]
-    return rows, tuple(names)
+    return with_constant(rows, tuple(names)) if bias else (rows, tuple(names))
 
 
 def _standard(columns: np.ndarray) -> np.ndarray:
-    return np.asarray((columns - columns.mean(axis=0)) / columns.std(axis=0))
+    return standardised(columns, np.full(len(columns), 1 / len(columns)))
 
 
 def _named(

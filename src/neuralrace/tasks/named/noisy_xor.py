@@ -4,6 +4,7 @@ import numpy as np
 
 from neuralrace.errors import require_count, require_number
 from neuralrace.task import Task
+from neuralrace.tasks.files.preparation import with_constant
 from neuralrace.tasks.registry import NamedTask, register
 
 CORNERS = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
@@ -20,9 +21,9 @@ def noisy_xor(points: int = 50, noise: float = 0.4, bias: bool = True, seed: int
     corner = np.repeat(np.arange(4), count)
     random = np.random.default_rng(require_count("seed", seed, least=0))
     rows = CORNERS[corner] + size * random.normal(size=(4 * count, 2))
-    names = ("a", "b")
+    names: tuple[str, ...] = ("a", "b")
     if bias:
-        rows, names = np.column_stack([rows, np.ones(len(rows))]), (*names, "constant")
+        rows, names = with_constant(rows, names)
     return NamedTask(
         name="noisy_xor",
         settings={"points": count, "noise": size, "bias": bias, "seed": seed},

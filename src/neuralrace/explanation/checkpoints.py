@@ -60,6 +60,6 @@ def warnings_of_pace(run: Trajectory) -> tuple[str, ...]:
     if not from_elsewhere(run) or cosine >= ALONG:
         return ()
     return (
-        f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): another "
-        "loss, an adaptive optimiser or a schedule moved them, and neither forecast nor reconstruction follows those",
+        f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
+        "another loss, an adaptive optimiser or a schedule moved them, and no reconstruction follows those",
     )

@@ -73,7 +73,8 @@ def explain(
     a named task; its coarsest if not given. modules: how many; "auto": the fewest that explain the networks. initial,
     learning_rate, steps: of the training; small weights, small steps, and until little more is learned if not given.
     checkpoints: a folder with the weights of networks that you trained on this task, which are explained instead of new
-    ones. quick: fewer neurons and networks, a coarser forecast and no race. progress: say on standard error what is done.
+    ones. quick: fewer neurons and networks, a coarser forecast and no race. progress: say on standard error what is
+    done.
     """
     check_modules(modules)
     said = _sayer(progress)
@@ -164,7 +165,7 @@ def _train(
 ) -> Trained:
     """Foresee, then train, with what was given and what a recipe has for the rest."""
     said(f"{named.name}: {len(named.task)} examples, {' and '.join(map(str, network.hidden))} neurons; choosing steps")
-    recipe = choose_recipe(network, *given, key=key)
+    recipe = choose_recipe(network, *given, key=key, quick=quick)
     records = records_of(recipe.steps)
     said(f"foreseeing {recipe.steps} steps")
     forecast = _foresee(network, recipe, recipe.learning_rate * records, quick, key)

@@ -6,7 +6,7 @@ import numpy as np
 
 from neuralrace.explanation.watched import Stretch
 
-RESTARTS = 3
+RESTARTS = 6
 ROUNDS = 30
 STRONG = 1024  # neurons that are clustered; of more, so many that carry most, and the rest join the nearest
 

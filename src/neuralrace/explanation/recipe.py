@@ -18,7 +18,11 @@ STEP = 0.3  # of the inverse of a bound on the curvature
 LEARNED = 0.01  # of the first loss
 MARGIN = 1.5  # how much longer than until then
 SETTLED = 0.02  # of all that the loss fell: where the later half of the time brings less, little more is to come
-FIRST_STEPS, MOST_STEPS = 500, 32_000
+FIRST_STEPS, LEAST_MOST, MOST_STEPS = 500, 1000, 32_000
+WORK, QUICK_WORK = (
+    2e10,
+    5e9,
+)  # steps times neurons times numbers in the data, at most, unless that leaves fewer than 1000
 LOOKS = 100
 PILOT = 64  # neurons that find out how long it takes
 QUICK = 3  # by how much a quick look has fewer neurons
@@ -44,7 +48,13 @@ def choose_width(task: Task, quick: bool = False) -> int:
 
 
 def choose_recipe(
-    network: ReLUNetwork, law: Initialiser | None, learning_rate: float | None, steps: int | None, *, key: int
+    network: ReLUNetwork,
+    law: Initialiser | None,
+    learning_rate: float | None,
+    steps: int | None,
+    *,
+    key: int,
+    quick: bool = False,
 ) -> Recipe:
     """Fill in what is not given; the number of steps from a few simulated neurons, before anything is trained."""
     if law is not None and not callable(law):
@@ -62,7 +72,13 @@ def choose_recipe(
     if law is None and layers == 2 and network.hidden[0] > PILOT:
         pilot = ReLUNetwork(network.given, (PILOT,), network.slope, network.biases)
         own = small_weights(pilot)
-    return Recipe(start, rate, *_steps_to_learn(pilot, own, rate, key))
+    return Recipe(start, rate, *_steps_to_learn(pilot, own, rate, key, most_steps(network, quick)))
+
+
+def most_steps(network: ReLUNetwork, quick: bool = False) -> int:
+    """As many steps as are ever chosen: 32,000, fewer where each is dear, but at least 1000."""
+    one = network.inputs.size * network.hidden[0] + network.targets.size * network.hidden[-1]
+    return int(np.clip((QUICK_WORK if quick else WORK) / one, LEAST_MOST, MOST_STEPS))
 
 
 def small_weights(network: ReLUNetwork) -> Initialiser:
@@ -90,7 +106,7 @@ def records_of(steps: int) -> np.ndarray:
     return np.unique(np.round(np.concatenate([even, early])).astype(int))
 
 
-def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: int) -> tuple[int, bool]:
+def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: int, most: int) -> tuple[int, bool]:
     """Simulate one draw for longer and longer until it has learned or gains little; and whether it was cut short."""
     steps = FIRST_STEPS
     while True:
@@ -100,10 +116,10 @@ def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: in
             raise RangeError(f"training diverges at learning_rate={rate:.3g}: give a smaller one")
         below = np.flatnonzero(loss <= LEARNED * loss[0])
         if len(below):
-            return int(np.ceil(MARGIN * moments[below[0]])), False
+            return min(most, int(np.ceil(MARGIN * moments[below[0]]))), False
         fallen, late = loss[0] - loss[-1], loss[moments >= steps / 2]
         if fallen > LEARNED * loss[0] and late[0] - late[-1] < SETTLED * fallen:
             return int(steps), False
-        if 2 * steps > MOST_STEPS:
+        if 2 * steps > most:
             return int(steps), True
         steps *= 2

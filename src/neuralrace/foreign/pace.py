@@ -8,7 +8,8 @@ import numpy as np
 from neuralrace.axes import Edge
 from neuralrace.errors import WeightError
 
-CALM = 0.2  # change of the gradient between two checkpoints, relative: below it the mean of its ends is good to 1 %
+MOST_STEPS = 500  # between two checkpoints, that are taken again to measure the rate
+ROUNDS, CLOSE = 5, 1e-3  # of the adjustment, and where it ends
 
 
 class HasGradient(Protocol):
@@ -26,28 +27,50 @@ class Pace(NamedTuple):
 
 
 def measure_pace(network: HasGradient, steps: Sequence[int], weights: Sequence[Mapping[Edge, np.ndarray]]) -> Pace:
-    """Compare how the weights moved between checkpoints with the gradient there, the mean of its two ends.
+    """Find the learning rate whose steps lead from one checkpoint to the next.
 
-    Where the gradient hardly changes between two checkpoints; where it always does, between the two that differ least.
+    First from how the weights moved over the mean gradient of both ends, where the gradient changes least. From there
+    by steps of descent between these two checkpoints, until they come as far as the weights did.
     """
     slopes = [_flat(network.gradient(one)) for one in weights]
     places = [_flat(one) for one in weights]
-    rates, cosines, changes, lengths = [], [], [], []
+    found: list[tuple[float, int, float, float]] = []
     for i in range(len(steps) - 1):
         moved, slope = places[i + 1] - places[i], 0.5 * (slopes[i] + slopes[i + 1])
         length, size = float(np.linalg.norm(moved)), float(np.linalg.norm(slope))
         if length == 0 or size == 0:
             continue
-        along = -float(moved @ slope)
-        rates.append(along / (size**2 * (steps[i + 1] - steps[i])))
-        cosines.append(along / (length * size))
-        changes.append(float(np.linalg.norm(slopes[i + 1] - slopes[i])) / size)
-        lengths.append(length)
-    if not rates:
+        along, change = -float(moved @ slope), float(np.linalg.norm(slopes[i + 1] - slopes[i]))
+        rate = along / (size**2 * (steps[i + 1] - steps[i]))
+        found.append((change / size, i, rate, along / (length * size)))
+    if not found:
         raise WeightError("the weights must move between checkpoints; these are the same at every step")
-    calm = np.array(changes) <= max(CALM, min(changes))
-    rate = float(np.median(np.array(rates)[calm]))
-    cosine = float(np.average(np.array(cosines)[calm], weights=np.array(lengths)[calm]))
+    _, place, rate, cosine = min(found)
+    count = steps[place + 1] - steps[place]
+    if rate <= 0 or count > MOST_STEPS:
+        return Pace(rate, cosine)
+    return _refined(network, weights[place], places[place + 1] - places[place], count, rate)
+
+
+def _refined(
+    network: HasGradient, start: Mapping[Edge, np.ndarray], moved: np.ndarray, count: int, rate: float
+) -> Pace:
+    """Adjust a rate until so many steps of descent lead as far along the way that the weights took."""
+    first, length, cosine = _flat(start), float(np.linalg.norm(moved)), 0.0
+    for _ in range(ROUNDS):
+        at = dict(start)
+        for _ in range(count):
+            slope = network.gradient(at)
+            at = {edge: matrix - rate * slope[edge] for edge, matrix in at.items()}
+        went = _flat(at) - first
+        far = float(np.linalg.norm(went))
+        if not 0 < far < np.inf:
+            break
+        cosine = float(went @ moved) / (far * length)
+        part = float(went @ moved) / length**2
+        if part <= 0 or abs(part - 1) < CLOSE:
+            break
+        rate /= part
     return Pace(rate, cosine)
 
 

@@ -93,7 +93,7 @@ def test_explain_passes_what_it_is_given(
     assert "the whole story" in printed
     assert f"page: {tmp_path / 'out' / 'report.html'}" in printed
     named, hidden, seeds, options = asked[0]
-    assert (named.settings["contexts"], hidden, seeds, options["modules"]) == (2, (9, 8), 5, 3)
+    assert (named.settings["contexts"], hidden, seeds, options["modules"]) == (2, (9, 8), None, 3)
     assert options["initial"] == nr.initial.gaussian(0.1)
     assert ending(["explain", "xor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == report.verdict

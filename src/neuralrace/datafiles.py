@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import xarray
 
 SEAL = b"\nneuralrace-sha256 "  # after the data, where readers of netCDF do not look; then the digest and a newline
+BITS, BYTES = "neuralrace_bits", "_bytes"  # how many bits an axis has, and the name of the axis that holds them
 SEALED = len(SEAL) + 64 + 1
 HOST = re.sub(r"\W", "-", socket.gethostname())
 PART = re.compile(r"\..+\.(?P<host>[\w-]*)\.(?P<process>\d+)\.part\w*(\.\w+)?")
@@ -69,10 +70,12 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
-    """Write one netCDF file, with a checksum of all its bytes after its end."""
+    """Write one netCDF file, with a checksum of all its bytes after its end; what is true or false takes one bit."""
 
     def write(part: Path) -> None:
-        data.to_netcdf(part, engine="h5netcdf")
+        packed = _packed(data)
+        bits = {name: {"zlib": True, "complevel": 2} for name in packed.data_vars if BITS in packed[name].attrs}
+        packed.to_netcdf(part, engine="h5netcdf", encoding=bits)
         digest = _digest(part, part.stat().st_size)
         with part.open("ab") as file:
             file.write(SEAL + digest + b"\n")
@@ -99,12 +102,45 @@ def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
     try:
         _check_seal(source)
         with xarray.open_dataset(source, engine="h5netcdf") as opened:
-            return opened.load()
+            return _unpacked(opened.load())
     except FileFormatError:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise FileFormatError(f"{source} is not a readable netCDF file ({reason})") from None
+
+
+def _packed(data: "xarray.Dataset") -> "xarray.Dataset":
+    """Booleans as bits, eight to a byte along their last axis, which is named and counted beside them."""
+    import numpy
+    import xarray
+
+    bits = {}
+    for name, array in data.data_vars.items():
+        if array.dtype == bool and array.ndim and array.shape[-1]:
+            *others, last = array.dims
+            told = {BITS: array.shape[-1], **array.attrs}
+            packed = numpy.packbits(array.values, axis=-1)
+            bits[name] = xarray.DataArray(packed, dims=(*others, f"{last}{BYTES}"), attrs=told)
+    return data.drop_vars(list(bits)).assign(bits)[list(data.data_vars)] if bits else data
+
+
+def _unpacked(data: "xarray.Dataset") -> "xarray.Dataset":
+    """The booleans that were packed."""
+    import numpy
+    import xarray
+
+    found = {}
+    for name, array in data.data_vars.items():
+        if BITS in array.attrs:
+            *others, last = array.dims
+            told = {key: value for key, value in array.attrs.items() if key != BITS}
+            count = int(array.attrs[BITS])
+            if array.dtype != numpy.uint8 or not 0 < count <= 8 * array.shape[-1]:
+                raise ValueError(f"{name} does not hold the {count} bits that it names")
+            whole = numpy.unpackbits(array.values, axis=-1, count=count).astype(bool)
+            found[name] = xarray.DataArray(whole, dims=(*others, str(last).removesuffix(BYTES)), attrs=told)
+    return data.drop_vars(list(found)).assign(found)[list(data.data_vars)] if found else data
 
 
 def _check_seal(source: Path) -> None:

@@ -1,5 +1,5 @@
 """Private machinery: HTML pages that need no other file and no network."""
 
-from neuralrace._page.document import document, picture, table
+from neuralrace._page.document import document, enlarging, picture, table
 
-__all__ = ["document", "picture", "table"]
+__all__ = ["document", "enlarging", "picture", "table"]

@@ -43,6 +43,13 @@ def picture(figure: Figure, description: str) -> str:
     return f'<img width="{width}" alt="{escape(description)}" src="data:image/png;base64,{encoded}">'
 
 
+def enlarging(image: str, name: str) -> str:
+    """A picture that fills the screen when it is chosen, by style alone, and goes back when it is chosen again."""
+    mark = f"large-{''.join(c if c.isalnum() else '-' for c in name)}"
+    title = f"enlarge or go back: {escape(name)}"
+    return f'<input type="checkbox" id="{mark}" class="large"><label for="{mark}" title="{title}">{image}</label>'
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of plain text that scrolls sideways where it is too wide."""
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)

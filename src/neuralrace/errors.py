@@ -99,6 +99,15 @@ def require_count(name: str, value: int, *, least: int = 1) -> int:
     return int(value)
 
 
+def require_kind(
+    name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError], article: str = "a"
+) -> None:
+    """Refuse a value of another type than a caller was asked for."""
+    if not isinstance(value, kind):
+        wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        raise error(f"{name} must be {article} {wanted}; it was {shortened(value)}")
+
+
 def shortened(value: object, most: int = 80) -> str:
     """What a value looks like, in one line that is not long."""
     try:

@@ -120,7 +120,7 @@ def batch_keys(key: Any, seeds: int) -> jax.Array:
 def _first_weights(problem: Problem | RoutedNetwork, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:
     """Edge -> (seeds, target, source)."""
     architecture = problem.architecture
-    if isinstance(initial, Sequence):
+    if isinstance(initial, Sequence) and not isinstance(initial, str):
         if len(initial) != seeds:
             raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
         drawn = [check_weights(architecture, weights) for weights in initial]

@@ -92,10 +92,12 @@ def require_number(
     return number
 
 
-def require_count(name: str, value: int, *, least: int = 1) -> int:
+def require_count(name: str, value: int, *, least: int = 1, most: int | None = None) -> int:
     """Return the value as an int, or say that a whole number was required."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
         raise RangeError(f"{name} must be a whole number, at least {least}; it was {shortened(value)}")
+    if most is not None and int(value) > most:
+        raise RangeError(f"{name} must be at most {most:,}; it was {int(value):,}")
     return int(value)
 
 

@@ -14,6 +14,7 @@ os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
 # the same examples in every run; compiling a problem takes longer than hypothesis allows for one example
 settings.register_profile("neuralrace", derandomize=True, deadline=None, max_examples=15)
+settings.register_profile("soak", deadline=None, max_examples=300)  # other examples every time: see tests/soak.py
 settings.load_profile("neuralrace")
 
 # Shapes and types are checked at every call of the modules that name them. Not at the front doors: what a user hands

@@ -126,6 +126,7 @@ def reproduce(
     from neuralrace.report import counts, tally, write_report
 
     experiments.check_formats(formats or ())
+    experiments.check_size(size)
     names = _chosen(only) if only else list(experiments.names())
     folder, results = make_folder(out), []
     for index, name in enumerate(names):

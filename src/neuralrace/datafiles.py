@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralrace.errors import FileFormatError
+from neuralrace.errors import FileFormatError, shortened
 
 if TYPE_CHECKING:
     import xarray
@@ -27,10 +27,18 @@ HOST = re.sub(r"\W", "-", socket.gethostname())
 PART = re.compile(r"\..+\.(?P<host>[\w-]*)\.(?P<process>\d+)\.part\w*(\.\w+)?")
 
 
+def check_place(name: str, path: object) -> Path:
+    """The path of a file that can be made or replaced there, as far as can be known without writing."""
+    wanted = as_path(name, path)
+    _mode_to_give(wanted, Path(os.path.realpath(wanted)))
+    return wanted
+
+
 def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
     """Let `write` fill a temporary file next to `path`, then give it its name in one step."""
-    target = Path(os.path.realpath(path))
-    mode = _mode_to_give(Path(path), target)
+    wanted = as_path("path", path)
+    target = Path(os.path.realpath(wanted))
+    mode = _mode_to_give(wanted, target)
     _clean(target.parent)
     prefix, suffix = f".{target.stem}.{HOST}.{os.getpid()}.part", target.suffix
     try:
@@ -46,7 +54,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
         raise FileFormatError(
             f"cannot write {path} ({_reason(error)}): free some space, or choose another place for it"
         ) from error
-    return Path(path)
+    return wanted
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
@@ -56,9 +64,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Make a folder for results and try to write in it, before any work is done for it."""
-    if not os.fspath(path):
-        raise FileFormatError("out must be the name of a folder; it was empty")
-    folder = Path(path)
+    folder = as_path("out", path, "a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -67,6 +73,16 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
         raise FileFormatError(f"out must be a folder that can be written; {folder} is not ({_reason(error)})") from None
     _clean(folder)
     return folder
+
+
+def as_path(name: str, path: object, kind: str = "a file") -> Path:
+    """The name of a file or folder as a path, or say that it is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise FileFormatError(f"{name} must be the name of {kind}; it was {shortened(path)}")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise FileFormatError(f"{name} must be the name of {kind}; it was {'empty' if not text else shortened(text)}")
+    return Path(text)
 
 
 def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
@@ -96,7 +112,7 @@ def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
     """Read a netCDF file that `save_dataset` wrote into memory; nothing in it is executed, no other is taken."""
     import xarray  # a second of imports that writing text does not need
 
-    source = Path(path)
+    source = as_path("path", path)
     if not source.is_file():
         raise FileFormatError(f"a netCDF file is required; there is no file {source}")
     try:

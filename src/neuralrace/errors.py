@@ -92,11 +92,22 @@ def require_number(
     return number
 
 
-def require_count(name: str, value: int, *, least: int = 1) -> int:
+def require_count(name: str, value: int, *, least: int = 1, most: int | None = None) -> int:
     """Return the value as an int, or say that a whole number was required."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
         raise RangeError(f"{name} must be a whole number, at least {least}; it was {shortened(value)}")
+    if most is not None and int(value) > most:
+        raise RangeError(f"{name} must be at most {most:,}; it was {int(value):,}")
     return int(value)
+
+
+def require_kind(
+    name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError], article: str = "a"
+) -> None:
+    """Refuse a value of another type than a caller was asked for."""
+    if not isinstance(value, kind):
+        wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        raise error(f"{name} must be {article} {wanted}; it was {shortened(value)}")
 
 
 def shortened(value: object, most: int = 80) -> str:

@@ -1,5 +1,6 @@
 """Initial weights: each initialiser maps (network, key) to a matrix per edge."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ from neuralrace.architecture import Architecture, edge_name
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number, shortened
-from neuralrace.limits import LARGEST
+from neuralrace.limits import LARGEST, require_memory
 from neuralrace.precision import float64
 from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
@@ -48,7 +49,7 @@ class Gaussian:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = self.scales(network), _stream(key)
+        scales, random = self.scales(network), _stream(key, network)
         return {edge: scales[edge] * random.standard_normal(architecture.shape(edge)) for edge in architecture.edges}
 
 
@@ -62,7 +63,7 @@ class Orthogonal:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = _per_edge("gain", self.gain, network), _stream(key)
+        scales, random = _per_edge("gain", self.gain, network), _stream(key, network)
         return {
             edge: scales[edge] * _random_orthogonal(random, *architecture.shape(edge)) for edge in architecture.edges
         }
@@ -98,7 +99,7 @@ class Decoupled:
         architecture = network.architecture
         rotation = {**bases.inputs, **bases.outputs}
         count = next(iter(rotation.values())).shape[1]
-        random = _stream(key)
+        random = _stream(key, network)
         for node in architecture.hidden:
             size = architecture.nodes[node]
             rotation[node] = np.zeros((size, count))
@@ -120,7 +121,7 @@ class Xavier:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = _per_edge("gain", self.gain, network), _stream(key)
+        scales, random = _per_edge("gain", self.gain, network), _stream(key, network)
         bounds = {edge: scales[edge] * np.sqrt(6 / sum(architecture.shape(edge))) for edge in architecture.edges}
         return {edge: bound * random.uniform(-1, 1, architecture.shape(edge)) for edge, bound in bounds.items()}
 
@@ -217,8 +218,10 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
     return drawn
 
 
-def _stream(key: Any) -> np.random.Generator:
+def _stream(key: Any, network: Network) -> np.random.Generator:
     """A stream of random numbers that the key decides; JAX's own draws compile anew for every shape."""
+    size = sum(math.prod(network.architecture.shape(edge)) for edge in network.architecture.edges)
+    require_memory(f"{size:,} weights", 8 * size, "give fewer neurons")
     return np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).ravel().tolist())
 
 

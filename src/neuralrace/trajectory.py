@@ -15,7 +15,7 @@ import xarray
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
-from neuralrace.errors import RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind
 from neuralrace.from_checkpoints import Network, recorded
 from neuralrace.task import Task
 from neuralrace.trajectory_schema import EXAMPLES, FORMAT, STATUS, check_trajectory
@@ -40,6 +40,9 @@ class Trajectory:
     """
 
     data: xarray.Dataset
+
+    def __post_init__(self) -> None:
+        require_kind("data", self.data, xarray.Dataset, RangeError)
 
     def __repr__(self) -> str:
         ends = f"{self.time[0]:g} to {self.time[-1]:g}" if len(self.time) else "none"

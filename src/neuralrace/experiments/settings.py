@@ -5,11 +5,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from neuralrace.errors import RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind
 
 
 def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     """Replace settings by name; text, as it comes from the command line, is read as the setting's own kind."""
+    require_kind("changes", changes, Mapping, RangeError)
     known = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
     read = {}
     for name, value in changes.items():

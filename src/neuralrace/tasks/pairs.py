@@ -100,7 +100,7 @@ def trained_pairs(pairs: str, domains: int, trained: int, key: int = 0) -> np.nd
     """
     if pairs not in PAIRS:
         raise UnknownNameError(f"there are no pairs {pairs!r}; {nearest(pairs, PAIRS)}")
-    require_count("domains", domains)
+    require_count("domains", domains, most=100)
     if require_count("trained", trained) > domains:
         raise RangeError(f"trained must be at most the number of domains, {domains}; it was {trained}")
     return PAIRS[pairs](domains, trained, np.random.default_rng(require_count("key", key, least=0)))

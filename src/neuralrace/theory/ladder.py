@@ -11,11 +11,13 @@ from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     AssumptionError,
+    ProblemError,
     RangeError,
     UnknownNameError,
     WeightError,
     nearest,
     require_count,
+    require_kind,
     require_number,
 )
 from neuralrace.initial import Initialiser, as_key
@@ -73,6 +75,7 @@ def predict(
     gradient descent at that step size. rtol: relative error per step, of each mode (1e-6), with activations of all
     weights of a layer and of what is left to learn (5e-4). tolerance: for assumptions that a method needs exactly.
     """
+    require_kind("network", network, (Problem, PathStatistics), ProblemError)
     moments = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     usual = (DRAWS, RTOL) if is_linear(network) else (ACTIVATED_DRAWS, ACTIVATED_RTOL)
@@ -117,7 +120,11 @@ def predict(
 def _named(method: str | Method[Any] | tuple[Method[Any], ...], linear: bool) -> tuple[Method[Any], ...]:
     """The methods to try, in order; a name that only networks of the other kind have is refused when it is tried."""
     if not isinstance(method, str):
-        return method if isinstance(method, tuple) else (method,)
+        methods = method if isinstance(method, tuple) else (method,)
+        for one in methods:
+            if not isinstance(one, Method):
+                raise UnknownNameError(f"a method must be a name or a value such as theory.Flow(); it was {one!r}")
+        return methods
     if method not in ("auto", *METHODS):
         raise UnknownNameError(f"there is no method {method!r}; {nearest(method, ('auto', *METHODS))}")
     named = tuple(rung for rung in LADDER if method in ("auto", rung.name))

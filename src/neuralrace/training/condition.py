@@ -136,7 +136,7 @@ def _first_weights(
     law = (repr(initial), architecture, problem.biases) if isinstance(initial, BY_SHAPE) else None
     if law in known:
         return known[law]
-    if isinstance(initial, Sequence):
+    if isinstance(initial, Sequence) and not isinstance(initial, str):
         if len(initial) != seeds:
             raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
         drawn = [check_weights(architecture, weights) for weights in initial]

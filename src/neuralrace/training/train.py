@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,7 +12,8 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
-from neuralrace.errors import require_count, require_number
+from neuralrace.datafiles import check_place
+from neuralrace.errors import RangeError, require_count, require_number, shortened
 from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
@@ -73,6 +73,9 @@ def train(
     and does not stop the others.
     """
     check_size(network, steps, every if at is None else None, seeds)
+    if callback is not None and not callable(callback):
+        raise RangeError(f"callback must be a function of the step and the losses; it was {shortened(callback)}")
+    path = None if checkpoint is None else check_place("checkpoint", checkpoint)
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
@@ -87,8 +90,7 @@ def train(
             part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
             training = begin(prepared.program, part, keys[chosen], schedule)
             watchers: list[Watcher] = []
-            if checkpoint is not None:
-                path = Path(checkpoint)
+            if path is not None:
                 name = path if len(groups) == 1 else path.with_name(f"{path.name}.{number}")
                 kept = Checkpoint(name, _identity(prepared, schedule, settings, chosen))
                 kept.resume(training)

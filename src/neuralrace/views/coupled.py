@@ -15,7 +15,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import nnls
 
 from neuralrace.arrays import real_array
-from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_number
+from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_count, require_number
 
 TOLERANCE = 1e-10  # relative, per step, in the logarithm of an amplitude
 DEFINITE = 1e-9  # smallest eigenvalue of D over the largest
@@ -107,5 +107,6 @@ def coupled_race(strengths: Any, drive: Any, coupling: Any, depth: float = 2) ->
 def co_occurrence(views: int, together: float, rate: float = 1.0) -> np.ndarray:
     """D for equal views: rate on the diagonal and rate * together beside it; together = chance of n given m, 0 to 1."""
     q = require_number("together", together, least=0, most=1)
-    D: np.ndarray = rate * ((1 - q) * np.eye(views) + q)
+    count = require_count("views", views)
+    D: np.ndarray = require_number("rate", rate, above=0) * ((1 - q) * np.eye(count) + q)
     return D

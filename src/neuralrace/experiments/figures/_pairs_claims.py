@@ -272,7 +272,7 @@ def _curves(data: xarray.Dataset) -> list[Claim]:
             SOURCE,
             "ours",
             "largest gap of the flow of moments to training, means over draws and seeds, in parts of the first error,",
-            {str(kind): float(np.abs(flow - trained).sel(kind=kind).max() / start) for kind in data["kind"].values},
+            {str(kind): float(abs(flow - trained).sel(kind=kind).max() / start) for kind in data["kind"].values},
             GAP,
             detail=f"untrained pairs at the end: {'; '.join(ranges)}",
             on_record="does not hold: trained ones do; untrained ones differ from draw to draw by more than this, and "

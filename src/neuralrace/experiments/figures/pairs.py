@@ -171,6 +171,7 @@ def _curves(axis: Axes, data: xarray.Dataset) -> None:
             axis.plot(
                 time, one["curve_reduction"], color=COLOURS["reference"], linewidth=1.2, label="reduction, trained"
             )
+    axis.set_ylim(top=1.6 * axis.get_ylim()[1])  # room for the legend
     label_axes(axis, "f  squared error, from moments", TIME, "half the squared error")
 
 

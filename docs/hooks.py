@@ -26,6 +26,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         markdown = markdown.replace("<!-- presets -->", presets())
     if "<!-- foreseen -->" in markdown:
         markdown = markdown.replace("<!-- foreseen -->", foreseen())
+    if "<!-- pairs of MNIST -->" in markdown:
+        markdown = markdown.replace("<!-- pairs of MNIST -->", pairs_of_mnist())
     if "<!-- verdicts -->" in markdown:
         records = verdicts.read()
         markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
@@ -68,6 +70,19 @@ def presets() -> str:
 def on_post_build(config: Any, **_: Any) -> None:
     """Put the gallery beside the pages."""
     gallery.install(Path(config["site_dir"]))
+
+
+def pairs_of_mnist() -> str:
+    """The record of test errors on MNIST for pairs of every kind, as a table."""
+    record = json.loads((Path(__file__).parent / "records" / "pairs_mnist.json").read_text(encoding="utf-8"))
+    objectives = list(record["rows"][0]["errors"])
+    head = f"| pairs | K/M | g2/g1 | {' | '.join(f'{name}: trained, untrained' for name in objectives)} |"
+    lines = [head, "|---|---|---|" + "---|" * len(objectives)]
+    for row in record["rows"]:
+        errors = " | ".join(", ".join(f"{100 * error:.1f} %" for error in row["errors"][name]) for name in objectives)
+        share = 100 * row["trained"] / record["domains"]
+        lines.append(f"| {row['pairs']}, K = {row['trained']} | {share:g} % | {row['ratio']:.3f} | {errors} |")
+    return "\n".join(lines)
 
 
 def on_page_content(html: str, **_: Any) -> str:

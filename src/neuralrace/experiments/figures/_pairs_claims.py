@@ -1,4 +1,4 @@
-"""What is claimed of trained and untrained pairs; every threshold was fixed before it was measured."""
+"""What is claimed of trained and untrained pairs; thresholds were set after small trials and before the full run."""
 
 import numpy as np
 import xarray

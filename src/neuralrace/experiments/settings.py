@@ -35,7 +35,7 @@ def read_setting(name: str, value: Any, present: Any) -> Any:
     kind = type(present)
     if isinstance(present, tuple):
         parts = value.split(",") if isinstance(value, str) else list(value)
-        return tuple(read_setting(name, part, present[0] if present else part) for part in parts)
+        return tuple(read_setting(name, part, present[0]) if present else _number_or_word(part) for part in parts)
     if isinstance(value, str) and kind is bool:
         if value.lower() in ("true", "false"):
             return value.lower() == "true"
@@ -50,10 +50,17 @@ def read_setting(name: str, value: Any, present: Any) -> Any:
 
 
 def _number(name: str, value: Any) -> int | float:
+    read = _number_or_word(value)
+    if not isinstance(read, int | float):
+        raise RangeError(f"setting {name!r} must be a number; it was {value!r}")
+    return read
+
+
+def _number_or_word(value: Any) -> Any:
     try:
         read = float(value)
     except (TypeError, ValueError):
-        raise RangeError(f"setting {name!r} must be a number; it was {value!r}") from None
+        return value
     return int(read) if read.is_integer() else read
 
 

@@ -138,7 +138,8 @@ def plan(
             conditions = [(k, require_number("gains", gain, above=0)) for k in counts for gain in gains]
         else:
             parts = sizes.fractions if fractions is None else fractions
-            conditions = [(max(round(part * domains), 1), sizes.gain) for part in parts]
+            checked = [require_number("fractions", part, above=0) for part in parts]
+            conditions = [(max(round(part * domains), 1), sizes.gain) for part in checked]
         for count, _ in conditions:
             if require_count("trained", count) > domains:
                 raise RangeError(f"trained must be at most the number of domains, {domains}; it was {count}")

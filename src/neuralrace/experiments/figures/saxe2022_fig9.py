@@ -11,8 +11,8 @@ from neuralrace.experiments.figures import _routed
 from neuralrace.plotting import new_figure
 
 ON_RECORD = {
-    "digits": "does not hold: on digits 40 % are needed, as with linear layers; at 30 % untrained pairs miss a third of "
-    "all images more"
+    "digits": "does not hold: on digits 40 % are needed, as with linear layers; at 30 % untrained pairs miss a third "
+    "of all images more"
 }
 PANELS = {
     "digits": ("permuted", "rotated"),

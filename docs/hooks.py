@@ -13,6 +13,7 @@ from latex2mathml.converter import convert
 import neuralrace as nr
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -28,11 +29,22 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         markdown = markdown.replace("<!-- foreseen -->", foreseen())
     if "<!-- pairs of MNIST -->" in markdown:
         markdown = markdown.replace("<!-- pairs of MNIST -->", pairs_of_mnist())
+    markdown = CLAIMS.sub(lambda match: claims_of(match[1]), markdown)
     if "<!-- verdicts -->" in markdown:
         records = verdicts.read()
         markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
         markdown = markdown.replace("<!-- verdicts -->", verdicts.render(records))
     return markdown
+
+
+def claims_of(name: str) -> str:
+    """The claims of one experiment as they are on record, as a table."""
+    records = [record for record in verdicts.read() if record["name"] == name]
+    lines = ["| claim | asked | measured | holds |", "|---|---|---|---|"]
+    for claim in (claim for record in records for claim in record["claims"]):
+        cells = (claim["text"], claim["expected"], claim["measured"], "yes" if claim["holds"] else "no")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
 
 
 def foreseen() -> str:

@@ -180,7 +180,7 @@ def modules_of(
     found = []
     for name, passing in layers.items():
         size = min(count, max(1, passing.distinct)) if at_most else count
-        modules = find_modules(passing.open, size, passing.strength, key)
+        modules = find_modules(passing.open, size, passing.strength, key, restarts=passing.restarts)
         found.append(Layer(name, modules, modules.nearest(passing.last), each))
     return tuple(found)
 

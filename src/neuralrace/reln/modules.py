@@ -42,11 +42,11 @@ class Modules:
         return np.where(given.any(axis=-1), distance.argmin(axis=-1), -1)
 
 
-def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) -> Modules:
+def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0, *, restarts: int = RESTARTS) -> Modules:
     """Cluster gates into `count` modules by k-means; equal rows are counted, not repeated.
 
     samples: (..., N) from 0 to 1, fractional where a neuron is partly open. weights: how much each sample counts, such
-    as the strength of its neuron; each counts the same if not given. key: the seed of k-means.
+    as the strength of its neuron; each counts the same if not given. key, restarts: of k-means, whose best is taken.
     """
     rows = _checked(samples)
     amount = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=float).reshape(-1)
@@ -61,7 +61,7 @@ def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) ->
     if len(distinct) < size:
         raise RangeError(f"modules must be at most the number of distinct patterns, {len(distinct)}; it was {size}")
     mass = np.bincount(inverse, weights=amount[active])
-    means = KMeans(size, n_init=RESTARTS, random_state=key).fit(distinct, sample_weight=mass)
+    means = KMeans(size, n_init=restarts, random_state=key).fit(distinct, sample_weight=mass)
     share = np.bincount(means.labels_, weights=mass, minlength=size) / mass.sum()
     order = np.argsort(-share, kind="stable")
     gates = np.clip(means.cluster_centers_[order], 0, 1)

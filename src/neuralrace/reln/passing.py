@@ -14,13 +14,14 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import distinct_rows
+from neuralrace.reln.modules import RESTARTS, distinct_rows
 from neuralrace.reln.recorded import gate_samples, network_of, weights_over_time
 from neuralrace.trajectory import Trajectory
 
 OPEN = 0.1  # of the root mean square of what a neuron receives; from so much on it is wholly open
 LEVELS = 8  # in which openness is told apart
 SAMPLES = 81  # records that are looked at, evenly over the run
+THOROUGH = 12  # restarts of k-means: of fewer, two groups of networks may come to different optima
 MOST = 8192  # samples that are clustered; of more, so many are taken by their strength
 
 Weights = Mapping[Edge, np.ndarray]  # (..., target, source) each
@@ -36,6 +37,7 @@ class Passing(NamedTuple):
     open: np.ndarray
     strength: np.ndarray
     last: np.ndarray
+    restarts: int = THOROUGH  # of the clustering
 
     @property
     def distinct(self) -> int:
@@ -113,7 +115,7 @@ def bare_gates(run: Trajectory, layer: str) -> Passing:
     bits = gate_samples(run, layer)
     bits = bits[:, evenly(bits.shape[1])]
     rows = bits.reshape(-1, bits.shape[-1])
-    return Passing(rows, np.ones(len(rows)), bits[:, -1])
+    return Passing(rows, np.ones(len(rows)), bits[:, -1], RESTARTS)
 
 
 def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:

@@ -92,7 +92,8 @@ def draw_race(axis: Axes, race: Race, entered: Sequence[str]) -> None:
     for runner in race.runners:
         curve = runner.forecast
         if runner.name in entered:
-            reconstruction_line(axis, curve.time, curve.loss, f"{runner.name}, found")
+            name = runner.name if runner.name == "found" else f"{runner.name}, found"
+            reconstruction_line(axis, curve.time, curve.loss, name)
         else:
             axis.plot(curve.time, curve.loss, label=runner.name, linewidth=1.3)
     axis.axhline(race.criterion, color=COLOURS["reference"], linewidth=0.8, linestyle=":")

@@ -129,10 +129,11 @@ def _steps(
     def loss(at: State) -> jax.Array:
         products, through, mean = look(at)
         modules = jnp.sum(products * (0.5 * through - moments.targets[:, None]), axis=(-2, -1))
-        return 0.5 * moments.energy + modules + jnp.sum(at.offset * (mean + 0.5 * at.offset - moments.wanted), axis=-1)
+        constant = jnp.sum(at.offset * (mean + 0.5 * at.offset - moments.wanted), axis=-1)
+        return jnp.asarray(0.5 * moments.energy + modules + constant)
 
     def step(_: int, at: State) -> State:
-        _, through, mean = look(at)
+        through, mean = look(at)[1:]
         error = through - moments.targets[:, None] + at.offset[..., None] * moments.inputs[:, None, None]
         error = error.reshape(gatings, seeds, outputs, padded, size)
         incoming, outgoing = at.modules[..., :size], at.modules[..., size:]

@@ -64,3 +64,23 @@ def test_an_error_inside_closes_the_bar(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not meter._progress.live.is_started
+
+
+@pytest.mark.parametrize(
+    ("total", "words"),
+    [
+        (4.0, ""),
+        (1e7, "training: about 3.5 hours left"),
+        (1e9, "about 14.5 days left"),
+        (1e12, "about 39.6 years left"),
+    ],
+)
+def test_very_long_work_is_announced_once_even_when_piped(monkeypatch, total, words):
+    clock = iter(range(0, 10**9, 10))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    with Meter("training", total, console=Console(file=stream, force_terminal=False, width=80)) as meter:
+        for _ in range(5):
+            meter.advance(8000.0 if total > 4 else 1.0)
+    assert stream.getvalue().count("\n") == (1 if words else 0)
+    assert words in stream.getvalue()

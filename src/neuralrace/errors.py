@@ -116,4 +116,9 @@ def shortened(value: object, most: int = 80) -> str:
         shown = " ".join(repr(value).split())
     except Exception:  # whatever a caller's own class does when it is asked
         shown = f"a {type(value).__name__}"
-    return shown if len(shown) <= most else f"{shown[: most - 3]}..."
+    return shortened_text(shown, most)
+
+
+def shortened_text(text: str, most: int) -> str:
+    """A text, or as much of it as may be shown."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

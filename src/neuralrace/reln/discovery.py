@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
-from neuralrace.errors import GateError, RangeError, require_count
+from neuralrace.errors import GateError, ProblemError, RangeError, require_count, require_kind
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
@@ -134,6 +134,7 @@ def discover(
     of a training.
     """
     counts = counts_of(modules, most)
+    require_kind("run", run, Trajectory, ProblemError)
     law = _law(run, initial)
     if law is None and len(counts) > 1:
         raise GateError(

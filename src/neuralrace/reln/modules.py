@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from neuralrace.architecture import Architecture
-from neuralrace.errors import GateError, RangeError, require_count
+from neuralrace.arrays import real_array
+from neuralrace.errors import GateError, RangeError, TaskError, require_count, require_kind, shortened
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -73,6 +74,8 @@ def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0, *,
 
 def _checked(samples: Any) -> np.ndarray:
     rows = np.asarray(samples)
+    if rows.dtype.kind not in "fiub" or not rows.ndim or not rows.size:
+        raise GateError(f"gates must be numbers, one for each example of each neuron; they were {shortened(samples)}")
     rows = rows.reshape(-1, rows.shape[-1])
     if rows.dtype != bool and rows.size and not (rows.min() >= 0 and rows.max() <= 1):
         raise GateError(f"gates must lie between 0 and 1; they go from {rows.min():g} to {rows.max():g}")
@@ -96,14 +99,18 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     every node sends to all nodes of the next layer. widths: neurons of each node, one number or one for each, for each
     layer. Several inputs or outputs of the task are put side by side, as in a ReLUNetwork. biases: as there.
     """
-    layers = list(patterns) if isinstance(patterns, list) else [patterns]
-    sizes = list(widths) if isinstance(patterns, list) else [widths]
+    require_kind("task", task, Task, TaskError)
+    several = isinstance(patterns, list) and all(np.ndim(layer) == 2 for layer in patterns)
+    layers = list(patterns) if several else [patterns]
+    sizes = (list(widths) if np.ndim(widths) else [widths] * len(layers)) if several else [widths]
+    if len(sizes) != len(layers):
+        raise RangeError(f"widths must have one entry for each of {len(layers)} hidden layers; it has {len(sizes)}")
     rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
     nodes, sources = {"x": rows.shape[1]}, ["x"]
     edges: list[tuple[str, str]] = []
     gates: dict[str, np.ndarray] = {}
     for place, (layer, width) in enumerate(zip(layers, sizes, strict=True), start=1):
-        open_for = np.atleast_2d(np.asarray(layer, dtype=float))
+        open_for = np.atleast_2d(real_array("patterns", layer, GateError))
         prefix = f"h{place}_" if len(layers) > 1 else ""
         names = [f"{prefix}m{module}" for module in range(len(open_for))]
         nodes |= dict(zip(names, map(int, np.broadcast_to(np.asarray(width), (len(open_for),))), strict=True))

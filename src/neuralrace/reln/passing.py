@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
-from neuralrace.errors import ProblemError
+from neuralrace.errors import ProblemError, UnknownNameError, nearest
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RESTARTS, distinct_rows
 from neuralrace.reln.recorded import gate_samples, network_of, weights_over_time
@@ -120,7 +120,10 @@ def bare_gates(run: Trajectory, layer: str) -> Passing:
 
 def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
     """What each neuron of a run carries at the end, (seeds, neurons)."""
-    return strengths(network_of(run), _final(run), layer)
+    network = network_of(run)
+    if layer not in network.architecture.hidden:
+        raise UnknownNameError(f"there is no hidden layer {layer!r}; {nearest(layer, network.architecture.hidden)}")
+    return strengths(network, _final(run), layer)
 
 
 def _final(run: Trajectory) -> dict[Edge, np.ndarray]:

@@ -7,7 +7,7 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
-from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count
+from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count, require_kind
 from neuralrace.initial import Initialiser, from_data, key_from_data
 from neuralrace.problem import BIAS
 from neuralrace.task import Task
@@ -38,6 +38,7 @@ def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarr
 
 def network_of(run: Trajectory) -> ReLUNetwork:
     """The network that was trained, with its examples."""
+    require_kind("run", run, Trajectory, ProblemError)
     described = run.settings["problem"]
     if "slope" not in described:
         raise ProblemError("a run of a ReLU network is required; this one is of another kind of network")

@@ -73,6 +73,8 @@ def train(
     and does not stop the others.
     """
     check_size(network, steps, every if at is None else None, seeds)
+    if optimiser is not None and optimizer is not None:
+        raise RangeError("optimiser and optimizer are two spellings of one setting; both came: give one of them")
     if callback is not None and not callable(callback):
         raise RangeError(f"callback must be a function of the step and the losses; it was {shortened(callback)}")
     path = None if checkpoint is None else check_place("checkpoint", checkpoint)

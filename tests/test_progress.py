@@ -37,6 +37,16 @@ def test_silent_when_piped_short_or_not_wanted(monkeypatch, options):
     assert run(monkeypatch, **options) == ""
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(-1.0, [1, 2, 3, 4]), (60.0, [4])])
+def test_in_lines_when_piped_and_asked_for(monkeypatch, seconds, expected):
+    monkeypatch.setattr(progress, "LINES", seconds)
+    stream = io.StringIO()
+    with Meter("sweep", 4, console=Console(file=stream, width=100), lines=True) as meter:
+        for _ in range(4):
+            meter.advance()
+    assert stream.getvalue().splitlines() == [f"sweep: {done} of 4, 0 s" for done in expected]
+
+
 def test_the_patience_is_two_seconds():
     assert progress.PATIENCE == 2.0
 

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -102,19 +103,20 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
         | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {XLA_THREAD}".strip()},
         "distributed.worker.multiprocessing-method": "spawn",
     }
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            worker_dashboard_address=None,
-            memory_limit=limit,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-    ):
+    with dask.config.set(settings), contextlib.ExitStack() as opened:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Port .* is already in use")  # its page about itself takes another
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+                memory_limit=limit,
+                silence_logs=logging.CRITICAL,
+            )
+        opened.enter_context(cluster)
         yield cluster
 
 

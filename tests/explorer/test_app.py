@@ -35,7 +35,9 @@ def test_the_curve_is_that_of_predict_and_the_training_that_of_train(page: httpx
     answer = page.post("api/forecast", json={"page": "p", "scene": SMALL}).json()
     problem, law = nr.tasks.xor(delta=0.5).problem("xor", hidden=4), nr.initial.gaussian(0.005)
     time = np.array(answer["time"])
-    assert np.allclose(nr.predict(problem, law, time, key=0, draws=2).loss, answer["loss"], rtol=1e-5)  # six digits
+    assert np.allclose(
+        nr.predict(problem, law, time, key=0, draws=2, rtol=1e-4).loss, answer["loss"], rtol=1e-5
+    )  # six digits
     assert answer["certificate"]["ladder"][0] == {"name": "closed_form", "state": "taken", "failed": None}
     said = trained(page)
     assert [name for name, _ in said][-1] == "done"

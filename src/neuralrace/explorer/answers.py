@@ -26,6 +26,7 @@ from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
 
 DRAWS = 2  # of the forecast: enough for a band, quick enough for a slider
+RTOL = 1e-4  # of linear nodes, for the same reason: far below the width of a line
 PROBLEM = ("task", "settings", "gating", "flips", "network", "depth", "width")  # what a problem depends on
 
 Send = Callable[[str, dict[str, Any]], None]
@@ -44,8 +45,9 @@ def forecast_of(desk: Desk, scene: Scene) -> Forecast:
     times = scene.rate * schedule_of(scene, stage).looks
 
     def make() -> Forecast:
-        rate = scene.rate if stage.problem.activations else None  # linear nodes: judged by `machine_data`
-        return predict(stage.problem, law_of(scene), times, key=scene.key, draws=DRAWS, learning_rate=rate)
+        # the step size corrects the forecast of networks with activations; of others `machine_data` judges it
+        own = {"learning_rate": scene.rate} if stage.problem.activations else {"rtol": RTOL}
+        return predict(stage.problem, law_of(scene), times, key=scene.key, draws=DRAWS, **own)
 
     found: Forecast = desk.forecasts.get((replace(scene, seeds=1).name, len(times)), make)
     return found

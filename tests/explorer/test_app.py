@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from explorer.conftest import SMALL, Served
+from explorer_scene import SMALL, Served
 from neuralrace.explorer.answers import training_events
 from neuralrace.explorer.bounds import BODY_BYTES
 from neuralrace.explorer.desk import Desk, SupersededError, Token
@@ -167,6 +167,7 @@ def test_an_older_request_of_a_page_is_dropped_and_memory_is_bounded() -> None:
     for number in range(1000):
         desk.forecasts.keep(number, object())
         desk.token(f"page {number}", "forecast")
+    for number in range(10):
         desk.tables.add(f"{number},1\n")
     assert len(desk.forecasts) == 32
     assert len(desk._tokens) == 256

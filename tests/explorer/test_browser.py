@@ -12,12 +12,10 @@ from typing import Any
 
 import pytest
 
-from docs import gallery
-from explorer.conftest import Served
+from explorer_scene import LINK, Served, gallery
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
-LINK = "task=xor&s.delta=0.5&gating=xor&width=4&seeds=2&steps=60&scale=0.005&rate=0.4"  # the scene of the other tests
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="no Chromium with its driver was found")
 

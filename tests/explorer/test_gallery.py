@@ -2,7 +2,7 @@
 
 import json
 
-from docs import gallery
+from explorer_scene import gallery
 from neuralrace.explorer.presets import about
 
 

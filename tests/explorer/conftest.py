@@ -3,31 +3,14 @@
 import threading
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pytest
 import uvicorn
 
+from explorer_scene import Served
 from neuralrace.explorer.app import make_app
 from neuralrace.explorer.desk import Desk
 from neuralrace.explorer.server import _listen
-
-SMALL = {
-    "task": "xor",
-    "settings": {"delta": 0.5},
-    "gating": "xor",
-    "width": 4,
-    "seeds": 2,
-    "steps": 60,
-    "scale": 0.005,
-    "rate": 0.4,
-}
-
-
-class Served(NamedTuple):
-    address: str
-    port: int
-    desk: Desk
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from explorer.conftest import SMALL, Served
+from explorer_scene import SMALL, Served
 from neuralrace.explorer.answers import training_events
 from neuralrace.explorer.bounds import BODY_BYTES
 from neuralrace.explorer.desk import Desk, SupersededError, Token
@@ -35,7 +35,9 @@ def test_the_curve_is_that_of_predict_and_the_training_that_of_train(page: httpx
     answer = page.post("api/forecast", json={"page": "p", "scene": SMALL}).json()
     problem, law = nr.tasks.xor(delta=0.5).problem("xor", hidden=4), nr.initial.gaussian(0.005)
     time = np.array(answer["time"])
-    assert np.allclose(nr.predict(problem, law, time, key=0, draws=2).loss, answer["loss"], rtol=1e-5)  # six digits
+    assert np.allclose(
+        nr.predict(problem, law, time, key=0, draws=2, rtol=1e-4).loss, answer["loss"], rtol=1e-5
+    )  # six digits
     assert answer["certificate"]["ladder"][0] == {"name": "closed_form", "state": "taken", "failed": None}
     said = trained(page)
     assert [name for name, _ in said][-1] == "done"
@@ -165,6 +167,7 @@ def test_an_older_request_of_a_page_is_dropped_and_memory_is_bounded() -> None:
     for number in range(1000):
         desk.forecasts.keep(number, object())
         desk.token(f"page {number}", "forecast")
+    for number in range(10):
         desk.tables.add(f"{number},1\n")
     assert len(desk.forecasts) == 32
     assert len(desk._tokens) == 256

@@ -2,18 +2,20 @@
 
 import json
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from explorer.conftest import Served
+from explorer_scene import LINK, Served, gallery
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
-LINK = "task=xor&s.delta=0.5&gating=xor&width=4&seeds=2&steps=60&scale=0.005&rate=0.4"  # the scene of the other tests
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="no Chromium with its driver was found")
 
@@ -111,7 +113,7 @@ def quiet(page: Page) -> Iterator[None]:
         told = json.loads(entry["message"])["message"]
         if told["method"] == "Network.requestWillBeSent":
             address = told["params"]["request"]["url"]
-            assert address.startswith((page.address, "data:", "blob:", "about:")), address
+            assert address.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")), address
 
 
 def test_a_scene_from_its_link_is_forecast_and_trained_to_its_end(page: Page) -> None:
@@ -150,8 +152,10 @@ def test_sliders_that_change_numbers_draw_another_curve(page: Page) -> None:
         assert page.theory() != before, name
     page.changes(lambda: page.slide("control-key", 3))
     page.changes(lambda: page.choose("control-law", "orthogonal"))
+    page.changes(lambda: page.choose("control-law", "gaussian"))
     page.changes(lambda: page.slide("control-width", 1))
     page.changes(lambda: page.slide("control-depth", 1))
+    page.changes(lambda: page.slide("control-depth", 0))
     page.changes(lambda: page.choose("gating", "linear"))
     page.changes(lambda: page.js("document.querySelector('#network input[value=relu]').click()"))
     assert page.js("return document.getElementById('gating-box').hidden")
@@ -295,3 +299,22 @@ def test_a_phone_shows_everything_in_one_column(page: Page) -> None:
     assert lefts == [0, 0, 0]
     page.wait("document.body.dataset.training === 'done'")
     page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def test_the_gallery_plays_recorded_runs_without_a_server(page: Page, tmp_path: Path) -> None:
+    gallery.install(tmp_path)
+    shutil.copytree(gallery.RECORDS, tmp_path / "records" / "explorer")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=tmp_path)) as files:
+        threading.Thread(target=files.serve_forever, daemon=True).start()
+        shown = Page(page.driver, f"http://127.0.0.1:{files.server_port}/gallery/")
+        shown.open("guided=losers.2")
+        shown.wait("document.body.dataset.training === 'done'")
+        assert "apart by" in shown.text("readout")
+        assert shown.js("return document.querySelectorAll('#race circle').length") == 6
+        assert shown.js("return document.getElementById('control-scale').disabled")
+        files.shutdown()

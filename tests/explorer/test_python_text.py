@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explorer.conftest import SMALL
+from explorer_scene import SMALL
 from neuralrace.explorer.answers import forecast_data, forecast_of
 from neuralrace.explorer.desk import Desk
 from neuralrace.explorer.python_text import python_text

@@ -26,6 +26,8 @@ from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
 
 DRAWS = 2  # of the forecast: enough for a band, quick enough for a slider
+RTOL = 1e-4  # of linear nodes, for the same reason: far below the width of a line
+LARGEST = 1e50  # of a weight that is drawn; beyond it a network has diverged
 PROBLEM = ("task", "settings", "gating", "flips", "network", "depth", "width")  # what a problem depends on
 
 Send = Callable[[str, dict[str, Any]], None]
@@ -44,8 +46,9 @@ def forecast_of(desk: Desk, scene: Scene) -> Forecast:
     times = scene.rate * schedule_of(scene, stage).looks
 
     def make() -> Forecast:
-        rate = scene.rate if stage.problem.activations else None  # linear nodes: judged by `machine_data`
-        return predict(stage.problem, law_of(scene), times, key=scene.key, draws=DRAWS, learning_rate=rate)
+        # the step size corrects the forecast of networks with activations; of others `machine_data` judges it
+        own: dict[str, Any] = {"learning_rate": scene.rate} if stage.problem.activations else {"rtol": RTOL}
+        return predict(stage.problem, law_of(scene), times, key=scene.key, draws=DRAWS, **own)
 
     found: Forecast = desk.forecasts.get((replace(scene, seeds=1).name, len(times)), make)
     return found
@@ -140,7 +143,7 @@ def _done(scene: Scene, stage: Stage, forecast: Forecast, run: Trajectory, losse
     seen = losses.shape[1]
     theory, mean = forecast.loss[:seen], losses.mean(axis=0)
     frames = [run.weights(0, record) for record in range(len(run.time))]
-    finite = [all(np.isfinite(matrix).all() for matrix in weights.values()) for weights in frames]
+    finite = [all(np.all(np.abs(matrix) < LARGEST) for matrix in weights.values()) for weights in frames]
     upto = len(frames) if all(finite) else int(np.argmin(finite))
     times = scene.rate * frames_of(scene, stage)[:upto]
     whole = bool(np.isfinite(mean).all())

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuralrace.axes import Edge
-from neuralrace.explorer.answers import DRAWS, stage_of
+from neuralrace.explorer.answers import DRAWS, RTOL, stage_of
 from neuralrace.explorer.desk import Desk
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage
@@ -13,7 +13,7 @@ from neuralrace.explorer.tables import last_columns
 def python_text(desk: Desk, scene: Scene) -> str:
     """The program; run as it is, it gives the same forecast and the same training."""
     stage = stage_of(desk, scene)
-    rate = f", learning_rate={scene.rate!r}" if stage.problem.activations else ""
+    own = f", learning_rate={scene.rate!r}" if stage.problem.activations else f", rtol={RTOL!r}"
     return "\n".join(
         [
             "import numpy as np",
@@ -25,7 +25,7 @@ def python_text(desk: Desk, scene: Scene) -> str:
             f"law = nr.initial.{scene.law}({scene.scale!r})",
             "",
             f"run = nr.train(problem, law, {scene.rate!r}, {scene.steps}, seeds={scene.seeds}, key={scene.key})",
-            f"forecast = nr.predict(problem, law, run.time, key={scene.key}, draws={DRAWS}{rate})",
+            f"forecast = nr.predict(problem, law, run.time, key={scene.key}, draws={DRAWS}{own})",
             "print(forecast.certificate)",
             "print(nr.agreement(forecast, run))",
             'nr.compare(forecast, run).savefig("comparison.png")',

@@ -1,7 +1,6 @@
 """Start the server on this machine and open the page."""
 
 import importlib.util
-import os
 import socket
 import sys
 import threading
@@ -11,7 +10,6 @@ from neuralrace.errors import NeuralRaceError, RangeError
 
 PORT = 8642
 NEEDED = ("starlette", "uvicorn", "plotly")
-QUICK_TO_COMPILE = "--xla_backend_optimization_level=0"
 
 
 class MissingPackageError(NeuralRaceError):
@@ -26,8 +24,6 @@ def serve(port: int | None = None, browser: bool = True) -> None:
             f"the explorer needs {', '.join(missing)}: install what it needs with pip install 'neuralrace[explorer]'"
         )
     listening = _listen(port)
-    # small networks in many shapes: compiling quickly is worth more than running quickly; read when JAX starts
-    os.environ.setdefault("XLA_FLAGS", QUICK_TO_COMPILE)
     import uvicorn
 
     from neuralrace.explorer.answers import forecast_data, machine_data

@@ -65,7 +65,7 @@ class Stage:
         if len(inputs) == 1 and first.shape[1] <= 3 and len(row) == 1:
             return "(" + ", ".join(f"{value:.2g}" for value in first[row[0]]) + ")"
         same = {name: values[row] for name, values in self.task.groups.items() if len(set(values[row].tolist())) == 1}
-        told = [f"{name} {values[0]}" for name, values in list(same.items())[:2]]
+        told = [f"{name.split()[0]} {values[0]}" for name, values in list(same.items())[:2]]
         return ", ".join(told) or (f"example {row[0]}" if len(row) == 1 else f"{len(row)} examples")
 
     def as_data(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ export function showGraph(state, time, row, about) {
     svg.append(draw("line", { x1, y1, x2, y2, stroke: lit ? ink : "var(--line)", "stroke-width": 0.8 + 7 * (strength / strongest), opacity: lit ? 0.8 : 0.9 },
       draw("title", {}, `${edge.name}: strength ${tell(strength)}`)));
   }
-  const small = most > 10;
+  const small = most > 8;
   for (const node of stage.nodes) {
     const [cx, cy] = at[node.name];
     const lit = open(node.name);

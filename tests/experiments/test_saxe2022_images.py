@@ -54,6 +54,8 @@ def test_gains_are_judged_where_trained_pairs_are_learned():
     """The smallest gain has not learned anything yet: that its pairs are equally bad says nothing."""
     measured = errors([0.9, 0.1, 0.1, 0.1], [0.9, 0.2, 0.3, 0.6], gains=[0.01, 0.1, 1.0, 10.0])
     small, good = _routed.gain_claims(measured, "here")
+    assert small.kind == "ours"  # the paper has K = 10
+    assert _routed.gain_claims(measured.assign(trained=0 * measured["trained"] + 10), "here")[0].kind == "paper"
     assert not small.holds
     assert "0.1" in small.measured
     assert not good.holds

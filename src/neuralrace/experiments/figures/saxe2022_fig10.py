@@ -22,7 +22,7 @@ PANELS = {
 
 @dataclass(frozen=True)
 class Settings(_routed.Settings):
-    """gains: of the first weights; none: as the data ask. trained: K, of which the largest is judged; none: 40 % of M."""
+    """gains: of the first weights; none: as the data ask. trained: K, the largest is judged; none: 40 % of M."""
 
     gains: tuple[float, ...] = ()
     trained: tuple[int, ...] = ()
@@ -65,6 +65,6 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{_routed.DIFFERS} K is 40 % of M, where zero-shot transfer sets in; the paper's K = 10 is 25 % or 10 % of "
-    "M, and --set trained=10 runs it.",
+    differs=f"{_routed.DIFFERS} K is 40 % of M, where zero-shot transfer sets in; the paper's K = 10 is 25 % or 10 % "
+    "of M, and --set trained=10 runs it.",
 )

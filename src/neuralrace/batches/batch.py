@@ -57,10 +57,10 @@ def cut(
     rows = require_count("rows", rows)
     whole = Batch(inputs, targets, gates, edge_gates, weights)
     lengths = {
-        f"{kind}[{name!r}]": len(array)
+        f"{kind}[{name!r}]": _length(array)
         for kind, part in zip(Batch._fields[:4], whole[:4], strict=True)
         for name, array in (part or {}).items()
-    } | ({} if weights is None else {"weights": len(weights)})
+    } | ({} if weights is None else {"weights": _length(weights)})
     if not lengths:
         raise TaskError("inputs and targets must map nodes to arrays; there is none")
     count = next(iter(lengths.values()))
@@ -68,6 +68,10 @@ def cut(
         if length != count:
             raise TaskError(f"every array must hold the same examples; {name} has {length} and the first has {count}")
     return (_part(whole, start, min(start + rows, count)) for start in range(0, count, rows))
+
+
+def _length(array: Any) -> int:
+    return int(np.shape(array)[0] if not hasattr(array, "shape") else array.shape[0])  # zarr arrays have no len
 
 
 def _part(whole: Batch, start: int, stop: int) -> Batch:

@@ -30,6 +30,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     if "<!-- pairs of MNIST -->" in markdown:
         markdown = markdown.replace("<!-- pairs of MNIST -->", pairs_of_mnist())
     markdown = CLAIMS.sub(lambda match: claims_of(match[1]), markdown)
+    if "<!-- routed images -->" in markdown:
+        markdown = markdown.replace("<!-- routed images -->", routed_images())
     if "<!-- verdicts -->" in markdown:
         records = verdicts.read()
         markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
@@ -95,6 +97,20 @@ def pairs_of_mnist() -> str:
         share = 100 * row["trained"] / record["domains"]
         lines.append(f"| {row['pairs']}, K = {row['trained']} | {share:g} % | {row['ratio']:.3f} | {errors} |")
     return "\n".join(lines)
+
+
+def routed_images() -> str:
+    """The record of test errors on real images at the paper's sizes: one table for each panel."""
+    panels = json.loads((Path(__file__).parent / "records" / "images.json").read_text(encoding="utf-8"))
+    parts = []
+    for panel in panels:
+        lines = ["| K/M | gain | time | trained pairs | untrained pairs |", "|---|---|---|---|---|"]
+        for row in panel["rows"]:
+            errors = (f"{100 * m:.1f} ± {100 * e:.1f} %" for m, e in (row["trained error"], row["untrained error"]))
+            share = f"{row['trained']}/{panel['domains']}"
+            lines.append(f"| {share} | {row['gain']:g} | {row['time']:,.0f} | {' | '.join(errors)} |")
+        parts.append("\n".join([f"**{panel['panel']}**, {panel['seeds']} seeds:", "", *lines]))
+    return "\n\n".join(parts)
 
 
 def on_page_content(html: str, **_: Any) -> str:

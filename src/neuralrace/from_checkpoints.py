@@ -7,7 +7,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
-from neuralrace.errors import NeuralRaceError, RangeError, WeightError, require_number
+from neuralrace.errors import NeuralRaceError, RangeError, WeightError, require_kind, require_number
 from neuralrace.foreign import measure_pace, weights_by_edge
 from neuralrace.task import Task
 
@@ -50,6 +50,7 @@ def recorded(
     weights: one set for each step, or a list of such for each network; by edge, or by the names of a framework.
     """
     moments = _checked_steps(steps)
+    require_kind("weights", weights, Sequence, WeightError)
     sets = [list(weights)] if weights and isinstance(weights[0], Mapping) else [list(one) for one in weights]
     if not sets or any(len(one) != len(moments) for one in sets):
         found = ", ".join(str(len(one)) for one in sets) or "none"

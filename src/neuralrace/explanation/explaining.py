@@ -11,6 +11,7 @@ import numpy as np
 
 from neuralrace import reln
 from neuralrace.analysis import agreement
+from neuralrace.datafiles import as_path
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest, require_count
 from neuralrace.explanation.candidates import race_of
 from neuralrace.explanation.cautions import warnings_of
@@ -19,7 +20,7 @@ from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.measures import describe_modules, growth, measure_assumptions, measure_selectivity
 from neuralrace.explanation.pricing import Priced, fewest, prices
-from neuralrace.explanation.recipe import Recipe, choose_recipe, choose_width, curvature, records_of
+from neuralrace.explanation.recipe import Recipe, check_given, choose_recipe, choose_width, curvature, records_of
 from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
 from neuralrace.explanation.watched import Watched
@@ -31,6 +32,7 @@ from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import ReLUNetwork, train
+from neuralrace.training.estimates import check_size
 from neuralrace.trajectory import Trajectory
 
 SEEDS, QUICK_SEEDS = 5, 3
@@ -86,8 +88,9 @@ def explain(
             named, run = resolve(network_of(task).given), task
         else:
             named = resolve(task)
-            said(f"reading the checkpoints in {checkpoints}")
-            run = run_of_folder(named.task, checkpoints or "", learning_rate)
+            folder = as_path("checkpoints", checkpoints, "a folder")
+            said(f"reading the checkpoints in {folder}")
+            run = run_of_folder(named.task, folder, learning_rate)
         labels = _groups(named, groups)
         trained = _of_run(named, run, initial, quick, key, said)
     else:
@@ -95,6 +98,8 @@ def explain(
         labels = _groups(named, groups)
         count = require_count("seeds", (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds)
         network = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
+        check_given(network, initial, learning_rate, steps, key)
+        check_size(network, 0 if steps is None else steps, None, count)
         trained = _train(named, network, (initial, learning_rate, steps), count, quick, key, progress, said)
     if (trained.run.status == "diverged").any():
         rate = trained.run.settings["settings"]["learning_rate"]

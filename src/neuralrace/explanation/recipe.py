@@ -47,6 +47,23 @@ def choose_width(task: Task, quick: bool = False) -> int:
     return int(np.clip(NUMBERS // share // numbers, LEAST_WIDTH // (2 if quick else 1), WIDTH // share))
 
 
+def check_given(
+    network: ReLUNetwork, law: Initialiser | None, learning_rate: float | None, steps: int | None, key: int
+) -> None:
+    """Refuse what cannot be trained with, before anything is done with it."""
+    if law is not None and not callable(law):
+        raise WeightError(
+            "initial must be a law such as initial.gaussian(std), from which networks and forecasts are drawn; "
+            f"{type(law).__name__} came"
+        )
+    curvature(network.task, len(network.hidden) + 1)
+    if learning_rate is not None:
+        require_number("learning_rate", learning_rate, above=0)
+    if steps is not None:
+        require_count("steps", steps)
+    initial.draw(small_weights(network) if law is None else law, network, key)
+
+
 def choose_recipe(
     network: ReLUNetwork,
     law: Initialiser | None,
@@ -57,17 +74,11 @@ def choose_recipe(
     quick: bool = False,
 ) -> Recipe:
     """Fill in what is not given; the number of steps from a few simulated neurons, before anything is trained."""
-    if law is not None and not callable(law):
-        raise WeightError(
-            "initial must be a law such as initial.gaussian(std), from which networks and forecasts are drawn; "
-            f"{type(law).__name__} came"
-        )
     layers = len(network.hidden) + 1
     start = small_weights(network) if law is None else law
     rate = STEP / curvature(network.task, layers) if learning_rate is None else learning_rate
-    require_number("learning_rate", rate, above=0)
     if steps is not None:
-        return Recipe(start, rate, require_count("steps", steps))
+        return Recipe(start, rate, steps)
     pilot, own = network, start
     if law is None and layers == 2 and network.hidden[0] > PILOT:
         pilot = ReLUNetwork(network.given, (PILOT,), network.slope, network.biases)

@@ -109,7 +109,8 @@ def directions(
     """
     limit = np.inf if end is None else require_number("end", end, above=0)
     count, race = require_count("most", most), _race(network, initial, key)
-    first, drops = race.loss, []
+    first = race.loss
+    drops: list[Drop] = []
     while len(drops) < count and race.loss > LITTLE * first:
         drop = race.next(limit)
         if drop is None:
@@ -158,17 +159,17 @@ class _Race:
         """Run to the next arrival and settle; None if none comes before the end."""
         residual = self.layer.residual(self.active)
         splits = [self._split(place, residual) for place in range(len(self.active))]
-        split = min(splits, key=lambda one: one.wait, default=None)
-        until = end - self.time if split is None else min(end - self.time, split.wait)
-        arrival = self._grow_alone(residual, until)
-        if arrival is None and (split is None or split.wait > end - self.time):
+        split, left = min(splits, key=lambda one: one.wait, default=None), end - self.time
+        arrival = self._grow_alone(residual, left if split is None else min(left, split.wait))
+        next_one = split if arrival is None else arrival
+        if next_one is None or next_one.wait > left or not np.isfinite(next_one.wait):
             return None
-        elapsed = split.wait if arrival is None else arrival.wait
+        elapsed = next_one.wait
         self.time += elapsed
         for place, gate in enumerate(self.layer.gates(self.active)):
             correlation = self.layer.correlation(gate, residual)
             self.deviations[place] = _grown(self.deviations[place], correlation, elapsed)
-        drop = self._divide(split) if arrival is None else self._join(arrival)
+        drop = self._divide(next_one) if isinstance(next_one, _Split) else self._join(next_one)
         self.rate = self.rate or drop.rate
         self.active = self.layer.settle(self.active, self.rate, SETTLED * self.first)
         return drop._replace(level=self.loss)

@@ -35,13 +35,14 @@ def match(first: Modular, first_course: Course, second: Modular, second_course: 
     parted = [course.parted for course in courses]
     found = []
     for one, other in zip(*linear_sum_assignment(apart), strict=True):
-        places = int(one), int(other)
         found.append(
             Pair(
-                *places,
-                float(np.mean(first.modules.patterns[one] == second.modules.patterns[other])),
-                *((float(side[0][one]), float(side[1][other])) for side in (share, parted)),
-                _correlation(first_course.written[one], second_course.written[other]),
+                first=int(one),
+                second=int(other),
+                alike=float(np.mean(first.modules.patterns[one] == second.modules.patterns[other])),
+                share=(float(share[0][one]), float(share[1][other])),
+                parted=(float(parted[0][one]), float(parted[1][other])),
+                written=_correlation(first_course.written[one], second_course.written[other]),
             )
         )
     return tuple(found)

@@ -149,6 +149,7 @@ def _modules(data: xarray.Dataset) -> list[Claim]:
         _ours(
             "The modules that ReLU networks form are foreseen from the law of their first weights.",
             at_least("share of gates that agree with those found", dict(zip(names, alike, strict=True)), ALIKE),
+            failed="0.85 on the hierarchy, where two groups of networks agree no better",
         ),
         _ours(
             "They are as near to those found as the modules of other networks are.",
@@ -157,6 +158,7 @@ def _modules(data: xarray.Dataset) -> list[Claim]:
                 dict(zip(names, other - alike, strict=True)),
                 AS_NEAR,
             ),
+            failed="on the random table 0.93 agree, and all of them between two groups of networks",
         ),
         _ours(
             "It is foreseen how large each module is.",
@@ -167,19 +169,21 @@ def _modules(data: xarray.Dataset) -> list[Claim]:
         _ours(
             "It is foreseen what each module writes.",
             at_least("correlation of what they write", dict(zip(names, written, strict=True)), WRITTEN),
+            failed="0.72 on the hierarchy, whose five clusters differ from one group of networks to the next",
         ),
         _ours(
             "It is foreseen when the modules of contextual tasks part.",
-            at_most("largest difference of the times, over the later,", _parted(data, "foreseen"), PARTED),
+            at_most("largest difference of the times, over the later,", _parted(data), PARTED),
+            failed="0.47 on the hierarchy, for the same reason",
         ),
     ]
 
 
-def _parted(data: xarray.Dataset, name: str) -> dict[str, float]:
+def _parted(data: xarray.Dataset) -> dict[str, float]:
     """How far the times at which modules part are apart, of those that do so after the start."""
     found = {}
     for task in (task for task in CONTEXTUAL if task in data["task"].values):
-        times = data[f"{name}_parted"].sel(task=task).values
+        times = data["foreseen_parted"].sel(task=task).values
         times = times[(times > 0).all(axis=1)]
         found[task] = float(np.max(np.abs(np.diff(times, axis=1)[:, 0]) / times.max(axis=1), initial=0.0))
     return found
@@ -198,6 +202,8 @@ def _race(data: xarray.Dataset) -> list[Claim]:
         _ours(
             f"The race of directions has the time of every fall that it foresees, of at most {FALLS}, to {RIGHT:.0%}.",
             at_most("falls that come at another time", late, 0, detail=_right(off)),
+            failed="the last of the mixed task and of the hierarchy are early, and those of the random table from the "
+            "third on",
         ),
     ]
 

@@ -61,8 +61,8 @@ def recorded(
     rate = measured if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     if rate <= 0:
         raise WeightError(
-            "weights that moved down the gradient of the squared error are required; these moved against it: check that "
-            "examples, targets and the order of the inputs are those of the training"
+            "weights that moved down the gradient of the squared error are required; these moved against it: check "
+            "that examples, targets and the order of the inputs are those of the training"
         )
     rule = {"rule": "checkpoints", "cosine": min(pace.cosine for pace in paces), "measured_rate": measured}
     settings = {

@@ -118,11 +118,12 @@ def test_a_run_is_explained_as_it_is(report, tmp_path):
 def test_checkpoints_in_a_folder_are_explained(report, tmp_path, capsys):
     """Networks of the run itself, saved in another framework's names, on the same task."""
     steps = list(range(0, 201, 20))
-    law = SMALL["initial"]
-    run = nr.train(nr.ReLUNetwork(NAMED.task, 8), law, 0.1, 200, record=("weights",), at=steps, progress=False)
+    network = nr.ReLUNetwork(NAMED.task, 8, biases=True)
+    run = nr.train(network, SMALL["initial"], 0.1, 200, record=("weights",), at=steps, progress=False)
     for record, step in enumerate(steps):
         weights = run.weights(0, record)
         arrays = {"0.weight": weights["x", "h1"], "2.weight": weights["h1", "y"]}
+        arrays |= {"0.bias": weights["bias", "h1"][:, 0], "2.bias": weights["bias", "y"][:, 0]}
         np.savez(tmp_path / f"step_{step}.npz", **arrays)
     found = nr.explain(NAMED, checkpoints=tmp_path, modules=2, quick=True)
     assert found.settings["learning_rate"] == pytest.approx(0.1, rel=0.01)

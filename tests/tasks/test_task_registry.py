@@ -49,7 +49,9 @@ def test_every_gating_builds_a_network_of_the_width_asked_for(name):
 def test_a_task_that_trains_on_everything_is_its_own_evaluation(name):
     made = tasks.get(name)
     assert made.complete() is made
-    gating = next(iter(made.gatings))
+    gating = next(iter(made.gatings), None)
+    if gating is None:  # measured data, for which none is known
+        return
     assert made.evaluation(gating, 2).architecture == made.problem(gating, 2).architecture
 
 

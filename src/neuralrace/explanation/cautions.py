@@ -3,13 +3,23 @@
 import numpy as np
 
 from neuralrace.explanation.checkpoints import warnings_of_pace
+from neuralrace.problem import BIAS
+from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.trajectory import Trajectory
 
 
 def warnings_of(named: NamedTask, run: Trajectory, capped: bool) -> tuple[str, ...]:
     """Sentences; none where there is nothing to mind. capped: the steps were as many as are ever chosen."""
-    return (*cautions(named.task, named.labels), *warnings_of_pace(run), *_unfinished(run, capped))
+    return (*_of_data(named, run), *warnings_of_pace(run), *_unfinished(run, capped))
+
+
+def _of_data(named: NamedTask, run: Trajectory) -> tuple[str, ...]:
+    """What is to mind of the examples; biases are a constant input."""
+    task = named.task
+    if run.settings["problem"]["biases"] and BIAS not in task.inputs:
+        task = Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights)
+    return cautions(task, named.labels)
 
 
 def _unfinished(run: Trajectory, capped: bool) -> tuple[str, ...]:

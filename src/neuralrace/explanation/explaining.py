@@ -50,6 +50,7 @@ class Trained(NamedTuple):
     run: Trajectory
     law: Initialiser | None
     forecast: Forecast | None
+    before: bool  # whether it was made before the training
     capped: bool = False
 
 
@@ -111,7 +112,7 @@ def _explained(
     trained: Trained, labels: np.ndarray | None, modules: int | None, quick: bool, key: int, said: Said
 ) -> Explanation:
     """Everything that follows training."""
-    named, network, run, law, forecast, _ = trained
+    named, network, run, law, forecast = trained[:5]
     rate = run.settings["settings"]["learning_rate"]
     if len(network.hidden) == 1:
         watched = Watched.of(run, network)
@@ -157,6 +158,7 @@ def _explained(
         assumptions=measure_assumptions(run, layers, curvature(network.task, len(network.hidden) + 1)),
         warnings=warnings_of(named, run, trained.capped),
         notes=named.notes,
+        before=trained.before,
     )
 
 
@@ -188,11 +190,11 @@ def _train(
         at=records.tolist(),
         progress=progress,
     )
-    return Trained(named, network, run, recipe.law, forecast, recipe.capped)
+    return Trained(named, network, run, recipe.law, forecast, True, recipe.capped)
 
 
 def _foresee(network: ReLUNetwork, recipe: Recipe, times: np.ndarray, quick: bool, key: int) -> Forecast:
-    """The forecast from the law of the weights: by the flow for one hidden layer, by steps for more, whose flow is dear.
+    """The forecast from the law of the weights: by the flow for one hidden layer, by steps for more.
 
     Its draws are never those of a training, whatever the key.
     """
@@ -222,7 +224,7 @@ def _of_run(
         said("foreseeing what the run should have done")
         recipe = Recipe(law, float(settings["learning_rate"]), int(run.data["step"].values[-1]))
         forecast = _foresee(network, recipe, run.time, quick, key)
-    return Trained(named, network, run, law, forecast)
+    return Trained(named, network, run, law, forecast, False)
 
 
 def _with_weights(run: Trajectory, network: ReLUNetwork, said: Said) -> Trajectory:

@@ -39,7 +39,7 @@ class Explanation:
     fewest that explain. layers: hidden layer -> its modules at the end. race: candidate gatings in the order in which
     the theory lets them finish; entered: the names under which the gating that was found takes part. scores: of the
     networks as they are, and then with each module taken out. warnings: what to mind; notes: what was done to the data
-    when they were read that was not asked for.
+    when they were read that was not asked for. before: whether the forecast was made before the training.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Explanation:
     assumptions: tuple[Held, ...] = field(repr=False)
     warnings: tuple[str, ...] = field(repr=False)
     notes: tuple[str, ...] = field(repr=False)
+    before: bool = field(repr=False)
 
     @property
     def agreements(self) -> dict[str, Agreement]:
@@ -97,7 +98,7 @@ class Explanation:
     @property
     def verdict(self) -> str:
         """The answer in a few sentences."""
-        told = [verdicts.of_forecast(self.foreseen)] if self.foreseen is not None else []
+        told = [verdicts.of_forecast(self.foreseen, self.before)] if self.foreseen is not None else []
         if not self.learned:
             return " ".join([verdicts.of_little(self.remaining, self.warnings), *told])
         return " ".join([verdicts.of_modules(self.prices, self.chosen), *told])
@@ -107,7 +108,7 @@ class Explanation:
         """The tables that the text and the page are made of."""
         return (
             *((sections.of_warnings(self.warnings, self.notes),) if self.warnings or self.notes else ()),
-            sections.of_forecast(self.foreseen, self.forecast, self.run),
+            sections.of_forecast(self.foreseen, self.forecast, self.run, self.before),
             sections.of_modules(self.modules),
             *sections.of_worth(self.scores, self.measure),
             sections.of_prices(self.prices, self.chosen),
@@ -151,7 +152,12 @@ class Explanation:
     def _forecast(self) -> dict[str, Any]:
         assert self.forecast is not None
         certificate = str(self.forecast.certificate).splitlines()
-        return {"held": self.held, "method": self.forecast.method, "certificate": certificate}
+        return {
+            "held": self.held,
+            "before_training": self.before,
+            "method": self.forecast.method,
+            "certificate": certificate,
+        }
 
     def _race(self, race: Race) -> dict[str, Any]:
         order = [

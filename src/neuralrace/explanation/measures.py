@@ -160,7 +160,8 @@ def measure_assumptions(run: Trajectory, layers: Mapping[str, Gating], curvature
 
 def _written(run: Trajectory, network: ReLUNetwork, members: np.ndarray, count: int) -> np.ndarray:
     """(modules, outputs): the mean over runs and examples of the size of what a module adds to the output."""
-    read_out, layer = run.edges[-1], network.architecture.hidden[-1]
+    layer = network.architecture.hidden[-1]
+    read_out = (layer, "y")
     added = np.zeros((count, network.targets.shape[1]))
     for seed in range(len(run.loss)):
         weights = run.weights(seed)

@@ -14,8 +14,8 @@ from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
 DISTANCES = (
-    "Normalised L1 is the area between two curves of the loss over the area under the trained one; the log10 gap is the "
-    "mean distance of their logarithms."
+    "Normalised L1 is the area between two curves of the loss over the area under the trained one; the log10 gap is "
+    "the mean distance of their logarithms."
 )
 
 
@@ -30,15 +30,18 @@ class Section(NamedTuple):
 
 def of_warnings(warnings: Sequence[str], notes: Sequence[str]) -> Section:
     """What to mind, and what was done to the data."""
-    rows = [("warning", text) for text in warnings] + [("note", text) for text in notes]
-    return Section("Mind", "", ("", "what"), tuple(rows))
+    told = [(text,) for text in warnings] + [(f"of the data: {text}",) for text in notes]
+    return Section("Mind", "", ("",), tuple(told))
 
 
-def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Trajectory) -> Section:
-    """How near the forecast came, beside how near networks are to each other."""
+def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Trajectory, before: bool) -> Section:
+    """How near the forecast came, beside how near networks are to each other; before: whether it was made first."""
     head = ("what is compared", "normalised L1", "log10 gap", "largest gap over first loss")
     if foreseen is None or forecast is None:
-        note = "The law of the first weights is not known, so nothing was foreseen: give initial=..."
+        note = (
+            "Nothing was foreseen: the law of the first weights is not known (give initial=...), or the networks did "
+            "not go down the gradient."
+        )
         return Section("The forecast and training", note, head, ())
     rows = [("forecast, from the mean network", *_numbers(foreseen))]
     if len(run.loss) > 1:
@@ -47,8 +50,8 @@ def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Traj
         rows.append(("the network farthest from the others", *_numbers(far)))
     held = "It held" if near(foreseen) else "It did not hold"
     note = (
-        f"Made before any training, by {forecast.method}, from the law of the weights and the examples alone. {held}: "
-        f"at most {NEAR_L1} and {NEAR_LOG} are asked. {DISTANCES}"
+        f"Made {'before any' if before else 'without a look at the'} training, by {forecast.method}, from the law of "
+        f"the first weights and the examples alone. {held}: at most {NEAR_L1} and {NEAR_LOG} are asked. {DISTANCES}"
     )
     return Section("The forecast and training", note, head, tuple(rows))
 
@@ -106,9 +109,9 @@ def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
         for row in rows
     )
     note = (
-        "The networks played again from their own first weights with gates that are imposed, constant over each stretch "
-        "of time and shared by all neurons of a module. Gates come from the run, so these are reconstructions and no "
-        "forecasts."
+        "The networks played again from their own first weights with gates that are imposed, constant over each "
+        "stretch of time and shared by all neurons of a module. Gates come from the run, so these are reconstructions "
+        "and no forecasts."
     )
     return Section(
         "What fidelity costs", note, ("modules", "stretches", "normalised L1", "log10 gap", "explains"), told

@@ -19,6 +19,9 @@ def _lines(section: Section) -> list[str]:
 
 
 def _table(section: Section) -> list[str]:
+    if len(section.head) == 1:  # a list
+        wrapped = [textwrap.wrap(row[0], WIDE, initial_indent="  - ", subsequent_indent="    ") for row in section.rows]
+        return [line for lines in wrapped for line in lines]
     rows = [section.head, *section.rows]
     widths = [max(len(row[place]) for row in rows) for place in range(len(section.head))]
     if sum(widths) + 2 * len(widths) <= WIDE:

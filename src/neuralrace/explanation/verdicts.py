@@ -30,10 +30,11 @@ def of_modules(rows: Sequence[Priced], chosen: Priced) -> str:
     return f"{first} {counted(other.modules, 'module').capitalize()} {enough} {_gates(other)}."
 
 
-def of_forecast(foreseen: Agreement) -> str:
-    """Whether the forecast held."""
-    told = "The forecast, made before any training, held" if near(foreseen) else "The forecast did not hold"
-    return f"{told}: {distance(foreseen, ASKED)}."
+def of_forecast(foreseen: Agreement, before: bool) -> str:
+    """Whether the forecast held; before: whether it was made before the networks were trained."""
+    made = "before any training" if before else "without a look at the training"
+    held = "held" if near(foreseen) else "did not hold"
+    return f"The forecast, made {made}, {held}: {distance(foreseen, ASKED)}."
 
 
 def of_little(remaining: float, warnings: Sequence[str]) -> str:

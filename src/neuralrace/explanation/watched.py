@@ -1,5 +1,6 @@
 """What there is to see of networks with one rectified layer while they learned: their weights at every record."""
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -103,7 +104,7 @@ def stretches_of(watched: Watched, counts: tuple[int, ...]) -> dict[int, tuple[S
     bounds = _cut(np.array(change), min(finest, last))
     length = np.gradient(watched.steps.astype(float))  # how long a record stands for the gates
     parts = []
-    for first, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, end in itertools.pairwise(bounds):
         inside = range(first, end + (end == last))
         parts.append(
             Stretch(

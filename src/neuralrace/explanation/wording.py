@@ -21,8 +21,8 @@ def beside(value: float, limit: float) -> str:
 def distance(apart: Agreement, near: tuple[float, float]) -> str:
     """Both distances, the first in words as well."""
     return (
-        f"normalised L1 {beside(apart.normalised_l1, near[0])}, that is {apart.normalised_l1:.1%} of the area under the "
-        f"loss; log10 gap {beside(apart.log10_gap, near[1])}"
+        f"normalised L1 {beside(apart.normalised_l1, near[0])}, that is {apart.normalised_l1:.1%} of the area under "
+        f"the loss; log10 gap {beside(apart.log10_gap, near[1])}"
     )
 
 

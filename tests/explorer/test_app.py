@@ -1,6 +1,7 @@
 """The server as a page meets it: what it answers, what it refuses, and that one visitor's mistake stops nobody."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator
 
@@ -10,7 +11,7 @@ import pytest
 
 import neuralrace as nr
 from explorer_scene import SMALL, Served
-from neuralrace.explorer.answers import training_events
+from neuralrace.explorer.answers import Send, training_events
 from neuralrace.explorer.bounds import BODY_BYTES
 from neuralrace.explorer.desk import Desk, SupersededError, Token
 from neuralrace.explorer.scene import Scene
@@ -131,17 +132,22 @@ def test_a_table_is_read_and_refused(page: httpx.Client) -> None:
     assert "UTF-8" in page.post("api/table", content=b"\xff\xfe\xff").json()["error"]
 
 
-def test_a_training_ends_when_its_page_goes_away(page: httpx.Client, served: Served) -> None:
-    scene = SMALL | {"steps": 20_000, "rate": 0.001}
-    with page.stream("POST", "api/training", json={"page": "leaver", "scene": scene}) as answer:
+def test_a_page_that_goes_away_is_noticed(page: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    noticed = threading.Event()
+
+    def endless(desk: Desk, scene: Scene, token: Token, send: Send) -> None:
+        send("progress", {})
+        for _ in range(3000):
+            if token.gone:
+                noticed.set()
+                return
+            time.sleep(0.01)
+
+    monkeypatch.setattr("neuralrace.explorer.answers.training_events", endless)
+    with page.stream("POST", "api/training", json={"page": "leaver", "scene": SMALL}) as answer:
         assert next(answer.iter_lines()) == "event: progress"
-        token = served.desk._tokens["leaver", "training"]
-        assert not token.gone
-    for _ in range(1000):
-        if token.gone:
-            break
-        time.sleep(0.01)
-    assert token.gone
+        assert not noticed.is_set()
+    assert noticed.wait(20)
 
 
 def test_a_training_that_nobody_waits_for_stops_at_its_next_look(served: Served) -> None:

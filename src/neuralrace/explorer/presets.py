@@ -60,6 +60,7 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
         | {"rate": 0.048, "steps": 700, "seeds": 2},
         "one scale of six; move the slider for the others",
     ),
+    "saxe2022-fig7": (_scene("digits", {"examples": 100}, scale=1e-3, rate=0.05, steps=3000, seeds=2), _IMAGES),
     "saxe2022-fig8": (_scene("digits", {"examples": 200}, scale=1e-3, rate=0.05, steps=3000, seeds=2), _IMAGES),
     "saxe2022-fig9": (
         _scene("digits", {"examples": 100}, network="relu", width=32, scale=0.01, rate=0.05, steps=1000, seeds=2),
@@ -87,6 +88,12 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
         "one of the gatings that are compared",
     ),
     "jarvis2025-fidelity": (_scene("contextual", _MIXED, **_RELU), "the ReLU network that is taken apart there"),
+    "modules-foreseen": (_scene("contextual", {"contexts": 3}, **_RELU), "one of the tasks whose modules are foreseen"),
+    "pairs": (
+        _scene("routing", {"domains": 7, "trained": 3}, gating="shared", law="orthogonal", width=16, scale=0.1)
+        | {"rate": 0.1, "steps": 500, "seeds": 2},
+        "neighbouring pairs, one of the choices that are compared",
+    ),
     "views-law": (_scene("views", **_VIEWS), "three views that occur together"),
     "views-gated": (
         _scene("views", {"presence": "chance", "probability": 0.8}, **_VIEWS),

@@ -3,8 +3,6 @@
 import { $, draw, placeOf, tell } from "./dom.js";
 
 const ROW = 24;
-const LABEL = 96;
-const TOLD = 138;
 
 export function showRace(state, time, about, hidden) {
   const theory = hidden ? null : state.machine?.lanes;
@@ -13,6 +11,7 @@ export function showRace(state, time, about, hidden) {
   $("race-told").textContent = shown ? told(theory, trained) : "";
   if (!shown) return $("race").replaceChildren();
   const width = Math.max($("race").clientWidth, 300);
+  const [LABEL, TOLD] = width < 480 ? [66, 116] : [96, 138]; // room for names, and for finish times
   const most = Math.max(...[theory, trained].filter(Boolean).flatMap((one) => one.lanes.flatMap((lane) => lane.strength)), 1e-30);
   const place = (value) => LABEL + 6 + (Math.max(value, 0) / most) * (width - LABEL - TOLD - 16);
   const ink = about.colours[state.scene.network];
@@ -30,7 +29,7 @@ export function showRace(state, time, about, hidden) {
     const other = trained?.lanes.find((lane) => lane.label === label);
     const start = place(0);
     const parts = [
-      draw("text", { x: LABEL - 6, y: y + 4, "text-anchor": "end" }, label.length > 15 ? `${label.slice(0, 14)}…` : label),
+      draw("text", { x: LABEL - 6, y: y + 4, "text-anchor": "end" }, label.length > LABEL / 6 ? `${label.slice(0, LABEL / 6 - 1)}…` : label),
       draw("line", { x1: start, x2: place(most), y1: y, y2: y, stroke: "var(--line)", "stroke-width": 1 }),
     ];
     if (other) {

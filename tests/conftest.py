@@ -4,9 +4,9 @@ from importlib.metadata import version
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-# Nearly all time goes into compiling small networks. Without LLVM's optimisation passes that takes half as long, and with
-# XLA's older way to write fused loops, which later versions no longer have, a third less again. JAX reads the flags when
-# it first needs a device, which is after this.
+# Nearly all time goes into compiling small networks. Without LLVM's optimisation passes that takes half as long, and
+# with XLA's older way to write fused loops, which later versions no longer have, a third less again. JAX reads the
+# flags when it first needs a device, which is after this.
 FLAGS = ["--xla_backend_optimization_level=0"]
 if version("jaxlib").startswith("0.10."):
     FLAGS.append("--xla_cpu_use_fusion_emitters=false")

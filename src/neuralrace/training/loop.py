@@ -293,9 +293,9 @@ def _placed(program: Program, room: int) -> Program:
         spread(padded(leaf, room)) if mapped else everywhere(leaf, room)
         for leaf, mapped in zip(leaves, program.mapped, strict=True)
     ]
-    both = eqx.combine(jax.tree.unflatten(structure, placed), static)
-    rest = everywhere((program.recorder, program.batches, program.level), room)
-    return Program(*both, *rest, program.mapped)
+    learner, rule = eqx.combine(jax.tree.unflatten(structure, placed), static)
+    recorder, batches, level = everywhere((program.recorder, program.batches, program.level), room)
+    return Program(learner, rule, recorder, batches, level, program.mapped)
 
 
 def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) -> None:

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test verdicts records bench docs clean
+.PHONY: run test explore verdicts records images bench soak docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,14 +22,24 @@ test: $(READY)
 	$(BIN)/python -m pytest
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+explore: $(READY)  # a page in the browser: forecasts at once, training as it arrives
+	$(BIN)/neuralrace explore
+
 verdicts: $(READY)  # every experiment at full size; fails where a verdict is other than recorded
 	$(BIN)/neuralrace reproduce --out results
 
 records: verdicts  # the record that the docs' page of verdicts is made from
 	$(BIN)/python -m docs.verdicts results
 
+images: $(READY)  # figures with images at the paper's sizes, on a GPU; FOLDER=... holds the published files
+	$(BIN)/python -m docs.images --folder $(FOLDER) --out results/images
+	$(BIN)/python -m docs.verdicts --larger results/images/results
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+soak: $(READY)  # kills, changed files and other examples, for ten minutes; the source must not change meanwhile
+	$(BIN)/python tests/soak.py 600
 
 docs: $(READY)
 	$(BIN)/mkdocs serve

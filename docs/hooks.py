@@ -8,7 +8,8 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
-import verdicts  # beside this file
+import gallery  # beside this file
+import verdicts
 from latex2mathml.converter import convert
 from matplotlib import get_data_path
 
@@ -18,6 +19,7 @@ from neuralrace.experiments import papers
 from neuralrace.report import counted, counts
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
@@ -28,9 +30,16 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
     markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
     if "<!-- gallery -->" in markdown:
-        markdown = markdown.replace("<!-- gallery -->", gallery())
+        markdown = markdown.replace("<!-- gallery -->", cards())
+    if "<!-- presets -->" in markdown:
+        markdown = markdown.replace("<!-- presets -->", presets())
     if "<!-- foreseen -->" in markdown:
         markdown = markdown.replace("<!-- foreseen -->", foreseen())
+    if "<!-- pairs of MNIST -->" in markdown:
+        markdown = markdown.replace("<!-- pairs of MNIST -->", pairs_of_mnist())
+    markdown = CLAIMS.sub(lambda match: claims_of(match[1]), markdown)
+    if "<!-- routed images -->" in markdown:
+        markdown = markdown.replace("<!-- routed images -->", routed_images())
     if "<!-- verdicts -->" in markdown:
         records = verdicts.read()
         markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
@@ -38,14 +47,14 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return markdown
 
 
-def gallery() -> str:
+def cards() -> str:
     """A card for each experiment, in the order of the papers: picture, finding, counts of its claims, command."""
     kept = {record["name"]: record for record in verdicts.read()}
     entries = nr.experiments.listed().values()
     parts = []
     for sign, chosen in papers.by_paper(entries, lambda entry: (entry.name, entry.source)).items():
-        cards = "\n".join(_card(entry.name, kept.get(entry.name)) for entry in chosen)
-        parts.append(f'## {papers.heading(sign)}\n\n<div class="gallery">\n{cards}\n</div>')
+        shown = "\n".join(_card(entry.name, kept.get(entry.name)) for entry in chosen)
+        parts.append(f'## {papers.heading(sign)}\n\n<div class="gallery">\n{shown}\n</div>')
     return "\n\n".join(parts)
 
 
@@ -61,6 +70,16 @@ def _card(name: str, record: Mapping[str, Any] | None) -> str:
         f"<h4>{escape(experiment.source)}: {escape(experiment.title)}</h4><p>{set_maths(experiment.finding)}</p>{shown}"
         f"<p><code>neuralrace run {name} --out results</code></p></div>"
     )
+
+
+def claims_of(name: str) -> str:
+    """The claims of one experiment as they are on record, as a table."""
+    records = [record for record in verdicts.read() if record["name"] == name]
+    lines = ["| claim | asked | measured | holds |", "|---|---|---|---|"]
+    for claim in (claim for record in records for claim in record["claims"]):
+        cells = (claim["text"], claim["expected"], claim["measured"], "yes" if claim["holds"] else "no")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
 
 
 def foreseen() -> str:
@@ -83,12 +102,52 @@ def foreseen() -> str:
     return "\n".join([*lines, "", said])
 
 
-def on_post_build(config: Mapping[str, Any], **_: Any) -> None:
-    """Put the maths font that comes with matplotlib, and its licence, beside the pages that use it."""
+def presets() -> str:
+    """The scenes that stand for the figures of the papers, as a table with links to a running explorer."""
+    from neuralrace.explorer.presets import about
+    from neuralrace.explorer.server import PORT
+
+    rows = [
+        f"| {one['source']} | [{one['title']}](http://127.0.0.1:{PORT}/#preset={one['name']}) | {one['note']} |"
+        for one in about()["presets"]
+    ]
+    return "\n".join(["| figure | scene | how it differs |", "|---|---|---|", *rows])
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Put the scenes of the explorer beside the pages, and the maths font of matplotlib with its licence."""
+    gallery.install(Path(config["site_dir"]))
     folder = Path(config["site_dir"]) / "fonts"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("STIXGeneral.ttf", "LICENSE_STIX"):
         shutil.copyfile(Path(get_data_path()) / "fonts" / "ttf" / name, folder / name)
+
+
+def pairs_of_mnist() -> str:
+    """The record of test errors on MNIST for pairs of every kind, as a table."""
+    record = json.loads((Path(__file__).parent / "records" / "pairs_mnist.json").read_text(encoding="utf-8"))
+    objectives = list(record["rows"][0]["errors"])
+    head = f"| pairs | K/M | g2/g1 | {' | '.join(f'{name}: trained, untrained' for name in objectives)} |"
+    lines = [head, "|---|---|---|" + "---|" * len(objectives)]
+    for row in record["rows"]:
+        errors = " | ".join(", ".join(f"{100 * error:.1f} %" for error in row["errors"][name]) for name in objectives)
+        share = 100 * row["trained"] / record["domains"]
+        lines.append(f"| {row['pairs']}, K = {row['trained']} | {share:g} % | {row['ratio']:.3f} | {errors} |")
+    return "\n".join(lines)
+
+
+def routed_images() -> str:
+    """The record of test errors on real images at the paper's sizes: one table for each panel."""
+    panels = json.loads((Path(__file__).parent / "records" / "images.json").read_text(encoding="utf-8"))
+    parts = []
+    for panel in panels:
+        lines = ["| K/M | gain | time | trained pairs | untrained pairs |", "|---|---|---|---|---|"]
+        for row in panel["rows"]:
+            errors = (f"{100 * m:.1f} ± {100 * e:.1f} %" for m, e in (row["trained error"], row["untrained error"]))
+            share = f"{row['trained']}/{panel['domains']}"
+            lines.append(f"| {share} | {row['gain']:g} | {row['time']:,.0f} | {' | '.join(errors)} |")
+        parts.append("\n".join([f"**{panel['panel']}**, {panel['seeds']} seeds:", "", *lines]))
+    return "\n\n".join(parts)
 
 
 def on_page_content(html: str, **_: Any) -> str:

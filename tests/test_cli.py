@@ -93,7 +93,7 @@ def test_explain_passes_what_it_is_given(
     assert "the whole story" in printed
     assert f"page: {tmp_path / 'out' / 'report.html'}" in printed
     named, hidden, seeds, options = asked[0]
-    assert (named.settings["contexts"], hidden, seeds, options["modules"]) == (2, (9, 8), 5, 3)
+    assert (named.settings["contexts"], hidden, seeds, options["modules"]) == (2, (9, 8), None, 3)
     assert options["initial"] == nr.initial.gaussian(0.1)
     assert ending(["explain", "xor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == report.verdict
@@ -128,6 +128,10 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["run", NAME, "--seeds", "some"], "--seeds"),
         (["run", NAME, "--format", "gif"], "a figure can be png, svg, pdf; 'gif' was asked"),
         (["run", NAME, "--set", "learning_rate=-1"], "learning_rate must be a finite number, above 0"),
+        (["sweep", NAME], "a sweep needs at least one setting with its values; none was given"),
+        (["sweep", NAME, "--set", "stepz=3,4"], "did you mean 'steps'"),
+        (["sweep", NAME, "--set", "steps=3,few"], "'steps' must be a whole number"),
+        (["sweep", NAME, "--set", "steps=3", "--out", ""], "out must be the name of a folder; it was empty"),
         (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
         (["reproduce", "--only", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
         (["run", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
@@ -230,7 +234,11 @@ def test_json_tells_of_an_accident_too(capsys: pytest.CaptureFixture[str]) -> No
 
 # speed, measured as what is imported
 
-HEAVY = {"jax", "matplotlib", "sklearn", "scipy", "xarray", "diffrax", "networkx", "optax", "numpy", "pandas"}
+HEAVY = {"jax", "matplotlib", "sklearn", "scipy", "xarray", "diffrax", "networkx", "optax", "numpy", "pandas"} | {
+    "dask",
+    "distributed",
+    "zarr",
+}
 
 
 @pytest.mark.parametrize(

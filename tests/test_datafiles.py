@@ -1,5 +1,6 @@
 """Files are whole or not there, and nothing but files is replaced."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -78,3 +79,24 @@ def test_a_folder_is_tried_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.TemporaryFile", full)
     with pytest.raises(FileFormatError, match=r"folder is not \(No space left on device\)"):
         make_folder(tmp_path / "folder")
+
+
+WRITER = """
+import sys
+from neuralrace.datafiles import make_folder, write_text
+folder = make_folder(sys.argv[1])
+for number in range(150):
+    write_text(folder / "shared.txt", sys.argv[2] * 20_000)
+"""
+
+
+def test_two_processes_in_one_folder_stay_correct(tmp_path):
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path), letter]) for letter in "ab"]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        with contextlib.suppress(FileNotFoundError):
+            seen.add((tmp_path / "shared.txt").read_text())
+    assert [writer.wait() for writer in writers] == [0, 0]
+    assert seen <= {"a" * 20_000, "b" * 20_000}  # never a mixture, never a part
+    assert seen
+    assert [path.name for path in tmp_path.iterdir()] == ["shared.txt"]

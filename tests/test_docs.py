@@ -81,7 +81,7 @@ def test_the_citation_can_be_read() -> None:
 
 
 def test_the_gallery_has_every_experiment_with_its_record() -> None:
-    page = load("hooks").gallery()
+    page = load("hooks").cards()
     for name in nr.experiments.names():
         assert page.count(f'<div id="{name}">') == 1
         assert f"neuralrace run {name} " in page

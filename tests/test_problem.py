@@ -296,7 +296,7 @@ IN, OUT = ("x", "h"), ("h", "y")
         ({IN: np.ones((2, 3))}, WeightError, r"\('x', 'h'\) must have shape .* = \(3, 2\); they have \(2, 3\)"),
         ({IN: np.full((3, 2), np.nan)}, WeightError, r"\('x', 'h'\) must be finite; they hold nan in row 0, column 0"),
         ({OUT: [[0, np.inf, 0]]}, WeightError, r"\('h', 'y'\) must be finite; they hold inf in row 0, column 1"),
-        ({OUT: "abc"}, WeightError, r"\('h', 'y'\) must be a matrix of numbers; they were str"),
+        ({OUT: "abc"}, WeightError, r"\('h', 'y'\) must be an array of numbers; it was str"),
         ({("h", "z"): np.ones((1, 1))}, UnknownNameError, r"edge \('h', 'z'\), which is not there; did you mean .*'y'"),
     ],
 )

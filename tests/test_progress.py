@@ -37,6 +37,16 @@ def test_silent_when_piped_short_or_not_wanted(monkeypatch, options):
     assert run(monkeypatch, **options) == ""
 
 
+@pytest.mark.parametrize(("seconds", "expected"), [(-1.0, [1, 2, 3, 4]), (60.0, [4])])
+def test_in_lines_when_piped_and_asked_for(monkeypatch, seconds, expected):
+    monkeypatch.setattr(progress, "LINES", seconds)
+    stream = io.StringIO()
+    with Meter("sweep", 4, console=Console(file=stream, width=100), lines=True) as meter:
+        for _ in range(4):
+            meter.advance()
+    assert stream.getvalue().splitlines() == [f"sweep: {done} of 4, 0 s" for done in expected]
+
+
 def test_the_patience_is_two_seconds():
     assert progress.PATIENCE == 2.0
 
@@ -64,3 +74,23 @@ def test_an_error_inside_closes_the_bar(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not meter._progress.live.is_started
+
+
+@pytest.mark.parametrize(
+    ("total", "words"),
+    [
+        (4.0, ""),
+        (1e7, "training: about 3.5 hours left"),
+        (1e9, "about 14.5 days left"),
+        (1e12, "about 39.6 years left"),
+    ],
+)
+def test_very_long_work_is_announced_once_even_when_piped(monkeypatch, total, words):
+    clock = iter(range(0, 10**9, 10))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    stream = io.StringIO()
+    with Meter("training", total, console=Console(file=stream, force_terminal=False, width=80)) as meter:
+        for _ in range(5):
+            meter.advance(8000.0 if total > 4 else 1.0)
+    assert stream.getvalue().count("\n") == (1 if words else 0)
+    assert words in stream.getvalue()

@@ -92,6 +92,8 @@ class Architecture:
 
     def shape(self, edge: Edge) -> tuple[int, int]:
         """The shape of an edge's weight matrix: (target size, source size)."""
+        if edge not in self.edges:
+            raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
         source, target = self.edges[edge]
         return self.nodes[target], self.nodes[source]
 

@@ -44,6 +44,9 @@ def _end_of(given: Sequence[str]) -> tuple[int, object]:
         return perform(given)
     except (NeuralRaceError, OSError) as error:
         return MISTAKE, _failure(str(error), MISTAKE)
+    except MemoryError as error:
+        line = f"there is not enough memory for this ({error}): give fewer seeds, neurons, steps or examples"
+        return MISTAKE, _failure(line, MISTAKE)
     except Exception as error:
         return FAULT, _failure(f"a fault of ours: {type(error).__name__}: {error} (details: {_log()})", FAULT)
 

@@ -1,8 +1,9 @@
-"""A dask cluster to work on: processes of this machine, a scheduler by its address, or a client that there is already."""
+"""A dask cluster to work on: processes of this machine, a scheduler by its address, or a client that is there."""
 
 import contextlib
 import logging
 import os
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,8 @@ ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
 }
+XLA_THREAD = "--xla_cpu_multi_thread_eigen=false"
 
 
 class ClusterError(NeuralRaceError):
@@ -48,11 +49,9 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
         yield on
         return
     with contextlib.ExitStack() as opened:
-        if on == LOCAL:
-            opened.enter_context(_quiet())
-            address = opened.enter_context(_local_cluster(distributed, workers, memory))
-        else:
-            address = on
+        opened.enter_context(_quiet())
+        local = on == LOCAL
+        address = opened.enter_context(_local_cluster(distributed, workers, memory)) if local else on
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
         yield client
@@ -70,7 +69,7 @@ def refuse_other_versions(client: "Client") -> None:
         told = theirs if isinstance(theirs, dict) else {}
         if isinstance(theirs, BaseException):
             raise ClusterError(
-                f"worker {worker} cannot run neuralrace ({_line(theirs)}): install neuralrace {mine['neuralrace']} there"
+                f"worker {worker} cannot run neuralrace ({_line(theirs)}): install version {mine['neuralrace']} there"
             )
         for package, needed in mine.items():
             if told.get(package) != needed:
@@ -100,22 +99,24 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
     # a point that takes its worker with it is given up after a second worker is lost: the first may be an accident
     settings = {
         "distributed.scheduler.allowed-failures": 1,
-        "distributed.nanny.pre-spawn-environ": ONE_THREAD,
+        "distributed.nanny.pre-spawn-environ": ONE_THREAD
+        | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {XLA_THREAD}".strip()},
         "distributed.worker.multiprocessing-method": "spawn",
     }
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            worker_dashboard_address=None,
-            memory_limit=limit,
-            silence_logs=logging.CRITICAL,
-        ) as cluster,
-    ):
+    with dask.config.set(settings), contextlib.ExitStack() as opened:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Port .* is already in use")  # its page about itself takes another
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                worker_dashboard_address=None,
+                memory_limit=limit,
+                silence_logs=logging.CRITICAL,
+            )
+        opened.enter_context(cluster)
         yield cluster
 
 
@@ -134,7 +135,8 @@ def _bytes(memory: str) -> int:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without the words of a cluster that opens and closes; what goes wrong is told by us."""
-    names = ("distributed", "distributed.nanny", "distributed.worker", "distributed.scheduler", "distributed.core")
+    parts = ("client", "core", "nanny", "scheduler", "worker")
+    names = ("distributed", *(f"distributed.{part}" for part in parts))
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -146,7 +148,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _name(client: "Client") -> str:
-    return client.scheduler.address if client.scheduler is not None else "an unknown address"
+    return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
 
 
 def _line(error: BaseException) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from neuralrace.experiments.experiment import Result
 
 OTHER_THAN_RECORDED = 1
+POINTS_FAILED = 1
 
 Ending = tuple[int, object]  # status, and plain values for --json
 
@@ -125,6 +126,7 @@ def reproduce(
     from neuralrace.report import counts, tally, write_report
 
     experiments.check_formats(formats or ())
+    experiments.check_size(size)
     names = _chosen(only) if only else list(experiments.names())
     folder, results = make_folder(out), []
     for index, name in enumerate(names):
@@ -145,42 +147,88 @@ def reproduce(
     return status, told | {"results": [experiments.summarise(result) for result in results]}
 
 
+@app.command()
+def sweep(
+    name: str,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", help="key=a,b,c: values of a setting; of a list, key=a,b;c,d.")
+    ] = None,
+    size: Size = "full",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds at every point.")] = None,
+    on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine; one for each core.")] = None,
+    memory: Annotated[str | None, typer.Option(help="What each of them may take, like 2GiB.")] = None,
+    out: Annotated[str, typer.Option(help="Folder for points, data, claims and figure.")] = "sweep",
+    as_json: AsJson = False,
+) -> Ending:
+    """Run an experiment for every combination of some settings' values, on many workers; killed, it goes on."""
+    from neuralrace import sweeps
+
+    found = sweeps.sweep(
+        name, _changes(changes or [], None), out=out, size=size, seeds=seeds, on=on, workers=workers, memory=memory
+    )
+    told = found.summary() | {"figure": str(found.path.with_name("figure.png"))}
+    if not as_json:
+        rows = [(entry["claim"], f"{entry['holds']} of {entry['points']}") for entry in told["claims"]]
+        _table(("claim", "holds at points"), rows)
+        for failure in told["failed"]:
+            print(f"failed: {failure['settings']}: {failure['why']}")
+        print(
+            f"points: {told['points']}, failed: {len(told['failed'])}\ndata: {told['data']}\nfigure: {told['figure']}"
+        )
+    return POINTS_FAILED if told["failed"] else 0, told
+
+
 @app.command("explain")
 def explain_task(
     task: Annotated[
         list[str],
-        typer.Argument(help="A named task, an .npz file, or .csv files: inputs, targets and, if any, groups."),
+        typer.Argument(
+            help="A named task, an .npz file, one .csv with --targets, or .csv files: inputs, targets, groups."
+        ),
     ],
+    targets: Annotated[str | None, typer.Option(help="Columns of one .csv that are to be learned: name,name.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Between the columns of a .csv; found if not given.")] = None,
+    standardise: Annotated[bool, typer.Option("--standardise", help="Mean 0 and deviation 1 for columns.")] = False,
+    bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
     hidden: Annotated[
-        list[int] | None, typer.Option(help="Width of a hidden layer; repeat it for more layers.")
+        list[int] | None, typer.Option(help="Width of a hidden layer; repeat it for more. 700, fewer for large tables.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="Number of networks.")] = 5,
+    seeds: Annotated[int | None, typer.Option(help="Number of networks; 5.")] = None,
     groups: Annotated[
         str | None, typer.Option(help="Which grouping of a named task; the coarsest if not given.")
     ] = None,
-    modules: Annotated[str, typer.Option(help="How many modules in each layer; auto finds the elbow.")] = "auto",
+    modules: Annotated[str, typer.Option(help="How many modules; auto finds the fewest that explain.")] = "auto",
     learning_rate: Annotated[float | None, typer.Option(help="Step size; from the task if not given.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps; until a first network has learned if not given.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps; until little more is learned if not given.")] = None,
     std: Annotated[float | None, typer.Option(help="Standard deviation of the first weights.")] = None,
+    checkpoints: Annotated[
+        str | None, typer.Option(help="Folder with weights of a training of your own: step_0.safetensors or .npz, ...")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and smaller networks, a coarser forecast.")] = False,
     key: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting of the named task.")] = None,
     out: Annotated[str | None, typer.Option(help="Folder for the page, the figure and the networks.")] = None,
     as_json: AsJson = False,
 ) -> Ending:
-    """Train ReLU networks on a task and report their modules, why those, and how they learn."""
+    """Foresee how ReLU networks learn a task, train them, and report whether that held and which modules they form."""
     from neuralrace import explanation, initial
     from neuralrace.datafiles import make_folder
 
     folder = None if out is None else make_folder(out)
+    reading = {"targets": targets, "separator": separator, "standardise": standardise, "bias": bias}
+    settings = explanation.task_settings(task[0], _changes(changes or [], None))
     explained = explanation.explain(
-        explanation.resolve(*task, settings=explanation.task_settings(task[0], _changes(changes or [], None))),
-        tuple(hidden or (700,)),
+        explanation.resolve(*task, settings=settings, reading={k: v for k, v in reading.items() if v}),
+        tuple(hidden) if hidden else None,
         seeds,
         groups=groups,
         modules=int(modules) if modules.isdecimal() else modules,
         initial=None if std is None else initial.gaussian(std),
         learning_rate=learning_rate,
         steps=steps,
+        checkpoints=checkpoints,
+        quick=quick,
         key=key,
     )
     page = None if folder is None else explained.save(folder)
@@ -189,6 +237,18 @@ def explain_task(
         if page is not None:
             print(f"\npage: {page}")
     return 0, explained.summary() | ({} if page is None else {"page": str(page)})
+
+
+@app.command()
+def explore(
+    port: Annotated[int | None, typer.Option(help="Port; 8642, or a free one if that is taken.")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> Ending:
+    """Open a page in the browser where forecasts answer at once and training arrives as it runs."""
+    from neuralrace.explorer.server import serve
+
+    serve(port, browser)
+    return 0, None
 
 
 def _chosen(patterns: Sequence[str]) -> list[str]:

@@ -4,6 +4,7 @@ from matplotlib.figure import Figure
 
 from neuralrace.analysis import agreement
 from neuralrace.analysis.agreement import Curve
+from neuralrace.errors import RangeError, require_kind
 from neuralrace.plotting import loss_axis, new_figure, theory_line, training_band
 from neuralrace.trajectory import Trajectory
 
@@ -11,6 +12,7 @@ from neuralrace.trajectory import Trajectory
 def compare(forecast: Curve, run: Trajectory) -> Figure:
     """Draw the figure of a forecast and a run at the same times; its title says how far apart they are."""
     apart = agreement(forecast, run)
+    require_kind("run", run, Trajectory, RangeError)
     figure, axes = new_figure(width=5.2, height=3.8)
     axis, described = axes[0, 0], run.settings["problem"]
     kind = "relu" if "slope" in described or described.get("activations") else "gated"

@@ -15,21 +15,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralrace.errors import FileFormatError
+from neuralrace.errors import FileFormatError, shortened
 
 if TYPE_CHECKING:
     import xarray
 
 SEAL = b"\nneuralrace-sha256 "  # after the data, where readers of netCDF do not look; then the digest and a newline
+BITS, BYTES = "neuralrace_bits", "_bytes"  # how many bits an axis has, and the name of the axis that holds them
 SEALED = len(SEAL) + 64 + 1
 HOST = re.sub(r"\W", "-", socket.gethostname())
 PART = re.compile(r"\..+\.(?P<host>[\w-]*)\.(?P<process>\d+)\.part\w*(\.\w+)?")
 
 
+def check_place(name: str, path: object) -> Path:
+    """The path of a file that can be made or replaced there, as far as can be known without writing."""
+    wanted = as_path(name, path)
+    _mode_to_give(wanted, Path(os.path.realpath(wanted)))
+    return wanted
+
+
 def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
     """Let `write` fill a temporary file next to `path`, then give it its name in one step."""
-    target = Path(os.path.realpath(path))
-    mode = _mode_to_give(Path(path), target)
+    wanted = as_path("path", path)
+    target = Path(os.path.realpath(wanted))
+    mode = _mode_to_give(wanted, target)
     _clean(target.parent)
     prefix, suffix = f".{target.stem}.{HOST}.{os.getpid()}.part", target.suffix
     try:
@@ -45,7 +54,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
         raise FileFormatError(
             f"cannot write {path} ({_reason(error)}): free some space, or choose another place for it"
         ) from error
-    return Path(path)
+    return wanted
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
@@ -55,9 +64,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Make a folder for results and try to write in it, before any work is done for it."""
-    if not os.fspath(path):
-        raise FileFormatError("out must be the name of a folder; it was empty")
-    folder = Path(path)
+    folder = as_path("out", path, "a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -68,11 +75,23 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def as_path(name: str, path: object, kind: str = "a file") -> Path:
+    """The name of a file or folder as a path, or say that it is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise FileFormatError(f"{name} must be the name of {kind}; it was {shortened(path)}")
+    text = os.fspath(path)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise FileFormatError(f"{name} must be the name of {kind}; it was {'empty' if not text else shortened(text)}")
+    return Path(text)
+
+
 def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
-    """Write one netCDF file, with a checksum of all its bytes after its end."""
+    """Write one netCDF file, with a checksum of all its bytes after its end; what is true or false takes one bit."""
 
     def write(part: Path) -> None:
-        data.to_netcdf(part, engine="h5netcdf")
+        packed = _packed(data)
+        bits = {name: {"zlib": True, "complevel": 2} for name in packed.data_vars if BITS in packed[name].attrs}
+        packed.to_netcdf(part, engine="h5netcdf", encoding=bits)
         digest = _digest(part, part.stat().st_size)
         with part.open("ab") as file:
             file.write(SEAL + digest + b"\n")
@@ -80,22 +99,64 @@ def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
     return write_whole(path, write)
 
 
+def is_whole(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is there with exactly the bytes that `save_dataset` wrote; quicker than reading it."""
+    try:
+        _check_seal(Path(path))
+    except (OSError, FileFormatError):
+        return False
+    return True
+
+
 def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
     """Read a netCDF file that `save_dataset` wrote into memory; nothing in it is executed, no other is taken."""
     import xarray  # a second of imports that writing text does not need
 
-    source = Path(path)
+    source = as_path("path", path)
     if not source.is_file():
         raise FileFormatError(f"a netCDF file is required; there is no file {source}")
     try:
         _check_seal(source)
         with xarray.open_dataset(source, engine="h5netcdf") as opened:
-            return opened.load()
+            return _unpacked(opened.load())
     except FileFormatError:
         raise
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise FileFormatError(f"{source} is not a readable netCDF file ({reason})") from None
+
+
+def _packed(data: "xarray.Dataset") -> "xarray.Dataset":
+    """Booleans as bits, eight to a byte along their last axis, which is named and counted beside them."""
+    import numpy
+    import xarray
+
+    bits = {}
+    for name, array in data.data_vars.items():
+        if array.dtype == bool and array.ndim and array.shape[-1]:
+            *others, last = array.dims
+            told = {BITS: array.shape[-1], **array.attrs}
+            packed = numpy.packbits(array.values, axis=-1)
+            bits[name] = xarray.DataArray(packed, dims=(*others, f"{last}{BYTES}"), attrs=told)
+    return data.drop_vars(list(bits)).assign(bits)[list(data.data_vars)] if bits else data
+
+
+def _unpacked(data: "xarray.Dataset") -> "xarray.Dataset":
+    """The booleans that were packed."""
+    import numpy
+    import xarray
+
+    found = {}
+    for name, array in data.data_vars.items():
+        if BITS in array.attrs:
+            *others, last = array.dims
+            told = {key: value for key, value in array.attrs.items() if key != BITS}
+            count = int(array.attrs[BITS])
+            if array.dtype != numpy.uint8 or not 0 < count <= 8 * array.shape[-1]:
+                raise ValueError(f"{name} does not hold the {count} bits that it names")
+            whole = numpy.unpackbits(array.values, axis=-1, count=count).astype(bool)
+            found[name] = xarray.DataArray(whole, dims=(*others, str(last).removesuffix(BYTES)), attrs=told)
+    return data.drop_vars(list(found)).assign(found)[list(data.data_vars)] if found else data
 
 
 def _check_seal(source: Path) -> None:

@@ -44,6 +44,10 @@ class FileFormatError(NeuralRaceError):
     """A file that is not what it should be."""
 
 
+class ResourceError(NeuralRaceError):
+    """Work that would take more memory than there is."""
+
+
 class AssumptionError(NeuralRaceError):
     """A method of the theory was asked for and its assumptions do not hold."""
 
@@ -75,8 +79,8 @@ def require_number(
     required = "a finite number" + (", " + " and ".join(bounds) if bounds else "")
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise RangeError(f"{name} must be {required}; it was {value!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise RangeError(f"{name} must be {required}; it was {shortened(value)}") from None
     inside = (
         abs(number) < float("inf")
         and (above is None or number > above)
@@ -88,8 +92,33 @@ def require_number(
     return number
 
 
-def require_count(name: str, value: int, *, least: int = 1) -> int:
+def require_count(name: str, value: int, *, least: int = 1, most: int | None = None) -> int:
     """Return the value as an int, or say that a whole number was required."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
-        raise RangeError(f"{name} must be a whole number, at least {least}; it was {value!r}")
+        raise RangeError(f"{name} must be a whole number, at least {least}; it was {shortened(value)}")
+    if most is not None and int(value) > most:
+        raise RangeError(f"{name} must be at most {most:,}; it was {int(value):,}")
     return int(value)
+
+
+def require_kind(
+    name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError], article: str = "a"
+) -> None:
+    """Refuse a value of another type than a caller was asked for."""
+    if not isinstance(value, kind):
+        wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
+        raise error(f"{name} must be {article} {wanted}; it was {shortened(value)}")
+
+
+def shortened(value: object, most: int = 80) -> str:
+    """What a value looks like, in one line that is not long."""
+    try:
+        shown = " ".join(repr(value).split())
+    except Exception:  # whatever a caller's own class does when it is asked
+        shown = f"a {type(value).__name__}"
+    return shortened_text(shown, most)
+
+
+def shortened_text(text: str, most: int) -> str:
+    """A text, or as much of it as may be shown."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."

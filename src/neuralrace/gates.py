@@ -9,6 +9,7 @@ import numpy as np
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge
 from neuralrace.errors import GateError
+from neuralrace.markup import table
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,12 @@ class Gates:
         named = ", ".join([*self.nodes, *(edge if isinstance(edge, str) else "->".join(edge) for edge in self.edges)])
         count = len(next(iter((*self.nodes.values(), *self.edges.values())), ()))
         return f"Gates({named}; {count} examples)" if named else "Gates(all open)"
+
+    def _repr_html_(self) -> str:
+        joined = {edge if isinstance(edge, str) else "->".join(edge): gate for edge, gate in self.edges.items()}
+        named = [*self.nodes.items(), *joined.items()]
+        rows = [(name, "neuron by neuron" if g.ndim == 2 else "", f"{(g != 0).mean():.0%}") for name, g in named]
+        return table(repr(self) if not rows else "Gates", ("of", "", "open for"), rows)
 
     def take(self, examples: np.ndarray) -> "Gates":
         """The gates of some of the examples."""

@@ -1,5 +1,6 @@
 """Initial weights: each initialiser maps (network, key) to a matrix per edge."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -8,8 +9,10 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture, edge_name
+from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
-from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number
+from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number, shortened
+from neuralrace.limits import LARGEST, require_memory
 from neuralrace.precision import float64
 from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
@@ -46,7 +49,7 @@ class Gaussian:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = self.scales(network), _stream(key)
+        scales, random = self.scales(network), _stream(key, network)
         return {edge: scales[edge] * random.standard_normal(architecture.shape(edge)) for edge in architecture.edges}
 
 
@@ -60,7 +63,7 @@ class Orthogonal:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = _per_edge("gain", self.gain, network), _stream(key)
+        scales, random = _per_edge("gain", self.gain, network), _stream(key, network)
         return {
             edge: scales[edge] * _random_orthogonal(random, *architecture.shape(edge)) for edge in architecture.edges
         }
@@ -96,7 +99,7 @@ class Decoupled:
         architecture = network.architecture
         rotation = {**bases.inputs, **bases.outputs}
         count = next(iter(rotation.values())).shape[1]
-        random = _stream(key)
+        random = _stream(key, network)
         for node in architecture.hidden:
             size = architecture.nodes[node]
             rotation[node] = np.zeros((size, count))
@@ -118,7 +121,7 @@ class Xavier:
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         architecture = network.architecture
-        scales, random = _per_edge("gain", self.gain, network), _stream(key)
+        scales, random = _per_edge("gain", self.gain, network), _stream(key, network)
         bounds = {edge: scales[edge] * np.sqrt(6 / sum(architecture.shape(edge))) for edge in architecture.edges}
         return {edge: bound * random.uniform(-1, 1, architecture.shape(edge)) for edge, bound in bounds.items()}
 
@@ -196,7 +199,7 @@ def as_key(key: Any) -> jax.Array:
     """Accept an integer seed or a JAX key."""
     if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
         if not -(1 << 63) <= int(key) < 1 << 63:
-            raise RangeError(f"key must fit into 64 bits; it was {key}")
+            raise RangeError(f"key must be from -2^63 to 2^63 - 1; it was {shortened(key)}")
         return jax.random.key(int(key))
     if isinstance(key, jax.Array):
         return key if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key) else jax.random.wrap_key_data(key)
@@ -215,8 +218,10 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
     return drawn
 
 
-def _stream(key: Any) -> np.random.Generator:
+def _stream(key: Any, network: Network) -> np.random.Generator:
     """A stream of random numbers that the key decides; JAX's own draws compile anew for every shape."""
+    size = sum(math.prod(network.architecture.shape(edge)) for edge in network.architecture.edges)
+    require_memory(f"{size:,} weights", 8 * size, "give fewer neurons")
     return np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).ravel().tolist())
 
 
@@ -237,7 +242,7 @@ def _per_edge(name: str, value: PerEdge, network: Network) -> dict[Edge, float]:
     """A number for each edge; biases start at zero unless they are named."""
     architecture = network.architecture
     if not isinstance(value, Mapping):
-        number = require_number(name, value, least=0)
+        number = require_number(name, value, least=0, most=LARGEST / 100)
         biases = getattr(network, "biases", False)
         return {e: 0.0 if biases and ends[0] == BIAS else number for e, ends in architecture.edges.items()}
     for edge in value:
@@ -248,13 +253,17 @@ def _per_edge(name: str, value: PerEdge, network: Network) -> dict[Edge, float]:
     for edge in architecture.edges:
         if edge not in value:
             raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")
-    return {e: require_number(f"{name} of edge {edge_name(e)}", value[e], least=0) for e in architecture.edges}
+    return {
+        e: require_number(f"{name} of edge {edge_name(e)}", value[e], least=0, most=LARGEST / 100)
+        for e in architecture.edges
+    }
 
 
 def _mode_strengths(values: float | Mapping[Edge, Any], edge: Edge, count: int) -> np.ndarray:
     if isinstance(values, Mapping) and edge not in values:
         raise WeightError(f"values must have a strength for every edge; {edge_name(edge)} has none")
-    value = np.asarray(values[edge] if isinstance(values, Mapping) else values, dtype=np.float64)
+    given = values[edge] if isinstance(values, Mapping) else values
+    value = real_array(f"the strength of edge {edge_name(edge)}", given, WeightError)
     if value.shape not in ((), (count,)) or not np.isfinite(value).all():
         raise WeightError(
             f"the strength of edge {edge_name(edge)} must be one finite number or one per mode, {count}; "

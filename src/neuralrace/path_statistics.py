@@ -67,7 +67,7 @@ class PathStatistics:
     def of_open_edges(
         cls, architecture: Architecture, task: Task, carrying: Mapping[Edge, np.ndarray], limit: int = PATH_LIMIT
     ) -> "PathStatistics":
-        """The same where it is known how far each edge is open; carrying: edge -> (N,), zero where it carries nothing."""
+        """The same where it is known how far edges are open; carrying: edge -> (N,), zero where it carries nothing."""
         labels = partition(len(task), carrying.values())
         order = np.argsort(labels, kind="stable")
         members = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)

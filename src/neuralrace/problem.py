@@ -20,9 +20,11 @@ from neuralrace._engine.open_edges import edge_gates
 from neuralrace._engine.plan import make_plan
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture, edge_name
+from neuralrace.arrays import check_size, real_array
 from neuralrace.axes import Edge, Weights
-from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError, nearest
+from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError, nearest, shortened_text
 from neuralrace.gates import Gates
+from neuralrace.markup import table
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
 from neuralrace.task import Task
@@ -30,7 +32,7 @@ from neuralrace.task import Task
 BIAS = "bias"  # the input node of size one that biases are the weights of
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """A network and the examples that it learns: h_v = f_v(g_v sum_e g_e W_e h_s(e)).
 
@@ -70,6 +72,27 @@ class Problem:
         object.__setattr__(self, "biases", bool(biases))
         _check_data(architecture, task)
         _check_gates(self)
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{node}: {size}" for node, size in self.architecture.nodes.items())
+        told = [f"{len(self.task)} examples", *([repr(self.gates)] if self.gates.nodes or self.gates.edges else [])]
+        told += [f"{name}: {activation!r}" for name, activation in self.activations.items()]
+        return f"{type(self).__name__}({shortened_text(sizes, 80)}; {shortened_text(', '.join(told), 120)})"
+
+    def _repr_html_(self) -> str:
+        nodes, open_for = self.architecture, dict(self.gates.nodes)
+        rows = [
+            (
+                node,
+                "input" if node in nodes.inputs else "output" if node in nodes.outputs else "",
+                size,
+                self.activations.get(node, ""),
+                f"{(open_for[node] != 0).mean():.0%}" if node in open_for else "",
+            )
+            for node, size in nodes.nodes.items()
+        ]
+        title = f"{type(self).__name__}: {len(nodes.edges)} edges, {len(self.task)} examples"
+        return table(title, ("node", "", "size", "activation", "gate open for"), rows)
 
     @float64
     def forward(self, weights: Weights) -> dict[str, np.ndarray]:
@@ -264,12 +287,7 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
     for edge in architecture.edges:
         if edge not in weights:
             raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
-        try:
-            matrix = np.asarray(weights[edge], dtype=np.float64)
-        except (TypeError, ValueError):
-            raise WeightError(
-                f"the weights of edge {edge!r} must be a matrix of numbers; they were {type(weights[edge]).__name__}"
-            ) from None
+        matrix = real_array(f"the weights of edge {edge!r}", weights[edge], WeightError)
         if matrix.shape != architecture.shape(edge):
             raise WeightError(
                 f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
@@ -281,6 +299,7 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
                 f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
                 f"column {column}"
             )
+        check_size(f"the weights of edge {edge!r}", matrix, WeightError)
         checked[edge] = matrix
     return checked
 

@@ -1,4 +1,4 @@
-"""A progress bar for long work: on a terminal or in a notebook, after two seconds, and silent when piped."""
+"""A progress bar for long work, on a terminal or in a notebook, after two seconds; when piped silent, or in lines."""
 
 import sys
 import time
@@ -8,16 +8,24 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 PATIENCE = 2.0  # seconds
+LINES = 10.0  # seconds between two lines when piped
+SURE = 10.0  # seconds after which a pace is known
+LONG = 3600.0  # seconds of work that are announced, piped or not
 
 
 class Meter:
-    """Counts finished work of a known total; shows a bar once the work has taken longer than the patience."""
+    """Counts finished work of a known total; shows a bar once the work has taken longer than the patience.
 
-    def __init__(self, label: str, total: float, *, shown: bool = True, console: Console | None = None) -> None:
+    lines: where there is no terminal, say now and then and at the end how far it is, in a line of its own.
+    """
+
+    def __init__(
+        self, label: str, total: float, *, shown: bool = True, console: Console | None = None, lines: bool = False
+    ) -> None:
         self._label, self._total, self._done = label, total, 0.0
         self._console = Console(file=sys.stderr) if console is None else console
-        self._shown = shown
-        self._started = time.monotonic()
+        self._shown, self._lines, self._told = shown, lines and shown, time.monotonic()
+        self._started, self._announced = time.monotonic(), not shown
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
@@ -25,7 +33,11 @@ class Meter:
         """Count finished work."""
         self._done += amount
         waited = time.monotonic() - self._started
+        self._announce(waited)
         watched = self._shown and (self._console.is_terminal or self._console.is_jupyter)
+        if self._lines and not watched and (self._done >= self._total or time.monotonic() - self._told > LINES):
+            self._told = time.monotonic()
+            self._console.print(f"{self._label}: {self._done:g} of {self._total:g}, {waited:.0f} s", highlight=False)
         if self._progress is None and watched and waited > PATIENCE and self._done < self._total:
             self._progress = Progress(
                 TextColumn("{task.description}"),
@@ -42,6 +54,20 @@ class Meter:
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=self._done)
 
+    def _announce(self, waited: float) -> None:
+        """Say once how long very long work will take, and how to make it shorter."""
+        if self._announced or waited < SURE or self._done <= 0:
+            return
+        self._announced = True
+        left = waited * max(self._total / self._done - 1, 0)
+        if left > LONG:
+            self._console.print(
+                f"{self._label}: about {_in_words(left)} left at this pace; fewer steps, seeds, neurons or examples "
+                "make it shorter",
+                highlight=False,
+                soft_wrap=True,
+            )
+
     def __enter__(self) -> "Meter":
         return self
 
@@ -50,3 +76,11 @@ class Meter:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
+
+
+def _in_words(seconds: float) -> str:
+    """A time as people say it."""
+    for unit, size in (("years", 365 * 86400.0), ("days", 86400.0)):
+        if seconds > 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 3600:.2g} hours"

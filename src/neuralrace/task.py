@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from neuralrace.arrays import frozen_array
-from neuralrace.errors import TaskError
+from neuralrace.errors import TaskError, shortened
+from neuralrace.markup import table
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +47,27 @@ class Task:
         )
         return f"Task({len(self)} examples, {inputs} -> {targets})"
 
+    def _repr_html_(self) -> str:
+        sides = (("input", self.inputs), ("target", self.targets))
+        rows = [
+            (node, kind, array.shape[1], f"{array.min():.3g} to {array.max():.3g}")
+            for kind, side in sides
+            for node, array in side.items()
+        ]
+        return table(f"Task of {len(self)} examples", ("node", "", "columns", "range"), rows)
+
     def __len__(self) -> int:
         return len(self.weights)
 
     def take(self, examples: np.ndarray) -> "Task":
-        """Some of the examples, with their weights scaled to sum to one."""
+        """Some of the examples, by number or by a mask, with their weights scaled to sum to one."""
+        try:
+            np.zeros(len(self))[examples]
+        except (IndexError, TypeError):
+            raise TaskError(
+                f"examples must be numbers from 0 to {len(self) - 1}, or one True or False for each; they were "
+                f"{shortened(examples)}"
+            ) from None
         return Task(
             {node: rows[examples] for node, rows in self.inputs.items()},
             {node: rows[examples] for node, rows in self.targets.items()},
@@ -59,7 +76,13 @@ class Task:
 
 
 def _rows(kind: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return {node: frozen_array(f"{kind}[{node!r}]", value, 2, TaskError) for node, value in given.items()}
+    found = {node: frozen_array(f"{kind}[{node!r}]", value, 2, TaskError) for node, value in given.items()}
+    for node, rows in found.items():
+        if not isinstance(node, str):
+            raise TaskError(f"{kind} must name each node with a text; one was {node!r}")
+        if not rows.shape[1]:
+            raise TaskError(f"{kind}[{node!r}] must have at least one column; it has none")
+    return found
 
 
 def _normalised(weights: Any, count: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 import importlib.metadata
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,8 @@ import xarray
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
-from neuralrace.errors import RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind
+from neuralrace.from_checkpoints import Network, recorded
 from neuralrace.task import Task
 from neuralrace.trajectory_schema import EXAMPLES, FORMAT, STATUS, check_trajectory
 
@@ -39,6 +40,9 @@ class Trajectory:
     """
 
     data: xarray.Dataset
+
+    def __post_init__(self) -> None:
+        require_kind("data", self.data, xarray.Dataset, RangeError)
 
     def __repr__(self) -> str:
         ends = f"{self.time[0]:g} to {self.time[-1]:g}" if len(self.time) else "none"
@@ -122,6 +126,24 @@ class Trajectory:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one netCDF file with a checksum; it appears under its name only when it is complete."""
         return save_dataset(self.data, path)
+
+    @classmethod
+    def from_checkpoints(
+        cls, network: Network, steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
+    ) -> "Trajectory":
+        """Make the record of a training of your own, in any framework, from its weights at some steps.
+
+        network: a ReLUNetwork on the examples that were learned. steps: increasing, the first is 0. weights: one set
+        for each step, or a list of such for each network; arrays by edge, or by the names that PyTorch, Flax or Equinox
+        give to linear layers. learning_rate: of the mean over examples of half the squared error summed over outputs;
+        measured from the weights if not given, so that the scale of another loss does not matter.
+        """
+        time, moments, variables, settings = recorded(network, steps, weights, learning_rate)
+        running = np.full(len(variables["loss"][1]), STATUS.index("running"))
+        edges = tuple(network.architecture.edges)
+        described = network.describe()
+        run = make_trajectory(time, moments, variables, running, edges=edges, problem=described, settings=settings)
+        return with_examples(run, network.task)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Trajectory":

@@ -62,8 +62,8 @@ def test_two_devices_are_used(one_and_two):
     assert (two["devices"], set(two["spread"])) == (2, {2})
 
 
-# Training: a product over fewer seeds may be summed in another order, and 30 steps of that stay below 1e-12. Forecast: the
-# same rounding may turn one of the integrator's choices, whose own accuracy is 5e-4; 1e-6 was seen.
+# Training: a product over fewer seeds may be summed in another order, and 30 steps of that stay below 1e-12. Forecast:
+# the same rounding may turn one of the integrator's choices, whose own accuracy is 5e-4; 1e-6 was seen.
 @pytest.mark.parametrize(("what", "rtol"), [("loss", 1e-12), ("final", 1e-12), ("together", 1e-12), ("forecast", 1e-5)])
 def test_two_devices_give_the_numbers_of_one(one_and_two, what, rtol):
     one, two = (np.array(numbers[what]) for numbers in one_and_two)

@@ -18,7 +18,7 @@ ROUNDING = 1e-12  # relative to the largest entry: sums of 400 rows, a few facto
 
 
 def data(rows: int = 400) -> Batch:
-    """Gates of two and three values, inputs that are silent now and then, nearly dependent columns, weights with zeros."""
+    """Gates of two and three values, inputs silent now and then, nearly dependent columns, weights with zeros."""
     rng = np.random.default_rng(3)
     x, z = rng.normal(size=(rows, 3)), rng.normal(size=(rows, 2))
     x[:, 2] = x[:, 0] + 1e-7 * x[:, 2]
@@ -109,7 +109,7 @@ def test_gates_that_differ_for_every_example_are_refused(monkeypatch):
     monkeypatch.setattr(room, "FACTOR_BYTES", 1 << 13)
     batch = data()
     ever_new = batch._replace(gates={"h": np.random.default_rng(0).normal(size=400)})
-    with pytest.raises(NeuralRaceError, match="different sets of gates, which take .* bytes of at most 8,192"):
+    with pytest.raises(NeuralRaceError, match=r"different sets of gates, which take .* bytes of at most 8,192"):
         nr.batches.problem(ARCHITECTURE, cut(*ever_new, rows=100))
 
 

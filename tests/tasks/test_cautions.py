@@ -37,4 +37,4 @@ def test_inputs_of_unlike_scale():
     assert told(rare, CENTRED) == ""
     assert told(np.hstack([CENTRED, np.zeros((12, 1))]), CENTRED) == ""
     assert "nothing to learn from" in told(np.zeros((12, 1)), CENTRED)
-    assert "x 2" in told(CENTRED * [1e-200, 1e200], CENTRED)
+    assert "x 2" in told(CENTRED * [1e-200, 1e98], CENTRED)

@@ -9,7 +9,10 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import named, registry
 
-EXPECTED = ("contextual", "contextual_classification", "hierarchy", "routing", "semantic", "views", "xor")
+EXPECTED = (
+    *("contextual", "contextual_classification", "diabetes", "digits", "hierarchy", "iris", "noisy_xor", "routing"),
+    *("semantic", "views", "wine", "xor"),
+)
 
 
 def test_names_are_sorted_and_complete():
@@ -46,7 +49,9 @@ def test_every_gating_builds_a_network_of_the_width_asked_for(name):
 def test_a_task_that_trains_on_everything_is_its_own_evaluation(name):
     made = tasks.get(name)
     assert made.complete() is made
-    gating = next(iter(made.gatings))
+    gating = next(iter(made.gatings), None)
+    if gating is None:  # measured data, for which none is known
+        return
     assert made.evaluation(gating, 2).architecture == made.problem(gating, 2).architecture
 
 

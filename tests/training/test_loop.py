@@ -69,6 +69,32 @@ def test_a_callback_sees_the_losses_and_may_stop(monkeypatch):
     assert [step for step, _ in seen] == sorted(step for step, _ in seen)
 
 
+def test_steps_in_blocks_are_the_same_steps(monkeypatch):
+    """On a GPU steps are taken in blocks of known length; mini-batches go by the number of the step."""
+    options = {"seeds": 2, "batch_size": 2, "at": [0, 20, 60], "progress": False}
+    usual = nr.train(XOR, LAW, 0.1, 60, **options)
+    asked = []
+
+    def block(gaps):
+        asked.append(gaps)
+        return 5
+
+    monkeypatch.setattr(loop, "_block", block)
+    monkeypatch.setattr("neuralrace.training.schedule.LOOKS", 6)
+    np.testing.assert_allclose(nr.train(XOR, LAW, 0.1, 60, **options).loss, usual.loss, rtol=1e-12)
+    assert (asked[0] % 5 == 0).all()
+
+
+def test_a_block_divides_all_steps_between_looks(monkeypatch):
+    gaps = np.array([40, 60, 20])
+    assert loop._block(gaps) == 1  # a CPU is asked at no cost
+    assert loop._block(np.array([1, 1])) == 0
+    monkeypatch.setattr(loop.jax, "default_backend", lambda: "gpu")
+    assert loop._block(gaps) == 20
+    assert loop._block(7 * gaps) == 70  # 140 is more than a block may have
+    assert loop._block(np.array([40, 60, 21])) == 1
+
+
 def test_conditions_side_by_side_are_what_they_are_alone():
     harder = nr.Problem(XOR.architecture, nr.Task(XOR.task.inputs, {"y": 1.5 * XOR.task.targets["y"]}), XOR.gates)
     relu = nr.ReLUNetwork(XOR.task, 4)

@@ -79,7 +79,7 @@ def test_a_race_that_starts_filled_has_no_growth():
         (([0.1, 0.1], 1.0, 2, 0.0), "saturation must be finite and above 0"),
         (([0.1, 0.1], [1.0, 1.0, 1.0]), "rates must be one number or one per view, 2; 3 came"),
         (([[0.1, 0.1]], 1.0), "strengths must have one axis"),
-        (("fast", 1.0), "strengths must be numbers"),
+        (("fast", 1.0), "strengths must be an array of numbers"),
     ],
 )
 def test_what_is_no_race_is_refused(arguments, words):
@@ -93,5 +93,5 @@ def test_levels_that_are_never_reached_are_refused():
         race.time_to(1.0)
     with pytest.raises(RangeError, match="low must be below high"):
         race.phases(0.9, 0.1)
-    with pytest.raises(RangeError, match="times must be numbers"):
+    with pytest.raises(RangeError, match="times must be an array of numbers"):
         race.amplitudes("soon")

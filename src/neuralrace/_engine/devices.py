@@ -32,20 +32,18 @@ def padded(tree: Any, length: int) -> Any:
 def spread(tree: Any) -> Any:
     """Put arrays on the devices, the leading axis in equal parts on as many of them as divide it."""
     leaves = jax.tree.leaves(tree)
-    devices = _dividing(leaves[0].shape[0]) if leaves else []
-    if len(devices) < 2:
-        return jax.device_put(tree)
-    return jax.device_put(tree, NamedSharding(Mesh(np.array(devices), (MAPPED,)), PartitionSpec(MAPPED)))
+    return jax.device_put(tree, _place(leaves[0].shape[0], MAPPED) if leaves else None)
 
 
 def everywhere(tree: Any, count: int) -> Any:
     """Put arrays whole on each of the devices that an axis of some length is spread over; what is no array stays."""
-    devices = _dividing(count)
-    place = NamedSharding(Mesh(np.array(devices), (MAPPED,)), PartitionSpec()) if len(devices) > 1 else None
+    place = _place(count)
     return jax.tree.map(lambda leaf: jax.device_put(leaf, place) if eqx.is_array(leaf) else leaf, tree)
 
 
-def _dividing(count: int) -> list[Any]:
-    """As many local devices as divide an axis."""
+def _place(count: int, *axes: str) -> NamedSharding | None:
+    """As many local devices as divide an axis; None for one, which is where arrays are anyway."""
     devices = jax.local_devices()
-    return devices[: max(n for n in range(1, len(devices) + 1) if count % n == 0)]
+    used = max(n for n in range(1, len(devices) + 1) if count % n == 0)
+    spec: Any = PartitionSpec  # it has no types
+    return NamedSharding(Mesh(np.array(devices[:used]), (MAPPED,)), spec(*axes)) if used > 1 else None

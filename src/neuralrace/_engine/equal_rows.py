@@ -7,6 +7,7 @@ from jaxtyping import Shaped
 
 from neuralrace.axes import States
 
+TABLE = 1 << 16  # whole numbers below this are told apart by a table
 PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
 
 
@@ -35,6 +36,14 @@ def representatives(labels: np.ndarray) -> np.ndarray:
 
 def _refine(labels: States, column: Shaped[np.ndarray, " examples"]) -> States:
     """Split the classes of a partition by the values of one more column."""
-    codes = np.unique(column, return_inverse=True)[1]
-    joint = labels * (int(codes.max(initial=0)) + 1) + codes
-    return np.unique(joint, return_inverse=True)[1].astype(np.int64)
+    codes = _numbered(column)
+    return _numbered(labels * (int(codes.max(initial=0)) + 1) + codes)
+
+
+def _numbered(column: Shaped[np.ndarray, " examples"]) -> States:
+    """Each value's place among all that occur; small whole numbers are looked up, where others are sorted."""
+    if column.dtype.kind in "iu" and len(column) and column.min() >= 0 and column.max() < TABLE:
+        there = np.zeros(int(column.max()) + 1, dtype=bool)
+        there[column] = True
+        return (np.cumsum(there) - 1)[column]
+    return np.unique(column, return_inverse=True)[1].astype(np.int64)

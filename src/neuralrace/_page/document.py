@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from neuralrace.trajectory import RECORDED_VERSIONS
 
+LONG = 30  # characters of a cell that gets room for a few words, so that the table scrolls on narrow screens
 SCREEN_DPI = 105  # how large an inch of a figure is on the screen
 
 
@@ -46,11 +47,23 @@ def picture(figure: Figure, description: str) -> str:
     return f'<img width="{width}" alt="{escape(description)}" src="data:image/png;base64,{encoded}">'
 
 
+def enlarging(image: str, name: str) -> str:
+    """A picture that fills the screen when it is chosen, by style alone, and goes back when it is chosen again."""
+    mark = f"large-{''.join(c if c.isalnum() else '-' for c in name)}"
+    title = f"enlarge or go back: {escape(name)}"
+    return f'<input type="checkbox" id="{mark}" class="large"><label for="{mark}" title="{title}">{image}</label>'
+
+
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of plain text that scrolls sideways where it is too wide."""
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(text: str) -> str:
+    kind = ' class="long"' if len(text) > LONG else ""
+    return f"<td{kind}>{escape(text)}</td>"
 
 
 def _versions() -> str:

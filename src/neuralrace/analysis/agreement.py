@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from neuralrace.errors import RangeError
+from neuralrace.errors import RangeError, shortened
 
 
 class Curve(Protocol):
@@ -43,6 +43,11 @@ class Agreement:
 
 def agreement(forecast: Curve, run: Curve) -> Agreement:
     """Compare a prediction with a run, both as the mean over their seeds, at the times that they share."""
+    for name, curve in (("forecast", forecast), ("run", run)):
+        if not (hasattr(curve, "time") and hasattr(curve, "loss")):
+            raise RangeError(
+                f"{name} must be a Forecast, a Trajectory or a Line, with a time and a loss; it was {shortened(curve)}"
+            )
     time = np.asarray(run.time)
     if np.shape(forecast.time) != time.shape or not np.allclose(forecast.time, time, rtol=1e-9, atol=1e-12):
         raise RangeError(

@@ -6,6 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from neuralrace.arrays import real_array
+from neuralrace.errors import RangeError
+
 
 class Plateau(NamedTuple):
     """A stretch in which a loss hardly falls. place: the record at which it falls least; time, loss: there."""
@@ -22,8 +25,8 @@ def time_to(time: ArrayLike, values: ArrayLike, level: ArrayLike) -> np.ndarray:
     for one curve. A curve that starts at the level or below has the first time. For values that rise to a level, give
     both with their sign changed. NaN is not below any level.
     """
-    moments, curves = np.asarray(time, dtype=float), np.asarray(values, dtype=float)
-    wanted = np.broadcast_to(np.asarray(level, dtype=float), curves.shape[:-1])[..., None]
+    moments, curves = real_array("time", time, RangeError), real_array("values", values, RangeError)
+    wanted = np.broadcast_to(real_array("level", level, RangeError), curves.shape[:-1])[..., None]
     below = curves <= wanted
     after = below.argmax(axis=-1)[..., None]
     before = np.maximum(after - 1, 0)

@@ -6,6 +6,7 @@ import numpy as np
 
 from neuralrace._engine.open_edges import edge_gates
 from neuralrace.axes import Edge, Weights
+from neuralrace.errors import ProblemError, require_kind
 from neuralrace.problem import Problem, check_weights
 
 
@@ -15,6 +16,7 @@ def tangent_kernel(problem: Problem, weights: Weights, *, traced: bool = False) 
     The network is linear in each matrix: d output / d W_e is the map from t(e) to the outputs times the activity at
     s(e), both known per example. traced: only the trace over output units, (N, N).
     """
+    require_kind("problem", problem, Problem, ProblemError)
     checked = check_weights(problem.architecture, weights)
     architecture, count = problem.architecture, len(problem.task)
     activity = {**problem.task.inputs, **problem.activity(checked)}

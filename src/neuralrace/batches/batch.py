@@ -14,8 +14,8 @@ ROWS = 1 << 16  # examples of a batch, unless told
 class Batch(NamedTuple):
     """Some examples with their gates; a plain tuple in this order serves too.
 
-    inputs, targets: node -> (n, size). gates: node -> (n,). edge_gates: edge -> (n,). weights: (n,), relative to those of
-    all other batches; each example counts once unless given. Everything may be lazy: it is read with np.asarray.
+    inputs, targets: node -> (n, size). gates: node -> (n,). edge_gates: edge -> (n,). weights: (n,), relative to those
+    of all other batches; each example counts once unless given. Everything may be lazy: it is read with np.asarray.
     """
 
     inputs: Mapping[str, Any]
@@ -57,10 +57,10 @@ def cut(
     rows = require_count("rows", rows)
     whole = Batch(inputs, targets, gates, edge_gates, weights)
     lengths = {
-        f"{kind}[{name!r}]": len(array)
+        f"{kind}[{name!r}]": _length(array)
         for kind, part in zip(Batch._fields[:4], whole[:4], strict=True)
         for name, array in (part or {}).items()
-    } | ({} if weights is None else {"weights": len(weights)})
+    } | ({} if weights is None else {"weights": _length(weights)})
     if not lengths:
         raise TaskError("inputs and targets must map nodes to arrays; there is none")
     count = next(iter(lengths.values()))
@@ -70,12 +70,16 @@ def cut(
     return (_part(whole, start, min(start + rows, count)) for start in range(0, count, rows))
 
 
+def _length(array: Any) -> int:
+    return int(np.shape(array)[0] if not hasattr(array, "shape") else array.shape[0])  # zarr arrays have no len
+
+
 def _part(whole: Batch, start: int, stop: int) -> Batch:
-    parts = [
-        None if part is None else {n: _slice(array, start, stop) for n, array in part.items()} for part in whole[:4]
-    ]
+    def of(part: Mapping[Any, Any] | None) -> dict[Any, Any]:
+        return {name: _slice(array, start, stop) for name, array in (part or {}).items()}
+
     weights = None if whole.weights is None else _slice(whole.weights, start, stop)
-    return Batch(parts[0] or {}, parts[1] or {}, parts[2], parts[3], weights)
+    return Batch(of(whole.inputs), of(whole.targets), of(whole.gates), of(whole.edge_gates), weights)
 
 
 def _slice(array: Any, start: int, stop: int) -> Any:

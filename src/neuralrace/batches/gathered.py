@@ -139,8 +139,8 @@ def factored(rows: np.ndarray) -> np.ndarray:
     block = max(BLOCK, 4 * width)
     if count >= 2 * block:
         whole = count // block * block
-        triangles = np.linalg.qr(rows[:whole].reshape(-1, block, width), mode="r").reshape(-1, width)
-        return factored(np.concatenate([triangles, rows[whole:]]))
+        triangles = np.asarray(np.linalg.qr(rows[:whole].reshape(-1, block, width), mode="r"))
+        return factored(np.concatenate([triangles.reshape(-1, width), rows[whole:]]))
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
@@ -157,7 +157,7 @@ def _gathered(architecture: Architecture, batch: Batch) -> Gathered:
     nodes, edges = tuple(sorted(gates.nodes)), tuple(sorted(gates.edges))
     values = [*(gates.nodes[node] for node in nodes), *(gates.edges[edge] for edge in edges)]
     rows = [*(task.inputs[n] for n in architecture.inputs), *(task.targets[n] for n in architecture.outputs)]
-    active = [array.any(axis=1) for array in rows]
+    active = [np.asarray(array.any(axis=1)) for array in rows]
     weighted = np.hstack(rows)
     if not (weights == 1).all():
         weighted *= np.sqrt(weights)[:, None]
@@ -188,8 +188,8 @@ def _weights(given: Any, count: int) -> np.ndarray:
     weights = frozen_array("weights", given, 1, TaskError)
     if len(weights) != count or (weights < 0).any():
         raise TaskError(
-            f"weights must be {count} numbers that are not negative, one per example; there are {len(weights)}, the least "
-            f"{weights.min(initial=0.0):g}"
+            f"weights must be {count} numbers that are not negative, one per example; there are {len(weights)}, the "
+            f"least {weights.min(initial=0.0):g}"
         )
     return weights
 

@@ -35,10 +35,11 @@ def problem(architecture: Architecture, batches: Iterable[Any], *, on: Any = Non
 def _on_cluster(architecture: Architecture, batches: Iterable[Any], on: Any) -> Gathered | None:
     """As a tree: batches are gathered where they are read, and what travels is factors."""
     with connected(on) as client:
-        from dask import delayed  # there if a client is
+        from dask.delayed import delayed  # there if a client is
 
         parts = [delayed(gather)(architecture, batch, number) for number, batch in enumerate(batches)]
         while len(parts) > 1:
             parts = [delayed(merge)(parts[first : first + FAN]) for first in range(0, len(parts), FAN)]
-        found: Gathered | None = client.compute(parts[0]).result() if parts else None
+        compute: Any = client.compute  # it has no types
+        found: Gathered | None = compute(parts[0]).result() if parts else None
         return found

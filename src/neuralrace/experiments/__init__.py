@@ -9,13 +9,14 @@ if _typing.TYPE_CHECKING:  # for those who read types; a listing needs none of t
     from neuralrace.experiments.experiment import Experiment, Result
     from neuralrace.experiments.listing import listed, names
     from neuralrace.experiments.registry import get
-    from neuralrace.experiments.store import check_formats, run, save_result, summarise
+    from neuralrace.experiments.store import check_formats, check_size, run, save_result, summarise
 
 __all__ = [
     "Claim",
     "Experiment",
     "Result",
     "check_formats",
+    "check_size",
     "get",
     "listed",
     "names",
@@ -31,6 +32,6 @@ __getattr__, __dir__ = _open_on_demand(
         "neuralrace.experiments.experiment": ("Experiment", "Result"),
         "neuralrace.experiments.listing": ("listed", "names"),
         "neuralrace.experiments.registry": ("get",),
-        "neuralrace.experiments.store": ("check_formats", "run", "save_result", "summarise"),
+        "neuralrace.experiments.store": ("check_formats", "check_size", "run", "save_result", "summarise"),
     },
 )

@@ -27,6 +27,7 @@ class Condition(NamedTuple):
     measured: str
     holds: bool
     what: str = ""
+    numbers: tuple[float, ...] = ()  # lowest and highest of what was measured
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ class Claim:
     kind: "paper", a sentence of one of the papers under that paper's own conditions; "ours", what we expected or go on
     to ask; "check", of the code or of algebra, which can hardly fail. expected and measured are written for a person,
     tolerance included. on_record is the verdict that is known: "holds", or "refuted: " and why ("does not hold: " for
-    what no paper says). panel: the letters of the panels that show it, where they do not follow from the source.
+    what no paper says). quantities: name, lowest and highest of each thing that was measured, as numbers. panel: the
+    letters of the panels that show it, where they do not follow from the source.
     """
 
     text: str
@@ -46,6 +48,7 @@ class Claim:
     measured: str
     holds: bool
     on_record: str = HOLDS
+    quantities: tuple[tuple[str, float, float], ...] = ()
     panel: str = ""
 
     def __post_init__(self) -> None:
@@ -73,7 +76,9 @@ class Claim:
         alone = len(conditions) == 1
         expected = "; ".join(part.expected for part in conditions)
         measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in conditions)
-        return cls(text, source, kind, expected, measured, all(part.holds for part in conditions), on_record)
+        quantities = tuple((part.what, min(part.numbers), max(part.numbers)) for part in conditions if part.numbers)
+        holds = all(part.holds for part in conditions)
+        return cls(text, source, kind, expected, measured, holds, on_record, quantities)
 
     @classmethod
     def at_most(
@@ -113,13 +118,17 @@ def shown(panel: str, claims: Iterable[Claim]) -> list[Claim]:
 def at_most(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
     """what <= limit."""
     expected = f"{what} at most {limit:{form}}{unit}"
-    return Condition(expected, _measured(value, unit, detail, form), _all(_numbers(value) <= limit), what)
+    return Condition(
+        expected, _measured(value, unit, detail, form), _all(_numbers(value) <= limit), what, _range(value)
+    )
 
 
 def at_least(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
     """what >= limit."""
     expected = f"{what} at least {limit:{form}}{unit}"
-    return Condition(expected, _measured(value, unit, detail, form), _all(_numbers(value) >= limit), what)
+    return Condition(
+        expected, _measured(value, unit, detail, form), _all(_numbers(value) >= limit), what, _range(value)
+    )
 
 
 def within(
@@ -130,7 +139,7 @@ def within(
     numbers = _numbers(value)
     expected = f"{what} from {low:{form}} to {high:{form}}{unit}"
     met = _all((numbers >= low) & (numbers <= high))
-    return Condition(expected, _measured(value, unit, detail, form), met, what)
+    return Condition(expected, _measured(value, unit, detail, form), met, what, _range(value))
 
 
 def rising(what: str, values: Any, over: str, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
@@ -166,7 +175,7 @@ def _ordered(what: str, values: Any, expected: str, shown: tuple[str, str, str],
     if spread:
         expected += ", the intervals of the first and the last apart"
         met = met and bool(numbers[0].max() < numbers[-1].min())
-    return Condition(f"{what} {expected}", _measured(values, *shown), met, what)
+    return Condition(f"{what} {expected}", _measured(values, *shown), met, what, _range(values))
 
 
 def _all(met: np.ndarray) -> bool:
@@ -176,6 +185,11 @@ def _all(met: np.ndarray) -> bool:
 
 def _numbers(value: Any) -> np.ndarray:
     return np.asarray(list(value.values()) if isinstance(value, Mapping) else value, dtype=np.float64)
+
+
+def _range(value: Any) -> tuple[float, ...]:
+    numbers = _numbers(value)
+    return (float(numbers.min()), float(numbers.max())) if numbers.size else ()
 
 
 def _measured(value: Any, unit: str, detail: str, form: str) -> str:

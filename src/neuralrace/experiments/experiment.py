@@ -1,6 +1,6 @@
 """What an experiment is: settings, what it computes, what it claims, what it draws."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,8 @@ class Experiment:
 
     full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. finding: what
     came out, in one sentence that the record bears out. differs: where the full settings are not the paper's, or say
-    what it leaves open; empty where they are the same.
+    what it leaves open; empty where they are the same. compute_many: several settings that differ in numbers only ->
+    their datasets, trained in one program; for sweeps.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Experiment:
     draw: Callable[[xarray.Dataset], Figure]
     summary: Callable[[xarray.Dataset], str] = lambda data: ""
     differs: str = ""
+    compute_many: Callable[[Sequence[Any]], list[xarray.Dataset]] | None = None
     finding: str = ""
 
 

@@ -55,6 +55,7 @@ ORDER = (
     *("saxe2022-fig3", "saxe2022-contextual", "saxe2022-fig4", "saxe2022-fig5", "saxe2022-fig6"),
     *("jarvis2025-fig2", "jarvis2025-fig3", "jarvis2025-fig4", "jarvis2025-race", "jarvis2025-proposition"),
     *("jarvis2025-fig5", "jarvis2025-fig6", "saxe2022-linear", "jarvis2025-fig8", "jarvis2025-fidelity"),
+    *("modules-foreseen",),
     *("views-law", "views-winner", "views-gated", "views-relu", "views-map"),
 )
 

@@ -5,11 +5,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from neuralrace.errors import RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind
 
 
 def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     """Replace settings by name; text, as it comes from the command line, is read as the setting's own kind."""
+    require_kind("changes", changes, Mapping, RangeError)
     known = {field.name: getattr(settings, field.name) for field in dataclasses.fields(settings)}
     read = {}
     for name, value in changes.items():
@@ -25,11 +26,16 @@ def as_json(settings: Any) -> str:
 
 
 def read_setting(name: str, value: Any, present: Any) -> Any:
-    """Turn a value into the kind of the present one: a number, a word, or a comma-separated list of those."""
+    """Turn a value into the kind of the present one: a number, a word, or a comma-separated list of those.
+
+    Where the present one is None, which stands for a number that other settings decide, a number.
+    """
+    if present is None:
+        return value if value is None else _number(name, value)
     kind = type(present)
     if isinstance(present, tuple):
         parts = value.split(",") if isinstance(value, str) else list(value)
-        return tuple(read_setting(name, part, present[0] if present else part) for part in parts)
+        return tuple(read_setting(name, part, present[0]) if present else _number_or_word(part) for part in parts)
     if isinstance(value, str) and kind is bool:
         if value.lower() in ("true", "false"):
             return value.lower() == "true"
@@ -41,6 +47,21 @@ def read_setting(name: str, value: Any, present: Any) -> Any:
     if isinstance(read, (int, float)) and not isinstance(read, bool) and isinstance(value, float) and read != value:
         raise RangeError(f"setting {name!r} must be {_article(kind)}, like {present!r}; it was {value!r}")
     return read
+
+
+def _number(name: str, value: Any) -> int | float:
+    read = _number_or_word(value)
+    if not isinstance(read, int | float):
+        raise RangeError(f"setting {name!r} must be a number; it was {value!r}")
+    return read
+
+
+def _number_or_word(value: Any) -> Any:
+    try:
+        read = float(value)
+    except (TypeError, ValueError):
+        return value
+    return int(read) if read.is_integer() else read
 
 
 def _article(kind: type) -> str:

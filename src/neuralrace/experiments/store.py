@@ -8,6 +8,7 @@ from typing import Any
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
 from neuralrace.errors import FileFormatError, UnknownNameError, nearest
+from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json, override
@@ -27,11 +28,10 @@ def run(
 ) -> Result:
     """Run one experiment; with `out`, keep its data there, and with `reuse` take them from there if they still fit."""
     experiment = get(name)
-    if size not in SIZES:
-        raise UnknownNameError(f"size must be full or tiny; it was {size!r}; {nearest(size, SIZES)}")
+    check_size(size)
     settings = override(experiment.full if size == "full" else experiment.tiny, changes or {})
     stamp = {"experiment": name, "size": size, "settings": as_json(settings), "code": code_version()}
-    path = None if out is None else make_folder(Path(out) / name) / "data.nc"
+    path = None if out is None else make_folder(make_folder(out) / name) / "data.nc"
     if path is not None and reuse:
         stored = _stored(path, stamp)
         if stored is not None:
@@ -49,6 +49,12 @@ def save_result(result: Result, out: str | Path, formats: Sequence[str] = ("png"
     summary = json.dumps(summarise(result), indent=2)
     write_whole(folder / "claims.json", lambda part: part.write_text(summary, encoding="utf-8"))
     return [_save_figure(result, folder / f"figure.{kind}") for kind in formats]
+
+
+def check_size(size: str) -> None:
+    """Refuse a size that there is not."""
+    if size not in SIZES:
+        raise UnknownNameError(f"size must be full or tiny; it was {size!r}; {nearest(size, SIZES)}")
 
 
 def check_formats(formats: Sequence[str]) -> None:
@@ -74,8 +80,13 @@ def summarise(result: Result) -> dict[str, Any]:
         "settings": json.loads(as_json(result.settings)),
         "judged": result.judged,
         "as_recorded": result.as_recorded,
-        "claims": [dataclasses.asdict(claim) for claim in result.claims],
+        "claims": [in_words(claim) for claim in result.claims],
     }
+
+
+def in_words(claim: Claim) -> dict[str, Any]:
+    """A claim in plain values, as it is put on record."""
+    return {name: value for name, value in dataclasses.asdict(claim).items() if name != "quantities"}
 
 
 def _stored(path: Path, stamp: Mapping[str, str]) -> Any:

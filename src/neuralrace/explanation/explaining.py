@@ -1,140 +1,286 @@
-"""Train, discover, race, reconstruct: one call from a task, or from a run, to its explanation."""
+"""Foresee, train, play again, race: one call from a task, or from a run, to its explanation."""
 
-import math
 import os
-from collections.abc import Sequence
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralrace import reln
+from neuralrace.analysis import agreement
+from neuralrace.datafiles import as_path
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest, require_count
+from neuralrace.explanation.candidates import race_of
+from neuralrace.explanation.cautions import warnings_of
+from neuralrace.explanation.checkpoints import ALONG, along_gradient, from_elsewhere, law_like, run_of_folder
 from neuralrace.explanation.explanation import Explanation
-from neuralrace.explanation.measures import describe_modules, measure_assumptions, measure_selectivity
-from neuralrace.explanation.recipe import choose_recipe, curvature
+from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.measures import describe_modules, growth, measure_assumptions, measure_selectivity
+from neuralrace.explanation.pricing import Priced, fewest, prices
+from neuralrace.explanation.recipe import Recipe, check_given, choose_recipe, choose_width, curvature, records_of
 from neuralrace.explanation.resolve import resolve
+from neuralrace.explanation.scores import measure_of, score_networks
+from neuralrace.explanation.watched import Watched
 from neuralrace.initial import Initialiser, as_data
-from neuralrace.problem import Problem
-from neuralrace.reln import Discovery, Race, Staged
+from neuralrace.reln import Race
 from neuralrace.reln.discovery import check_modules
-from neuralrace.reln.recorded import can_repeat, law_of, network_of
+from neuralrace.reln.recorded import again, can_repeat, law_of, network_of
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
+from neuralrace.theory import Forecast, predict
 from neuralrace.training import ReLUNetwork, train
+from neuralrace.training.estimates import check_size
 from neuralrace.trajectory import Trajectory
 
-RECORDS = 160  # gate patterns over the run
-MOST_PATHWAYS = 20  # of one candidate
-CRITERION = 0.1  # of the first loss: the finish of the race
+SEEDS, QUICK_SEEDS = 5, 3
+QUICK_RTOL = 2e-3
 
 Groups = str | Sequence[Any] | np.ndarray | None
+Said = Callable[[str], None]
 
 
 class Trained(NamedTuple):
-    """What there is to explain: networks that learned a task, and the law of their first weights."""
+    """What there is to explain: what was foreseen, and networks that learned. forecast: None where no law is known."""
 
     named: NamedTask
     network: ReLUNetwork
     run: Trajectory
-    law: Initialiser
+    law: Initialiser | None
+    forecast: Forecast | None
+    before: bool  # whether it was made before the training
+    capped: bool = False
 
 
 def explain(
     task: Task | NamedTask | Trajectory | str | os.PathLike[str],
-    hidden: int | Sequence[int] = (700,),
-    seeds: int = 5,
+    hidden: int | Sequence[int] | None = None,
+    seeds: int | None = None,
     *,
     groups: Groups = None,
     modules: int | str = "auto",
     initial: Initialiser | None = None,
     learning_rate: float | None = None,
     steps: int | None = None,
+    checkpoints: str | os.PathLike[str] | None = None,
+    quick: bool = False,
     key: int = 0,
     progress: bool = True,
 ) -> Explanation:
-    """Explain what ReLU networks do on a task: which modules they form, why those, and how they learn.
+    """Explain what ReLU networks do on a task: what theory foresees, which modules they form, what those are worth.
 
-    task: examples, a named task or its name, a file, or a run of ReLU networks with record="gate_patterns", which is
-    explained as it is. hidden: the width of each hidden layer. groups: a label for each example, or the name of a
-    grouping of a named task; its coarsest if not given. modules: how many in each layer, "auto" by the elbow. initial,
-    learning_rate, steps: of the training; small weights, a tenth of the inverse curvature, and until a first network
-    has learned if not given.
+    task: examples, a named task or its name, a file, or a run of ReLU networks with record="gate_patterns" or from
+    checkpoints, which is explained as it is. hidden: the width of each hidden layer; 700, fewer for large tables, if
+    not given. seeds: how many networks, 5 if not given. groups: a label for each example, or the name of a grouping of
+    a named task; its coarsest if not given. modules: how many; "auto": the fewest that explain the networks. initial,
+    learning_rate, steps: of the training; small weights, small steps, and until little more is learned if not given.
+    checkpoints: a folder with the weights of networks that you trained on this task, which are explained instead of new
+    ones. quick: fewer neurons and networks, a coarser forecast and no race. progress: say on standard error what is
+    done.
     """
     check_modules(modules)
-    if isinstance(task, Trajectory):
-        trained = _of_run(task, initial, learning_rate, steps)
-        labels = _groups(trained.named, groups)
+    said = _sayer(progress)
+    if isinstance(task, Trajectory) or checkpoints is not None:
+        if steps is not None or (isinstance(task, Trajectory) and learning_rate is not None):
+            raise RangeError("learning_rate and steps are those of the run that is explained: leave them out")
+        if isinstance(task, Trajectory):
+            named, run = resolve(network_of(task).given), task
+        else:
+            named = resolve(task)
+            folder = as_path("checkpoints", checkpoints, "a folder")
+            said(f"reading the checkpoints in {folder}")
+            run = run_of_folder(named.task, folder, learning_rate)
+        labels = _groups(named, groups)
+        trained = _of_run(named, run, initial, quick, key, said)
     else:
         named = resolve(task)
         labels = _groups(named, groups)
-        trained = _train(named, hidden, seeds, initial, learning_rate, steps, key, progress)
+        count = require_count("seeds", (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds)
+        network = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
+        check_given(network, initial, learning_rate, steps, key)
+        check_size(network, 0 if steps is None else steps, None, count)
+        trained = _train(named, network, (initial, learning_rate, steps), count, quick, key, progress, said)
     if (trained.run.status == "diverged").any():
         rate = trained.run.settings["settings"]["learning_rate"]
         raise RangeError(f"training diverged at learning_rate={rate}: give a smaller learning_rate")
-    return _explained(trained, labels, modules, key, progress)
+    return _explained(trained, labels, None if isinstance(modules, str) else modules, quick, key, said)
 
 
 def _explained(
-    trained: Trained, labels: np.ndarray | None, modules: int | str, key: int, progress: bool
+    trained: Trained, labels: np.ndarray | None, modules: int | None, quick: bool, key: int, said: Said
 ) -> Explanation:
     """Everything that follows training."""
-    named, network, run, law = trained
-    found = reln.discover(run, modules, draws=1, initial=law, key=key)
-    race, entered = _race(trained, found, labels)
-    layers = [layer.name for layer in found.layers]
+    named, network, run, law, forecast = trained[:5]
+    rate = run.settings["settings"]["learning_rate"]
+    if len(network.hidden) == 1:
+        watched = Watched.of(run, network)
+        rows = prices(run, watched, rate, modules, key=key, said=said)
+        chosen = fewest(rows)
+        layers = {"h1": chosen.gatings[-1]}
+        grown = {"h1": growth(watched, chosen.gatings[-1], run.time)}
+    else:
+        said("finding modules layer by layer")
+        rows, layers = _deep(run, law, modules, key)
+        chosen, grown = fewest(rows), {}
+    race: Race | None = None
+    entered: tuple[str, ...] = ()
+    if law is not None and not quick:
+        said("racing gatings")
+        race, entered = race_of(named.task, network, run.time, law, layers, labels)
+    inputs, outputs = _labels(named)
+    measure = measure_of(network.targets, outputs, labels)
+    described = describe_modules(run, network, layers, grown, labels, (inputs, outputs))
+    parts = [
+        (module.name, module.layer, layers[module.layer].members == index)
+        for layer in layers
+        for index, module in enumerate(m for m in described if m.layer == layer)
+    ]
+    weights = [run.weights(seed) for seed in range(len(run.loss))]
     return Explanation(
         name=named.name,
         settings=_settings(trained),
         groups=labels,
-        run=run,
-        found=found,
-        staged=_staged(run, found, progress),
+        outputs=tuple(outputs),
+        run=_only_what_is_used(run),
+        forecast=forecast,
+        foreseen=None if forecast is None else agreement(forecast, run),
+        prices=rows,
+        chosen=chosen,
+        layers=layers,
         race=race,
         entered=entered,
-        modules=describe_modules(run, network, found, labels, _labels(named)),
-        selectivity=() if labels is None else measure_selectivity(run, layers, labels),
-        assumptions=measure_assumptions(run, found, curvature(network.task, len(network.hidden) + 1)),
+        modules=described,
+        measure=measure,
+        scores=score_networks(measure, network, weights, parts),
+        selectivity=() if labels is None else measure_selectivity(run, list(layers), labels),
+        assumptions=measure_assumptions(run, layers, curvature(network.task, len(network.hidden) + 1)),
+        warnings=warnings_of(named, run, trained.capped),
+        notes=named.notes,
+        before=trained.before,
     )
 
 
 def _train(
     named: NamedTask,
-    hidden: int | Sequence[int],
+    network: ReLUNetwork,
+    given: tuple[Initialiser | None, float | None, int | None],
     seeds: int,
-    initial: Initialiser | None,
-    learning_rate: float | None,
-    steps: int | None,
+    quick: bool,
     key: int,
     progress: bool,
+    said: Said,
 ) -> Trained:
-    """Train networks on a task with what was given, and what a recipe has for the rest."""
-    count, network = require_count("seeds", seeds), ReLUNetwork(named.task, hidden=hidden)
-    recipe = choose_recipe(network, initial, learning_rate, steps, key=key + 1, progress=progress)
+    """Foresee, then train, with what was given and what a recipe has for the rest."""
+    said(f"{named.name}: {len(named.task)} examples, {' and '.join(map(str, network.hidden))} neurons; choosing steps")
+    recipe = choose_recipe(network, *given, key=key, quick=quick)
+    records = records_of(recipe.steps)
+    said(f"foreseeing {recipe.steps} steps")
+    forecast = _foresee(network, recipe, recipe.learning_rate * records, quick, key)
+    said(f"training {seeds} networks")
     run = train(
         network,
         recipe.law,
         recipe.learning_rate,
         recipe.steps,
-        seeds=count,
+        seeds=seeds,
         key=key,
-        record="gate_patterns",
-        every=max(1, recipe.steps // RECORDS),
+        record=("gate_patterns", "weights") if len(network.hidden) == 1 else "gate_patterns",
+        at=records.tolist(),
         progress=progress,
     )
-    return Trained(named, network, run, recipe.law)
+    return Trained(named, network, run, recipe.law, forecast, True, recipe.capped)
 
 
-def _of_run(run: Trajectory, initial: Initialiser | None, learning_rate: float | None, steps: int | None) -> Trained:
-    """Networks that were trained before."""
-    if learning_rate is not None or steps is not None:
-        raise RangeError("learning_rate and steps are those of the run that is explained: leave them out")
-    network = network_of(run)
-    settings, law = run.settings["settings"], law_of(run) if initial is None else initial
+def _foresee(network: ReLUNetwork, recipe: Recipe, times: np.ndarray, quick: bool, key: int) -> Forecast:
+    """The forecast from the law of the weights: by the flow for one hidden layer, by steps for more.
+
+    Its draws are never those of a training, whatever the key.
+    """
+    options: dict[str, Any] = {"learning_rate": recipe.learning_rate, "key": key}
+    if len(network.hidden) > 1:
+        return predict(network, recipe.law, times, dynamics="descent", draws=1 if quick else 2, **options)
+    if quick:
+        options |= {"draws": 1, "rtol": QUICK_RTOL}
+    return predict(network, recipe.law, times, **options)
+
+
+def _of_run(
+    named: NamedTask, run: Trajectory, initial: Initialiser | None, quick: bool, key: int, said: Said
+) -> Trained:
+    """Networks that were trained before, here or elsewhere."""
+    network, settings = network_of(run), run.settings["settings"]
     if settings["loss"] != "squared":
         raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
+    if settings["learning_rate"] is None:
+        raise ProblemError("a run with one learning rate is required; this one had a schedule of it")
+    law = law_of(run) if initial is None else initial
+    if law is None and from_elsewhere(run):
+        law = law_like(run)
+    run = _with_weights(run, network, said)
+    forecast = None
+    if law is not None and along_gradient(run) >= ALONG:
+        said("foreseeing what the run should have done")
+        recipe = Recipe(law, float(settings["learning_rate"]), int(run.data["step"].values[-1]))
+        forecast = _foresee(network, recipe, run.time, quick, key)
+    return Trained(named, network, run, law, forecast, False)
+
+
+def _with_weights(run: Trajectory, network: ReLUNetwork, said: Said) -> Trajectory:
+    """The run with its weights at every record; where they were not kept, the networks are trained once more."""
+    if len(network.hidden) > 1 or "weights[x->h1]" in run.data:
+        return run
+    if not can_repeat(run):
+        raise ProblemError(
+            "the weights over time are required and this run neither holds them nor can be repeated: train with "
+            "record=('gate_patterns', 'weights')"
+        )
+    said("training the networks of the run once more, for their weights over time")
+    steps = run.data["step"].values
+    repeated = again(run, int(steps[-1]), record=("gate_patterns", "weights"), at=steps.tolist(), progress=False)
+    return Trajectory(run.data.assign({name: repeated.data[name] for name in _weight_records(repeated)}))
+
+
+def _only_what_is_used(run: Trajectory) -> Trajectory:
+    """The run without weights over time where it can be repeated: they are most of a file."""
+    return Trajectory(run.data.drop_vars(_weight_records(run))) if can_repeat(run) else run
+
+
+def _weight_records(run: Trajectory) -> list[str]:
+    return [str(name) for name in run.data.data_vars if str(name).startswith("weights[")]
+
+
+def _deep(
+    run: Trajectory, law: Initialiser | None, modules: int | None, key: int
+) -> tuple[tuple[Priced, ...], dict[str, Gating]]:
+    """Several hidden layers: as many modules in each, one constant gating, solved from the law of the first weights."""
     if law is None:
-        raise ProblemError("the law of the first weights is required and this run does not hold one: give initial=...")
-    return Trained(resolve(network.given), network, run, law)
+        raise ProblemError("with several hidden layers the law of the first weights is required: give initial=...")
+    found = reln.discover(run, "auto" if modules is None else modules, draws=2, initial=law, key=key)
+    layers = {
+        layer.name: Gating(
+            np.asarray(layer.modules.patterns, dtype=float),
+            layer.members,
+            layer.modules.consistency,
+            layer.modules.share,
+        )
+        for layer in found.layers
+    }
+    assert found.agreement is not None
+    assert found.reconstruction is not None
+    most = max(len(layer) for layer in layers.values())
+    chosen = Priced(most, 1, found.agreement, tuple(layers.values()), found.reconstruction.losses)
+    others = [
+        replace(chosen, modules=row.modules, agreement=replace(found.agreement, **_distances(row)), gatings=())
+        for row in found.table
+        if row.modules != most
+    ]
+    return tuple(sorted([chosen, *others], key=lambda row: row.modules)), layers
+
+
+def _distances(row: Any) -> dict[str, float]:
+    return {"normalised_l1": row.normalised_l1, "log10_gap": row.log10_gap, "max_gap": float("nan")}
 
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
@@ -161,42 +307,15 @@ def _labels(named: NamedTask) -> tuple[Sequence[str], Sequence[str]]:
     return sides[0], sides[1]
 
 
-def _race(trained: Trained, found: Discovery, groups: np.ndarray | None) -> tuple[Race, tuple[str, ...]]:
-    """Race the gatings that respect the groups and the one that was found; say under which names it takes part."""
-    task, network = trained.named.task, trained.network
-    candidates = {"common": np.ones((1, len(task)), dtype=bool)}
-    if groups is not None:
-        count = len(np.unique(groups))
-        sizes = [size for size in range(1, count) if math.comb(count, size) < MOST_PATHWAYS]
-        candidates = reln.gatings_of_groups(groups, sizes)
-    patterns = found.layers[-1].modules.patterns
-    entered = tuple(name for name, other in candidates.items() if _as_set(other) == _as_set(patterns))
-    if not entered:
-        candidates["found"], entered = patterns, ("found",)
-    problems = {name: _network(task, network, rows) for name, rows in candidates.items()}
-    first = 0.5 * float(task.weights @ np.sum(network.targets**2, axis=1))
-    times, finish = trained.run.time, CRITERION * first
-    return reln.race(task, problems, initial=trained.law, times=times, criterion=finish, draws=1), entered
+def _sayer(progress: bool) -> Said:
+    """Say on standard error what is being done, and after how long; also when that is piped."""
+    began = time.monotonic()
 
+    def say(text: str) -> None:
+        if progress:
+            print(f"[{time.monotonic() - began:4.0f} s] {text}", file=sys.stderr, flush=True)
 
-def _as_set(patterns: np.ndarray) -> set[bytes]:
-    return {np.asarray(row, dtype=bool).tobytes() for row in patterns}
-
-
-def _network(task: Task, network: ReLUNetwork, patterns: np.ndarray) -> Problem:
-    """The gated network whose last hidden layer has these patterns, and whose earlier layers are always open."""
-    open_layers = [np.ones((1, len(task)))] * (len(network.hidden) - 1)
-    widths = [*network.hidden[:-1], max(1, network.hidden[-1] // len(patterns))]
-    if not open_layers:
-        return reln.gated_problem(task, patterns, widths[0], network.biases)
-    return reln.gated_problem(task, [*open_layers, patterns], widths, network.biases)
-
-
-def _staged(run: Trajectory, found: Discovery, progress: bool) -> Staged | None:
-    """The reconstruction in two stretches, for one hidden layer and a run that can be repeated from its record."""
-    if len(found.layers) > 1 or not can_repeat(run):
-        return None
-    return reln.staged_reconstruction(run, found, progress=progress)
+    return say
 
 
 def _settings(trained: Trained) -> dict[str, Any]:
@@ -208,6 +327,7 @@ def _settings(trained: Trained) -> dict[str, Any]:
         "inputs": network.inputs.shape[1],
         "outputs": network.targets.shape[1],
         "hidden": list(network.hidden),
-        "first weights": as_data(trained.law),
+        "biases": network.biases,
+        "first weights": None if trained.law is None else as_data(trained.law),
         **{name: made_with[name] for name in ("seeds", "key", "learning_rate", "steps")},
     }

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,53 +12,77 @@ from matplotlib.figure import Figure
 
 from neuralrace.analysis import Agreement
 from neuralrace.datafiles import make_folder, write_text, write_whole
-from neuralrace.explanation import panels, sections
+from neuralrace.explanation import panels, sections, verdicts
+from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.page import render_page
+from neuralrace.explanation.panels import Draw
 from neuralrace.explanation.plain import plain
+from neuralrace.explanation.pricing import Priced, near
+from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.sections import Section
 from neuralrace.explanation.text import render_text
 from neuralrace.plotting import new_figure
-from neuralrace.reln import Discovery, Race, Staged
+from neuralrace.reln import Race
+from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
-# a reconstruction within these explains the networks: twice what P2's mixed task, with four modules, is held to
-NEAR_L1, NEAR_LOG = 0.1, 0.3
-LEARNED = 0.5  # of the first loss: networks above it have hardly learned
+LEARNED = 0.8  # of the first loss: networks above it have hardly learned
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """The whole story of one task; print it, draw it, or save it.
 
-    run: the trained ReLU networks. found: their modules, with the reconstruction by one constant gating. staged: the
-    reconstruction in two stretches, for one hidden layer. race: candidate gatings in the order in which the theory lets
-    them finish. entered: the names under which the gating that was found takes part in it.
+    run: the trained ReLU networks. forecast: what was foreseen before they were trained, None where no law of first
+    weights is known; foreseen: its distance. prices: every number of modules and stretches that was tried; chosen: the
+    fewest that explain. layers: hidden layer -> its modules at the end. race: candidate gatings in the order in which
+    the theory lets them finish; entered: the names under which the gating that was found takes part. scores: of the
+    networks as they are, and then with each module taken out. warnings: what to mind; notes: what was done to the data
+    when they were read that was not asked for. before: whether the forecast was made before the training.
     """
 
     name: str
     settings: dict[str, Any] = field(repr=False)
     groups: np.ndarray | None = field(repr=False)
+    outputs: tuple[str, ...] = field(repr=False)
     run: Trajectory = field(repr=False)
-    found: Discovery = field(repr=False)
-    staged: Staged | None = field(repr=False)
-    race: Race = field(repr=False)
+    forecast: Forecast | None = field(repr=False)
+    foreseen: Agreement | None = field(repr=False)
+    prices: tuple[Priced, ...] = field(repr=False)
+    chosen: Priced = field(repr=False)
+    layers: Mapping[str, Gating] = field(repr=False)
+    race: Race | None = field(repr=False)
     entered: tuple[str, ...] = field(repr=False)
     modules: tuple[Module, ...] = field(repr=False)
+    measure: Measure = field(repr=False)
+    scores: tuple[Score, ...] = field(repr=False)
     selectivity: tuple[Selectivity, ...] = field(repr=False)
     assumptions: tuple[Held, ...] = field(repr=False)
+    warnings: tuple[str, ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+    before: bool = field(repr=False)
 
     @property
     def agreements(self) -> dict[str, Agreement]:
-        """Reconstruction -> its distance from the mean of the trained networks."""
-        one = {} if self.found.agreement is None else {"one gating": self.found.agreement}
-        return one | ({} if self.staged is None else {"two stretches": self.staged.agreement})
+        """The distance of the forecast, and of the chosen reconstruction, from the mean of the trained networks."""
+        theory = {} if self.foreseen is None else {"forecast": self.foreseen}
+        return theory | {"reconstruction": self.chosen.agreement}
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the forecast is as near to training as a reconstruction has to be; None where there is none."""
+        return None if self.foreseen is None else near(self.foreseen)
+
+    @property
+    def learned(self) -> bool:
+        """Whether there is something to explain."""
+        return self.remaining <= LEARNED
 
     @property
     def explained(self) -> bool:
         """Whether networks that learned are met by a reconstruction from modules, within NEAR_L1 and NEAR_LOG."""
-        near = [a.normalised_l1 <= NEAR_L1 and a.log10_gap <= NEAR_LOG for a in self.agreements.values()]
-        return any(near) and self.remaining <= LEARNED
+        return self.learned and self.chosen.meets
 
     @property
     def remaining(self) -> float:
@@ -66,37 +91,28 @@ class Explanation:
         return float(mean[-1] / mean[0])
 
     @property
-    def found_wins(self) -> bool:
-        """Whether the gating that was found wins the race by theory."""
-        return self.race.winner in self.entered
+    def found_wins(self) -> bool | None:
+        """Whether the gating that was found wins the race by theory; None where nobody finished."""
+        return None if self.race is None else verdicts.wins(self.race, self.entered)
 
     @property
     def verdict(self) -> str:
-        """The answer in two sentences."""
-        count = len(self.modules)
-        if self.remaining > LEARNED:
-            return (
-                f"The networks hardly learned: {self.remaining:.0%} of the first loss is left, so there is little to "
-                "explain. Give more steps, or a larger network."
-            )
-        name, apart = min(self.agreements.items(), key=lambda item: item[1].normalised_l1)
-        distance = f"normalised L1 {apart.normalised_l1:.3f}, log10 gap {apart.log10_gap:.3f}"
-        asked = f"at most {NEAR_L1} and {NEAR_LOG} are asked"
-        if self.explained:
-            few = "One module explains" if count == 1 else f"{count} modules explain"
-            return f"{few} these networks: their reconstruction ({name}) is within {distance} of training; {asked}."
-        return (
-            f"A few modules do not explain these networks: with {count} the nearest reconstruction ({name}) is off by "
-            f"{distance}; {asked}."
-        )
+        """The answer in a few sentences."""
+        told = [verdicts.of_forecast(self.foreseen, self.before)] if self.foreseen is not None else []
+        if not self.learned:
+            return " ".join([verdicts.of_little(self.remaining, self.warnings), *told])
+        return " ".join([verdicts.of_modules(self.prices, self.chosen), *told])
 
     @property
     def sections(self) -> tuple[Section, ...]:
         """The tables that the text and the page are made of."""
         return (
+            *((sections.of_warnings(self.warnings, self.notes),) if self.warnings or self.notes else ()),
+            sections.of_forecast(self.foreseen, self.forecast, self.run, self.before),
             sections.of_modules(self.modules),
-            sections.of_agreements(self.agreements),
-            sections.of_race(self.race, self.entered),
+            *sections.of_worth(self.scores, self.measure),
+            sections.of_prices(self.prices, self.chosen),
+            *((sections.of_race(self.race, self.entered),) if self.race is not None else ()),
             *(sections.of_selectivity(one) for one in self.selectivity),
             sections.of_assumptions(self.assumptions),
         )
@@ -106,44 +122,88 @@ class Explanation:
 
     def summary(self) -> dict[str, Any]:
         """The explanation in plain values, as JSON can hold them."""
-        order = [
-            {"gating": r.name, "found": r.name in self.entered, "time": r.time, "rate": r.rate, "final_loss": r.final}
-            for r in self.race.runners
-        ]
         told: dict[str, Any] = plain(
             {
                 "task": self.name,
                 "settings": self.settings,
                 "explained": self.explained,
                 "verdict": self.verdict,
+                "warnings": self.warnings,
+                "notes": self.notes,
                 "loss": {"first": self.run.loss[:, 0].mean(), "last": self.run.loss[:, -1].mean()},
+                self.measure.kind: self.scores[0].score,
                 "status": self.run.status,
+                "forecast": None if self.forecast is None else self._forecast(),
+                "chosen": {"modules": self.chosen.modules, "stretches": self.chosen.stretches},
                 "agreement": self.agreements,
-                "handover": None if self.staged is None else self.staged.handover,
+                "prices": [
+                    {"modules": r.modules, "stretches": r.stretches, "meets": r.meets, **vars(r.agreement)}
+                    for r in self.prices
+                ],
                 "modules": self.modules,
-                "elbow": self.found.table,
-                "race": {"criterion": self.race.criterion, "found_wins": self.found_wins, "order": order},
+                "worth": {"measure": self.measure.kind, "classes": self.measure.names, "rows": self.scores},
+                "race": None if self.race is None else self._race(self.race),
                 "selectivity": self.selectivity,
                 "assumptions": self.assumptions,
             }
         )
         return told
 
+    def _forecast(self) -> dict[str, Any]:
+        assert self.forecast is not None
+        certificate = str(self.forecast.certificate).splitlines()
+        return {
+            "held": self.held,
+            "before_training": self.before,
+            "method": self.forecast.method,
+            "certificate": certificate,
+        }
+
+    def _race(self, race: Race) -> dict[str, Any]:
+        order = [
+            {"gating": r.name, "found": r.name in self.entered, "time": r.time, "rate": r.rate, "final_loss": r.final}
+            for r in race.runners
+        ]
+        return {"criterion": race.criterion, "found_wins": self.found_wins, "order": order}
+
+    def panels(self) -> dict[str, Figure]:
+        """Every panel as a figure of its own, by its title."""
+        made = {}
+        for title, draw in self._panels().items():
+            figure, axes = new_figure(1, width=5.6)
+            draw(axes[0, 0])
+            made[title] = figure
+        return made
+
     def figure(self) -> Figure:
-        """Losses, modules, what they write, the race, the elbow and the selectivity."""
-        figure, axes = new_figure(3, rows=2, width=4.6)
-        panels.draw_losses(axes[0, 0], self.run, self.found.reconstruction, self.staged)
-        panels.draw_modules(axes[0, 1], self.modules, self.groups)
-        panels.draw_written(axes[0, 2], self.modules)
-        panels.draw_race(axes[1, 0], self.race, self.entered)
-        panels.draw_elbow(axes[1, 1], self.found.table)
-        panels.draw_selectivity(axes[1, 2], self.selectivity)
+        """All panels side by side."""
+        drawn = list(self._panels().values())
+        figure, axes = new_figure(3, rows=(len(drawn) + 2) // 3, width=4.6)
+        for axis in axes.flat[len(drawn) :]:
+            axis.set_axis_off()
+        for axis, draw in zip(axes.flat, drawn, strict=False):
+            draw(axis)
         return figure
+
+    def _panels(self) -> dict[str, Draw]:
+        found: dict[str, Draw] = {
+            "learning": lambda axis: panels.draw_losses(axis, self.run, self.forecast, self.chosen),
+            "what fidelity costs": lambda axis: panels.draw_prices(axis, self.prices, self.chosen),
+        }
+        if self.modules:
+            found["modules"] = lambda axis: panels.draw_modules(axis, self.modules, self.groups)
+            found["what modules add"] = lambda axis: panels.draw_written(axis, self.modules, self.outputs)
+        if self.race is not None:
+            race = self.race
+            found["race of gatings"] = lambda axis: panels.draw_race(axis, race, self.entered)
+        if self.selectivity:
+            found["selectivity"] = lambda axis: panels.draw_selectivity(axis, self.selectivity)
+        return found
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write report.html, summary.json, figure.png and the trained networks, run.nc; return the page."""
         out, figure = make_folder(folder), self.figure()
-        page = render_page(self.name, self.explained, self.verdict, self.sections, figure, self.settings)
+        page = render_page(self.name, self.explained, self.verdict, self.sections, self.panels(), self.settings)
         self.run.save(out / "run.nc")
         write_text(out / "summary.json", json.dumps(self.summary(), indent=2))
         write_whole(out / "figure.png", lambda part: figure.savefig(part, dpi=150))

@@ -1,16 +1,16 @@
 """What is measured of trained networks beside their modules: what modules do, how neurons mix groups, what held."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from neuralrace.analysis.selectivity import share_by_groups
-from neuralrace.architecture import Architecture
-from neuralrace.reln import Discovery, gate_samples, neuron_strengths
+from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.watched import Watched
+from neuralrace.reln import gate_samples, neuron_strengths
 from neuralrace.task import Task
-from neuralrace.theory import Forecast
 from neuralrace.training import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
@@ -23,7 +23,7 @@ class Module:
     """One module. on: (N,) of bool. responds, writes: in words. written: (outputs,), the mean size of what it adds.
 
     singular_values: of the input-output correlation of the examples that it is on for, its effective data set. learned:
-    when its reconstruction has half of its last strength; infinite if never.
+    when it had half of its last strength; infinite if it never grew, not a number if that is not known.
     """
 
     name: str
@@ -63,36 +63,51 @@ class Held(NamedTuple):
 def describe_modules(
     run: Trajectory,
     network: ReLUNetwork,
-    found: Discovery,
+    layers: Mapping[str, Gating],
+    grown: Mapping[str, np.ndarray],
     groups: np.ndarray | None,
     labels: tuple[Sequence[str], Sequence[str]],
 ) -> tuple[Module, ...]:
-    """Every module of every layer, in the order of `found.patterns`."""
-    times = {} if found.reconstruction is None else _learned(found.problem.architecture, found.reconstruction)
+    """Every module of every layer; grown: layer -> when each of its modules had half of its last strength."""
     modules = []
-    for place, layer in enumerate(found.layers):
-        last = place == len(found.layers) - 1
-        prefix = f"{layer.name}_" if len(found.layers) > 1 else ""
-        written = _written(run, network, layer.members, len(layer.modules)) if last else None
-        for index, pattern in enumerate(layer.modules.patterns):
-            name = f"{prefix}m{index}"
+    for place, (layer, gating) in enumerate(layers.items()):
+        last = place == len(layers) - 1
+        prefix = f"{layer}_" if len(layers) > 1 else ""
+        written = _written(run, network, gating.members, len(gating)) if last else None
+        for index, pattern in enumerate(gating.patterns):
             added = np.zeros(network.targets.shape[1]) if written is None else written[index]
             modules.append(
                 Module(
-                    name=name,
-                    layer=layer.name,
-                    neurons=float(np.mean(np.sum(layer.members == index, axis=1))),
-                    share=float(layer.modules.share[index]),
-                    consistency=float(layer.modules.consistency[index]),
+                    name=f"{prefix}m{index}",
+                    layer=layer,
+                    neurons=float(np.mean(np.sum(gating.members == index, axis=1))),
+                    share=float(gating.share[index]),
+                    consistency=float(gating.consistency[index]),
                     on=pattern,
                     responds=_responds(pattern, groups, network.inputs, labels[0]),
                     writes=_columns(added, labels[1], "output") if last else "all modules of the next layer",
                     written=added,
                     singular_values=_effective(network.task, network.inputs, network.targets, pattern),
-                    learned=times.get(name, float("inf")),
+                    learned=float(grown[layer][index]) if layer in grown else float("nan"),
                 )
             )
     return tuple(modules)
+
+
+def growth(watched: Watched, gating: Gating, time: np.ndarray) -> np.ndarray:
+    """(modules,): when what the neurons of a module do together first had half of its last size, in the mean network.
+
+    That is the norm of the sum over its neurons of outgoing times incoming weights; infinite where it never grew.
+    """
+    found = []
+    for module in range(len(gating)):
+        size = np.zeros(len(time))
+        for seed, inside in enumerate(gating.members == module):
+            both = watched.outgoing[seed][:, inside], watched.incoming[seed][:, inside]
+            size += np.linalg.norm(np.einsum("rno,rni->roi", *both), axis=(1, 2))
+        grew = size[-1] > 2 * size[0]
+        found.append(float(time[int(np.argmax(size >= size[-1] / 2))]) if grew else float("inf"))
+    return np.array(found)
 
 
 def measure_selectivity(run: Trajectory, layers: Sequence[str], groups: np.ndarray) -> tuple[Selectivity, ...]:
@@ -111,57 +126,42 @@ def measure_selectivity(run: Trajectory, layers: Sequence[str], groups: np.ndarr
     return tuple(found)
 
 
-def measure_assumptions(run: Trajectory, found: Discovery, curvature: float) -> tuple[Held, ...]:
+def measure_assumptions(run: Trajectory, layers: Mapping[str, Gating], curvature: float) -> tuple[Held, ...]:
     """What the description by modules rests on; curvature: the largest that the task can lead to."""
     held = []
-    for layer in found.layers:
-        samples = gate_samples(run, layer.name)
-        active = layer.members >= 0
-        agree = (layer.modules.patterns[layer.members] == samples[:, -1])[active]
+    for layer, gating in layers.items():
+        samples = gate_samples(run, layer)
+        active = gating.members >= 0
+        agree = (gating.patterns[gating.members] == samples[:, -1])[active] if len(gating) else np.zeros(0)
         flips = (samples[:, 1:] != samples[:, :-1]).mean(axis=(0, 2, 3))
-        half = len(flips) // 2
-        kind = f"{layer.name}: " if len(found.layers) > 1 else ""
+        half = int(np.searchsorted(run.time[1:], run.time[-1] / 2))
+        kind = f"{layer}: " if len(layers) > 1 else ""
         held.append(
             Held(
                 f"{kind}neurons gate like their module",
                 f"{agree.mean() if agree.size else 1:.1%} of gates agree at the end; "
-                f"{1 - np.mean(active):.1%} of neurons are silent",
+                f"{1 - np.mean(active):.1%} of neurons are on for nothing",
             )
         )
-        held.append(
-            Held(
-                f"{kind}gates do not change",
-                f"{flips[:half].mean():.1%} of gates change from record to record in the first half of training, "
-                f"{flips[half:].mean():.1%} in the second",
+        if 0 < half < len(flips):
+            held.append(
+                Held(
+                    f"{kind}gates do not change",
+                    f"{flips[:half].sum():.1%} of gates turn in the first half of training, "
+                    f"{flips[half:].sum():.1%} in the second",
+                )
             )
-        )
     rate = run.settings["settings"]["learning_rate"]
     if rate is not None:  # a schedule has no one rate
         bound = f"learning rate times a bound on the curvature is {rate * curvature:.2g}; 2 would be unstable"
         held.append(Held("descent follows its flow", bound))
-    if found.reconstruction is not None:
-        conditions = found.reconstruction.certificate.assumptions
-        held += [Held("the exact flow", " ".join(str(condition).split())) for condition in conditions]
     return tuple(held)
-
-
-def _learned(architecture: Architecture, reconstruction: Forecast) -> dict[str, float]:
-    """Node -> when a path through it first has half of its last strength, all modes together."""
-    found: dict[str, float] = {}
-    for path in reconstruction.modes.paths:
-        strength = np.linalg.norm(reconstruction.modes.path(path), axis=0)
-        if strength[-1] <= strength[0]:
-            continue
-        time = float(reconstruction.time[int(np.argmax(strength >= strength[-1] / 2))])
-        for edge in path.edges[:-1]:
-            node = architecture.target(edge)
-            found[node] = min(time, found.get(node, float("inf")))
-    return found
 
 
 def _written(run: Trajectory, network: ReLUNetwork, members: np.ndarray, count: int) -> np.ndarray:
     """(modules, outputs): the mean over runs and examples of the size of what a module adds to the output."""
-    read_out, layer = run.edges[-1], network.architecture.hidden[-1]
+    layer = network.architecture.hidden[-1]
+    read_out = (layer, "y")
     added = np.zeros((count, network.targets.shape[1]))
     for seed in range(len(run.loss)):
         weights = run.weights(seed)

@@ -1,27 +1,64 @@
-"""The panels of an explanation's figure: losses, modules, what they write, the race, the elbow, selectivity."""
+"""The panels of an explanation: losses, what fidelity costs, modules, what they write, the race, selectivity."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from neuralrace.explanation.measures import Module, Selectivity
-from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_axis, reconstruction_line, training_band
-from neuralrace.reln import Race, Staged, Tried
+from neuralrace.explanation.pricing import NEAR_L1, Priced
+from neuralrace.explanation.wording import counted
+from neuralrace.plotting import (
+    COLOURS,
+    SERIES,
+    heat_map,
+    label_axes,
+    loss_axis,
+    reconstruction_line,
+    theory_line,
+    training_band,
+)
+from neuralrace.reln import Race
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
+Draw = Callable[[Axes], None]
 
-def draw_losses(axis: Axes, run: Trajectory, reconstruction: Forecast | None, staged: Staged | None) -> None:
-    """Training, and what was rebuilt of it from modules."""
+
+def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, chosen: Priced) -> None:
+    """What was foreseen, training, and what was rebuilt of it from modules."""
     training_band(axis, run.time, run.loss, "relu", "ReLU networks")
-    if reconstruction is not None:
-        label = "reconstruction, one gating"
-        reconstruction_line(axis, run.time, reconstruction.loss, label, dotted=staged is not None)
-    if staged is not None:
-        reconstruction_line(axis, staged.time, staged.loss.mean(axis=0), "reconstruction, two stretches")
+    if forecast is not None:
+        theory_line(axis, forecast.time, forecast.loss, "forecast, before training")
+    mean = chosen.loss.mean(axis=0)
+    if np.isfinite(mean).all():
+        reconstruction_line(axis, run.time, mean, f"reconstruction, {counted(chosen.modules, 'module')}")
     axis.set_yscale("log")
     loss_axis(axis, "learning")
+
+
+def draw_prices(axis: Axes, rows: Sequence[Priced], chosen: Priced) -> None:
+    """How the distance falls with the number of modules, a line for each number of stretches."""
+    for place, stretches in enumerate(sorted({row.stretches for row in rows})):
+        mine = [row for row in rows if row.stretches == stretches and np.isfinite(row.agreement.normalised_l1)]
+        counts, far = [row.modules for row in mine], [row.agreement.normalised_l1 for row in mine]
+        axis.plot(
+            counts, far, "o-", color=SERIES[place % len(SERIES)], label=counted(stretches, "stretch"), markersize=4
+        )
+    axis.axhline(NEAR_L1, color=COLOURS["reference"], linewidth=0.8, linestyle=":")
+    if np.isfinite(chosen.agreement.normalised_l1):
+        axis.plot(
+            chosen.modules,
+            chosen.agreement.normalised_l1,
+            "s",
+            color=COLOURS["reconstruction"],
+            markersize=10,
+            fillstyle="none",
+            label="chosen",
+        )
+    axis.set_yscale("log")
+    axis.set_xticks(sorted({row.modules for row in rows}))
+    label_axes(axis, "what fidelity costs (reconstructions)", "modules", "normalised L1")
 
 
 def draw_modules(axis: Axes, modules: Sequence[Module], groups: np.ndarray | None) -> None:
@@ -39,14 +76,15 @@ def draw_modules(axis: Axes, modules: Sequence[Module], groups: np.ndarray | Non
     label_axes(axis, "modules: on (grey) and off", "example" if groups is None else "example, by group", "")
 
 
-def draw_written(axis: Axes, modules: Sequence[Module]) -> None:
+def draw_written(axis: Axes, modules: Sequence[Module], names: Sequence[str]) -> None:
     """What the modules of the last layer add to each output."""
     shown = [module for module in modules if module.layer == modules[-1].layer]
     added = np.array([module.written for module in shown])
     heat_map(axis, added, "what modules add to the outputs", horizontal="output", vertical="", value="mean size")
     axis.set_yticks(range(len(shown)), [module.name for module in shown], fontsize=8)
-    columns = range(0, added.shape[1], max(1, added.shape[1] // 6))
-    axis.set_xticks(columns, [str(column + 1) for column in columns], fontsize=8)
+    columns = range(0, added.shape[1], max(1, added.shape[1] // 10 if names else added.shape[1] // 6))
+    titles = [names[column] if names else str(column + 1) for column in columns]
+    axis.set_xticks(columns, titles, fontsize=8, rotation=30 if max(map(len, titles)) > 3 else 0)
 
 
 def draw_race(axis: Axes, race: Race, entered: Sequence[str]) -> None:
@@ -54,7 +92,8 @@ def draw_race(axis: Axes, race: Race, entered: Sequence[str]) -> None:
     for runner in race.runners:
         curve = runner.forecast
         if runner.name in entered:
-            reconstruction_line(axis, curve.time, curve.loss, f"{runner.name}, found")
+            name = runner.name if runner.name == "found" else f"{runner.name}, found"
+            reconstruction_line(axis, curve.time, curve.loss, name)
         else:
             axis.plot(curve.time, curve.loss, label=runner.name, linewidth=1.3)
     axis.axhline(race.criterion, color=COLOURS["reference"], linewidth=0.8, linestyle=":")
@@ -62,20 +101,8 @@ def draw_race(axis: Axes, race: Race, entered: Sequence[str]) -> None:
     loss_axis(axis, "race of gatings (theory)")
 
 
-def draw_elbow(axis: Axes, tried: Sequence[Tried]) -> None:
-    """How the distance falls with the number of modules."""
-    counts = [row.modules for row in tried]
-    axis.plot(counts, [row.normalised_l1 for row in tried], "o-", color=COLOURS["reconstruction"])
-    axis.set_xticks(counts)
-    axis.set_ylim(bottom=0)
-    label_axes(axis, "reconstruction by number of modules", "modules in a layer", "normalised L1")
-
-
 def draw_selectivity(axis: Axes, selectivity: Sequence[Selectivity]) -> None:
     """In how many groups neurons of the last layer are active."""
-    if not selectivity:
-        axis.set_axis_off()
-        return
     one = selectivity[-1]
     places = np.arange(len(one.share))
     axis.bar(places - 0.2, one.share, 0.4, color=COLOURS["relu"], label="after training")

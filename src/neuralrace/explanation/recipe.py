@@ -1,4 +1,4 @@
-"""How to train a network that nobody has tuned: small weights, small steps, until it has learned."""
+"""How to train a network that nobody has tuned: its width, small weights, small steps, until little more is learned."""
 
 from typing import NamedTuple
 
@@ -8,23 +8,60 @@ from neuralrace import initial
 from neuralrace.errors import RangeError, WeightError, require_count, require_number
 from neuralrace.initial import Initialiser
 from neuralrace.task import Task
-from neuralrace.training import ReLUNetwork, train
+from neuralrace.theory import predict
+from neuralrace.training import ReLUNetwork
 
+WIDTH, LEAST_WIDTH = 700, 64  # of a hidden layer: P2's, and the least
+NUMBERS = 600_000  # neurons times numbers in the data, at most, unless that leaves fewer than LEAST_WIDTH
 SHALLOW, DEEP = 0.005, 0.25  # first weights times the width: P2 Figs 4-5, and P2 Fig 6 with two hidden layers
-STEP = 0.1  # of the inverse of the largest curvature
+STEP = 0.3  # of the inverse of a bound on the curvature
 LEARNED = 0.01  # of the first loss
 MARGIN = 1.5  # how much longer than until then
-SETTLED = 1e-3  # of all that the loss fell, over the later half: nothing more to come, or a long plateau
-FIRST_STEPS, MOST_STEPS = 500, 64_000
-LOOKS = 200
+SETTLED = 0.02  # of all that the loss fell: where the later half of the time brings less, little more is to come
+FIRST_STEPS, LEAST_MOST, MOST_STEPS = 500, 1000, 32_000
+WORK, QUICK_WORK = (
+    2e10,
+    5e9,
+)  # steps times neurons times numbers in the data, at most, unless that leaves fewer than 1000
+LOOKS = 100
+PILOT = 64  # neurons that find out how long it takes
+QUICK = 3  # by how much a quick look has fewer neurons
 
 
 class Recipe(NamedTuple):
-    """What a network is trained with."""
+    """What a network is trained with. capped: whether there would be more to learn after so many steps."""
 
     law: Initialiser
     learning_rate: float
     steps: int
+    capped: bool = False
+
+
+def choose_width(task: Task, quick: bool = False) -> int:
+    """700 neurons, fewer for a large table: neurons times numbers in the data at most 600,000, but at least 64.
+
+    A quick look has a third of that, and at least 32.
+    """
+    numbers = len(task) * sum(rows.shape[1] for rows in (*task.inputs.values(), *task.targets.values()))
+    share = QUICK if quick else 1
+    return int(np.clip(NUMBERS // share // numbers, LEAST_WIDTH // (2 if quick else 1), WIDTH // share))
+
+
+def check_given(
+    network: ReLUNetwork, law: Initialiser | None, learning_rate: float | None, steps: int | None, key: int
+) -> None:
+    """Refuse what cannot be trained with, before anything is done with it."""
+    if law is not None and not callable(law):
+        raise WeightError(
+            "initial must be a law such as initial.gaussian(std), from which networks and forecasts are drawn; "
+            f"{type(law).__name__} came"
+        )
+    curvature(network.task, len(network.hidden) + 1)
+    if learning_rate is not None:
+        require_number("learning_rate", learning_rate, above=0)
+    if steps is not None:
+        require_count("steps", steps)
+    initial.draw(small_weights(network) if law is None else law, network, key)
 
 
 def choose_recipe(
@@ -34,22 +71,30 @@ def choose_recipe(
     steps: int | None,
     *,
     key: int,
-    progress: bool,
+    quick: bool = False,
 ) -> Recipe:
-    """Fill in what is not given; the number of steps by training one network of its own."""
-    if law is not None and not callable(law):
-        raise WeightError(
-            "initial must be a law such as initial.gaussian(std), from which networks and forecasts are drawn; "
-            f"{type(law).__name__} came"
-        )
+    """Fill in what is not given; the number of steps from a few simulated neurons, before anything is trained."""
     layers = len(network.hidden) + 1
-    scale = (SHALLOW if layers == 2 else DEEP) / max(network.hidden)
-    start = initial.gaussian(scale) if law is None else law
+    start = small_weights(network) if law is None else law
     rate = STEP / curvature(network.task, layers) if learning_rate is None else learning_rate
-    require_number("learning_rate", rate, above=0)
     if steps is not None:
-        return Recipe(start, rate, require_count("steps", steps))
-    return Recipe(start, rate, _steps_to_learn(network, start, rate, key, progress))
+        return Recipe(start, rate, steps)
+    pilot, own = network, start
+    if law is None and layers == 2 and network.hidden[0] > PILOT:
+        pilot = ReLUNetwork(network.given, (PILOT,), network.slope, network.biases)
+        own = small_weights(pilot)
+    return Recipe(start, rate, *_steps_to_learn(pilot, own, rate, key, most_steps(network, quick)))
+
+
+def most_steps(network: ReLUNetwork, quick: bool = False) -> int:
+    """As many steps as are ever chosen: 32,000, fewer where each is dear, but at least 1000."""
+    one = network.inputs.size * network.hidden[0] + network.targets.size * network.hidden[-1]
+    return int(np.clip((QUICK_WORK if quick else WORK) / one, LEAST_MOST, MOST_STEPS))
+
+
+def small_weights(network: ReLUNetwork) -> Initialiser:
+    """The law of first weights unless another is given."""
+    return initial.gaussian((SHALLOW if len(network.hidden) == 1 else DEEP) / max(network.hidden))
 
 
 def curvature(task: Task, layers: int) -> float:
@@ -66,23 +111,26 @@ def curvature(task: Task, layers: int) -> float:
     return float(layers * spread * np.sqrt(energy / spread) ** (2 - 2 / layers))
 
 
-def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: int, progress: bool) -> int:
-    """Train one network for longer and longer until it has learned or does not move any more."""
-    weights = law(network, key)
-    losses, ends, block, done = [np.array([network.loss(weights)])], [np.array([0])], FIRST_STEPS, 0
-    while done < MOST_STEPS:
-        part = train(network, weights, rate, block, every=max(1, block // LOOKS), progress=progress)
-        if part.status[0] == "diverged":
-            raise RangeError(f"training diverged at learning_rate={rate:.3g} after step {done}: give a smaller one")
-        losses.append(part.loss[0, 1:])
-        ends.append(done + part.data["step"].values[1:])
-        weights, done, block = part.weights(0), done + block, done + block
-        loss, step = np.concatenate(losses), np.concatenate(ends)
+def records_of(steps: int) -> np.ndarray:
+    """The steps at which networks are looked at: evenly, and as densely in the beginning, where gates turn first."""
+    even, early = np.linspace(0, steps, 61), np.geomspace(1, max(steps, 1), 60)
+    return np.unique(np.round(np.concatenate([even, early])).astype(int))
+
+
+def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: int, most: int) -> tuple[int, bool]:
+    """Simulate one draw for longer and longer until it has learned or gains little; and whether it was cut short."""
+    steps = FIRST_STEPS
+    while True:
+        moments = np.round(np.linspace(0, steps, LOOKS + 1)).astype(int)
+        loss = predict(network, law, rate * moments, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
+        if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
+            raise RangeError(f"training diverges at learning_rate={rate:.3g}: give a smaller one")
         below = np.flatnonzero(loss <= LEARNED * loss[0])
         if len(below):
-            return int(min(MOST_STEPS, np.ceil(MARGIN * step[below[0]])))
-        late = loss[step >= done / 2]
-        fallen = loss[0] - loss[-1]
-        if fallen > LEARNED * loss[0] and late.max() - late.min() < SETTLED * fallen:
-            return int(done)
-    return MOST_STEPS
+            return min(most, int(np.ceil(MARGIN * moments[below[0]]))), False
+        fallen, late = loss[0] - loss[-1], loss[moments >= steps / 2]
+        if fallen > LEARNED * loss[0] and late[0] - late[-1] < SETTLED * fallen:
+            return int(steps), False
+        if 2 * steps > most:
+            return int(steps), True
+        steps *= 2

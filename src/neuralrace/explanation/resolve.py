@@ -11,11 +11,16 @@ from neuralrace.experiments.settings import read_setting
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 
-FILES = (".npz", ".csv")
+FILES = (".npz", ".csv", ".tsv", ".txt", ".data")
 
 
-def resolve(task: Any, *more: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> NamedTask:
-    """The task that is meant: examples, a named task or its name with settings, or files."""
+def resolve(
+    task: Any,
+    *more: str | os.PathLike[str],
+    settings: Mapping[str, Any] | None = None,
+    reading: Mapping[str, Any] | None = None,
+) -> NamedTask:
+    """The task that is meant: examples, a named task or its name with settings, or files and how to read them."""
     if isinstance(task, NamedTask):
         return task
     if isinstance(task, Task):
@@ -26,10 +31,14 @@ def resolve(task: Any, *more: str | os.PathLike[str], settings: Mapping[str, Any
     if more or text.endswith(FILES) or os.path.exists(text):
         if settings:
             raise TaskError("settings are for named tasks; a file has none")
-        return tasks.read(text, *more)
+        return tasks.read(text, *more, **(reading or {}))
     if text not in tasks.names():
         raise UnknownNameError(
             f"there is no task and no file {text!r}; {nearest(text, tasks.names())}; files end in .npz or .csv"
+        )
+    if reading:
+        raise TaskError(
+            f"{', '.join(reading)} is for files; {text!r} is a named task, whose settings are given as --set name=value"
         )
     return tasks.get(text, **(settings or {}))
 

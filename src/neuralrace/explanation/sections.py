@@ -1,12 +1,22 @@
 """The tables of an explanation, in words, for the text and the page alike."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from neuralrace.analysis import Agreement
+from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.explanation.measures import Held, Module, Selectivity
+from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
+from neuralrace.explanation.scores import Measure, Score
+from neuralrace.explanation.wording import beside, moment
 from neuralrace.reln import Race
+from neuralrace.theory import Forecast
+from neuralrace.trajectory import Trajectory
+
+DISTANCES = (
+    "Normalised L1 is the area between two curves of the loss over the area under the trained one; the log10 gap is "
+    "the mean distance of their logarithms."
+)
 
 
 class Section(NamedTuple):
@@ -18,9 +28,38 @@ class Section(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
+def of_warnings(warnings: Sequence[str], notes: Sequence[str]) -> Section:
+    """What to mind, and what was done to the data."""
+    told = [(text,) for text in warnings] + [(f"of the data: {text}",) for text in notes]
+    return Section("Mind", "", ("",), tuple(told))
+
+
+def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Trajectory, before: bool) -> Section:
+    """How near the forecast came, beside how near networks are to each other; before: whether it was made first."""
+    head = ("what is compared", "normalised L1", "log10 gap", "largest gap over first loss")
+    if foreseen is None or forecast is None:
+        note = (
+            "Nothing was foreseen: the law of the first weights is not known (give initial=...), or the networks did "
+            "not go down the gradient."
+        )
+        return Section("The forecast and training", note, head, ())
+    rows = [("forecast, from the mean network", *_numbers(foreseen))]
+    if len(run.loss) > 1:
+        apart = [_from_others(run, seed) for seed in range(len(run.loss))]
+        far = max(apart, key=lambda one: one.normalised_l1)
+        rows.append(("the network farthest from the others", *_numbers(far)))
+    held = "It held" if near(foreseen) else "It did not hold"
+    note = (
+        f"Made {'before any' if before else 'without a look at the'} training, by {forecast.method}, from the law of "
+        f"the first weights and the examples alone. {held}: at most {NEAR_L1} and {NEAR_LOG} are asked. {DISTANCES}"
+    )
+    return Section("The forecast and training", note, head, tuple(rows))
+
+
 def of_modules(modules: Sequence[Module]) -> Section:
     """What each module is, does and sees."""
-    head = ("module", "neurons", "consistency", "on for", "writes", "singular values of its data", "learned at")
+    timed = any(not math.isnan(module.learned) for module in modules)
+    head = ("module", "neurons", "consistency", "on for", "writes", "singular values of its data")
     rows = tuple(
         (
             module.name,
@@ -29,34 +68,69 @@ def of_modules(modules: Sequence[Module]) -> Section:
             module.responds,
             module.writes,
             ", ".join(f"{value:.3g}" for value in module.singular_values),
-            _moment(module.learned),
+            *((moment(module.learned),) if timed else ()),
         )
         for module in modules
     )
-    return Section("Modules", "", head, rows)
+    note = "" if modules else "No neuron is on for anything: there are no modules."
+    return Section("Modules", note, (*head, "half grown at") if timed else head, rows)
 
 
-def of_agreements(agreements: Mapping[str, Agreement]) -> Section:
-    """How near each reconstruction comes."""
+def of_worth(scores: Sequence[Score], measure: Measure) -> tuple[Section, ...]:
+    """Loss and score of the networks, and with each module taken out; the loss of each class in a table of its own."""
+    accuracy = measure.kind == "accuracy"
+    title = "accuracy" if accuracy else "R\u00b2"
+    names = [f"without {score.module}" if score.module else "as trained" for score in scores]
+    note = "The trained networks with the neurons of one module taken out, and nothing learned again."
+    by_class = f" {title.capitalize()} of all, then of each class or group." if measure.names else ""
     rows = tuple(
-        (name, f"{apart.normalised_l1:.3f}", f"{apart.log10_gap:.3f}", f"{apart.max_gap:.3f}")
-        for name, apart in agreements.items()
+        (name, f"{score.loss:.4g}", *(_part(value, accuracy) for value in (score.score, *score.by_class)))
+        for name, score in zip(names, scores, strict=True)
     )
-    note = "Reconstructions take modules and widths from the run; they describe it and are no forecasts."
-    head = ("reconstruction", "normalised L1", "log10 gap", "largest gap over first loss")
-    return Section("Agreement with training", note, head, rows)
+    whole = Section("What modules are worth", note + by_class, ("networks", "loss", title, *measure.names), rows)
+    if not measure.names:
+        return (whole,)
+    losses = tuple(
+        (name, *(f"{value:.3g}" for value in score.loss_by_class)) for name, score in zip(names, scores, strict=True)
+    )
+    return whole, Section("Loss of each class or group", "", ("networks", *measure.names), losses)
+
+
+def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
+    """How near reconstructions come with fewer and with more."""
+    told = tuple(
+        (
+            f"{row.modules}",
+            f"{row.stretches}",
+            beside(row.agreement.normalised_l1, NEAR_L1),
+            beside(row.agreement.log10_gap, NEAR_LOG),
+            "yes, chosen" if row.meets and row is chosen else "yes" if row.meets else "no",
+        )
+        for row in rows
+    )
+    note = (
+        "The networks played again from their own first weights with gates that are imposed, constant over each "
+        "stretch of time and shared by all neurons of a module. Gates come from the run, so these are reconstructions "
+        "and no forecasts."
+    )
+    return Section(
+        "What fidelity costs", note, ("modules", "stretches", "normalised L1", "log10 gap", "explains"), told
+    )
 
 
 def of_race(race: Race, entered: Sequence[str]) -> Section:
     """Candidate gatings in the order of their finish."""
     rows = tuple(
-        (r.name, "yes" if r.name in entered else "", _moment(r.time), f"{r.rate:.4g}", f"{r.final:.3g}")
+        (r.name, "yes" if r.name in entered else "", moment(r.time), f"{r.rate:.4g}", f"{r.final:.3g}")
         for r in race.runners
     )
-    same = "the gating that was found" if race.winner in entered else "not the gating that was found"
-    note = f"No network is trained for this. The race is won by: {race.winner}, {same}."
+    if not math.isfinite(race.runners[0].time):
+        ending = "Nobody finished, so nobody won; the lowest last loss comes first."
+    else:
+        same = "the gating that was found" if race.winner in entered else "not the gating that was found"
+        ending = f"The race is won by: {race.winner}, {same}."
     head = ("gating", "found", f"time to loss {race.criterion:.3g}", "first rate", "final loss")
-    return Section("The race of gatings", note, head, rows)
+    return Section("The race of gatings", f"No network is trained for this. {ending}", head, rows)
 
 
 def of_selectivity(one: Selectivity) -> Section:
@@ -72,5 +146,16 @@ def of_assumptions(assumptions: Sequence[Held]) -> Section:
     return Section("How far the assumptions held", "", Held._fields, tuple(tuple(held) for held in assumptions))
 
 
-def _moment(time: float) -> str:
-    return f"{time:.4g}" if math.isfinite(time) else "never"
+def _from_others(run: Trajectory, seed: int) -> Agreement:
+    others = [row for place, row in enumerate(run.loss) if place != seed]
+    return agreement(Line(run.time, run.loss[seed]), Line(run.time, sum(others) / len(others)))
+
+
+def _numbers(apart: Agreement) -> tuple[str, str, str]:
+    return beside(apart.normalised_l1, NEAR_L1), beside(apart.log10_gap, NEAR_LOG), f"{apart.max_gap:.3f}"
+
+
+def _part(value: float, accuracy: bool) -> str:
+    if math.isnan(value):
+        return "none"
+    return f"{value:.1%}" if accuracy else f"{value:.3f}"

@@ -1,24 +1,25 @@
 """From a trained ReLU network to the gated network with few modules that learns like it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
-from neuralrace.errors import GateError, RangeError, require_count
+from neuralrace.errors import GateError, ProblemError, RangeError, require_count, require_kind
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
-from neuralrace.reln.recorded import gate_samples, hidden_layers, law_of, network_of, neuron_strengths
+from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
+from neuralrace.reln.recorded import hidden_layers, law_of, network_of
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 from neuralrace.trajectory import Trajectory
 
 ELBOW = 1.5  # the fewest modules whose error is at most so many times the least
 MOST_MODULES = 6
-SAMPLES = 81  # records that are clustered, evenly over the run
+DRAWS = 4  # of the first weights, whose mean a reconstruction is; by one alone the elbow would hang on chance
 
 
 class Tried(NamedTuple):
@@ -32,40 +33,44 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """The modules of one hidden layer. members: (seeds, neurons), the module of each neuron at the end, -1 silent."""
+    """The modules of one hidden layer.
+
+    members: (seeds, neurons), the module of each neuron at the end, -1 silent. each: how many neurons one stands for.
+    """
 
     name: str
     modules: Modules
     members: np.ndarray
+    each: float = 1.0
 
     @property
     def widths(self) -> tuple[int, ...]:
         """How many neurons a module has at the end, in the mean over the runs; at least one."""
-        counts = [np.sum(self.members == module, axis=1).mean() for module in range(len(self.modules))]
+        counts = [self.each * np.sum(self.members == module, axis=1).mean() for module in range(len(self.modules))]
         return tuple(max(1, round(float(count))) for count in counts)
 
 
 @dataclass(frozen=True, eq=False)
-class Discovery:
-    """What was found, layer by layer.
+class Modular:
+    """A ReLU network as the modules of its hidden layers.
 
-    reconstruction: the gated network with these modules, solved by the exact flow from the law of the runs' first
-    weights. Its modules and their widths are read off the runs, so it describes them and predicts nothing. agreement:
-    of it with the mean of the runs; table: the same for every number of modules that was tried. None and empty where
-    the law is not known.
+    fractional: whether the gated network has the modules' gates as they are, or their patterns.
     """
 
     layers: tuple[Layer, ...]
     task: Task = field(repr=False)
-    biases: bool = False
-    reconstruction: Forecast | None = field(default=None, repr=False)
-    agreement: Agreement | None = None
-    table: tuple[Tried, ...] = ()
+    biases: bool
+    fractional: bool
 
     @property
     def patterns(self) -> np.ndarray:
         """(k, N) of bool: for which examples each module is on; all of the first layer, then of the next."""
         return np.vstack([layer.modules.patterns for layer in self.layers])
+
+    @property
+    def gates(self) -> np.ndarray:
+        """(k, N) from 0 to 1: how open the neurons of each module are; in the order of the patterns."""
+        return np.vstack([layer.modules.gates for layer in self.layers])
 
     @property
     def modules(self) -> Modules:
@@ -80,10 +85,10 @@ class Discovery:
     @property
     def problem(self) -> Problem:
         """The gated network, ready to train or to solve; its nodes are as wide as their modules are on average."""
-        if len(self.layers) == 1:
-            return gated_problem(self.task, self.patterns, self._only.widths, self.biases)
-        patterns = [layer.modules.patterns for layer in self.layers]
-        return gated_problem(self.task, patterns, [layer.widths for layer in self.layers], self.biases)
+        gates = [layer.modules.gates if self.fractional else layer.modules.patterns for layer in self.layers]
+        if len(gates) == 1:
+            return gated_problem(self.task, gates[0], self._only.widths, self.biases)
+        return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.biases)
 
     @property
     def _only(self) -> Layer:
@@ -92,45 +97,93 @@ class Discovery:
         return self.layers[0]
 
 
+@dataclass(frozen=True, eq=False)
+class Discovery(Modular):
+    """What was found, layer by layer.
+
+    reconstruction: the gated network with these modules, solved by the exact flow from the law of the runs' first
+    weights. Its modules and their widths are read off the runs, so it describes them and predicts nothing. agreement:
+    of it with the mean of the runs; table: the same for every number of modules that was tried. None and empty where
+    the law is not known.
+    """
+
+    reconstruction: Forecast | None = field(default=None, repr=False)
+    agreement: Agreement | None = None
+    table: tuple[Tried, ...] = ()
+
+
 def discover(
     run: Trajectory,
     modules: int | str = "auto",
     *,
-    weighted: bool = False,
     most: int = MOST_MODULES,
+    fractional: bool = False,
+    bare: bool = False,
     initial: Initialiser | None = None,
     key: int = 0,
-    draws: int = 2,
+    draws: int = DRAWS,
 ) -> Discovery:
-    """Find the modules of ReLU networks from the gate patterns of their training (P2 Algorithm 1).
+    """Find the modules of ReLU networks from what passes through their neurons in training (after P2 Algorithm 1).
 
-    run: of a ReLU network, with record="gate_patterns". modules: how many in each hidden layer, or "auto": from one to
-    `most`, the fewest whose reconstruction comes within ELBOW times the least error (P2 Fig 9). weighted: whether a
-    neuron counts by its strength at the end. initial: the law of the first weights that the reconstruction starts from;
-    that of the run if not given. draws: of that law, which are never those of a training.
+    run: of a ReLU network, with record=("gate_patterns", "weights"); without the weights strengths are known at the
+    end only. Every neuron counts by its strength, and is open for an example as far as something passes. modules: how
+    many in each hidden layer, or "auto": from one to `most`, the fewest whose reconstruction comes within ELBOW times
+    the least error (P2 Fig 9). fractional: whether its gates are those of the modules or 0 and 1. bare: by gates as
+    they are, every neuron counting the same, which is P2's algorithm to the letter. initial: the law of the first
+    weights that the reconstruction starts from; that of the run if not given. draws: of that law, which are never those
+    of a training.
     """
-    counts = _counts(modules, most)
+    counts = counts_of(modules, most)
+    require_kind("run", run, Trajectory, ProblemError)
     law = _law(run, initial)
     if law is None and len(counts) > 1:
         raise GateError(
             "modules='auto' compares learning curves, for which a run of the squared error from a known law of first "
             "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
         )
-    samples = {layer: _sampled(gate_samples(run, layer)) for layer in hidden_layers(run)}
+    look = bare_gates if bare else passing_of_run
+    layers = {layer: look(run, layer) for layer in hidden_layers(run)}
     network = network_of(run)
     described = [
-        Discovery(
-            tuple(_modules_of(run, *layer, count, weighted, key) for layer in samples.items()),
-            network.given,
-            network.biases,
-        )
-        for count in _useful(counts, samples)
+        Modular(modules_of(layers, count, isinstance(modules, str), key), network.given, network.biases, fractional)
+        for count in useful(counts, layers, modules)
     ]
     if law is None:
-        return described[0]
-    tried = [_reconstructed(found, run, law, draws, key) for found in described]
-    rows = tuple(row for _, row in tried)
-    return replace(tried[_elbow([row.normalised_l1 for row in rows])][0], table=rows)
+        return _discovery(described[0])
+    solved = [solve(one, run, law, draws, key) for one in described]
+    best = elbow(solved)
+    return _discovery(described[best], *solved[best][:2], tuple(row for _, _, row in solved))
+
+
+def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
+    """So many modules of each hidden layer of a run, as `discover` finds them, without solving their gated network."""
+    layers = {layer: passing_of_run(run, layer) for layer in hidden_layers(run)}
+    network = network_of(run)
+    return Modular(modules_of(layers, require_count("modules", modules), key=key), network.given, network.biases, False)
+
+
+def _discovery(one: Modular, *rest: Any) -> Discovery:
+    return Discovery(one.layers, one.task, one.biases, one.fractional, *rest)
+
+
+def useful(counts: Sequence[int], layers: Mapping[str, Passing], asked: int | str) -> list[int]:
+    """The numbers of modules to try: as asked, and of those tried by "auto" as many as some layer has patterns."""
+    if not isinstance(asked, str):
+        return list(counts)
+    most = max(passing.distinct for passing in layers.values())
+    return [count for count in counts if count <= max(1, most)]
+
+
+def modules_of(
+    layers: Mapping[str, Passing], count: int, at_most: bool = False, key: int = 0, each: float = 1.0
+) -> tuple[Layer, ...]:
+    """So many modules of each layer; at_most: or as many as it has patterns, where these are fewer."""
+    found = []
+    for name, passing in layers.items():
+        size = min(count, max(1, passing.distinct)) if at_most else count
+        modules = find_modules(passing.open, size, passing.strength, key, restarts=passing.restarts)
+        found.append(Layer(name, modules, modules.nearest(passing.last), each))
+    return tuple(found)
 
 
 def check_modules(modules: int | str) -> None:
@@ -141,7 +194,8 @@ def check_modules(modules: int | str) -> None:
         raise RangeError(f"modules must be a whole number or 'auto'; it was {modules!r}")
 
 
-def _counts(modules: int | str, most: int) -> Sequence[int]:
+def counts_of(modules: int | str, most: int) -> Sequence[int]:
+    """The numbers of modules that are asked for."""
     check_modules(modules)
     return range(1, require_count("most", most) + 1) if isinstance(modules, str) else (modules,)
 
@@ -153,45 +207,18 @@ def _law(run: Trajectory, initial: Initialiser | None) -> Initialiser | None:
     return law_of(run) if initial is None else initial
 
 
-def _sampled(samples: np.ndarray) -> np.ndarray:
-    """Records evenly over the run, the last among them."""
-    count = samples.shape[1]
-    return samples[:, np.unique(np.linspace(0, count - 1, min(SAMPLES, count)).astype(int))]
+def solve(
+    one: Modular, curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
+) -> tuple[Forecast, Agreement, Tried]:
+    """Solve the gated network of some modules, and compare it with a learning curve."""
+    solved = predict(one.problem, law, curve.time, method="flow", draws=draws, key=key, rtol=RTOL)
+    apart = agreement(solved, curve)
+    count = max(len(layer.modules) for layer in one.layers)
+    least = min(float(layer.modules.consistency.min()) for layer in one.layers)
+    return solved, apart, Tried(count, apart.normalised_l1, apart.log10_gap, least)
 
 
-def _useful(counts: Sequence[int], samples: Mapping[str, np.ndarray]) -> list[int]:
-    """The numbers of modules for which some layer has patterns enough."""
-    most = max(_distinct(taken) for taken in samples.values())
-    if counts[0] > most:
-        raise RangeError(f"modules must be at most the number of distinct patterns, {most}; it was {counts[0]}")
-    return [count for count in counts if count <= most]
-
-
-def _distinct(samples: np.ndarray) -> int:
-    """How many patterns there are, the silent one apart; one, if all are silent."""
-    rows = samples.reshape(-1, samples.shape[-1])
-    return max(1, len(np.unique(np.packbits(rows[rows.any(axis=1)], axis=1), axis=0)))
-
-
-def _modules_of(run: Trajectory, name: str, samples: np.ndarray, count: int, weighted: bool, key: int) -> Layer:
-    """The modules of one layer, as many as asked or as it has patterns."""
-    amount = np.broadcast_to(neuron_strengths(run, name)[:, None], samples.shape[:-1]) if weighted else None
-    modules = find_modules(samples, min(count, _distinct(samples)), amount, key)
-    return Layer(name, modules, modules.nearest(samples[:, -1]))
-
-
-def _reconstructed(
-    found: Discovery, run: Trajectory, law: Initialiser, draws: int, key: int
-) -> tuple[Discovery, Tried]:
-    """Solve the gated network of some modules, and compare."""
-    solved = predict(found.problem, law, run.time, method="flow", draws=draws, key=key, rtol=RTOL)
-    apart = agreement(solved, run)
-    count = max(len(layer.modules) for layer in found.layers)
-    least = min(float(layer.modules.consistency.min()) for layer in found.layers)
-    row = Tried(count, apart.normalised_l1, apart.log10_gap, least)
-    return replace(found, reconstruction=solved, agreement=apart), row
-
-
-def _elbow(errors: Sequence[float]) -> int:
-    least = min(errors)
-    return next(i for i, error in enumerate(errors) if error <= ELBOW * least)
+def elbow(solved: Sequence[tuple[Forecast, Agreement, Tried]]) -> int:
+    """The first whose error is at most ELBOW times the least."""
+    errors = [row.normalised_l1 for _, _, row in solved]
+    return next(i for i, error in enumerate(errors) if error <= ELBOW * min(errors))

@@ -70,6 +70,12 @@ def implementable_patterns(
     """
     rows = _checked_inputs(inputs, bias)
     most = require_count("limit", limit)
+    rank = int(np.linalg.matrix_rank(rows)) if rows.size else 0
+    if rank >= most.bit_length():  # on that many examples a neuron can have every pattern there is
+        raise RangeError(
+            f"at most {most:,} patterns were allowed and these inputs, of rank {rank}, have at least 2^{rank}: raise "
+            "the limit, or take fewer inputs; `implementable` answers for one pattern"
+        )
     known: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, dtype=bool), np.zeros(rows.shape[1]))]
     for count in range(1, len(rows) + 1):
         extended: list[tuple[np.ndarray, np.ndarray]] = []

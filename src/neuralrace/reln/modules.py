@@ -1,4 +1,4 @@
-"""Modules of a ReLU network: clusters of neurons that are on for the same examples (P2 Algorithm 1)."""
+"""Modules of a ReLU network: clusters of neurons that are open for the same examples (after P2 Algorithm 1)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from neuralrace.architecture import Architecture
-from neuralrace.errors import GateError, RangeError, require_count
+from neuralrace.arrays import real_array
+from neuralrace.errors import GateError, RangeError, TaskError, require_count, require_kind, shortened
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -18,15 +19,16 @@ RESTARTS = 4  # of k-means, from seeded starts that are spread out
 
 @dataclass(frozen=True, eq=False)
 class Modules:
-    """Gate patterns that many neurons come near to, the most common first.
+    """Patterns that many neurons come near to, the strongest first.
 
-    patterns: (k, N) of bool, the centroids above one half. centroids: (k, N), how often a neuron of the cluster is on.
-    consistency: (k,), the share of (neuron, example) pairs that agree with the pattern; 1 is perfect. share: (k,) of
-    all samples that were not silent. silent: the share of samples that were on for no example, which are no module.
+    gates: (k, N), how open a neuron of the module is for each example, from 0 to 1. patterns: (k, N) of bool, gates
+    above one half; where none is, those above half of the largest. consistency: (k,), the share of (neuron, example)
+    pairs that agree with the pattern; 1 is perfect. share: (k,) of all that was not silent. silent: the share of what
+    was open for no example, which is no module.
     """
 
+    gates: np.ndarray
     patterns: np.ndarray
-    centroids: np.ndarray
     consistency: np.ndarray
     share: np.ndarray
     silent: float
@@ -34,40 +36,60 @@ class Modules:
     def __len__(self) -> int:
         return len(self.patterns)
 
-    def nearest(self, patterns: np.ndarray) -> np.ndarray:
-        """The module that each pattern is nearest to, -1 for one that is never on; patterns are (..., N)."""
-        rows = np.asarray(patterns, dtype=float)
-        distance = np.abs(rows[..., None, :] - self.patterns).sum(axis=-1)
-        return np.where(rows.any(axis=-1), distance.argmin(axis=-1), -1)
+    def nearest(self, rows: Any) -> np.ndarray:
+        """The module whose pattern each row of gates is nearest to, -1 for one that is never open; rows: (..., N)."""
+        given, patterns = np.asarray(rows, dtype=float), self.patterns.astype(float)
+        distance = patterns.sum(axis=1) - 2 * given @ patterns.T  # and the size of the row, the same for all
+        return np.where(given.any(axis=-1), distance.argmin(axis=-1), -1)
 
 
-def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) -> Modules:
-    """Cluster gate patterns into `count` modules by k-means; equal patterns are counted, not repeated.
+def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0, *, restarts: int = RESTARTS) -> Modules:
+    """Cluster gates into `count` modules by k-means; equal rows are counted, not repeated.
 
-    samples: (..., N) of 0 and 1. weights: how much each sample counts, such as the strength of its neuron; each counts
-    the same if not given. key: the seed of k-means.
+    samples: (..., N) from 0 to 1, fractional where a neuron is partly open. weights: how much each sample counts, such
+    as the strength of its neuron; each counts the same if not given. key, restarts: of k-means, whose best is taken.
     """
-    rows = np.asarray(samples)
-    rows = rows.reshape(-1, rows.shape[-1]).astype(bool)
+    rows = _checked(samples)
     amount = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=float).reshape(-1)
     if len(amount) != len(rows):
         raise GateError(f"weights must have one number per sample, {len(rows)}; it has {len(amount)}")
-    active = rows.any(axis=1) & (amount > 0)
+    counted = amount > 0
+    active = rows.any(axis=1) & counted
     if not active.any():
         raise GateError("modules need neurons that are on for some example; every one here is silent")
-    packed, inverse = np.unique(np.packbits(rows[active], axis=1), axis=0, return_inverse=True)
-    distinct = np.unpackbits(packed, axis=1, count=rows.shape[1]).astype(float)
+    distinct, inverse = distinct_rows(rows[active])
     size = require_count("modules", count)
     if len(distinct) < size:
         raise RangeError(f"modules must be at most the number of distinct patterns, {len(distinct)}; it was {size}")
-    mass = np.bincount(inverse.reshape(-1), weights=amount[active])
-    means = KMeans(size, n_init=RESTARTS, random_state=key).fit(distinct, sample_weight=mass)
+    mass = np.bincount(inverse, weights=amount[active])
+    means = KMeans(size, n_init=restarts, random_state=key).fit(distinct, sample_weight=mass)
     share = np.bincount(means.labels_, weights=mass, minlength=size) / mass.sum()
     order = np.argsort(-share, kind="stable")
-    centroids = means.cluster_centers_[order]
-    agree = np.where(centroids > 0.5, centroids, 1 - centroids).mean(axis=1)
-    silent = float(amount[~rows.any(axis=1)].sum() / amount.sum())
-    return Modules(centroids > 0.5, centroids, agree, share[order], silent)
+    gates = np.clip(means.cluster_centers_[order], 0, 1)
+    patterns = gates > np.where(gates.max(axis=1, keepdims=True) > 0.5, 0.5, 0.5 * gates.max(axis=1, keepdims=True))
+    agree = np.where(patterns, gates, 1 - gates).mean(axis=1)
+    silent = float(amount[counted & ~active].sum() / amount[counted].sum())
+    return Modules(gates, patterns, agree, share[order], silent)
+
+
+def _checked(samples: Any) -> np.ndarray:
+    rows = np.asarray(samples)
+    if rows.dtype.kind not in "fiub" or not rows.ndim or not rows.size:
+        raise GateError(f"gates must be numbers, one for each example of each neuron; they were {shortened(samples)}")
+    rows = rows.reshape(-1, rows.shape[-1])
+    if rows.dtype != bool and rows.size and not (rows.min() >= 0 and rows.max() <= 1):
+        raise GateError(f"gates must lie between 0 and 1; they go from {rows.min():g} to {rows.max():g}")
+    return rows
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different rows, and which of them each is; bits are packed, for there may be millions."""
+    whole = rows.dtype == bool or np.isin(rows, (0, 1)).all()
+    if not whole:
+        found, inverse = np.unique(rows, axis=0, return_inverse=True)
+        return found.astype(float), inverse.reshape(-1)
+    packed, inverse = np.unique(np.packbits(rows.astype(bool), axis=1), axis=0, return_inverse=True)
+    return np.unpackbits(packed, axis=1, count=rows.shape[1]).astype(float), inverse.reshape(-1)
 
 
 def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) -> Problem:
@@ -77,14 +99,18 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     every node sends to all nodes of the next layer. widths: neurons of each node, one number or one for each, for each
     layer. Several inputs or outputs of the task are put side by side, as in a ReLUNetwork. biases: as there.
     """
-    layers = list(patterns) if isinstance(patterns, list) else [patterns]
-    sizes = list(widths) if isinstance(patterns, list) else [widths]
+    require_kind("task", task, Task, TaskError)
+    several = isinstance(patterns, list) and all(np.ndim(layer) == 2 for layer in patterns)
+    layers = list(patterns) if several else [patterns]
+    sizes = (list(widths) if np.ndim(widths) else [widths] * len(layers)) if several else [widths]
+    if len(sizes) != len(layers):
+        raise RangeError(f"widths must have one entry for each of {len(layers)} hidden layers; it has {len(sizes)}")
     rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
     nodes, sources = {"x": rows.shape[1]}, ["x"]
     edges: list[tuple[str, str]] = []
     gates: dict[str, np.ndarray] = {}
     for place, (layer, width) in enumerate(zip(layers, sizes, strict=True), start=1):
-        open_for = np.atleast_2d(np.asarray(layer, dtype=float))
+        open_for = np.atleast_2d(real_array("patterns", layer, GateError))
         prefix = f"h{place}_" if len(layers) > 1 else ""
         names = [f"{prefix}m{module}" for module in range(len(open_for))]
         nodes |= dict(zip(names, map(int, np.broadcast_to(np.asarray(width), (len(open_for),))), strict=True))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import ProblemError, RangeError, require_count
+from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
 from neuralrace.initial import Initialiser, gaussian
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, gated_problem
@@ -70,6 +70,8 @@ def gatings_of_groups(labels: Any, sizes: Any = None) -> dict[str, np.ndarray]:
     number of groups if not given. Returns name -> patterns (k, N). "common" alone is among them.
     """
     names = np.unique(np.asarray(labels))
+    if not len(names):
+        raise TaskError("labels must have one entry for each example; they were empty")
     wanted = range(1, len(names)) if sizes is None else sizes
     common = np.ones((1, len(labels)), dtype=bool)
     gatings = {"common": common}
@@ -100,6 +102,8 @@ def race(
     long as the first candidate takes, and as long again, if not given. criterion: a loss; half of the first one if not
     given. Where several never reach it, the lower last loss comes first.
     """
+    require_kind("task", task, Task, TaskError)
+    require_kind("candidates", candidates, Mapping, ProblemError)
     if not candidates:
         raise ProblemError("a race needs at least one candidate; none came")
     problems = {

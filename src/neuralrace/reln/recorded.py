@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count
+from neuralrace.architecture import edge_name
+from neuralrace.axes import Edge
+from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count, require_kind
 from neuralrace.initial import Initialiser, from_data, key_from_data
 from neuralrace.problem import BIAS
 from neuralrace.task import Task
@@ -14,6 +16,7 @@ from neuralrace.trajectory import Trajectory
 
 PATTERNS = "gate_patterns"
 ASK = "train with record='gate_patterns'"
+ASK_WEIGHTS = "train with record=('gate_patterns', 'weights')"
 
 
 def hidden_layers(run: Trajectory) -> tuple[str, ...]:
@@ -35,6 +38,7 @@ def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarr
 
 def network_of(run: Trajectory) -> ReLUNetwork:
     """The network that was trained, with its examples."""
+    require_kind("run", run, Trajectory, ProblemError)
     described = run.settings["problem"]
     if "slope" not in described:
         raise ProblemError("a run of a ReLU network is required; this one is of another kind of network")
@@ -82,13 +86,9 @@ def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options
     )
 
 
-def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
-    """What each neuron carries at the end: the norm of its incoming times that of its outgoing weights."""
-    ends = {edge: run.settings["problem"]["edges"][edge] if isinstance(edge, str) else edge for edge in run.edges}
-    found = []
-    for seed in range(len(run.loss)):
-        weights = run.weights(seed)
-        incoming = np.hstack([weights[edge] for edge, (_, target) in ends.items() if target == layer])
-        outgoing = np.vstack([weights[edge] for edge, (source, _) in ends.items() if source == layer])
-        found.append(np.linalg.norm(incoming, axis=1) * np.linalg.norm(outgoing, axis=0))
-    return np.array(found)
+def weights_over_time(run: Trajectory) -> dict[Edge, np.ndarray] | None:
+    """The weights at every record, (seeds, records, target, source) each; None where they were not recorded."""
+    names = {edge: f"weights[{edge_name(edge)}]" for edge in run.edges}
+    if not all(name in run.data for name in names.values()):
+        return None
+    return {edge: run.values(name) for edge, name in names.items()}

@@ -12,6 +12,7 @@ from neuralrace.report.links import linked
 from neuralrace.report.matrix import data, mark, style
 from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, verdict
 
+EXPLORER = "http://127.0.0.1:8642/"  # where `neuralrace explore` answers unless told otherwise
 BORDER = 8  # pixels around the image of a panel
 
 
@@ -31,9 +32,10 @@ def render_section(paper: str, result: Result) -> str:
     size = "" if result.size == "full" else f" --size {result.size}"
     return f"""<section id="{experiment.name}" data-holder>
 <h3>{escape(experiment.title)}</h3>
-<p class="soft">{escape(experiment.source)}</p>
+<p class="soft">{escape(experiment.source)} &middot;
+<a href="{EXPLORER}#preset={experiment.name}">in the explorer</a>, while <code>neuralrace explore</code> runs</p>
 {found}
-<div class="panels">{shown}</div>
+<div class="figures">{shown}</div>
 {_claims(result, items)}
 {differs}
 <p class="again">Run it again: <code>neuralrace run {experiment.name}{size} --out results</code></p>

@@ -4,6 +4,7 @@ A pattern is a boolean matrix (input domains, output domains) with K M pairs. Wh
 is decided by its singular values; see docs/theory/pairs.md.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -53,7 +54,7 @@ def blocks(domains: int, trained: int, generator: np.random.Generator) -> np.nda
     places = np.array_split(np.arange(domains), domains // trained)
     for place in places:
         pattern[np.ix_(place, place)] = neighbours(len(place), trained, generator)
-    for before, after in zip(places, places[1:], strict=False):
+    for before, after in itertools.pairwise(places):
         one, other = (_a_pair(pattern, place, generator) for place in (before, after))
         pattern[one], pattern[other] = False, False
         pattern[one[0], other[1]], pattern[other[0], one[1]] = True, True
@@ -99,17 +100,21 @@ def trained_pairs(pairs: str, domains: int, trained: int, key: int = 0) -> np.nd
     """
     if pairs not in PAIRS:
         raise UnknownNameError(f"there are no pairs {pairs!r}; {nearest(pairs, PAIRS)}")
-    require_count("domains", domains)
+    require_count("domains", domains, most=100)
     if require_count("trained", trained) > domains:
         raise RangeError(f"trained must be at most the number of domains, {domains}; it was {trained}")
     return PAIRS[pairs](domains, trained, np.random.default_rng(require_count("key", key, least=0)))
 
 
 class Spectrum(NamedTuple):
-    """Singular values of a pattern of pairs, largest first, and how far the second is behind."""
+    """Singular values of a pattern of pairs, largest first, and how far the second is behind.
+
+    ratios are zero where there is one domain, and equal where every domain is in as many pairs as any other.
+    """
 
     values: np.ndarray  # g_1 >= g_2 >= ...
-    ratio: float  # g_2 / g_1; zero where there is one domain
+    ratio: float  # g_2 / g_1
+    levelled: float  # the same of the pairs over the square roots of the numbers of pairs of their two domains
 
 
 def spectrum(pairs: np.ndarray) -> Spectrum:
@@ -118,4 +123,8 @@ def spectrum(pairs: np.ndarray) -> Spectrum:
     if matrix.ndim != 2 or not matrix.any():
         raise RangeError(f"pairs must be a matrix with at least one trained pair; its shape was {matrix.shape}")
     values = np.linalg.svd(matrix, compute_uv=False)
-    return Spectrum(values, float(values[1] / values[0]) if len(values) > 1 else 0.0)
+    rows, columns = (np.maximum(matrix.sum(axis=axis), 1.0) for axis in (1, 0))  # one in no pair has no entries
+    level = np.linalg.svd(matrix / np.sqrt(np.outer(rows, columns)), compute_uv=False)
+    if len(values) < 2:
+        return Spectrum(values, 0.0, 0.0)
+    return Spectrum(values, float(values[1] / values[0]), float(level[1] / level[0]))

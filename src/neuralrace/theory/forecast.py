@@ -8,6 +8,7 @@ import numpy as np
 import xarray
 
 from neuralrace.architecture import Architecture, Path
+from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest
 from neuralrace.precision import float64
@@ -134,7 +135,7 @@ class Forecast:
         """The predicted weights at increasing times."""
         if not 0 <= draw < len(self.losses):
             raise RangeError(f"draw must be from 0 to {len(self.losses) - 1}; it was {draw}")
-        moments = np.asarray(times, dtype=float)
+        moments = real_array("times", times, RangeError)
         if (moments < 0).any() or (np.diff(moments) < 0).any() or (moments > self.time[-1] * (1 + 1e-12)).any():
             raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
         return self.modes.draws[draw].weights(moments)
@@ -169,7 +170,7 @@ class Forecast:
         groups = np.asarray(labels)
         if groups.shape != (len(examples.task),):
             raise TaskError(f"labels must have one entry per example, {len(examples.task)}; shape {groups.shape} came")
-        moments = self.time if times is None else np.atleast_1d(np.asarray(times, dtype=float))
+        moments = self.time if times is None else np.atleast_1d(real_array("times", times, RangeError))
         found: dict[Any, list[float]] = {label: [] for label in np.unique(groups).tolist()}
         for weights in self.weights_at(moments, draw):
             outputs = examples.activity(weights)

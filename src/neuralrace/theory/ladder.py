@@ -7,14 +7,17 @@ from typing import Any
 import jax
 import numpy as np
 
+from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     AssumptionError,
+    ProblemError,
     RangeError,
     UnknownNameError,
     WeightError,
     nearest,
     require_count,
+    require_kind,
     require_number,
 )
 from neuralrace.initial import Initialiser, as_key
@@ -29,7 +32,7 @@ from neuralrace.theory.certificate import Assumption, Certificate, Declined, fir
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow
-from neuralrace.theory.flow.sharpness import sharpness
+from neuralrace.theory.flow.sharpness import flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
 from neuralrace.theory.method import Descent, Ground, Method, Outcome, Request, is_linear, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
@@ -41,7 +44,6 @@ LADDER: tuple[Method[Any], ...] = (
     *(Representatives(), NetworkFlow()),
 )
 METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
-SHARPNESS_POINTS = 5
 DRAWS, ACTIVATED_DRAWS = 8, 2  # of a law, unless said otherwise
 RTOL = 1e-6  # unless said otherwise; for networks with activations see ACTIVATED_RTOL
 THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
@@ -73,6 +75,7 @@ def predict(
     gradient descent at that step size. rtol: relative error per step, of each mode (1e-6), with activations of all
     weights of a layer and of what is left to learn (5e-4). tolerance: for assumptions that a method needs exactly.
     """
+    require_kind("network", network, (Problem, PathStatistics), ProblemError)
     moments = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     usual = (DRAWS, RTOL) if is_linear(network) else (ACTIVATED_DRAWS, ACTIVATED_RTOL)
@@ -117,7 +120,11 @@ def predict(
 def _named(method: str | Method[Any] | tuple[Method[Any], ...], linear: bool) -> tuple[Method[Any], ...]:
     """The methods to try, in order; a name that only networks of the other kind have is refused when it is tried."""
     if not isinstance(method, str):
-        return method if isinstance(method, tuple) else (method,)
+        methods = method if isinstance(method, tuple) else (method,)
+        for one in methods:
+            if not isinstance(one, Method):
+                raise UnknownNameError(f"a method must be a name or a value such as theory.Flow(); it was {one!r}")
+        return methods
     if method not in ("auto", *METHODS):
         raise UnknownNameError(f"there is no method {method!r}; {nearest(method, ('auto', *METHODS))}")
     named = tuple(rung for rung in LADDER if method in ("auto", rung.name))
@@ -181,10 +188,7 @@ def _can_be_forced(method: Method[Any], request: Request) -> bool:
 
 
 def _checked_times(times: Any) -> np.ndarray:
-    try:
-        moments = np.array(times, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise RangeError(f"times must be an array of numbers; it was {type(times).__name__}") from None
+    moments = real_array("times", times, RangeError)
     if moments.ndim != 1 or not len(moments):
         raise RangeError(f"times must be one axis with at least one number; it has shape {moments.shape}")
     if not np.isfinite(moments).all():
@@ -230,15 +234,8 @@ def _checked_initial(
 
 
 def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
-    """The planned step size against the largest curvature on the way: descent follows the flow below 2 / rate."""
-    if request.learning_rate is None or not request.linear:  # others measure it where they end
+    """The planned step size against the curvature of the first draw; of linear nodes, others measure it themselves."""
+    if request.learning_rate is None or not request.linear:
         return ()
-    moments = np.unique(np.linspace(0, len(request.times) - 1, SHARPNESS_POINTS).astype(int))
-    times = np.concatenate([[0.0], request.times[moments]])
-    values = [sharpness(request.statistics.once(FlowFactory), w) for w in outcome.draws[0].weights(times)]
-    worst = int(np.argmax(values))
-    detail = (
-        f"rate * sharpness; the sharpness is {values[0]:.3g} at the start, {values[worst]:.3g} at its largest "
-        f"(time {times[worst]:.4g}) and {values[-1]:.3g} at the end"
-    )
-    return (Assumption("flow regime", request.learning_rate * max(values), 2.0, detail, needed=False),)
+    factory = request.statistics.once(FlowFactory)
+    return (flow_regime(factory, request.learning_rate, request.times, outcome.draws[0]),)

@@ -1,5 +1,6 @@
 """What a method of the theory is: a frozen value that first says what it assumes and then solves."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,6 +13,7 @@ import numpy as np
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.initial import Decoupled, Initialiser
+from neuralrace.limits import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem, check_weights
 from neuralrace.theory.alignment import InitialStrength
@@ -86,6 +88,8 @@ class Request:
         if isinstance(self.initial, Mapping):
             return (check_weights(architecture, self.initial),)
         count = 1 if isinstance(self.initial, Decoupled) else self.draws
+        size = sum(math.prod(architecture.shape(edge)) for edge in architecture.edges)
+        require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
         return tuple(check_weights(architecture, self.initial(self.network, key)) for key in keys)
 

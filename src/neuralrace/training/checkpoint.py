@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ import jax
 import numpy as np
 
 from neuralrace._engine.devices import padded, spread
+from neuralrace.archives import read_archive
 from neuralrace.datafiles import write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.training.loop import Training
@@ -64,12 +64,13 @@ class Checkpoint:
         if not os.path.lexists(self.path):
             return
         found = _read(self.path)
-        if str(found.get("identity")) != self._stamp():
+        leaves, structure = jax.tree.flatten(training.state)
+        needed = {"identity", "curve", "place", *(f"state {i}" for i in range(len(leaves)))}
+        if not needed <= set(found) or str(found["identity"]) != self._stamp():
             raise FileFormatError(
                 f"{self.path} is the checkpoint of another training (other network, data, weights, settings or "
                 f"version): give another name, or remove it to start anew"
             )
-        leaves, structure = jax.tree.flatten(training.state)
         state = jax.tree.unflatten(structure, [found[f"state {i}"] for i in range(len(leaves))])
         training.state = spread(padded(state, len(training.keys)))
         memory = training.memory
@@ -95,10 +96,9 @@ def digest(arrays: Mapping[Any, np.ndarray]) -> str:
 def _read(path: Path) -> dict[str, np.ndarray]:
     """All arrays of a file; nothing in it is executed, and its checksums are checked as it is read."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        found = read_archive(path, path.stat().st_size)  # nothing in it is compressed
+    except (OSError, FileFormatError) as error:
         raise FileFormatError(
-            f"{path} is not a readable checkpoint ({reason}): remove it to start the training anew"
+            f"{path} is not a readable checkpoint ({error}): remove it to start the training anew"
         ) from None
+    return {name: array.copy() for name, array in found.items()}  # records are written into

@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count
-from neuralrace.initial import Initialiser, as_key, draw
+from neuralrace.initial import Gaussian, Initialiser, Orthogonal, Xavier, as_key, draw
 from neuralrace.problem import Problem, check_weights
 from neuralrace.training.learner import Learner, Penalty, make_learner
 from neuralrace.training.loop import Batches, Program
@@ -20,6 +20,7 @@ from neuralrace.training.records import make_recorder
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Rule
 
+BY_SHAPE = (Gaussian, Orthogonal, Xavier)  # laws that look at nothing but the shapes of the edges
 BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
 
 
@@ -63,14 +64,24 @@ class Prepared:
         return {edge: widen_weights(self.narrowing, edge, matrix) for edge, matrix in found.items()}
 
 
-def prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[str], stop_at: float | None) -> Prepared:
-    """Check a condition, draw its first weights and plan its network."""
+Drawn = dict[Any, dict[Edge, np.ndarray]]  # (law, architecture) -> first weights
+
+
+def prepare(
+    condition: Condition,
+    seeds: int,
+    key: Any,
+    record: str | Sequence[str],
+    stop_at: float | None,
+    drawn: Drawn | None = None,
+) -> Prepared:
+    """Check a condition, draw its first weights and plan its network; drawn: of other conditions, with this key."""
     network = condition.network
     if not isinstance(network, Problem | RoutedNetwork):
         raise ProblemError(f"a Problem, a ReLUNetwork or a RoutedNetwork is required; {type(network).__name__} came")
     recorder = make_recorder(network, record)
     batches = _batches(condition)
-    first = _first_weights(network, condition.initial, seeds, key)
+    first = _first_weights(network, condition.initial, seeds, key, {} if drawn is None else drawn)
     narrowing = Narrowing(network, first, {})
     if isinstance(network, RoutedNetwork):
         learner: Learner = _routed_learner(condition, network, batches, test=recorder.costly)
@@ -117,13 +128,21 @@ def batch_keys(key: Any, seeds: int) -> jax.Array:
     return jnp.stack([jax.random.fold_in(one, BATCH_STREAM) for one in seed_keys(key, seeds)])
 
 
-def _first_weights(problem: Problem | RoutedNetwork, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:
-    """Edge -> (seeds, target, source)."""
+def _first_weights(
+    problem: Problem | RoutedNetwork, initial: Any, seeds: int, key: Any, known: Drawn
+) -> dict[Edge, np.ndarray]:
+    """Edge -> (seeds, target, source); those that another condition draws from the same law are taken from it."""
     architecture = problem.architecture
-    if isinstance(initial, Sequence):
+    law = (repr(initial), architecture, problem.biases) if isinstance(initial, BY_SHAPE) else None
+    if law in known:
+        return known[law]
+    if isinstance(initial, Sequence) and not isinstance(initial, str):
         if len(initial) != seeds:
             raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
         drawn = [check_weights(architecture, weights) for weights in initial]
     else:
         drawn = [check_weights(architecture, draw(initial, problem, one)) for one in seed_keys(key, seeds)]
-    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
+    first = {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
+    if law is not None:
+        known[law] = first
+    return first

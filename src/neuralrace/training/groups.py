@@ -29,7 +29,9 @@ def side_by_side(group: Sequence[Prepared], seeds: int, key: Any) -> tuple[Progr
     """One program for several conditions of one shape; what they compute on has an axis for condition and seed."""
     first = group[0].program
     keys = jnp.concatenate([batch_keys(key, seeds)] * len(group))
-    parameters = jax.tree.map(_concatenated, *(one.parameters() for one in group))
+    owners = {id(one.narrowing.weights): one for one in group}  # conditions may share first weights
+    packed = {place: one.parameters() for place, one in owners.items()}
+    parameters = jax.tree.map(_concatenated, *(packed[id(one.narrowing.weights)] for one in group))
     if len(group) == 1:
         return first, parameters, keys
 

@@ -18,6 +18,7 @@ from neuralrace._engine.devices import everywhere, padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.progress import Meter
+from neuralrace.training.estimates import check_records
 from neuralrace.training.learner import Learner
 from neuralrace.training.records import Recorder
 from neuralrace.training.rules import Rule, Step
@@ -53,7 +54,7 @@ class Batches(eqx.Module):
 
 
 class Program(eqx.Module):
-    """What the loop is compiled for. mapped: which arrays of learner and rule have an axis of their own for each seed."""
+    """What the loop is compiled for. mapped: which arrays of learner and rule have an axis for the seeds."""
 
     learner: Learner
     rule: Rule
@@ -75,10 +76,13 @@ class Program(eqx.Module):
         return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), how)
 
     def look_and_step(self, state: State, keys: jax.Array, step: jax.Array, how: "How") -> tuple[State, Views]:
-        """Look at every seed and take one step, sharing the gradient's forward pass with the recorded loss."""
+        """Look at every seed and take one step; a full batch shares the gradient's forward pass with the loss."""
+        if self.batches is not None:
+            state, seen = self.look(state, how)
+            return self._moved(state, None, keys, step), seen
         loss, slope = self._each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
         state, seen = self._seen(state, loss, how)
-        return self._moved(state, None if self.batches is not None else slope, keys, step), seen
+        return self._moved(state, slope, keys, step), seen
 
     def step(self, state: State, keys: jax.Array, step: jax.Array) -> State:
         """Take one step for every seed."""
@@ -289,9 +293,9 @@ def _placed(program: Program, room: int) -> Program:
         spread(padded(leaf, room)) if mapped else everywhere(leaf, room)
         for leaf, mapped in zip(leaves, program.mapped, strict=True)
     ]
-    both = eqx.combine(jax.tree.unflatten(structure, placed), static)
-    rest = everywhere((program.recorder, program.batches, program.level), room)
-    return Program(*both, *rest, program.mapped)
+    learner, rule = eqx.combine(jax.tree.unflatten(structure, placed), static)
+    recorder, batches, level = everywhere((program.recorder, program.batches, program.level), room)
+    return Program(learner, rule, recorder, batches, level, program.mapped)
 
 
 def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) -> None:
@@ -364,11 +368,20 @@ def _settle(kept: list[Future[None]]) -> None:
 def _room(training: Training) -> Room:
     """As many looks as fit on the device at once, up to a power of two, so that like trainings share a program."""
     shapes = eqx.filter_eval_shape(training.program.look, training.state, How(jnp.asarray(True), jnp.asarray(True)))[1]
+    _check_memory(training.memory, shapes)
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)
     capacity = int(min(fitting, max(1 << (len(training.schedule.looks) - 1).bit_length(), FEWEST)))
     sizes = {name: (capacity, *leaf.shape) for name, leaf in shapes.items()}
     return {name: leaf.update(shape=sizes[name]) for name, leaf in shapes.items()}
+
+
+def _check_memory(memory: Memory, shapes: Mapping[str, jax.ShapeDtypeStruct]) -> None:
+    """Refuse records that do not fit, as they are after they are finished on the host."""
+    for name, leaf in shapes.items():
+        one = np.zeros((1, 1, *leaf.shape[1:]), leaf.dtype)
+        kept = memory.finish[name](one) if name in memory.finish else one
+        check_records(name, (memory.seeds, memory.total, *kept.shape[2:]), kept.dtype)
 
 
 def _next_count(count: int, seconds: float, capacity: int) -> int:

@@ -9,6 +9,7 @@ optimisers that treat each entry on its own, and for a linear node among nodes w
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from neuralrace.problem import Problem
 class Narrowing:
     """A narrower equal problem, and for each narrowed node an orthonormal basis per seed, (seeds, units, width)."""
 
-    problem: Problem
+    problem: Any  # a Problem, or a network that is never narrowed
     weights: Mapping[Edge, np.ndarray]  # (seeds, target, source), in the narrow problem
     bases: Mapping[str, np.ndarray]
 

@@ -72,7 +72,8 @@ class Sight:
         return self._learner.see(self._parameters)
 
     def _node(self, rows: Rows, node: str) -> jax.Array:
-        assert isinstance(self._learner, GatedLearner) and self._learner.everything is not None
+        assert isinstance(self._learner, GatedLearner)
+        assert self._learner.everything is not None
         return self._learner.everything.per_example(rows, node)
 
 
@@ -87,9 +88,9 @@ class Record:
     """
 
     name: str
-    over: Callable[[Problem], Iterable[Any]]
+    over: Callable[[Any], Iterable[Any]]
     look: Callable[[Sight, Any], jax.Array]
-    axes: Callable[[Problem, Any], tuple[str, ...]]
+    axes: Callable[[Any, Any], tuple[str, ...]]
     finish: Callable[[np.ndarray], np.ndarray] | None = None
     widen: Callable[[Narrowing, Any, np.ndarray], np.ndarray] | None = None
     examples: bool = False
@@ -127,7 +128,7 @@ def _gating(problem: Problem) -> Iterable[str]:
     return [node for node in problem.architecture.hidden if node in problem.activations]
 
 
-def matrix_axes(problem: Problem, edge: Edge) -> tuple[str, ...]:
+def matrix_axes(problem: Problem | RoutedNetwork, edge: Edge) -> tuple[str, ...]:
     """The axes of an edge's matrix: units of its two ends."""
     source, target = problem.architecture.edges[edge]
     return f"{target}_unit", f"{source}_unit"
@@ -155,9 +156,7 @@ RECORDS = (
     ),
     Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=widen_weights, of=ANY),
     Record("path_singular_values", _paths, lambda sight, path: sight.path_product(path), _modes, singular_values),
-    Record(
-        "weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY
-    ),
+    Record("weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY),
     Record(
         "activity",
         lambda problem: problem.architecture.hidden,
@@ -211,7 +210,7 @@ class Recorder(eqx.Module):
             if record.finish is not None
         }
 
-    def axes(self, problem: Problem) -> dict[str, tuple[str, ...]]:
+    def axes(self, problem: Problem | RoutedNetwork) -> dict[str, tuple[str, ...]]:
         """Variable -> the names of its axes after seed and time."""
         return {variable(r, thing): r.axes(problem, thing) for r, things in self.chosen for thing in things}
 
@@ -225,7 +224,7 @@ class Recorder(eqx.Module):
         return wide
 
 
-def make_recorder(problem: Problem, record: str | Sequence[str]) -> Recorder:
+def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str]) -> Recorder:
     """Put together what the caller asked for; the loss is recorded in any case."""
     names = (record,) if isinstance(record, str) else tuple(record) if isinstance(record, Iterable) else (record,)
     for name in names:

@@ -16,7 +16,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReLUNetwork(Problem):
     """A fully connected network x -> h1 -> h2 -> ... -> y with rectified hidden layers, and the task that it learns.
 

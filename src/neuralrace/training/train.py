@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,13 +12,15 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
-from neuralrace.errors import require_count, require_number
+from neuralrace.datafiles import check_place
+from neuralrace.errors import RangeError, require_count, require_number, shortened
 from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
-from neuralrace.training.condition import Condition, Prepared, batch_keys, prepare
+from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, prepare
+from neuralrace.training.estimates import check_size
 from neuralrace.training.groups import part_of, seed_groups, shape_of, side_by_side
 from neuralrace.training.loop import Training, Watcher, begin, go_on
 from neuralrace.training.records import matrix_axes
@@ -68,9 +69,15 @@ def train(
     stop_at: a seed whose loss has come down to this rests there, and training ends when all rest. callback: called
     about twice a second with the step and the losses so far, (seeds, looks); returning True ends the training.
     checkpoint: a file that training goes on from if it was killed. precision: "single" computes in 32 bits, which a GPU
-    does many times faster; first weights and times are in 64 bits in any case. A diverging seed is marked in `status` and does
-    not stop the others.
+    does many times faster; first weights and times are in 64 bits in any case. A diverging seed is marked in `status`
+    and does not stop the others.
     """
+    check_size(network, steps, every if at is None else None, seeds)
+    if optimiser is not None and optimizer is not None:
+        raise RangeError("optimiser and optimizer are two spellings of one setting; both came: give one of them")
+    if callback is not None and not callable(callback):
+        raise RangeError(f"callback must be a function of the step and the losses; it was {shortened(callback)}")
+    path = None if checkpoint is None else check_place("checkpoint", checkpoint)
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
@@ -85,8 +92,7 @@ def train(
             part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
             training = begin(prepared.program, part, keys[chosen], schedule)
             watchers: list[Watcher] = []
-            if checkpoint is not None:
-                path = Path(checkpoint)
+            if path is not None:
                 name = path if len(groups) == 1 else path.with_name(f"{path.name}.{number}")
                 kept = Checkpoint(name, _identity(prepared, schedule, settings, chosen))
                 kept.resume(training)
@@ -116,8 +122,11 @@ def train_together(
 
     keep_weights: whether a run holds its final weights, which may be gigabytes where there are many networks.
     """
+    for condition in conditions:
+        check_size(condition.network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
-    prepared = [prepare(condition, require_count("seeds", seeds), key, record, None) for condition in conditions]
+    drawn: Drawn = {}
+    prepared = [prepare(one, require_count("seeds", seeds), key, record, None, drawn) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for one in prepared:
         alike.setdefault(shape_of(one.program), []).append(one)
@@ -222,7 +231,7 @@ def _trajectory(
         problem=problem.describe(),
         settings=_settings(prepared, settings),
     )
-    return with_examples(run, problem.task) if with_gates else run
+    return with_examples(run, problem.task) if with_gates and isinstance(problem, Problem) else run
 
 
 def _final_parameters(done: Sequence[Training]) -> Any:

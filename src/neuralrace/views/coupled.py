@@ -14,7 +14,8 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import nnls
 
-from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_number
+from neuralrace.arrays import real_array
+from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_count, require_number
 
 TOLERANCE = 1e-10  # relative, per step, in the logarithm of an amplitude
 DEFINITE = 1e-9  # smallest eigenvalue of D over the largest
@@ -39,7 +40,7 @@ class CoupledRace:
 
     def amplitudes(self, times: Any) -> np.ndarray:
         """a_m at increasing times, (T, M), by integrating the logarithms."""
-        moments = np.asarray(times, dtype=np.float64)
+        moments = real_array("times", times, RangeError)
         if moments.ndim != 1 or not moments.size or (moments < 0).any() or (np.diff(moments) < 0).any():
             raise RangeError("times must be one axis of increasing numbers, none negative; sort them")
 
@@ -84,8 +85,8 @@ def coupled_race(strengths: Any, drive: Any, coupling: Any, depth: float = 2) ->
     length one). coupling: D_mn, the correlation of views m and n; for features of length one the chance that both are
     present, over the number of classes. depth: L >= 2.
     """
-    start, S = np.array(strengths, dtype=np.float64), np.array(drive, dtype=np.float64)
-    D, layers = np.array(coupling, dtype=np.float64), require_number("depth", depth, least=2)
+    start, S = real_array("strengths", strengths, RangeError), real_array("drive", drive, RangeError)
+    D, layers = real_array("coupling", coupling, RangeError), require_number("depth", depth, least=2)
     if start.ndim != 1 or start.size < 2:
         raise RangeError(f"a race needs strengths of at least two views on one axis; their shape was {start.shape}")
     if S.shape != start.shape or D.shape != (start.size, start.size):
@@ -106,5 +107,6 @@ def coupled_race(strengths: Any, drive: Any, coupling: Any, depth: float = 2) ->
 def co_occurrence(views: int, together: float, rate: float = 1.0) -> np.ndarray:
     """D for equal views: rate on the diagonal and rate * together beside it; together = chance of n given m, 0 to 1."""
     q = require_number("together", together, least=0, most=1)
-    D: np.ndarray = rate * ((1 - q) * np.eye(views) + q)
+    count = require_count("views", views)
+    D: np.ndarray = require_number("rate", rate, above=0) * ((1 - q) * np.eye(count) + q)
     return D

@@ -7,7 +7,7 @@ import numpy as np
 from neuralrace import initial
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge, Weights
-from neuralrace.errors import AssumptionError, require_count
+from neuralrace.errors import AssumptionError, ProblemError, require_count, require_kind
 from neuralrace.problem import Problem, check_weights
 from neuralrace.theory import ReducedSystem, predict
 from neuralrace.theory.reduction.equations import Equations
@@ -70,6 +70,7 @@ def derive(problem: Problem, mode: int = 0) -> Law:
     Every pathway gets one amplitude for all its layers, different from the others', and the reduction lumps what stays
     alike. mode: which of the modes of the statistics (for one-hot targets they are the classes, all alike).
     """
+    require_kind("problem", problem, Problem, ProblemError)
     pathways = problem.architecture.paths()
     owner: dict[Edge, int] = {edge: m for m, path in enumerate(pathways) for edge in path.edges}
     depths = {len(path.edges) for path in pathways}

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
+from neuralrace.arrays import real_array
 from neuralrace.errors import RangeError, require_number
 from neuralrace.theory.exact import RaceEnd, race_amplitudes, race_end, race_invariants
 
@@ -54,10 +55,7 @@ class Race:
 
     def amplitudes(self, times: Any) -> np.ndarray:
         """a_m at the given times, view last."""
-        try:
-            moments = np.asarray(times, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise RangeError(f"times must be numbers; they were {times!r}") from None
+        moments = real_array("times", times, RangeError)
         flat = np.zeros(-(-max(moments.size, 1) // BLOCK) * BLOCK)
         flat[: moments.size] = moments.ravel()
         solved = [
@@ -140,10 +138,7 @@ def race(strengths: Any, rates: Any, depth: float = 2, saturation: float = 1.0) 
 
 
 def _one_per_view(name: str, value: Any) -> np.ndarray:
-    try:
-        entries = np.atleast_1d(np.array(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise RangeError(f"{name} must be numbers, one per view; it was {value!r}") from None
+    entries = np.atleast_1d(real_array(name, value, RangeError))
     if entries.ndim != 1:
         raise RangeError(f"{name} must have one axis, the view; its shape was {entries.shape}: call race once per race")
     return entries

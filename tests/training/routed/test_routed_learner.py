@@ -45,9 +45,7 @@ def gated_problem(network):
     gates = {f"x{i}->h1": source == i for i in range(M)} | {f"bias->h1 of x{i}": source == i for i in range(M)}
     gates |= {f"h2->y{j}": sink == j for j in range(M)} | {f"bias->y{j}": sink == j for j in range(M)}
     inputs["bias"] = np.ones((len(source), 1))
-    return nr.Problem(
-        architecture, nr.Task(inputs, targets), nr.Gates(edges=gates), network.activations, biases=True
-    )
+    return nr.Problem(architecture, nr.Task(inputs, targets), nr.Gates(edges=gates), network.activations, biases=True)
 
 
 @pytest.mark.parametrize("activation", [None, nr.leaky_relu(0.01)])
@@ -83,7 +81,7 @@ def test_permutations_are_a_gauge():
     np.testing.assert_array_equal(pixels, pixel_permutations(PIXELS, M, 0))
     np.testing.assert_array_equal(names, label_permutations(CLASSES, M))
     plain = random_weights(network)
-    # the encoder of a permuted domain has its columns in the order of the pixels, the decoder its rows in that of labels
+    # the encoder of a permuted domain has its columns in the order of the pixels, a decoder its rows in that of labels
     carried = dict(plain)
     for i in range(M):
         carried[f"x{i}->h1"] = plain[f"x{i}->h1"][:, pixels[i]]
@@ -104,6 +102,24 @@ def test_permutations_are_a_gauge():
             weights = jax.tree.map(lambda w, g: w - rate * g, weights, slope)
     assert losses[-1] < 0.8 * losses[0]
     np.testing.assert_allclose(run.loss[0], losses, rtol=1e-11)  # rounding, grown over 25 steps
+
+
+def test_images_of_each_domain_may_be_given():
+    rotated = small_task()
+    given = small_arrays() | {
+        "images": np.stack([rotated.inputs_of(i) for i in range(M)]),
+        "test_images": np.stack([rotated.inputs_of(i, test=True) for i in range(M)]),
+    }
+    losses = [
+        nr.train(network, random_weights(network), 0.1, 5, record="pair_errors", progress=False)
+        for network in (
+            nr.RoutedNetwork(task, HIDDEN, biases=False)
+            for task in (rotated, nr.tasks.routed_images(given, M, 2, "given"))
+        )
+    ]
+    np.testing.assert_allclose(losses[0].loss, losses[1].loss, rtol=1e-13)
+    for kind in ("trained", "untrained"):
+        np.testing.assert_array_equal(*(run.values(f"pair_errors[{kind}]") for run in losses))
 
 
 def test_errors_are_counted_pair_by_pair():
@@ -131,9 +147,7 @@ def together():
     def condition(trained, gain):
         chosen = network.with_pairs(small_task(trained).pairs)
         rule = Momentum(np.asarray(0.05), np.asarray(0.9))
-        return Condition(
-            chosen, nr.initial.xavier(gain), rule, 0.5, "cross-entropy", batch_size=4, drawn=True
-        )
+        return Condition(chosen, nr.initial.xavier(gain), rule, 0.5, "cross-entropy", batch_size=4, drawn=True)
 
     conditions = [condition(*one) for one in ((1, 1.0), (2, 1.0), (3, 0.1))]
     options = {"seeds": 2, "key": 3, "record": "pair_errors", "at": [0, 6, 12], "progress": False}

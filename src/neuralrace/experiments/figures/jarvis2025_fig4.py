@@ -68,7 +68,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Train ReLU and gated networks; find modules and rebuild the networks from them; forecast without any run."""
     named = tasks.contextual(3, "mixed")
     run = settings.relu(named.task, record="gate_patterns")
-    found = reln.discover(run, MODULES, draws=settings.gated_seeds)
+    found = reln.discover(run, MODULES, bare=True, draws=settings.gated_seeds)
     staged = reln.staged_reconstruction(run, found)
     problem = named.problem(GATING, hidden=settings.hidden // MODULES)
     theory = predict(problem, settings.law, run.time, method="flow", draws=settings.gated_seeds, key=THEORY_KEY)

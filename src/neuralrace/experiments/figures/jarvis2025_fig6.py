@@ -143,7 +143,7 @@ def _centroids(samples: np.ndarray) -> np.ndarray:
     """The centres of four clusters of gate patterns, (4, N); zeros where there are fewer patterns than clusters."""
     packed = np.packbits(samples.reshape(-1, samples.shape[-1]), axis=1)
     patterns = len(np.unique(packed[packed.any(axis=1)], axis=0))
-    found = reln.find_modules(samples, min(MODULES, patterns)).centroids
+    found = reln.find_modules(samples, min(MODULES, patterns)).gates
     return np.vstack([found, np.zeros((MODULES - len(found), samples.shape[-1]))])
 
 

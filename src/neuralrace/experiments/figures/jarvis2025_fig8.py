@@ -52,7 +52,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     named = tasks.contextual(3, "mixed")
     run = settings.relu(named.task, record=("gate_patterns", "outputs"))
     counts = range(1, settings.most + 1)
-    found = [reln.discover(run, count, draws=1) for count in counts]
+    found = [reln.discover(run, count, bare=True) for count in counts]
     trained = [settings.train(one.problem, record="outputs", key=1).values("outputs[y]")[0] for one in found]
     data = xarray.merge([selectivity(named, *final_patterns(run)), _specific(named, run)])
     data["modules"] = list(counts)
@@ -61,7 +61,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     data["consistency"] = ("modules", np.array([one.table[0].consistency for one in found]))
     data["context"] = ("example", named.groups["context"])
     for count in SHOWN:
-        data[f"centroids_{count}"] = ((f"cluster_{count}", "example"), found[count - 1].modules.centroids)
+        data[f"centroids_{count}"] = ((f"cluster_{count}", "example"), found[count - 1].modules.gates)
     return data
 
 

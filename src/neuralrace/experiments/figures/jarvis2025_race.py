@@ -236,7 +236,7 @@ def _published(
 
     The common pathway descends its own loss; the others see the items only and descend what it leaves.
     """
-    always = patterns.all(axis=1)
+    always = np.asarray(patterns.all(axis=1))
     raced = [i for i, rows in enumerate(chosen) if (rows & always).any() and (rows & ~always).any()]
     if not raced:
         return {}

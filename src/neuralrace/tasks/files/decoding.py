@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TextIO
 
 from neuralrace.errors import FileFormatError
-from neuralrace.tasks.files.limits import in_words
+from neuralrace.limits import in_words
 
 MARKS = (  # longer ones first: UTF-32 begins as UTF-16 does
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from neuralrace.archives import Header, read_archive
+from neuralrace.datafiles import as_path
 from neuralrace.errors import FileFormatError, TaskError, require_count
 from neuralrace.task import Task
-from neuralrace.tasks.files.archives import Header, read_archive
 from neuralrace.tasks.files.columns import Targets, find_columns, input_columns, is_a_code, make_targets, one_hot
 from neuralrace.tasks.files.limits import MOST_BYTES
 from neuralrace.tasks.files.preparation import has_constant, standardised, with_constant
@@ -82,10 +83,7 @@ def read(
 
 def _checked_paths(paths: Sequence[Any]) -> list[str]:
     given = list(paths[0]) if len(paths) == 1 and isinstance(paths[0], (list, tuple)) else list(paths)
-    for path in given:
-        if not isinstance(path, (str, os.PathLike)) or "\0" in os.fspath(path):
-            raise FileFormatError(f"the name of a file is required; {path!r} came")
-    return [os.fspath(path) for path in given]
+    return [os.fspath(as_path("each argument", path)) for path in given]
 
 
 def _listed(name: str, columns: Columns) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import FileFormatError, TaskError, UnknownNameError, nearest
-from neuralrace.tasks.images.files import ARRAYS, find_file, read_arrays, read_cifar, read_idx
+from neuralrace.tasks.images.files import ARRAYS, find_file, read_arrays, read_cifar, read_features, read_idx
 
 CLASSES = 10
 HELD_OUT = 360  # of the 1,797 digits
@@ -62,8 +62,9 @@ def base_images(data: Any, folder: Folder) -> Images:
     if isinstance(data, Mapping):
         return _from_arrays("the given arrays", data)
     if data not in READERS:
-        raise UnknownNameError(f"data must be one of {', '.join(READERS)}, or arrays; it was {data!r}; "
-                               f"{nearest(data, READERS)}")
+        raise UnknownNameError(
+            f"data must be one of {', '.join(READERS)}, or arrays; it was {data!r}; {nearest(data, READERS)}"
+        )
     return READERS[data](folder)
 
 
@@ -73,9 +74,7 @@ def _digits(folder: Folder) -> Images:
     found = load_digits()
     order = np.random.default_rng(0).permutation(len(found.target))  # writers follow one another in the file
     rows, labels = found.data.astype(np.uint8)[order], found.target[order]
-    return Images(
-        "digits", rows[HELD_OUT:], labels[HELD_OUT:], rows[:HELD_OUT], labels[:HELD_OUT], (1, 8, 8), 1 / 16
-    )
+    return Images("digits", rows[HELD_OUT:], labels[HELD_OUT:], rows[:HELD_OUT], labels[:HELD_OUT], (1, 8, 8), 1 / 16)
 
 
 def _idx(name: str) -> Callable[[Folder], Images]:
@@ -123,6 +122,12 @@ def _arrays(folder: Folder) -> Images:
     if folder is None:
         raise FileFormatError("data='arrays' needs folder, the name of an .npz with " + ", ".join(ARRAYS))
     return _from_arrays(str(folder), read_arrays(folder))
+
+
+def _features(folder: Folder) -> Images:
+    if folder is None:
+        raise FileFormatError("data='features' needs folder, where the script of CIFAR's features has written")
+    return _from_arrays("features", read_features(folder))
 
 
 def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
@@ -192,5 +197,6 @@ READERS: dict[str, Callable[[Folder], Images]] = {
     "mnist": _idx("mnist"),
     "fashion": _idx("fashion"),
     "cifar10": _cifar10,
+    "features": _features,
     "arrays": _arrays,
 }

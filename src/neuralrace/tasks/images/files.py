@@ -38,8 +38,7 @@ def read_idx(path: str | os.PathLike[str], axes: int) -> np.ndarray:
     """An IDX file of unsigned bytes with so many axes, plain or .gz."""
     source = Path(path)
     try:
-        opened = gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb")
-        with opened as file:
+        with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
             header = file.read(4 + 4 * axes)
             sizes = _idx_sizes(source, header, axes)
             count = math.prod(sizes)
@@ -100,3 +99,29 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
             return {name: stored[name] for name in ARRAYS}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
         raise FileFormatError(f"{source} is not a readable .npz of plain arrays; write it with numpy.savez") from None
+
+
+def read_features(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """What scripts/cifar_features.py wrote: the features of images turned by each angle, (domains, N, features).
+
+    The large arrays stay on disk until they are used.
+    """
+    labels = find_file(folder, ("features.npz",))
+    found: dict[str, np.ndarray] = {}
+    try:
+        with np.load(labels, allow_pickle=False) as stored:
+            for part, name in (("train", "labels"), ("test", "test_labels")):
+                found[name] = stored[f"{part}_labels"]
+        for part, name in (("train", "images"), ("test", "test_images")):
+            rows = np.load(find_file(folder, (f"rotated_{part}.npy",)), mmap_mode="r", allow_pickle=False)
+            found[name] = rows
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise FileFormatError(f"{folder} does not hold what the script of features wrote ({error})") from None
+    for name, rows in (("labels", found["images"]), ("test_labels", found["test_images"])):
+        if rows.ndim != 3 or rows.shape[1] > len(found[name]):
+            raise FileFormatError(
+                f"the features in {folder} must be (domains, images, features) of at most {len(found[name])} images; "
+                f"they are {rows.shape}"
+            )
+        found[name] = found[name][: rows.shape[1]]
+    return found

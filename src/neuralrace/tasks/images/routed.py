@@ -11,7 +11,7 @@ from neuralrace.tasks.images.base import Folder, Images, base_images
 from neuralrace.tasks.images.domains import label_permutations, pixel_permutations, rotations, transformed
 from neuralrace.tasks.pairs import trained_pairs
 
-INPUTS, OUTPUTS = ("permuted", "rotated", "plain"), ("permuted", "plain")
+INPUTS, OUTPUTS = ("permuted", "rotated", "plain", "given"), ("permuted", "plain")
 DEGREES = 270.0  # of P1's code; its text says 180
 
 
@@ -32,10 +32,11 @@ class RoutedImages:
 
     def __repr__(self) -> str:
         base = self.base
+        held, how = len(base.test_labels), self.settings
         return (
-            f"RoutedImages({base.name}: {base.images.shape[-2]} training and {base.test_images.shape[-2]} test images of "
-            f"{base.images.shape[-1]} numbers, {self.domains} x {self.domains} domains, inputs {self.settings['inputs']}, "
-            f"outputs {self.settings['outputs']}, {int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
+            f"RoutedImages({base.name}: {len(self)} training and {held} test images of {base.images.shape[-1]} "
+            f"numbers, {self.domains} x {self.domains} domains, inputs {how['inputs']}, outputs {how['outputs']}, "
+            f"{int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
         )
 
     def __len__(self) -> int:
@@ -101,17 +102,20 @@ def routed_images(
 ) -> RoutedImages:
     """Images routed from any of M input domains to any of M output domains, of which some pairs are trained.
 
-    data: "digits" (embedded in scikit-learn), "mnist", "fashion", "cifar10", "arrays", or a mapping with images,
-    labels, test_images and test_labels; images (M, N, features) are those of each domain, ready made. folder: where the
-    published files are (IDX plain or .gz; CIFAR-10's binary version; for "arrays" an .npz); None: they are fetched from
-    OpenML. domains: M. trained: K, output domains per input domain. inputs: "permuted" pixels, "rotated" by
-    degrees * i / M, or "plain". outputs: "permuted" labels, the first M permutations in lexicographic order, or
-    "plain". pairs: how the trained pairs are chosen, by name, or as booleans (M, M). key: of all that is random here.
+    data: "digits" (embedded in scikit-learn), "mnist", "fashion", "cifar10", "features", "arrays", or a mapping with
+    images, labels, test_images and test_labels; images (M, N, features) are those of each domain, ready made, and
+    inputs is then "given". folder: where the published files are (IDX plain or .gz; CIFAR-10's binary version; what the
+    script of CIFAR's features wrote; for "arrays" an .npz); None: they are fetched from OpenML. domains: M. trained: K,
+    output domains per input domain. inputs: "permuted" pixels, "rotated" by degrees * i / M, or "plain". outputs:
+    "permuted" labels, the first M permutations in lexicographic order, or "plain". pairs: how the trained pairs are
+    chosen, by name, or as booleans (M, M). key: of all that is random here.
     """
     count = require_count("domains", domains, least=2)
     for name, value, known in (("inputs", inputs, INPUTS), ("outputs", outputs, OUTPUTS)):
         if value not in known:
-            raise UnknownNameError(f"{name} must be one of {', '.join(known)}; it was {value!r}; {nearest(value, known)}")
+            raise UnknownNameError(
+                f"{name} must be one of {', '.join(known)}; it was {value!r}; {nearest(value, known)}"
+            )
     degrees = require_number("degrees", degrees, above=0, most=360)
     if isinstance(pairs, str):
         chosen, how = trained_pairs(pairs, count, trained, key), pairs
@@ -121,6 +125,10 @@ def routed_images(
     ready = base.images.ndim == 3
     if ready and len(base.images) != count:
         raise TaskError(f"{base.name} has the images of {len(base.images)} domains; {count} were asked for")
+    if inputs == "given" and not ready:
+        raise TaskError(
+            f"inputs='given' needs images of each domain, (M, N, features); {base.name} has {base.images.shape}"
+        )
     settings = {
         "data": base.name,
         "domains": count,
@@ -155,6 +163,8 @@ def _input_maps(base: Images, inputs: str, domains: int, degrees: float, key: in
         return pixel_permutations(base.images.shape[-1], domains, key)
     if inputs == "rotated":
         if len(base.shape) != 3:
-            raise TaskError(f"rotation needs images, (rows, columns) or (planes, rows, columns); {base.name} are {base.shape}")
+            raise TaskError(
+                f"rotation needs images, (rows, columns) or (planes, rows, columns); {base.name} are {base.shape}"
+            )
         return rotations(base.shape, domains, degrees)
     return None

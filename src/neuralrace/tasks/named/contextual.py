@@ -38,8 +38,8 @@ def contextual(contexts: int = 3, structure: str = "hierarchy", items: int = 8) 
     contextual pathways read the items alone, through an input node "item" of their own, as in the published
     network.
     """
-    count = require_count("contexts", contexts, least=2)
-    size = require_count("items", items, least=2)
+    count = require_count("contexts", contexts, least=2, most=100)
+    size = require_count("items", items, least=2, most=2048)
     if structure not in STRUCTURES:
         raise UnknownNameError(f"there is no structure {structure!r}; {nearest(structure, STRUCTURES)}")
     context, item = np.repeat(np.arange(count), size), np.tile(np.arange(size), count)

@@ -25,7 +25,7 @@ def contextual_classification(samples: int | None = None, seed: int = 0) -> Name
         corners = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]) / np.sqrt(3.0)
         inputs, context = np.tile(corners, (2, 1)), np.repeat([0, 1], 4)
     else:
-        count = require_count("samples", samples)
+        count = require_count("samples", samples, most=10**7)
         generator = np.random.default_rng(require_count("seed", seed, least=0))
         inputs, context = generator.uniform(-1.0, 1.0, size=(count, 2)), generator.integers(2, size=count)
     task = Task({"x": inputs}, {"y": np.take_along_axis(inputs, context[:, None], axis=1)})

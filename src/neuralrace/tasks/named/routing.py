@@ -29,9 +29,9 @@ def routing(
 ) -> NamedTask:
     """The same small data set on every route from an input domain to an output domain (P1 section 4).
 
-    domains: M. trained: K, the number of output domains that each input domain is trained with. pairs, key: which,
-    as a name of `tasks.pairs` and what decides its random ones. inputs, targets: the data set of each route, one item per row; by default
-    the identity, and the four items with seven features of P1 Fig 4. The nodes x0 ... y0 ... of domains
+    domains: M. trained: K, the number of output domains that each input domain is trained with. pairs, key: which, as a
+    name of `tasks.pairs` and what decides its random ones. inputs, targets: the data set of each route, one item per
+    row; by default the identity, and the four items with seven features of P1 Fig 4. The nodes x0 ... y0 ... of domains
     that an example does not use hold zeros, and their gates are closed.
 
     Gatings: "shared", x -> h1 -> h2 -> y with one hidden matrix for all routes; "P=1", "P=4", ...: sqrt(P)

@@ -14,6 +14,10 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks.registry import Gating, NamedTask, register
 
+COUNTS: dict[str, tuple[int, int | None]] = {  # the least and the most
+    **{"classes": (1, 1000), "views": (2, 100), "depth": (2, 100)},
+    **{"examples": (0, 10**7), "seed": (0, None)},
+}
 PRESENCES = ("all", "one", "chance")
 TARGETS = ("one-hot", "scalar")
 MOST_ROWS = 200_000  # of the exact set; more classes and views than that want drawn examples
@@ -47,12 +51,14 @@ def views(
     "x"; "linear", one pathway that is always open.
     """
     settings = dict(locals())
-    for name, least in (("classes", 1), ("views", 2), ("depth", 2), ("examples", 0), ("seed", 0)):
-        settings[name] = require_count(name, settings[name], least=least)
+    for name, (least, most) in COUNTS.items():
+        settings[name] = require_count(name, settings[name], least=least, most=most)
     for name, known in (("presence", PRESENCES), ("targets", TARGETS)):
         if settings[name] not in known:
             came = settings[name]
             raise UnknownNameError(f"{name} must be one of {', '.join(known)}; {came!r} came; {nearest(came, known)}")
+    if presence == "chance" and not examples:
+        require_count("views, of which every set is a row where no examples are drawn,", views, most=12)
     chances = _per_view("probability", probability, views, least=0.0, most=1.0)
     if presence == "chance" and not chances.any():
         raise RangeError("probability must be above 0 for at least one view; all were 0: no view would ever be seen")

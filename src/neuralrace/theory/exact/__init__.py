@@ -61,6 +61,13 @@ from neuralrace.theory.exact.routing import (
     routing_time,
 )
 
+# Which pairs of domains are trained
+from neuralrace.theory.exact.pairs import (
+    PairRace,
+    pair_left,
+    pair_race,
+)
+
 # The contextual network
 from neuralrace.theory.exact.contextual import (
     ContextualStatistics,
@@ -101,13 +108,13 @@ from neuralrace.theory.exact.spectrum import (
 )
 
 __all__ = [
-    "ContextualStatistics", "GatingStatistics", "LearningEvents", "LearningOrder", "Overlaps", "Plateau",
+    "ContextualStatistics", "GatingStatistics", "LearningEvents", "LearningOrder", "Overlaps", "PairRace", "Plateau",
     "RaceEnd", "RoutingLayers", "SignSymmetry", "TwoLayerFlow", "contextual_events", "contextual_loss",
     "contextual_mode", "contextual_overlaps", "contextual_statistics", "crossover_margin", "deep_loss",
     "deep_mode", "deep_time", "gating_loss", "gating_time", "imbalance", "infinitely_deep_mode",
     "infinitely_deep_time", "lambda_balanced_flow", "laziness", "learning_order", "linear_gating",
-    "linear_time_factor", "next_plateau", "race_amplitudes", "race_end", "race_invariants", "routing_final",
-    "routing_invariant", "routing_layers", "routing_loss", "routing_ratio", "routing_time",
+    "linear_time_factor", "next_plateau", "pair_left", "pair_race", "race_amplitudes", "race_end",
+    "race_invariants", "routing_final", "routing_invariant", "routing_layers", "routing_loss", "routing_ratio", "routing_time",
     "sign_symmetric_flow", "sign_symmetric_loss", "sign_symmetric_mode", "sign_symmetric_time",
     "sign_symmetry", "tangent_kernel", "two_layer_gap", "two_layer_loss", "two_layer_mode", "two_layer_time",
     "two_layer_time_to_loss", "unbalanced_layers", "unbalanced_loss", "unbalanced_mode", "unbalanced_time",

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
+from neuralrace.arrays import real_array
 from neuralrace.errors import RangeError
 
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
@@ -29,10 +30,7 @@ def number(
 def _require(
     name: str, value: ArrayLike, above: float | None, least: float | None, most: float | None, hint: str
 ) -> None:
-    try:
-        entries = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise RangeError(f"{name} must be a number or an array of numbers; it was {value!r}") from None
+    entries = real_array(name, value, RangeError)
     good = np.isfinite(entries)
     good &= True if above is None else entries > above
     good &= True if least is None else entries >= least

@@ -11,8 +11,12 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from neuralrace.axes import Edge
+from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.flow.field import MatrixField, Stacks
 from neuralrace.theory.flow.matrix_flow import FlowFactory
+
+SHARPNESS_POINTS = 5
 
 
 def sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> float:
@@ -35,6 +39,19 @@ def sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> float
     operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
     values = eigsh(operator, k=1, which="LA", tol=1e-4, v0=begin, ncv=min(size, 20), return_eigenvectors=False)
     return float(values[0])
+
+
+def flow_regime(factory: FlowFactory, rate: float, times: np.ndarray, draw: Evolution) -> Assumption:
+    """A planned step size against the largest curvature on the way: descent follows the flow below 2 / rate."""
+    moments = np.unique(np.linspace(0, len(times) - 1, SHARPNESS_POINTS).astype(int))
+    looks = np.concatenate([[0.0], times[moments]])
+    values = [sharpness(factory, weights) for weights in draw.weights(looks)]
+    worst = int(np.argmax(values))
+    detail = (
+        f"rate * sharpness; the sharpness is {values[0]:.3g} at the start, {values[worst]:.3g} at its largest "
+        f"(time {looks[worst]:.4g}) and {values[-1]:.3g} at the end"
+    )
+    return Assumption("flow regime", rate * max(values), 2.0, detail, needed=False)
 
 
 @eqx.filter_jit

@@ -81,7 +81,8 @@ class ReducedSystem:
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
         counts = jnp.asarray(np.diff(steps, prepend=0))
-        return np.asarray(_descend(self.polynomial, jnp.asarray(self.initial_state()), learning_rate, counts))
+        rate = jnp.asarray(learning_rate)  # an array: another rate is no other program
+        return np.asarray(_descend(self.polynomial, jnp.asarray(self.initial_state()), rate, counts))
 
     def velocity(self) -> np.ndarray:
         """The velocity of the initial state; (draws, variables)."""
@@ -134,7 +135,7 @@ def reduced_system(
 
 
 @eqx.filter_jit
-def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: float, counts: jax.Array) -> jax.Array:
+def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: jax.Array, counts: jax.Array) -> jax.Array:
     def to_record(state: jax.Array, count: jax.Array) -> tuple[jax.Array, jax.Array]:
         step = jnp.asarray(learning_rate)
         state = jax.lax.fori_loop(0, count, lambda _, b: b + step * polynomial.velocity(b), state)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from neuralrace._engine.network import Matrices, Stacks, stack_matrices
 from neuralrace.activations import Activation
@@ -75,8 +74,14 @@ class RoutedLearner(Learner):
         return found
 
     def loss(self, parameters: Stacks) -> jax.Array:
-        """The mean over the trained pairs and the images that are looked at."""
-        return self._mean_loss(parameters, jnp.arange(self.looked))
+        """The mean over the trained pairs and the images that are looked at, a few images at a time."""
+
+        def more(total: jax.Array, place: jax.Array) -> tuple[jax.Array, None]:
+            rows = self._losses(parameters, jnp.minimum(place, self.looked - 1))
+            return total + jnp.sum(jnp.where(place < self.looked, rows, 0.0)), None
+
+        begin = jnp.zeros((), parameters["hidden"].dtype)
+        return jax.lax.scan(more, begin, self._pieces(self.looked))[0] / self.looked
 
     def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
         """The loss over all images, and its gradient."""
@@ -92,27 +97,37 @@ class RoutedLearner(Learner):
 
     def pair_errors(self, parameters: Stacks) -> jax.Array:
         """The part of the test images that each pair of domains gets wrong, (M, M), a few images at a time."""
-        assert self.test_images is not None and self.test_labels is not None
+        assert self.test_images is not None
+        assert self.test_labels is not None
         images, labels, domains = jnp.asarray(self.test_images), jnp.asarray(self.test_labels), self.pairs.shape[0]
-        size = int(np.clip(OUTPUTS_AT_ONCE // (domains**2 * self.classes), 1, self.tested))
 
-        def more(wrong: jax.Array, first: jax.Array) -> tuple[jax.Array, None]:
-            place = first + jnp.arange(size)
+        def more(wrong: jax.Array, place: jax.Array) -> tuple[jax.Array, None]:
             chosen = jnp.minimum(place, self.tested - 1)
             answers = jnp.argmax(self._outputs(parameters, images[..., chosen, :]), axis=-1)
             missed = (answers != labels[chosen][:, None, None]) & (place < self.tested)[:, None, None]
             return wrong + jnp.sum(missed, axis=0, dtype=jnp.int32), None
 
         begin = jnp.zeros((domains, domains), dtype=jnp.int32)
-        wrong, _ = jax.lax.scan(more, begin, jnp.arange(0, self.tested, size))
+        wrong, _ = jax.lax.scan(more, begin, self._pieces(self.tested))
         return wrong.astype(parameters["hidden"].dtype) / self.tested
 
+    def _pieces(self, count: int) -> jax.Array:
+        """The places of so many images, (pieces, images); those of the last piece may be beyond the end."""
+        outputs = self.pairs.shape[0] ** 2 * self.classes
+        number = -(-count * outputs // OUTPUTS_AT_ONCE)
+        size = -(-count // number)
+        return jnp.arange(number * size).reshape(number, size)
+
     def _mean_loss(self, parameters: Stacks, chosen: jax.Array) -> jax.Array:
+        return jnp.mean(self._losses(parameters, chosen))
+
+    def _losses(self, parameters: Stacks, chosen: jax.Array) -> jax.Array:
+        """The mean over the trained pairs for each of some images."""
         outputs = self._outputs(parameters, jnp.asarray(self.images)[..., chosen, :])
         targets = jnp.asarray(self.labels)[chosen][:, None] == jnp.arange(self.classes)
         losses = self.objective.rows(outputs, targets.astype(outputs.dtype)[:, None, None, :])  # (images, M, M)
         trained = jnp.asarray(self.pairs).astype(outputs.dtype)
-        return jnp.sum(losses * (trained / (jnp.sum(trained) * chosen.shape[0])))
+        return jnp.sum(losses * (trained / jnp.sum(trained)), axis=(1, 2))
 
     def _outputs(self, parameters: Stacks, images: jax.Array) -> jax.Array:
         """(images, input domains, output domains, classes)."""

@@ -18,20 +18,45 @@ LOOKED = 256  # training images that the recorded loss is over, where training g
 class Base(Protocol):
     """Images and labels before any domain is made of them."""
 
-    images: np.ndarray  # (N, pixels), or (M, N, pixels) where every domain has its own
-    labels: np.ndarray
-    test_images: np.ndarray
-    test_labels: np.ndarray
-    scale: float
-    classes: int
+    @property
+    def images(self) -> np.ndarray:
+        """(N, pixels), or (M, N, pixels) where every domain has its own."""
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(N,)."""
+
+    @property
+    def test_images(self) -> np.ndarray:
+        """Those that are held out."""
+
+    @property
+    def test_labels(self) -> np.ndarray:
+        """Of those."""
+
+    @property
+    def scale(self) -> float:
+        """What brings the numbers of an image to [0, 1]."""
+
+    @property
+    def classes(self) -> int:
+        """How many labels there are."""
 
 
 class RoutedTask(Protocol):
     """What `tasks.routed_images` gives, as far as training goes."""
 
-    base: Base
-    pairs: np.ndarray
-    settings: Mapping[str, Any]
+    @property
+    def base(self) -> Base:
+        """The images."""
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """Which pairs are trained, (M, M)."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What it was made with, in plain values."""
 
     @property
     def shown(self) -> np.ndarray | None:
@@ -98,14 +123,18 @@ class RoutedNetwork:
         """The graph; edges are named by their ends, the bias of encoder i "bias->h1 of xi"."""
         count, base = self.domains, self.task.base
         first, last = [f"x{i}" for i in range(count)], [f"y{j}" for j in range(count)]
-        nodes = dict.fromkeys(first, base.images.shape[-1]) | {"h1": self.hidden, "h2": self.hidden}
+        nodes: dict[str, int] = dict.fromkeys(first, int(base.images.shape[-1])) | {
+            "h1": self.hidden,
+            "h2": self.hidden,
+        }
         edges = {f"{node}->h1": (node, "h1") for node in first} | {"h1->h2": ("h1", "h2")}
         edges |= {f"h2->{node}": ("h2", node) for node in last}
         if self.biases:
             nodes[BIAS] = 1
             edges |= {f"{BIAS}->h1 of {node}": (BIAS, "h1") for node in first} | {f"{BIAS}->h2": (BIAS, "h2")}
             edges |= {f"{BIAS}->{node}": (BIAS, node) for node in last}
-        return Architecture(nodes | dict.fromkeys(last, base.classes), edges)
+        nodes |= dict.fromkeys(last, base.classes)
+        return Architecture(nodes, edges)
 
     def with_pairs(self, pairs: np.ndarray) -> "RoutedNetwork":
         """The same network with other trained pairs; it shares everything else."""

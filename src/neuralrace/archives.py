@@ -15,9 +15,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from neuralrace.errors import FileFormatError
-from neuralrace.tasks.files.limits import MOST_HEADER, MOST_MEMBERS, in_words
+from neuralrace.errors import FileFormatError, shortened
+from neuralrace.limits import in_words
 
+MOST_HEADER = 10_000  # bytes of the header of an array
+MOST_MEMBERS = 1_000  # arrays of an archive
 MAGIC = b"\x93NUMPY"
 LENGTHS = {1: 2, 2: 4, 3: 4}  # version of the format -> bytes that say how long the header is
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -61,7 +63,7 @@ def read_archive(
                 )
             return {name: _array(path, archive, info, headers[name]) for name, info in members.items()}
     except (OSError, EOFError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise FileFormatError(f"{path} is not a readable .npz of plain arrays ({reason}); {WRITE_ANEW}") from None
 
 
@@ -73,9 +75,9 @@ def _members(path: Path, found: list[zipfile.ZipInfo]) -> Mapping[str, zipfile.Z
     for info in found:
         name = info.filename.removesuffix(".npy")
         if name == info.filename:
-            raise FileFormatError(f"{path} must hold arrays alone; {name!r} is none: {WRITE_ANEW}")
+            raise FileFormatError(f"{path} must hold arrays alone; {shortened(name)} is none: {WRITE_ANEW}")
         if name in members:
-            raise FileFormatError(f"{path} must hold each array once; {name!r} is in it twice: {WRITE_ANEW}")
+            raise FileFormatError(f"{path} must hold each array once; {shortened(name)} is in it twice: {WRITE_ANEW}")
         if info.flag_bits & ENCRYPTED:
             raise FileFormatError(f"{path}: {name} is encrypted; {WRITE_ANEW}, which encrypts nothing")
         if info.compress_type not in COMPRESSIONS:

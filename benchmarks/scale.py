@@ -1,0 +1,77 @@
+"""Sweeps on one and two workers, and a pass over batches beside the generator's own speed.
+
+`python -m benchmarks.scale ROWS` makes the pass over so many rows and prints its peak memory too.
+"""
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+import neuralrace as nr
+from neuralrace.batches import Batch
+from neuralrace.cluster import connected
+
+Row = tuple[str, float, str]
+ARCHITECTURE = nr.Architecture({"x": 6, "h": 8, "k": 8, "y": 2}, [("x", "h"), ("x", "k"), ("h", "y"), ("k", "y")])
+ROWS = 4_000_000
+BATCH = 1 << 16
+POINTS = {"learning_rate": np.linspace(0.1, 0.4, 16).tolist(), "std": [0.01, 0.02, 0.03, 0.04]}
+
+
+def generated(rows: int) -> Iterator[Batch]:
+    """Normal inputs, linear targets with noise, and a gate that opens one of two pathways."""
+    rng = np.random.default_rng(0)
+    teacher = rng.normal(size=(6, 2))
+    for start in range(0, rows, BATCH):
+        count = min(BATCH, rows - start)
+        x = rng.standard_normal((count, 6))
+        y = x @ teacher + 0.1 * rng.standard_normal((count, 2))
+        one = (rng.random(count) < 0.5).astype(float)
+        yield Batch({"x": x}, {"y": y}, {"h": one, "k": 1.0 - one})
+
+
+def batches_rows(rows: int = ROWS) -> list[Row]:
+    """Rows per second of the pass and of the generator alone, on the processor's clock: others may use it too."""
+    began = time.process_time()
+    for _ in generated(rows):
+        pass
+    alone = time.process_time() - began
+    began = time.process_time()
+    nr.batches.problem(ARCHITECTURE, generated(rows))
+    taken = time.process_time() - began
+    return [
+        (
+            f"one pass over {rows:,} rows of 8 columns, million rows per second",
+            rows / (taken - alone) / 1e6,
+            "reported",
+        ),
+        ("... the generator alone, million rows a second", rows / alone / 1e6, "reported"),
+    ]
+
+
+def sweep_rows() -> list[Row]:
+    """64 small points, compiling included: by the clock, and the processor seconds of the busiest worker."""
+    found = []
+    for workers in (1, 2):
+        with tempfile.TemporaryDirectory() as out, connected("local", workers) as client:
+            began = time.perf_counter()
+            nr.sweep("saxe2022-fig3", POINTS, size="tiny", seeds=2, on=client, out=out, progress=False)
+            taken, busiest = time.perf_counter() - began, max(client.run(time.process_time).values())
+        label = f"64 small points, workers: {workers}"
+        found += [(f"{label}, seconds", taken, "reported"), ("... of the busiest processor", busiest, "reported")]
+    return found
+
+
+def rows() -> list[Row]:
+    """All rows of the benchmark."""
+    return [*batches_rows(), *sweep_rows()]
+
+
+if __name__ == "__main__":
+    for label, value, _ in batches_rows(int(float(sys.argv[1]))):
+        print(f"{label}: {value:.2f}")
+    print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")

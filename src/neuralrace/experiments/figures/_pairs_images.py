@@ -1,0 +1,157 @@
+"""Routed images, trained on pairs of every kind, and what moments alone say of them before."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray
+
+from neuralrace import initial
+from neuralrace.activations import LeakyReLU
+from neuralrace.tasks import routed_images
+from neuralrace.tasks.pairs import spectrum, trained_pairs
+from neuralrace.theory.exact import pair_race, routing_loss
+from neuralrace.theory.routed import RoutedFlow, RoutedWeights, drawn_weights
+from neuralrace.training import Condition, RoutedNetwork, train_together
+from neuralrace.training.rules import make_rule
+
+SLOPE = 0.01  # of leaky ReLU
+KEY = 23  # of the pairs
+KINDS = ("squared", "cross-entropy", "leaky cross-entropy")
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """The images and how they are learned; forecast: pairs of which the whole curve is forecast."""
+
+    data: str
+    folder: str | None
+    domains: int
+    width: int
+    gain: float
+    rate: float
+    steps: int
+    batch: int
+    seeds: int
+    tested: int
+    pairs: tuple[tuple[str, int], ...]
+    forecast: tuple[tuple[str, int], ...]
+    draws: int = 4  # of theory, and as many seeds of the training beside it
+    looks: int = 40
+
+
+def measure(given: Pictures) -> xarray.Dataset:
+    """Errors on test images after training, and the curves of squared errors beside their forecast."""
+    task = routed_images(given.data, given.domains, folder=given.folder or None)
+    patterns = [trained_pairs(name, given.domains, trained, KEY) for name, trained in given.pairs]
+    found = xarray.Dataset(
+        {
+            "image_ratio": ("graph", [spectrum(pattern).ratio for pattern in patterns]),
+            "image_pairs": ("graph", [name for name, _ in given.pairs]),
+            "image_trained": ("graph", [trained for _, trained in given.pairs]),
+        }
+    )
+    wrong = [_test_errors(task, given, patterns, kind) for kind in KINDS]
+    found["image_error"] = (("objective", "graph", "image_seed", "kind"), np.array(wrong))
+    curves = [
+        _curves(task, given, trained_pairs(name, given.domains, trained, KEY)) for name, trained in given.forecast
+    ]
+    named = [f"{name}, K = {trained}" for name, trained in given.forecast]
+    curve = xarray.Dataset()
+    if curves:
+        curve = xarray.concat(curves, "curve", data_vars="all", coords="minimal").assign_coords(curve=named)
+    return xarray.merge([found, curve]).assign_coords(objective=list(KINDS), kind=["trained", "untrained"])
+
+
+def _condition(task: Any, given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
+    leaky, loss = kind.startswith("leaky"), "squared" if kind == "squared" else "cross-entropy"
+    network = RoutedNetwork(
+        task.with_pairs(pattern), given.width, LeakyReLU(SLOPE) if leaky else None, biases=False, tested=given.tested
+    )
+    rule, time = make_rule(given.rate, None, given.steps)
+    return Condition(network, initial.orthogonal(given.gain), rule, time, loss, batch_size=given.batch)
+
+
+def _test_errors(task: Any, given: Pictures, patterns: list[np.ndarray], kind: str) -> np.ndarray:
+    """The part of test images that trained and untrained pairs get wrong at the end, (graph, seed, kind)."""
+    conditions = [_condition(task, given, pattern, kind) for pattern in patterns]
+    runs = train_together(
+        conditions, given.steps, seeds=given.seeds, record="pair_errors", at=[given.steps], precision="single"
+    )
+    kinds = ("trained", "untrained")
+    return np.array([np.stack([run.values(f"pair_errors[{kind}]")[:, -1] for kind in kinds], axis=1) for run in runs])
+
+
+def _curves(task: Any, given: Pictures, pattern: np.ndarray) -> xarray.Dataset:
+    """Squared errors of trained and untrained pairs over time: trained, by the exact flow, and by the reduction."""
+    moments = _moments(task)
+    flow = RoutedFlow.of(pattern, *moments)
+    looks = np.unique(np.linspace(0, given.steps, given.looks).astype(int))
+    condition = _condition(task, given, pattern, "squared")
+    (run,) = train_together(
+        [condition], given.steps, seeds=given.draws, record="weights", at=looks.tolist(), precision="single"
+    )
+    measured = [
+        [_pair_means(flow.errors(_stacked(run, seed, look, given.domains)), pattern) for look in range(len(looks))]
+        for seed in range(given.draws)
+    ]
+    sizes, law = (moments[0].shape[0], given.width, moments[1].shape[0]), initial.orthogonal(given.gain)
+    exact = []
+    for draw in range(given.draws):
+        first = drawn_weights(law, given.domains, sizes, key=draw)
+        errors = flow.follow(first, float(run.time[-1]), rtol=1e-4).at(run.time)
+        exact.append(np.stack([errors.trained, errors.untrained], axis=1))
+    reduced = _reduced(moments, pattern, given, run.time)
+    return xarray.Dataset(
+        {
+            "curve_trained": (("draw", "image_time", "kind"), np.array(measured)),
+            "curve_flow": (("draw", "image_time", "kind"), np.array(exact)),
+            "curve_reduction": ("image_time", reduced[0]),
+            "left_reduction": ((), reduced[1]),
+            "best": ((), flow.best),
+        },
+        coords={"image_time": run.time},
+    )
+
+
+def _moments(task: Any) -> tuple[np.ndarray, np.ndarray, float]:
+    """Sigma_x, Sigma_yx and <|y|^2> of one domain."""
+    base = task.base
+    rows, targets = base.images * base.scale, np.eye(base.classes)[base.labels]
+    return rows.T @ rows / len(rows), targets.T @ rows / len(rows), 1.0
+
+
+def _reduced(
+    moments: tuple[np.ndarray, np.ndarray, float], pattern: np.ndarray, given: Pictures, times: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The reduction, modes of Sigma_yx as if inputs were white: the trained error over time, the untrained at the end.
+
+    In the uniform mode of the pairs the growing half of an encoder's and a decoder's first weights is what counts.
+    """
+    spread, joint, energy = moments
+    _left, strengths, right = np.linalg.svd(joint, full_matrices=False)
+    variances = np.einsum("ar,rs,as->a", right, spread, right)
+    shown = min(1.0, given.width / len(spread))  # of an encoder's input direction, as the width allows
+    outer = given.gain * np.sqrt((shown + 1) / 4 / len(pattern))
+    losses = routing_loss(times[:, None], strengths, variances, outer, given.gain, len(pattern))
+    explained = strengths**2 / variances
+    floor = 0.5 * (energy - explained.sum())
+    race = pair_race(pattern, given.gain, strengths / variances)
+    return losses.sum(axis=1) + floor, floor + float(np.sum(0.5 * explained * race.untrained))
+
+
+def _stacked(run: Any, seed: int, look: int, domains: int) -> RoutedWeights:
+    """The weights of a run at one look."""
+
+    def at(edge: str) -> np.ndarray:
+        return np.asarray(run.values(f"weights[{edge}]")[seed, look])
+
+    return RoutedWeights(
+        np.stack([at(f"x{i}->h1") for i in range(domains)]),
+        at("h1->h2")[None],
+        np.stack([at(f"h2->y{j}") for j in range(domains)]),
+    )
+
+
+def _pair_means(errors: np.ndarray, pattern: np.ndarray) -> tuple[float, float]:
+    return float(errors[pattern].mean()), float(errors[~pattern].mean())

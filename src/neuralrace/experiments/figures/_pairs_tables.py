@@ -1,0 +1,146 @@
+"""Routing networks on a small table, trained on pairs of every kind, and what theory says of them before."""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import xarray
+
+from neuralrace import initial
+from neuralrace.activations import LeakyReLU
+from neuralrace.architecture import Architecture
+from neuralrace.axes import Weights
+from neuralrace.gates import Gates
+from neuralrace.problem import Problem
+from neuralrace.tasks import routed_images, routing
+from neuralrace.tasks.pairs import spectrum, trained_pairs
+from neuralrace.theory.exact import pair_race
+from neuralrace.theory.routed import RoutedFlow, wide_weights
+from neuralrace.training import Condition, RoutedNetwork, train_together
+from neuralrace.training.rules import make_rule
+
+ITEMS = 2  # one-hot in and out: two modes with s = d = 1/2, so that a path has to reach one
+LONG = 3.0  # times the time that the uniform mode takes
+SLOPE = 0.01  # of leaky ReLU
+SLOWER = 3.0  # leaky ReLU learns so many times more slowly, about: half of its neurons are silent
+KEY = 11  # of the pairs
+
+
+@dataclass(frozen=True)
+class Table:
+    """Pairs by name with K, and how they are learned; series: what it is compared in."""
+
+    pairs: str
+    trained: int
+    gain: float
+    width: int
+    depth: int = 3
+    leaky: bool = False
+    series: str = "kinds"
+    key: int = KEY
+
+    def pattern(self, domains: int) -> np.ndarray:
+        """Which pairs are trained."""
+        return trained_pairs(self.pairs, domains, self.trained, self.key)
+
+    def time(self, domains: int) -> float:
+        """When training ends, from the time in which the uniform mode alone is learned."""
+        race = np.log(2 * domains / self.gain**2) / 2 if self.depth == 2 else 1.25 * self.gain ** (2 - self.depth)
+        return LONG * domains * ITEMS * race * (SLOWER if self.leaky else 1.0)
+
+
+def measure(tables: list[Table], domains: int, steps: int, seeds: int) -> xarray.Dataset:
+    """Errors of trained and untrained pairs after training, beside those that are forecast, table by table."""
+    errors = np.full((len(tables), seeds, 2), np.nan)
+    for routed in (True, False):
+        places = [place for place, table in enumerate(tables) if (table.depth == 3) == routed]
+        errors[places] = _trained([tables[place] for place in places], domains, steps, seeds, routed)
+    patterns = [table.pattern(domains) for table in tables]
+    closed = [_closed(table, pattern) for table, pattern in zip(tables, patterns, strict=True)]
+    wide = _wide(tables, patterns)
+    named = {name: ("table", [getattr(table, name) for table in tables]) for name in Table.__dataclass_fields__}
+    return xarray.Dataset(
+        {
+            "error": (("table", "seed", "kind"), errors),
+            "closed": ("table", closed),
+            "wide": (("table", "kind"), wide),
+            "ratio": ("table", [spectrum(pattern).ratio for pattern in patterns]),
+            "levelled": ("table", [spectrum(pattern).levelled for pattern in patterns]),
+            **named,
+        },
+        coords={"kind": ["trained", "untrained"], "seed": np.arange(seeds)},
+    )
+
+
+def _trained(tables: list[Table], domains: int, steps: int, seeds: int, routed: bool) -> np.ndarray:
+    """(table, seed, kind)."""
+    conditions = []
+    for table in tables:
+        rule, time = make_rule(table.time(domains) / steps, None, steps)
+        network = _routed(table, domains) if routed else _chain(table, domains)
+        conditions.append(Condition(network, initial.orthogonal(table.gain), rule, time))
+    runs = train_together(conditions, steps, seeds=seeds, at=[0, steps]) if conditions else []
+    found = [
+        [pair_errors(run.weights(seed), table, domains) for seed in range(seeds)]
+        for run, table in zip(runs, tables, strict=True)
+    ]
+    return np.array(found).reshape(len(tables), seeds, 2)
+
+
+def _routed(table: Table, domains: int) -> RoutedNetwork:
+    rows, labels = np.eye(ITEMS), np.arange(ITEMS)
+    arrays = {"images": rows, "labels": labels, "test_images": rows, "test_labels": labels}
+    task = routed_images(arrays, domains, inputs="plain", outputs="plain", pairs=table.pattern(domains))
+    return RoutedNetwork(task, table.width, LeakyReLU(SLOPE) if table.leaky else None, biases=False)
+
+
+def _chain(table: Table, domains: int) -> Problem:
+    """The same network at another depth."""
+    named = routing(domains, table.trained, np.eye(ITEMS), np.eye(ITEMS), table.pairs, table.key)
+    source, sink = named.groups["input domain"], named.groups["output domain"]
+    chain = [f"h{layer}" for layer in range(1, table.depth)]
+    first, last = [f"x{i}" for i in range(domains)], [f"y{j}" for j in range(domains)]
+    nodes = dict.fromkeys(first, ITEMS) | dict.fromkeys(chain, table.width) | dict.fromkeys(last, ITEMS)
+    edges = {f"{x}->h1": (x, "h1") for x in first} | {f"{a}->{b}": (a, b) for a, b in itertools.pairwise(chain)}
+    edges |= {f"{chain[-1]}->{y}": (chain[-1], y) for y in last}
+    gates = {f"x{i}": source == i for i in range(domains)} | {f"y{j}": sink == j for j in range(domains)}
+    return Problem(Architecture(nodes, edges), named.task, Gates(nodes=gates))
+
+
+def pair_errors(weights: Weights, table: Table, domains: int) -> tuple[float, float]:
+    """Squared errors of trained and untrained pairs over that of output zero."""
+    chain = [f"h{layer}" for layer in range(1, table.depth)]
+    activity = np.stack([weights[f"x{i}->h1"] for i in range(domains)])  # (domain, width, item)
+    for before, after in itertools.pairwise(chain):
+        activity = weights[f"{before}->{after}"] @ _active(activity, table.leaky)
+    decoders = np.stack([weights[f"{chain[-1]}->y{j}"] for j in range(domains)])
+    outputs = np.einsum("jch,ihn->ijcn", decoders, _active(activity, table.leaky))
+    off = np.sum((outputs - np.eye(ITEMS)) ** 2, axis=(2, 3)) / ITEMS
+    pattern = table.pattern(domains)
+    return float(off[pattern].mean()), float(off[~pattern].mean())
+
+
+def _active(received: np.ndarray, leaky: bool) -> np.ndarray:
+    return np.where(received > 0, received, SLOPE * received) if leaky else received
+
+
+def _closed(table: Table, pattern: np.ndarray) -> float:
+    """The error of untrained pairs by the closed form; of linear networks."""
+    return np.nan if table.leaky else float(pair_race(pattern, table.gain, 1.0, table.depth).untrained)
+
+
+def _wide(tables: list[Table], patterns: list[np.ndarray]) -> np.ndarray:
+    """The errors by the exact flow at infinite width, (table, kind); of linear networks at depth three."""
+    known: dict[tuple[str, int, float, int], tuple[float, float]] = {}
+    found = np.full((len(tables), 2), np.nan)
+    for place, (table, pattern) in enumerate(zip(tables, patterns, strict=True)):
+        if table.leaky or table.depth != 3:
+            continue
+        alike = table.pairs, table.trained, table.gain, table.key  # whatever the width
+        if alike not in known:
+            flow = RoutedFlow.of(pattern, [[1 / ITEMS]], [[1 / ITEMS]], 1 / ITEMS)
+            last = flow.follow(wide_weights(len(pattern), table.gain), table.time(len(pattern))).last
+            off = 2 * ITEMS * flow.errors(last)
+            known[alike] = float(off[pattern].mean()), float(off[~pattern].mean())
+        found[place] = known[alike]
+    return found

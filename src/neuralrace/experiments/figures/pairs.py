@@ -1,0 +1,209 @@
+"""Which pairs are trained: untrained pairs of domains work once the uniform mode of the graph of pairs is ahead."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from neuralrace.errors import UnknownNameError, nearest
+from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.figures import _pairs_images, _pairs_tables
+from neuralrace.experiments.figures._pairs_claims import claims, plain, select
+from neuralrace.experiments.figures._pairs_images import Pictures
+from neuralrace.experiments.figures._pairs_tables import Table
+from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
+
+MIDDLE = 4  # the K of which scales and depths are tried
+MARKERS = {"circulant": "o", "regular": "s", "blocks": "^", "hubs": "D"}
+IMAGES = {
+    "digits": Pictures(
+        "digits", None, domains=10, width=32, gain=0.2, rate=0.6, steps=2000, batch=16, seeds=1, tested=360,
+        pairs=(("circulant", 2), ("circulant", 3), ("circulant", 4), ("circulant", 5), ("regular", 2), ("regular", 3),
+               ("regular", 4), ("blocks", 3), ("blocks", 5), ("hubs", 2), ("hubs", 3)),
+        forecast=(("circulant", 3), ("regular", 3)),
+    ),
+    "mnist": Pictures(
+        "mnist", None, domains=40, width=128, gain=0.2, rate=0.2, steps=20_000, batch=16, seeds=2, tested=2000,
+        pairs=(("circulant", 4), ("circulant", 8), ("circulant", 12), ("circulant", 16), ("circulant", 20),
+               ("regular", 2), ("regular", 3), ("regular", 4), ("regular", 6), ("regular", 8),
+               ("blocks", 4), ("blocks", 10), ("blocks", 20), ("hubs", 2), ("hubs", 3), ("hubs", 4)),
+        draws=2, looks=12, forecast=(("circulant", 12), ("regular", 4)),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Tables of two items in M domains, and images: "digits", or "mnist" from a folder, at P1's size.
+
+    circulant, regular, blocks, hubs: the K of each kind of pairs; fresh: of hub-like pairs from another key. gains:
+    tried beside the first. depths: at twice the gain. widths: with more seeds, since what a finite width adds is luck.
+    image_steps, image_domains: those of IMAGES if zero. curves: whether those of the images are forecast.
+    """
+
+    domains: int = 16
+    width: int = 64
+    gain: float = 0.2
+    gains: tuple[float, ...] = (0.1, 0.4, 0.8)
+    depths: tuple[int, ...] = (2, 4)
+    widths: tuple[int, ...] = (32, 64, 128)
+    circulant: tuple[int, ...] = (2, 3, 4, 6, 8, 10)
+    regular: tuple[int, ...] = (2, 3, 4, 6, 8)
+    blocks: tuple[int, ...] = (2, 3, 4, 5, 8)
+    hubs: tuple[int, ...] = (2, 3, 4, 6)
+    fresh: tuple[int, ...] = (2, 3, 4, 5, 6, 8)
+    leaky: bool = True
+    steps: int = 600
+    seeds: int = 3
+    width_seeds: int = 8
+    data: str = "digits"
+    folder: str = ""
+    image_domains: int = 0
+    image_steps: int = 0
+    curves: bool = True
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """Train and forecast the tables, then the images."""
+    pictures = _pictures(settings)
+    parts = [(_tables(settings), settings.seeds), (_widths(settings), settings.width_seeds)]
+    measured = [_pairs_tables.measure(tables, settings.domains, settings.steps, n) for tables, n in parts if tables]
+    data = xarray.concat(measured, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
+    data = xarray.merge([data, _pairs_images.measure(pictures)])
+    return data.assign_attrs(domains=settings.domains, data=pictures.data, image_domains=pictures.domains)
+
+
+def _tables(settings: Settings) -> list[Table]:
+    """All kinds of pairs, linear and leaky; hub-like ones of another key; scales and depths for few of them."""
+    kinds, gain, width = {name: getattr(settings, name) for name in MARKERS}, settings.gain, settings.width
+    first = [Table(name, k, gain, width) for name, ks in kinds.items() for k in ks]
+    leaky = [replace(table, leaky=True) for table in first if settings.leaky]
+    fresh = [Table("hubs", k, gain, width, series="fresh", key=first[0].key + 1) for k in settings.fresh]
+    both = ("circulant", "regular")
+    scales = [Table(name, MIDDLE, other, width, series="scales") for name in both for other in settings.gains]
+    strong = 2 * gain  # deep networks are slow from small weights
+    depths = [
+        Table(name, MIDDLE, strong, width, depth, series="depths")
+        for name in (*both, "blocks")
+        for depth in settings.depths
+    ]
+    return [*first, *leaky, *fresh, *scales, *depths]
+
+
+def _widths(settings: Settings) -> list[Table]:
+    """Pairs whose gap is not far from one over the square root of the width."""
+    chosen = (("circulant", MIDDLE), ("regular", 3))
+    return [Table(name, k, settings.gain, width, series="widths") for name, k in chosen for width in settings.widths]
+
+
+def _pictures(settings: Settings) -> Pictures:
+    if settings.data not in IMAGES:
+        raise UnknownNameError(f"data must be one of {', '.join(IMAGES)}; it was {settings.data!r}; "
+                               f"{nearest(settings.data, IMAGES)}")  # fmt: skip
+    found = replace(IMAGES[settings.data], folder=settings.folder or None)
+    if settings.image_steps:
+        found = replace(found, steps=settings.image_steps)
+    if settings.image_domains:
+        few = tuple((name, k) for name, k in found.pairs if k < settings.image_domains)
+        found = replace(found, domains=settings.image_domains, pairs=few, forecast=few[-1:])
+    if not settings.curves:
+        found = replace(found, forecast=())
+    return found
+
+
+def draw(data: xarray.Dataset) -> Figure:
+    """Errors against the ratio and against K/M, forecast against training, and the images."""
+    figure, axes = new_figure(3, 2, width=4.4, height=3.6)
+    linear = plain(data, leaky=False)
+    _errors(axes[0, 0], linear, "a  linear", "ratio")
+    _errors(axes[0, 1], linear.assign(ratio=linear["trained"] / data.attrs["domains"]), "b  the same", "fraction")
+    _forecasts(axes[0, 2], data)
+    _errors(axes[1, 0], plain(data, leaky=True), "d  leaky ReLU", "ratio")
+    _images(axes[1, 1], data)
+    _curves(axes[1, 2], data)
+    return figure
+
+
+def _errors(axis: Axes, data: xarray.Dataset, title: str, over: str) -> None:
+    for name, colour in zip(MARKERS, SERIES, strict=False):
+        own = select(data, data["pairs"] == name).sortby("ratio")
+        if own.sizes["table"]:
+            middle = own["error"].isel(kind=1).median("seed")
+            axis.semilogy(own["ratio"], middle, MARKERS[name], color=colour, markersize=5, label=name)
+            if np.isfinite(own["wide"]).any():
+                theory_line(axis, own["ratio"].values, own["wide"].isel(kind=1).values, None)
+    names = {"ratio": "ratio of singular values, g2/g1", "fraction": "fraction of pairs trained, K/M"}
+    label_axes(axis, title, names[over], "error of untrained pairs")
+
+
+def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
+    """Every linear table: forecast before training, and measured."""
+    measured = data["error"].isel(kind=1).median("seed").values
+    wide, closed = data["wide"].isel(kind=1).values, data["closed"].where(data["pairs"] != "hubs").values
+    axis.loglog(closed, measured, "x", color=COLOURS["reference"], markersize=4, label="closed form, K for each domain")
+    axis.loglog(wide, measured, "o", color=COLOURS["gated"], markersize=4, label="flow at infinite width")
+    ends = np.array([1e-5, 1.0])
+    theory_line(axis, ends, ends, "equal")
+    label_axes(axis, "c  all scales, depths, widths", "forecast error of untrained pairs", "measured")
+
+
+def _images(axis: Axes, data: xarray.Dataset) -> None:
+    for place, (kind, colour) in enumerate(zip(data["objective"].values, SERIES, strict=False)):
+        error = data["image_error"].isel(objective=place, kind=1).mean("image_seed")
+        axis.semilogy(data["image_ratio"], error, "os^"[place], color=colour, markersize=5, label=kind)
+    trained = float(data["image_error"].isel(kind=0).mean())
+    axis.axhline(trained, color=COLOURS["reference"], linewidth=1, label="trained pairs, mean")
+    label_axes(axis, f"e  {data.attrs['data']}, M = {data.attrs['image_domains']}", "ratio of singular values, g2/g1",
+               "test error of untrained pairs")  # fmt: skip
+
+
+def _curves(axis: Axes, data: xarray.Dataset) -> None:
+    """Means over seeds and over theory's draws."""
+    for place, style in zip(range(data.sizes.get("curve", 0)), ("-", ":"), strict=False):
+        time, one = data["image_time"].values, data.isel(curve=place).mean("draw")
+        for kind, colour in enumerate((COLOURS["gated"], COLOURS["untrained"])):
+            label = f"{data['curve'].values[place]}, {data['kind'].values[kind]}"
+            axis.plot(time, one["curve_trained"][:, kind], style, color=colour, linewidth=1.8, label=label)
+            theory_line(axis, time, one["curve_flow"][:, kind].values, None if place or kind else "moments alone")
+        if place == 0:
+            axis.plot(
+                time, one["curve_reduction"], color=COLOURS["reference"], linewidth=1.2, label="reduction, trained"
+            )
+    axis.set_ylim(top=1.6 * axis.get_ylim()[1])  # room for the legend
+    label_axes(axis, "f  squared error, from moments", TIME, "half the squared error")
+
+
+EXPERIMENT = Experiment(
+    name="pairs",
+    title="Which pairs are trained: the race of the modes of their graph",
+    source="beyond P1 Figs 5 and 7",
+    full=Settings(),
+    tiny=Settings(
+        domains=6,
+        width=16,
+        gains=(0.4,),
+        depths=(),
+        widths=(),
+        circulant=(2, 3),
+        regular=(2,),
+        blocks=(2,),
+        hubs=(2,),
+        fresh=(3,),
+        leaky=False,
+        steps=200,
+        seeds=1,
+        image_domains=4,
+        image_steps=10,
+        curves=False,
+    ),
+    compute=compute,
+    claims=claims,
+    draw=draw,
+    differs="P1 trains circulant pairs alone, from Xavier weights with biases. Here first weights are orthogonal, "
+    "which the theory is written for, and there are no biases.",
+    finding="How well untrained pairs work follows from the two leading singular values of the graph of "
+    "trained pairs, and the number that is needed is forecast; with leaky ReLU this is so only "
+    "roughly.",
+)

@@ -1,0 +1,67 @@
+"""Which gatings race against the one that was found."""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from neuralrace import reln
+from neuralrace.explanation.gating import Gating
+from neuralrace.initial import Gaussian, Initialiser
+from neuralrace.problem import BIAS, Problem
+from neuralrace.reln import Race
+from neuralrace.task import Task
+from neuralrace.training import ReLUNetwork
+
+MOST_PATHWAYS = 20  # of one candidate
+MOST_SEEN = 200  # pathways times inputs of one candidate: its solution takes the cube of this
+CRITERION = 0.1  # of the first loss: the finish of the race
+
+
+def race_of(
+    task: Task,
+    network: ReLUNetwork,
+    times: np.ndarray,
+    law: Initialiser,
+    layers: Mapping[str, Gating],
+    groups: np.ndarray | None,
+) -> tuple[Race, tuple[str, ...]]:
+    """Race the gatings that respect the groups and the one that was found; say under which names it takes part.
+
+    Candidates that are too large to be solved in seconds stay out. Nothing is trained.
+    """
+    inputs = network.inputs.shape[1]
+    most = max(1, min(MOST_PATHWAYS, MOST_SEEN // inputs))
+    candidates = {"common": np.ones((1, len(task)), dtype=bool)}
+    if groups is not None:
+        count = len(np.unique(groups))
+        candidates = reln.gatings_of_groups(groups, [s for s in range(1, count) if math.comb(count, s) < most])
+    patterns = list(layers.values())[-1].patterns
+    entered = tuple(name for name, other in candidates.items() if _as_set(other) == _as_set(patterns))
+    if not entered and 0 < len(patterns) <= most:
+        candidates["found"], entered = patterns, ("found",)
+    problems = {name: _network(task, network, rows) for name, rows in candidates.items()}
+    first = 0.5 * float(task.weights @ np.sum(network.targets**2, axis=1))
+    start = _of_one_size(law)
+    return reln.race(task, problems, initial=start, times=times, criterion=CRITERION * first, draws=2), entered
+
+
+def _of_one_size(law: Initialiser) -> Initialiser:
+    """A normal law that has a size for each edge, with their geometric mean for all: candidates have other edges."""
+    if not isinstance(law, Gaussian) or not isinstance(law.std, Mapping):
+        return law
+    sizes = [size for edge, size in law.std.items() if size > 0 and BIAS not in edge]
+    return Gaussian(float(np.exp(np.mean(np.log(sizes)))) if sizes else 0.0)
+
+
+def _as_set(patterns: np.ndarray) -> set[bytes]:
+    return {np.asarray(row, dtype=bool).tobytes() for row in patterns}
+
+
+def _network(task: Task, network: ReLUNetwork, patterns: np.ndarray) -> Problem:
+    """The gated network whose last hidden layer has these patterns, and whose earlier layers are always open."""
+    open_layers = [np.ones((1, len(task)))] * (len(network.hidden) - 1)
+    widths = [*network.hidden[:-1], max(1, network.hidden[-1] // len(patterns))]
+    if not open_layers:
+        return reln.gated_problem(task, patterns, widths[0], network.biases)
+    return reln.gated_problem(task, [*open_layers, patterns], widths, network.biases)

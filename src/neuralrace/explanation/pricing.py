@@ -1,0 +1,103 @@
+"""What fidelity costs: networks played again with few modules, in few stretches of constant gates."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.explanation.gating import Gating, find_gating
+from neuralrace.explanation.playing import play
+from neuralrace.explanation.watched import Watched, stretches_of
+from neuralrace.trajectory import Trajectory
+
+# A reconstruction within these explains the networks: twice what P2's mixed task, with four modules, is held to.
+NEAR_L1, NEAR_LOG = 0.1, 0.3
+STRETCHES = (1, 2, 4)
+TIERS = ((1, 2, 3, 4), (5, 6, 7, 8), (10, 12))  # numbers of modules that are tried together, in one program
+WORK = 1.5e12  # operations after which no further tier is begun
+
+
+def near(apart: Agreement) -> bool:
+    """Whether a curve is within NEAR_L1 and NEAR_LOG of training."""
+    return apart.normalised_l1 <= NEAR_L1 and apart.log10_gap <= NEAR_LOG
+
+
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """One way to rebuild the networks. modules: the most in any stretch. loss: (seeds, records) as it was played."""
+
+    modules: int
+    stretches: int
+    agreement: Agreement
+    gatings: tuple[Gating, ...] = field(repr=False)
+    loss: np.ndarray = field(repr=False)
+
+    @property
+    def meets(self) -> bool:
+        """Whether it explains the networks."""
+        return near(self.agreement)
+
+
+def prices(
+    run: Trajectory,
+    watched: Watched,
+    rate: float,
+    modules: int | None = None,
+    *,
+    key: int = 0,
+    said: Callable[[str], None] = lambda _: None,
+) -> tuple[Priced, ...]:
+    """Play networks of one hidden layer with more and more modules, in 1, 2 and 4 stretches.
+
+    modules: so many alone; None: tier by tier until some number explains the networks.
+    """
+    cuts = stretches_of(watched, STRETCHES)
+    tiers = TIERS if modules is None else ((modules,),)
+    found: list[Priced] = []
+    spent = 0.0
+    for tier in tiers:
+        cost = _work(watched, max(tier)) * len(tier) * len(cuts)
+        if found and (any(row.meets for row in found) or spent + cost > WORK):
+            break
+        said(f"playing the networks again with {tier[0]} to {tier[-1]} modules" if len(tier) > 1 else "playing again")
+        spent += cost
+        for stretches in cuts.values():
+            plans = [[find_gating(stretch, count, key) for stretch in stretches] for count in tier]
+            losses = play(watched, plans, stretches, rate, max(tier))
+            found += [_row(run, count, plan, loss) for count, plan, loss in zip(tier, plans, losses, strict=True)]
+    return tuple(_once(found))
+
+
+def fewest(rows: Sequence[Priced]) -> Priced:
+    """The fewest modules that explain, with as few stretches as any that does; the nearest where none does."""
+    good = [row for row in rows if row.meets]
+    if good:
+        return min(good, key=lambda row: (row.stretches, row.modules))
+    return min(rows, key=lambda row: (np.nan_to_num(row.agreement.normalised_l1, nan=np.inf), row.modules))
+
+
+def fewer(rows: Sequence[Priced], chosen: Priced) -> Priced | None:
+    """Fewer modules that explain as well, in more stretches."""
+    good = [row for row in rows if row.meets and row.modules < chosen.modules]
+    return min(good, key=lambda row: (row.modules, row.stretches)) if good else None
+
+
+def _row(run: Trajectory, count: int, plan: Sequence[Gating], loss: np.ndarray) -> Priced:
+    most = max(len(gating) for gating in plan)
+    finite = np.where(np.isfinite(loss), loss, np.inf)
+    return Priced(min(count, most), len(plan), agreement(Line(run.time, finite), run), tuple(plan), loss)
+
+
+def _once(rows: Sequence[Priced]) -> list[Priced]:
+    """One row for each number of modules and stretches: fewer patterns than modules are there only once."""
+    kept: dict[tuple[int, int], Priced] = {}
+    for row in rows:
+        kept.setdefault((row.modules, row.stretches), row)
+    return sorted(kept.values(), key=lambda row: (row.modules, row.stretches))
+
+
+def _work(watched: Watched, modules: int) -> float:
+    """Operations of playing so many modules once: the products with the moments of all pairs."""
+    seen, outputs = modules * watched.inputs.shape[1], watched.targets.shape[1]
+    return 2.0 * seen**2 * outputs * len(watched.incoming) * float(watched.steps[-1])

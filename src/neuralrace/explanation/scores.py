@@ -1,0 +1,127 @@
+"""How well networks do in terms that people use: accuracy or R^2 beside the loss, and what each module is worth."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuralrace.axes import Edge, Weights
+from neuralrace.problem import BIAS
+from neuralrace.training import ReLUNetwork
+
+MOST_CLASSES = 12  # that are told apart one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """What is counted: accuracy where targets are classes, R^2 otherwise; and which classes or groups are told apart.
+
+    classes: (N,), a number for each example, None where there are none. names: of these numbers.
+    """
+
+    kind: str
+    classes: np.ndarray | None = field(repr=False)
+    names: tuple[str, ...] = ()
+
+    def score(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
+        """Of all examples that are given."""
+        if self.kind == "accuracy":
+            return float(np.average(_class_of(outputs, targets) == _class_of(targets, targets), weights=weights))
+        centred = targets - np.average(targets, axis=0, weights=weights)
+        spread = weights @ np.sum(centred**2, axis=1)
+        return float(1 - (weights @ np.sum((outputs - targets) ** 2, axis=1)) / spread) if spread > 0 else float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Score:
+    """Mean over the networks. module: which was taken out, empty for none. by_class: the score of each class."""
+
+    module: str
+    loss: float
+    score: float
+    loss_by_class: tuple[float, ...] = ()
+    by_class: tuple[float, ...] = ()
+
+
+def measure_of(targets: np.ndarray, names: Sequence[str], groups: np.ndarray | None) -> Measure:
+    """What to count for some targets; names: of the outputs. Groups are told apart where targets are no classes."""
+    one_hot = targets.shape[1] > 1 and np.isin(targets, (0, 1)).all() and bool((targets.sum(axis=1) == 1).all())
+    values = np.unique(targets)
+    if one_hot:
+        titles = tuple(names) if names else tuple(f"class {i + 1}" for i in range(targets.shape[1]))
+        return _told_apart("accuracy", targets.argmax(axis=1), titles)
+    if targets.shape[1] == 1 and len(values) == 2:
+        title = names[0] if names else "target"
+        classes = np.searchsorted(values, targets[:, 0])
+        return _told_apart("accuracy", classes, tuple(f"{title} {value:g}" for value in values))
+    if groups is None:
+        return Measure("R^2", None)
+    labels, numbers = np.unique(groups, return_inverse=True)
+    return _told_apart("R^2", numbers, tuple(str(label) for label in labels))
+
+
+def score_networks(
+    measure: Measure,
+    network: ReLUNetwork,
+    weights: Sequence[Weights],
+    modules: Sequence[tuple[str, str, np.ndarray]] = (),
+) -> tuple[Score, ...]:
+    """The networks as they are, and then with each module taken out; modules: name, layer and (seeds, neurons)."""
+    whole: tuple[str, str, np.ndarray | None] = ("", "", None)
+    return tuple(_score(measure, network, weights, *one) for one in (whole, *modules))
+
+
+def outputs_of(network: ReLUNetwork, weights: Weights, layer: str = "", muted: np.ndarray | None = None) -> np.ndarray:
+    """The outputs (N, outputs) of a chain; muted: neurons of a layer whose activity is taken for zero."""
+    rows, nodes = network.inputs, [*network.architecture.hidden, "y"]
+    for source, target in zip(["x", *nodes[:-1]], nodes, strict=True):
+        edge: Edge = (source, target)
+        rows = rows @ weights[edge].T
+        if network.biases:
+            rows = rows + weights[BIAS, target][:, 0]
+        if target != "y":
+            rows = np.where(rows > 0, rows, network.slope * rows)
+        if target == layer and muted is not None:
+            rows = np.where(muted, 0.0, rows)
+    return np.asarray(rows)
+
+
+def _score(
+    measure: Measure, network: ReLUNetwork, sets: Sequence[Weights], name: str, layer: str, members: np.ndarray | None
+) -> Score:
+    targets, amount = network.targets, network.task.weights
+    found = []
+    for seed, weights in enumerate(sets):
+        outputs = outputs_of(network, weights, layer, None if members is None else members[seed])
+        found.append(_numbers(measure, outputs, targets, amount))
+    mean = np.mean(np.array(found), axis=0)
+    parts = len(measure.names)
+    return Score(name, float(mean[0]), float(mean[1]), tuple(mean[2 : 2 + parts]), tuple(mean[2 + parts :]))
+
+
+def _numbers(measure: Measure, outputs: np.ndarray, targets: np.ndarray, amount: np.ndarray) -> list[float]:
+    """Loss and score of all examples, then the loss of each class, then its score."""
+    errors = 0.5 * np.sum((outputs - targets) ** 2, axis=1)
+    losses, scores = [], []
+    for number in range(len(measure.names)):
+        inside = measure.classes == number
+        losses.append(float(np.average(errors[inside], weights=amount[inside])))
+        if measure.kind == "accuracy":
+            right = _class_of(outputs, targets)[inside] == _class_of(targets, targets)[inside]
+            scores.append(float(np.average(right, weights=amount[inside])))
+        else:
+            scores.append(measure.score(outputs[inside], targets[inside], amount[inside]))
+    return [float(amount @ errors), measure.score(outputs, targets, amount), *losses, *scores]
+
+
+def _class_of(rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The largest output, or the side of the middle that a single one is on."""
+    if targets.shape[1] > 1:
+        return np.asarray(rows.argmax(axis=1))
+    return np.asarray(rows[:, 0] > 0.5 * (targets.min() + targets.max()))
+
+
+def _told_apart(kind: str, classes: np.ndarray, names: tuple[str, ...]) -> Measure:
+    """With classes, unless they are too many for a table."""
+    there = len(np.unique(classes)) == len(names)
+    return Measure(kind, classes, names) if there and 1 < len(names) <= MOST_CLASSES else Measure(kind, None)

@@ -1,0 +1,54 @@
+"""The answer of an explanation, in sentences that follow the criterion."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from neuralrace.analysis import Agreement
+from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
+from neuralrace.explanation.wording import counted, distance
+from neuralrace.reln import Race
+
+ASKED = (NEAR_L1, NEAR_LOG)
+
+
+def of_modules(rows: Sequence[Priced], chosen: Priced) -> str:
+    """How many modules explain the networks, and with how few it could be done otherwise."""
+    apart, asked = distance(chosen.agreement, ASKED), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
+    if not chosen.meets:
+        most = max(row.modules for row in rows)
+        return (
+            f"No {counted(most, 'module')} or fewer explain these networks: the nearest reconstruction, with "
+            f"{counted(chosen.modules, 'module')} {_gates(chosen)}, is off by {apart}; {asked}."
+        )
+    told = f"{counted(chosen.modules, 'module')} explain{'s' if chosen.modules == 1 else ''} these networks"
+    first = f"{told}: played again {_gates(chosen)}, they learn alike ({apart}; {asked})."
+    other = fewer(rows, chosen)
+    if other is None:
+        return first
+    enough = "would be enough"
+    return f"{first} {counted(other.modules, 'module').capitalize()} {enough} {_gates(other)}."
+
+
+def of_forecast(foreseen: Agreement, before: bool) -> str:
+    """Whether the forecast held; before: whether it was made before the networks were trained."""
+    made = "before any training" if before else "without a look at the training"
+    held = "held" if near(foreseen) else "did not hold"
+    return f"The forecast, made {made}, {held}: {distance(foreseen, ASKED)}."
+
+
+def of_little(remaining: float, warnings: Sequence[str]) -> str:
+    """There is nothing to explain yet."""
+    told = f"The networks hardly learned: {remaining:.0%} of the first loss is left, so there is little to explain."
+    return f"{told} {'Mind the warnings first.' if warnings else 'Give more steps, or a larger network.'}"
+
+
+def wins(race: Race, entered: Sequence[str]) -> bool | None:
+    """Whether a name wins; None where nobody finished."""
+    return race.winner in entered if np.isfinite(race.runners[0].time) else None
+
+
+def _gates(row: Priced) -> str:
+    if row.stretches == 1:
+        return "with gates that never change"
+    return f"with gates that change between {row.stretches} stretches of time"

@@ -1,0 +1,138 @@
+"""What there is to see of networks with one rectified layer while they learned: their weights at every record."""
+
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from neuralrace.axes import Edge
+from neuralrace.problem import BIAS
+from neuralrace.training import ReLUNetwork
+from neuralrace.trajectory import Trajectory
+
+SILENT = 0.01  # of what a neuron receives, squared: one that passes on no more than this is on for nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Networks at their records, and the examples; a bias is the weight of one more input, which is always one.
+
+    incoming: (seeds, records, neurons, inputs). outgoing: (seeds, records, neurons, outputs). offset: (seeds, records,
+    outputs), the biases of the outputs, None where there are none. slope: what a shut neuron lets through.
+    """
+
+    network: ReLUNetwork = field(repr=False)
+    steps: np.ndarray
+    incoming: np.ndarray = field(repr=False)
+    outgoing: np.ndarray = field(repr=False)
+    offset: np.ndarray | None = field(repr=False)
+
+    @classmethod
+    def of(cls, run: Trajectory, network: ReLUNetwork) -> "Watched":
+        """Read a run of one hidden layer whose weights were recorded."""
+
+        def recorded(edge: Edge) -> np.ndarray:
+            return run.values(f"weights[{edge[0]}->{edge[1]}]")
+
+        incoming = recorded(("x", "h1"))
+        if network.biases:
+            incoming = np.concatenate([incoming, recorded((BIAS, "h1"))], axis=-1)
+        offset = recorded((BIAS, "y"))[..., 0] if network.biases else None
+        outgoing = recorded(("h1", "y")).swapaxes(-1, -2)
+        return cls(network, np.asarray(run.data["step"].values), incoming, outgoing, offset)
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """(N, inputs)."""
+        rows = self.network.inputs
+        return np.column_stack([rows, np.ones(len(rows))]) if self.network.biases else rows
+
+    @property
+    def targets(self) -> np.ndarray:
+        """(N, outputs)."""
+        return self.network.targets
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(N,), of the examples."""
+        return self.network.task.weights
+
+    @property
+    def slope(self) -> float:
+        """What a shut neuron multiplies by."""
+        return self.network.slope
+
+    def received(self, record: int) -> np.ndarray:
+        """What every neuron receives for every example, (seeds, neurons, N)."""
+        return np.asarray(self.incoming[:, record] @ self.inputs.T)
+
+    def carried(self, record: int, received: np.ndarray) -> np.ndarray:
+        """How much every neuron would pass on if it were open, squared; (seeds, neurons, N), all together one."""
+        size = np.sum(self.outgoing[:, record] ** 2, axis=-1)[..., None] * received**2 * self.weights
+        return np.asarray(size / max(float(size.sum()), np.finfo(float).tiny))
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """What passed through neurons over some records. carried: (seeds, neurons, N), in the mean if they were open;
+
+    passed: the same where they were. The gate that replaces those of a neuron best is passed / carried.
+    """
+
+    first: int
+    last: int
+    carried: np.ndarray = field(repr=False)
+    passed: np.ndarray = field(repr=False)
+
+    @property
+    def silent(self) -> np.ndarray:
+        """(seeds, neurons): which are on for nothing."""
+        return np.asarray(self.passed.sum(axis=-1) <= SILENT * self.carried.sum(axis=-1))
+
+
+def stretches_of(watched: Watched, counts: tuple[int, ...]) -> dict[int, tuple[Stretch, ...]]:
+    """Cut the records into so many stretches in which equal parts of the gating change; for each count.
+
+    The change from record to record is the share of what is carried whose gates turn. The counts are powers of two,
+    so that the cuts of one are among those of the next.
+    """
+    last, finest = len(watched.steps) - 1, max(counts)
+    received = [watched.received(record) for record in range(last + 1)]
+    on = [rows > 0 for rows in received]
+    carried = [watched.carried(record, rows) for record, rows in enumerate(received)]
+    change = [float(carried[r + 1][on[r] != on[r + 1]].sum()) for r in range(last)]
+    bounds = _cut(np.array(change), min(finest, last))
+    length = np.gradient(watched.steps.astype(float))  # how long a record stands for the gates
+    parts = []
+    for first, end in itertools.pairwise(bounds):
+        inside = range(first, end + (end == last))
+        parts.append(
+            Stretch(
+                first,
+                end,
+                np.sum([length[r] * carried[r] for r in inside], axis=0),
+                np.sum([length[r] * carried[r] * on[r] for r in inside], axis=0),
+            )
+        )
+    usable = [count for count in counts if count <= len(parts)]
+    return {count: tuple(_joined(parts, count)) for count in usable}
+
+
+def _cut(change: np.ndarray, pieces: int) -> list[int]:
+    """The records that bound pieces of equal change, at least one record each."""
+    last = len(change)
+    grown = np.concatenate([[0.0], np.cumsum(change + 1e-9)])  # where nothing changes, equal lengths
+    inner = np.searchsorted(grown, np.linspace(0, grown[-1], pieces + 1)[1:-1])
+    bounds = [0]
+    for place, record in enumerate(inner, start=1):
+        bounds.append(int(np.clip(record, bounds[-1] + 1, last - (pieces - place))))
+    return [*bounds, last]
+
+
+def _joined(parts: list[Stretch], count: int) -> list[Stretch]:
+    size = len(parts) // count
+    groups = [parts[i * size : (i + 1) * size if i < count - 1 else len(parts)] for i in range(count)]
+    return [
+        Stretch(g[0].first, g[-1].last, sum(p.carried for p in g), sum(p.passed for p in g))  # type: ignore[arg-type]
+        for g in groups
+    ]

@@ -1,0 +1,102 @@
+"""The desk where requests are worked on: few threads, results kept by scene, older requests of a page dropped."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
+
+from neuralrace.errors import NeuralRaceError
+from neuralrace.explorer.tables import Tables
+
+Value = TypeVar("Value")
+THREADS = 2  # of each kind: one visitor's long work leaves room for another's
+PAGES = 256
+
+
+class SupersededError(NeuralRaceError):
+    """A request whose page has asked for something newer, or has gone away."""
+
+
+class Token:
+    """Whether anybody still waits for a piece of work."""
+
+    def __init__(self) -> None:
+        self._gone = threading.Event()
+
+    @property
+    def gone(self) -> bool:
+        """True once nobody waits."""
+        return self._gone.is_set()
+
+    def drop(self) -> None:
+        """Nobody waits any more."""
+        self._gone.set()
+
+    def check(self) -> None:
+        """Stop here if nobody waits."""
+        if self.gone:
+            raise SupersededError("the page has asked for something newer")
+
+
+class Kept(Generic[Value]):
+    """The results used last, at most so many."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def find(self, name: Hashable) -> Value | None:
+        """What is kept under a name."""
+        with self._lock:
+            if name in self._values:
+                self._values.move_to_end(name)
+            return self._values.get(name)
+
+    def keep(self, name: Hashable, value: Value) -> Value:
+        """Keep a value, and let the one go that was not used for longest."""
+        with self._lock:
+            self._values[name] = value
+            self._values.move_to_end(name)
+            while len(self._values) > self._most:
+                self._values.popitem(last=False)
+        return value
+
+    def get(self, name: Hashable, make: Callable[[], Value]) -> Value:
+        """What is kept, or else made and kept; made outside the lock, since making takes long."""
+        found = self.find(name)
+        return self.keep(name, make()) if found is None else found
+
+
+class Desk:
+    """Everything that the server remembers. All of it is bounded."""
+
+    def __init__(self) -> None:
+        self.tables = Tables()
+        self.stages: Kept[Any] = Kept(32)
+        self.forecasts: Kept[Any] = Kept(32)
+        self.machines: Kept[Any] = Kept(24)
+        self.trainings: Kept[Any] = Kept(24)
+        self.theory = ThreadPoolExecutor(THREADS, "theory")
+        self.training = ThreadPoolExecutor(THREADS, "training")
+        self._tokens: OrderedDict[tuple[str, str], Token] = OrderedDict()
+
+    def token(self, page: str, kind: str) -> Token:
+        """A token for a request of a page; the page's earlier request of the same kind is dropped."""
+        earlier = self._tokens.pop((page, kind), None)
+        if earlier is not None:
+            earlier.drop()
+        token = self._tokens[page, kind] = Token()
+        while len(self._tokens) > PAGES:
+            self._tokens.popitem(last=False)[1].drop()
+        return token
+
+    def close(self) -> None:
+        """Drop all work; what runs stops at its next look."""
+        for token in self._tokens.values():
+            token.drop()
+        self.theory.shutdown(wait=False, cancel_futures=True)
+        self.training.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,190 @@
+"""What is read off a network over time, be it forecast or trained: strengths, lanes, similarity, units.
+
+One function serves both roads, so that a lane of theory and a lane of training measure the same thing.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from neuralrace.analysis import similarity, time_to
+from neuralrace.architecture import Path, edge_name
+from neuralrace.axes import Edge
+from neuralrace.explorer.rounding import numbers
+from neuralrace.explorer.stage import Stage
+from neuralrace.precision import float64
+from neuralrace.problem import Problem
+
+MOST_LANES, MOST_PATHS, MOST_VALUES, MOST_EXAMPLES, MOST_UNITS = 8, 64, 6, 48, 128
+
+Weights = Mapping[Edge, np.ndarray]
+History = Sequence[Weights]
+
+
+@float64
+def read_machine(stage: Stage, problem: Problem, time: np.ndarray, history: History) -> dict[str, Any]:
+    """Everything that the page draws of one network over time; problem: the network that the weights belong to."""
+    activity = [problem.activity(weights) for weights in history]
+    lanes = _lanes(stage, problem, history, activity)
+    return {
+        "time": numbers(time),
+        "edges": {edge_name(e): numbers([np.linalg.norm(w[e]) for w in history]) for e in problem.architecture.edges},
+        "values": {edge_name(edge): numbers(_values(history, edge)) for edge in problem.architecture.edges},
+        "lanes": race(time, lanes),
+        "similarity": _similarity(problem, activity),
+        "units": _units(problem, history),
+    }
+
+
+def race(time: np.ndarray, lanes: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Lanes with the time at which each has half of its last strength, and the share of the one that ends highest."""
+    final = {label: float(strength[-1]) for label, strength in lanes.items()}
+    total, most = sum(final.values()), max(final.values(), default=0.0)
+    finish = {}
+    for label, strength in lanes.items():
+        moved = final[label] > 2 * strength[0] and final[label] > 1e-3 * most  # what started near its end never raced
+        finish[label] = float(time_to(time, -strength, -0.5 * final[label])) if moved else np.inf
+    return {
+        "lanes": [
+            {"label": label, "strength": numbers(strength), "finish": numbers(finish[label])}
+            for label, strength in lanes.items()
+        ],
+        "winner": max(final, key=lambda label: final[label]) if most > 0 else None,
+        "share": numbers(most / total) if total > 0 else None,
+    }
+
+
+def _lanes(
+    stage: Stage, problem: Problem, history: History, activity: Sequence[Mapping[str, np.ndarray]]
+) -> dict[str, np.ndarray]:
+    """One lane per pathway; per mode where there is one pathway; per group of examples where nodes are not linear."""
+    if problem.activations:
+        return _responses(stage, problem, activity)
+    if len(stage.pathways) == 1:
+        return _modes(problem, history)
+    names = _lane_names(stage.pathways)
+    found: dict[str, list[Path]] = {}
+    for path in _open_paths(problem):
+        found.setdefault(names[problem.architecture.target(path.edges[0])], []).append(path)
+    return {
+        label: np.array([sum(_strength(weights, path) for path in paths) for weights in history])
+        for label, paths in list(found.items())[:MOST_LANES]
+    }
+
+
+def _lane_names(pathways: Sequence[str]) -> dict[str, str]:
+    """Pathway -> its lane; many pathways share lanes by their names, first without "_0_1", then without any number."""
+    names = {pathway: pathway for pathway in pathways}
+    for ending in (r"(_\d+)+$", r"\d+$"):
+        if len(set(names.values())) > MOST_LANES:
+            names = {pathway: re.sub(ending, " each", name) for pathway, name in names.items()}
+    return names
+
+
+def _open_paths(problem: Problem) -> list[Path]:
+    """Paths that some example goes through; if there are very many, some of them."""
+    architecture = problem.architecture
+    listed = []
+    for path in architecture.iterate_paths():
+        nodes = [path.source, *(architecture.target(edge) for edge in path.edges)]
+        gates = [problem.gates.nodes[node] != 0 for node in nodes if node in problem.gates.nodes]
+        if not gates or np.logical_and.reduce(gates).any():
+            listed.append(path)
+    return listed[:: max(1, len(listed) // MOST_PATHS)]
+
+
+def _product(weights: Weights, path: Path) -> np.ndarray:
+    product = weights[path.edges[0]]
+    for edge in path.edges[1:]:
+        product = weights[edge] @ product
+    return product
+
+
+def _strength(weights: Weights, path: Path) -> float:
+    """The sum of the singular values of W_p."""
+    return float(np.linalg.svd(_product(weights, path), compute_uv=False).sum())
+
+
+def _modes(problem: Problem, history: History) -> dict[str, np.ndarray]:
+    """The singular values of W_p of the one path, or of the matrix that all paths share."""
+    paths = _open_paths(problem)
+    shared = set.intersection(*(set(path.edges) for path in paths))
+    look: Callable[[Weights], np.ndarray]
+    if len(paths) == 1:
+        look = lambda weights: _product(weights, paths[0])  # noqa: E731
+    else:
+        edge = next(iter(shared), paths[0].edges[0])
+        look = lambda weights: weights[edge]  # noqa: E731
+    values = np.array([np.linalg.svd(look(weights), compute_uv=False) for weights in history])[:, :MOST_LANES]
+    there = values[-1] > 1e-3 * values[-1].max(initial=0.0)
+    return {f"mode {k + 1}": values[:, k] for k in np.flatnonzero(there)}
+
+
+def _responses(stage: Stage, problem: Problem, activity: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """How much of its target each group of examples gives back, <y, target> / <target, target>."""
+    groups = stage.task.groups
+    chosen = min(
+        (n for n in groups if len(set(groups[n].tolist())) > 1),
+        key=lambda n: len(set(groups[n].tolist())),
+        default=None,
+    )
+    labels = np.array(["all"] * len(problem.task)) if chosen is None else np.asarray(groups[chosen])
+    if len(problem.task) <= MOST_LANES:
+        labels, chosen = np.arange(len(problem.task)), "example"
+    target = np.hstack(list(problem.task.targets.values()))
+    outputs = np.array([np.hstack([seen[node] for node in problem.task.targets]) for seen in activity])
+    found = {}
+    for label in list(dict.fromkeys(labels.tolist()))[:MOST_LANES]:
+        inside = labels == label
+        wanted = float(np.sum(target[inside] ** 2))
+        given = np.sum(outputs[:, inside] * target[inside], axis=(1, 2))
+        found[f"{chosen} {label}" if chosen else str(label)] = given / wanted if wanted else given
+    return found
+
+
+def _values(history: History, edge: Edge) -> np.ndarray:
+    """The largest singular values of an edge's matrix, (times, values)."""
+    return np.linalg.svd(np.array([weights[edge] for weights in history]), compute_uv=False)[:, :MOST_VALUES]
+
+
+def _similarity(problem: Problem, activity: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:
+    """Inner products of the first hidden layer between examples, in hundredths of the largest over all times."""
+    architecture = problem.architecture
+    first = [node for node in architecture.hidden if architecture.level[node] == 1]
+    every = max(1, -(-len(problem.task) // MOST_EXAMPLES))
+    seen = np.array([similarity(np.hstack([at[node][::every] for node in first])) for at in activity])
+    largest = float(np.abs(seen).max(initial=0.0)) or 1.0
+    return {
+        "size": seen.shape[1],
+        "every": every,
+        "largest": numbers(largest),
+        "percent": np.rint(100 * seen / largest).astype(int).reshape(len(seen), -1).tolist(),
+    }
+
+
+def _units(problem: Problem, history: History) -> dict[str, Any] | None:
+    """Each hidden neuron in the plane of the first two inputs: what it reads times what it sends on; None elsewhere."""
+    architecture = problem.architecture
+    inputs = architecture.inputs
+    first = [node for node in architecture.hidden if architecture.level[node] == 1]
+    if len(inputs) != 1 or architecture.nodes[inputs[0]] > 3 or architecture.nodes[inputs[0]] < 2:
+        return None
+    each = max(1, MOST_UNITS // len(first))
+    incoming = [architecture.incoming[node][0] for node in first]
+    outgoing = [architecture.outgoing[node][0] for node in first]
+    places, signs = [], []
+    for weights in history:
+        sent = [np.linalg.norm(weights[edge], axis=0)[:each] for edge in outgoing]
+        read = [weights[edge][:each, :2] for edge in incoming]
+        places.append(np.vstack([r * s[:, None] for r, s in zip(read, sent, strict=True)]))
+        signs.append(np.concatenate([np.sign(weights[edge][:, :each].sum(axis=0)) for edge in outgoing]))
+    points = problem.task.inputs[inputs[0]][:, :2]
+    target = np.hstack(list(problem.task.targets.values()))[:, 0]
+    return {
+        "places": [numbers(place, 3) for place in places],
+        "signs": signs[-1].astype(int).tolist(),
+        "points": numbers(points[:64]),
+        "targets": numbers(target[:64]),
+    }

@@ -1,0 +1,64 @@
+"""Start the server on this machine and open the page."""
+
+import importlib.util
+import socket
+import sys
+import threading
+import webbrowser
+
+from neuralrace.errors import NeuralRaceError, RangeError
+
+PORT = 8642
+NEEDED = ("starlette", "uvicorn", "plotly")
+
+
+class MissingPackageError(NeuralRaceError):
+    """A package that only the explorer needs is not installed."""
+
+
+def serve(port: int | None = None, browser: bool = True) -> None:
+    """Serve the explorer until it is interrupted. port: 8642 unless given, or a free one if that is taken."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingPackageError(
+            f"the explorer needs {', '.join(missing)}: install what it needs with pip install 'neuralrace[explorer]'"
+        )
+    listening = _listen(port)
+    import uvicorn
+
+    from neuralrace.explorer.answers import forecast_data, machine_data
+    from neuralrace.explorer.app import make_app
+    from neuralrace.explorer.desk import Desk
+    from neuralrace.explorer.presets import FIRST
+
+    desk, number = Desk(), listening.getsockname()[1]
+    address = f"http://127.0.0.1:{number}/"
+    print(f"explorer: {address} (stop with Ctrl-C)", file=sys.stderr, flush=True)
+    for warm in (forecast_data, machine_data):  # the first scene is compiled while the browser starts
+        desk.theory.submit(warm, desk, FIRST)
+    if browser:
+        threading.Timer(0.5, webbrowser.open, (address,)).start()
+    settings = uvicorn.Config(
+        make_app(desk, number), log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off"
+    )
+    try:
+        uvicorn.Server(settings).run(sockets=[listening])
+    finally:
+        desk.close()
+        listening.close()
+
+
+def _listen(port: int | None) -> socket.socket:
+    """A socket of this machine alone."""
+    if port is not None and not 0 <= port < 65536:
+        raise RangeError(f"port must be from 0 to 65535, 0 for a free one; it was {port}")
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", PORT if port is None else port))
+    except OSError:
+        if port is not None:
+            listening.close()
+            raise RangeError(f"port {port} is taken: choose another one, or leave --port out") from None
+        listening.bind(("127.0.0.1", 0))
+    return listening

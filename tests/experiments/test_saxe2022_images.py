@@ -1,0 +1,114 @@
+"""What the figures with images measure with, and that settings which cannot be are refused before anything trains."""
+
+import numpy as np
+import pytest
+import xarray
+
+from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
+from neuralrace.experiments.figures import _routed, saxe2022_fig7, saxe2022_fig8, saxe2022_fig10
+from neuralrace.experiments.settings import override
+
+
+def errors(trained, untrained, gains=None, data="mnist"):
+    """A panel of ten domains with given errors at the end, three seeds that agree; K = 1, 2, ... unless gains vary."""
+    count = len(trained)
+    ends = np.stack([trained, untrained], axis=1)[:, :, None, None] * np.ones((1, 1, 3, 1))
+    part = xarray.Dataset(
+        {
+            "error": (("condition", "kind", "seed", "moment"), np.concatenate([0 * ends + 0.9, ends], axis=-1)),
+            "trained": ("condition", np.arange(1, count + 1) if gains is None else np.full(count, 4)),
+            "gain": ("condition", np.full(count, 0.1) if gains is None else np.array(gains)),
+            "domains": ((), 10),
+        },
+        {"kind": list(_routed.KINDS)},
+    )
+    scan = _routed.Scan(data, "", "permuted", 10, ((1, 0.1),), 1.0, 4, 4, 0.1, 10, 3, "circulant", 270.0)
+    return _routed.assemble({"permuted-10": scan}, {"permuted-10": part})
+
+
+@pytest.mark.parametrize(
+    ("untrained", "from_on"),
+    [
+        ([0.9, 0.5, 0.14, 0.1], 0.3),
+        ([0.9, 0.1, 0.5, 0.1], 0.4),  # once is not enough
+        ([0.9, 0.9, 0.9, 0.2], np.nan),
+    ],
+)
+def test_untrained_pairs_work_from_the_least_part_on(untrained, from_on):
+    found = _routed.first_fraction(errors([0.1] * 4, untrained), "permuted-10")
+    assert found == pytest.approx(from_on, nan_ok=True)
+
+
+def test_pairs_that_were_never_learned_do_not_work():
+    assert np.isnan(_routed.first_fraction(errors([0.9] * 3, [0.9] * 3), "permuted-10"))
+
+
+def test_sentences_are_the_papers_on_its_data_only():
+    for data, kind in (("mnist", "paper"), ("digits", "ours")):
+        measured = errors([0.1, 0.1, 0.1, 0.1], [0.9, 0.5, 0.3, 0.12], data=data)
+        assert {claim.kind for claim in saxe2022_fig8.claims(measured)} == {kind}
+        assert all(claim.holds for claim in saxe2022_fig8.claims(measured))
+
+
+def test_gains_are_judged_where_trained_pairs_are_learned():
+    """The smallest gain has not learned anything yet: that its pairs are equally bad says nothing."""
+    measured = errors([0.9, 0.1, 0.1, 0.1], [0.9, 0.2, 0.3, 0.6], gains=[0.01, 0.1, 1.0, 10.0])
+    small, good = _routed.gain_claims(measured, "here")
+    assert small.kind == "ours"  # the paper has K = 10
+    assert _routed.gain_claims(measured.assign(trained=0 * measured["trained"] + 10), "here")[0].kind == "paper"
+    assert not small.holds
+    assert "0.1" in small.measured
+    assert not good.holds
+    assert all(claim.holds for claim in _routed.gain_claims(errors([0.1] * 2, [0.1, 0.5], gains=[0.1, 10.0]), "here"))
+
+
+def test_the_second_panel_of_figure_7_comes_back_as_it_was():
+    first, second = errors([0.1] * 3, [0.5] * 3), errors([0.1] * 2, [0.4] * 2, gains=[0.1, 1.0])
+    scan = _routed.Scan("mnist", "", "permuted", 10, ((1, 0.1),), 1.0, 4, 4, 0.1, 10, 3, "circulant", 270.0)
+    parts = {"permuted-10": first.isel(panel=0, drop=True), "gains_permuted-10": second.isel(panel=0, drop=True)}
+    both = saxe2022_fig7.together(dict.fromkeys(parts, scan), parts)
+    xarray.testing.assert_equal(saxe2022_fig7.second_panel(both), second)
+    assert len(saxe2022_fig7.claims(both)) == 5
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"data": "minst"}, UnknownNameError, "did you mean 'mnist'"),
+        ({"data": "mnist", "folder": "nowhere"}, FileFormatError, "there is no folder nowhere"),
+        ({"domains": "1"}, RangeError, "domains must be a whole number, at least 2; it was 1"),
+        ({"domains": "many"}, RangeError, "'domains' must be a number; it was 'many'"),
+        ({"domains": "2.5"}, RangeError, "domains must be a whole number, at least 2; it was 2.5"),
+        ({"seeds": "0"}, RangeError, "seeds must be a whole number, at least 1; it was 0"),
+        ({"fractions": "0.5,1.5"}, RangeError, "trained must be at most the number of domains, 10; it was 15"),
+        ({"panels": "rotatd-10"}, UnknownNameError, "did you mean 'rotated'"),
+        ({"panels": "rotated-ten"}, RangeError, "a panel must be named like permuted-40; it was 'rotated-ten'"),
+        ({"pairs": "circular"}, UnknownNameError, "circular"),
+        ({"rate": "-1"}, RangeError, "rate must be a finite number, above 0; it was -1"),
+        ({"colour": "red"}, UnknownNameError, "there is no setting 'colour'"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(changes, error, says):
+    with pytest.raises(error, match=says):
+        saxe2022_fig8.scans(override(saxe2022_fig8.EXPERIMENT.full, changes))
+
+
+def test_gains_and_numbers_of_pairs_are_checked():
+    for changes, says in (
+        ({"trained": "11"}, "at most the number of domains, 10; it was 11"),
+        ({"gains": "0"}, "gains"),
+    ):
+        with pytest.raises(RangeError, match=says):
+            saxe2022_fig10.scans(override(saxe2022_fig10.EXPERIMENT.full, changes))
+
+
+def test_the_papers_sizes_follow_from_the_data(monkeypatch):
+    monkeypatch.setattr(_routed, "images_of", lambda scan: None)  # the files are not here
+    scans = saxe2022_fig8.scans(override(saxe2022_fig8.EXPERIMENT.full, {"data": "mnist"}))
+    assert {name: (scan.domains, scan.hidden, scan.seeds) for name, scan in scans.items()} == {
+        "permuted-100": (100, 128, 10),
+        "permuted-40": (40, 128, 10),
+        "rotated-40": (40, 128, 10),
+    }
+    for scan in scans.values():
+        assert scan.steps * scan.rate / (1 - _routed.MOMENTUM) >= _routed.PAPER_TIME

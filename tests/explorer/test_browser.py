@@ -1,0 +1,320 @@
+"""The page in a real browser, where a Chromium is found: every control, links, guess first, a training to its end."""
+
+import json
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from explorer_scene import LINK, Served, gallery
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+DRIVER = shutil.which("chromedriver")
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="no Chromium with its driver was found")
+
+
+class Page:
+    """A browser at the explorer, and what the tests do with it."""
+
+    def __init__(self, driver: Any, address: str) -> None:
+        self.driver, self.address = driver, address
+
+    def open(self, fragment: str) -> None:
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.address}#{fragment}")
+
+    def js(self, script: str, *values: Any) -> Any:
+        return self.driver.execute_script(script, *values)
+
+    def wait(self, script: str, seconds: float = 90) -> Any:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            found = self.js(f"return {script}")
+            if found:
+                return found
+            time.sleep(0.03)
+        raise AssertionError(f"waited {seconds} s for {script}; the message is {self.text('message')!r}")
+
+    def text(self, name: str) -> str:
+        return str(self.js("return document.getElementById(arguments[0]).textContent", name))
+
+    def find(self, name: str) -> Any:
+        return self.driver.find_element("id", name)
+
+    def forecasts(self) -> int:
+        return int(self.js("return document.body.dataset.forecasts ?? 0"))
+
+    def changes(self, act: Callable[[], Any]) -> None:
+        """Do something that asks for a new forecast, and wait for its curve."""
+        before = self.forecasts()
+        act()
+        self.wait(f"Number(document.body.dataset.forecasts ?? 0) > {before}")
+
+    def ready(self) -> None:
+        self.wait("Number(document.body.dataset.forecasts ?? 0) > 0")
+
+    def slide(self, name: str, place: int) -> None:
+        self.js(
+            "const i = document.getElementById(arguments[0]); i.value = arguments[1];"
+            "i.dispatchEvent(new Event('input', {bubbles: true}))",
+            name,
+            place,
+        )
+
+    def choose(self, name: str, value: str) -> None:
+        self.js(
+            "const i = document.getElementById(arguments[0]); i.value = arguments[1];"
+            "i.dispatchEvent(new Event('change'))",
+            name,
+            value,
+        )
+
+    def theory(self) -> list[float]:
+        """The dashed curve that is drawn."""
+        found = self.js("return document.getElementById('plot').data.find((t) => t.name === 'theory')?.y ?? []")
+        return [float(value) for value in found]
+
+
+@pytest.fixture(scope="module")
+def page(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,900",
+    ):
+        options.add_argument(flag)
+    options.add_experimental_option("prefs", {"download.default_directory": str(tmp_path_factory.mktemp("saved"))})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
+    yield Page(driver, served.address)
+    driver.quit()
+
+
+@pytest.fixture(autouse=True)
+def quiet(page: Page) -> Iterator[None]:
+    """No test leaves an error in the console but for an answer that refuses, nor asks another host for anything."""
+    yield
+    errors = [entry["message"] for entry in page.driver.get_log("browser") if entry["level"] == "SEVERE"]
+    assert [message for message in errors if "status of 400" not in message] == []
+    for entry in page.driver.get_log("performance"):
+        told = json.loads(entry["message"])["message"]
+        if told["method"] == "Network.requestWillBeSent":
+            address = told["params"]["request"]["url"]
+            assert address.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")), address
+
+
+def test_a_scene_from_its_link_is_forecast_and_trained_to_its_end(page: Page) -> None:
+    page.open(LINK + "&log=1&tab=equations&t=0.500")
+    page.ready()
+    assert len(page.theory()) > 50
+    assert page.find("log").is_selected()
+    page.wait("document.body.dataset.training === 'done'")
+    assert "apart by" in page.text("readout")
+    assert page.js("return document.querySelectorAll('#race circle').length") == 8  # four lanes, theory and training
+    assert page.js("return document.querySelectorAll('#panel math').length") >= 1
+    assert page.js("return document.querySelectorAll('#chips button').length") >= 5
+    assert page.js("return location.hash.slice(1).split('&').sort().join()") == ",".join(
+        sorted((LINK + "&log=1&tab=equations&t=0.500").split("&"))
+    )
+    names = page.js(
+        "return document.getElementById('plot').data.filter((t) => t.showlegend !== false).map((t) => t.name)"
+    )
+    assert "training, mean of 2" in names
+    page.js("document.getElementById('auto').checked = false")  # for the tests that follow
+
+
+def test_every_control_has_a_name(page: Page) -> None:
+    nameless = page.js("""
+        const named = (e) => e.getAttribute("aria-label") || e.labels?.[0]?.textContent.trim() || e.textContent.trim();
+        const all = [...document.querySelectorAll("button, input, select, summary, [role=img]")];
+        return all.filter((e) => !named(e)).map((e) => e.outerHTML)
+    """)
+    assert nameless == []
+
+
+def test_sliders_that_change_numbers_draw_another_curve(page: Page) -> None:
+    for name, place in (("control-delta", 60), ("control-scale", 90), ("control-rate", 120), ("control-steps", 60)):
+        before = page.theory()
+        page.changes(lambda name=name, place=place: page.slide(name, place))
+        assert page.theory() != before, name
+    page.changes(lambda: page.slide("control-key", 3))
+    page.changes(lambda: page.choose("control-law", "orthogonal"))
+    page.changes(lambda: page.choose("control-law", "gaussian"))
+    page.changes(lambda: page.slide("control-width", 1))
+    page.changes(lambda: page.slide("control-depth", 1))
+    page.changes(lambda: page.slide("control-depth", 0))
+    page.changes(lambda: page.choose("gating", "linear"))
+    page.changes(lambda: page.js("document.querySelector('#network input[value=relu]').click()"))
+    assert page.js("return document.getElementById('gating-box').hidden")
+    page.changes(lambda: page.slide("control-seeds", 0))
+    assert "seeds=1" in page.js("return location.hash")
+
+
+def test_a_gate_is_clicked_and_clicked_back(page: Page) -> None:
+    page.open(LINK)
+    page.ready()
+    page.js("document.getElementById('auto').checked = false")
+    gate = "document.querySelector('[data-place=\"0.1\"]')"
+    assert page.js(f"return {gate}.getAttribute('aria-checked')") == "false"
+    page.changes(lambda: page.js(f"{gate}.click()"))
+    assert page.js(f"return {gate}.getAttribute('aria-checked')") == "true"
+    assert "flips=0.1" in page.js("return location.hash")
+    assert "1 gate other" in page.text("grid-told")
+    page.changes(lambda: page.js(f"{gate}.click()"))
+    assert "flips" not in page.js("return location.hash")
+    page.js("document.querySelector('[data-place=\"0.0\"]').focus()")
+    page.driver.switch_to.active_element.send_keys("\ue015")  # arrow down
+    assert page.js("return document.activeElement.dataset.place") == "1.0"
+
+
+def test_one_cursor_moves_all_panels(page: Page) -> None:
+    page.wait("document.querySelector('#race svg')")
+
+    def seen() -> list[str]:
+        return page.js("""
+            const [line, clock] = ["cursor-line", "clock"].map((name) => document.getElementById(name));
+            const [disc, told] = ["#race circle", "#graph p"].map((name) => document.querySelector(name));
+            return [line.getAttribute("x1"), clock.textContent, disc.getAttribute("cx"), told.textContent]
+        """)
+
+    page.slide("scrub", 1000)
+    late = seen()
+    page.slide("scrub", 200)
+    assert all(one != other for one, other in zip(late, seen(), strict=True))
+    page.find("play").click()
+    assert page.find("play").get_attribute("aria-label") == "Pause"
+    page.wait("Number(document.getElementById('scrub').value) > 210")
+    page.find("play").click()
+    for tab, shown in (("values", ".curve"), ("similarity", "canvas"), ("units", "canvas"), ("equations", "math")):
+        page.find(f"tab-{tab}").click()
+        page.wait(f"document.querySelector('#panel {shown}')")
+    page.choose("example", "2")
+    assert page.js("return document.querySelector('#grid tr.lit').dataset.row") == "2"
+
+
+def test_guess_first(page: Page) -> None:
+    from selenium.webdriver import ActionChains
+
+    page.find("guess").click()
+    page.wait("!document.getElementById('plot').data.some((t) => t.name === 'theory')")
+    overlay = page.find("overlay")
+    pull = ActionChains(page.driver).move_to_element_with_offset(overlay, -150, -120).click_and_hold()
+    pull.move_by_offset(100, 40).move_by_offset(100, 60).release().perform()
+    assert len(page.js("return document.getElementById('guess-line').getAttribute('points')").split()) == 60
+    page.js("document.getElementById('overlay').focus()")
+    page.driver.switch_to.active_element.send_keys("\ue013")  # arrow up
+    assert "you expect" in page.text("guess-told")
+    page.find("reveal").click()
+    page.wait("document.getElementById('guess-told').textContent.includes('of the area away')")
+    assert page.theory()
+    page.wait("document.body.dataset.training === 'done'")
+
+
+def test_pins_python_exports_and_about(page: Page) -> None:
+    page.find("pin").click()
+    page.wait("document.querySelectorAll('#pins li').length === 1")
+    assert "pin=" in page.js("return location.hash")
+    page.changes(lambda: page.slide("control-scale", 80))
+    assert page.js("return document.getElementById('plot').data.some((t) => t.name === 'pinned 1, theory')")
+    page.changes(lambda: page.js("document.querySelector('#pins button').click()"))
+    page.js("document.querySelectorAll('#pins button')[1].click()")
+    page.wait("document.querySelectorAll('#pins li').length === 0")
+    page.find("python").click()
+    assert "nr.predict(" in page.wait("document.body.dataset.python")
+    page.find("link").click()
+    page.wait("document.getElementById('link').textContent === 'Copied'")
+    for kind in ("csv", "json", "svg", "png"):
+        page.choose("export", kind)
+    page.find("about-open").click()
+    assert page.js("return document.getElementById('about').open")
+    page.js("document.querySelector('#about button').click()")
+    for place in (0, 1):
+        page.js("document.querySelectorAll('#ladder button, #chips button')[arguments[0]].click()", place)
+    assert page.text("chip-told")
+
+
+def test_a_slider_is_swept_into_a_map_whose_cells_open_their_run(page: Page) -> None:
+    page.js("document.getElementById('map-box').open = true")
+    page.choose("across", "scale")
+    page.choose("measure", "time to half")
+    page.find("sweep").click()
+    page.wait("document.querySelectorAll('#map button:not([disabled])').length === 8")
+    page.changes(lambda: page.js("document.querySelectorAll('#map button')[6].click()"))
+
+
+def test_a_story_is_told(page: Page) -> None:
+    page.js("document.getElementById('auto').checked = false")
+    page.changes(lambda: page.choose("guided", "plateaus"))
+    assert page.text("tour-place") == "1 of 3"
+    page.changes(lambda: page.find("tour-next").click())
+    assert page.text("tour-place") == "2 of 3"
+    page.changes(lambda: page.find("tour-back").click())
+    page.find("tour-end").click()
+    assert page.js("return document.getElementById('tour').hidden")
+    page.changes(lambda: page.choose("preset", "saxe2022-linear"))
+    assert "task=semantic" in page.js("return location.hash")
+    page.changes(lambda: page.find("task-hierarchy").click())
+
+
+def test_what_is_refused_says_its_bound_and_the_page_goes_on(page: Page) -> None:
+    page.open("task=xor&width=9999")
+    page.wait("!document.getElementById('message').hidden")
+    assert "at most 256" in page.text("message")
+    page.changes(lambda: page.open(LINK) or page.ready())
+    assert page.js("return document.getElementById('message').hidden")
+
+
+def test_a_table_of_ones_own(page: Page, tmp_path: Path) -> None:
+    page.js("document.getElementById('auto').checked = false")
+    file = tmp_path / "mine.csv"
+    file.write_text("a,b,c\n1,0,1\n0,1,-1\n1,1,0.5\n")
+    page.find("task-table").click()
+    page.wait("document.getElementById('message').textContent.includes('must be loaded first')")
+    page.changes(lambda: page.find("table").send_keys(str(file)))
+    assert "3 examples, 3 columns" in page.text("table-told")
+
+
+def test_a_phone_shows_everything_in_one_column(page: Page) -> None:
+    small = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", small)
+    page.open(LINK)
+    page.ready()
+    assert page.js("return document.documentElement.scrollWidth") <= 390
+    lefts = page.js(
+        "return ['left', 'centre', 'right'].map((n) => document.getElementById(n).getBoundingClientRect().left)"
+    )
+    assert lefts == [0, 0, 0]
+    page.wait("document.body.dataset.training === 'done'")
+    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def test_the_gallery_plays_recorded_runs_without_a_server(page: Page, tmp_path: Path) -> None:
+    gallery.install(tmp_path)
+    shutil.copytree(gallery.RECORDS, tmp_path / "records" / "explorer")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=tmp_path)) as files:
+        threading.Thread(target=files.serve_forever, daemon=True).start()
+        shown = Page(page.driver, f"http://127.0.0.1:{files.server_port}/gallery/")
+        shown.open("guided=losers.2")
+        shown.wait("document.body.dataset.training === 'done'")
+        assert "apart by" in shown.text("readout")
+        assert shown.js("return document.querySelectorAll('#race circle').length") == 6
+        assert shown.js("return document.getElementById('control-scale').disabled")
+        files.shutdown()

@@ -1,0 +1,62 @@
+"""A long trial, bounded in time: python tests/soak.py [seconds]. Other examples and other moments every time.
+
+First the properties of `test_changed_files.py` with thousands of examples, then every command of `kills.py` is killed
+at random moments, some of them twice, and must end with the same results as one that was not.
+"""
+
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import kills
+
+PROPERTIES = Path(__file__).parent / "test_changed_files.py"
+SHARE = 0.3  # of the time, for the properties
+
+
+def main(seconds: float, seed: int) -> int:
+    """Try until the time is over; the number of failures."""
+    print(f"soak: {seconds:.0f} s, seed {seed}")
+    end, chance = time.monotonic() + seconds, random.Random(seed)
+    failures = _properties(SHARE * seconds)
+    with tempfile.TemporaryDirectory() as place:
+        whole = {name: Path(place) / "whole" / name for name in kills.COMMANDS}
+        count = 0
+        while time.monotonic() < end:
+            name = chance.choice(list(kills.COMMANDS))
+            if not whole[name].exists() and kills.finish(name, whole[name]) not in (0, 1):
+                print(f"{name}: fails without being killed")
+                return failures + 1
+            count += 1
+            failures += not _killed(name, Path(place) / str(count), whole[name], chance)
+    print(f"soak: {count} commands killed, {failures} failures")
+    return failures
+
+
+def _properties(seconds: float) -> int:
+    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=soak"]
+    try:
+        ran = subprocess.run([sys.executable, "-m", "pytest", *options, str(PROPERTIES)], timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        print("properties: none failed in their time")
+        return 0
+    return int(ran.returncode != 0)
+
+
+def _killed(name: str, folder: Path, whole: Path, chance: random.Random) -> bool:
+    """Kill a command once or twice, let it end, and compare."""
+    moments = [chance.uniform(0, kills.COMMANDS[name].seconds) for _ in range(chance.choice((1, 1, 2)))]
+    for moment in moments:
+        kills.kill_after(name, folder, lambda: False, moment)
+    status = kills.finish(name, folder)
+    good = status in (0, 1) and kills.same_results(folder, whole) and not kills.left_behind(folder)
+    told = ", ".join(f"{moment:.2f} s" for moment in moments)
+    print(f"{name} killed at {told}: {'same' if good else f'OTHER, status {status}'}", flush=True)
+    return good
+
+
+if __name__ == "__main__":
+    sys.exit(bool(main(float(sys.argv[1]) if len(sys.argv) > 1 else 600.0, random.randrange(2**32))))

@@ -1,0 +1,83 @@
+"""Every bad input of the corpus gets one clear line: the type of error and the words that the table gives.
+
+The tables are text: a call of the package, or a command line, and below it what must be said. Nearly all of them fail
+before anything is compiled.
+"""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bad_files
+import neuralrace as nr
+from neuralrace import cli, errors
+
+TABLES = Path(__file__).parent / "corpus"
+
+
+def rows(name: str) -> list[tuple[str, str]]:
+    lines = (TABLES / name).read_text(encoding="utf-8").splitlines()
+    return [(given, said.strip()) for given, said in zip(lines[::2], lines[1::2], strict=True)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bad_files.make(tmp_path_factory.mktemp("bad"))
+
+
+@pytest.fixture(scope="module")
+def names(folder: Path) -> dict[str, Any]:
+    """What the calls of the table speak of."""
+    inputs, targets = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]]), np.array([[1.0], [0], [1], [2]])
+    task = nr.Task({"x": inputs}, {"y": targets})
+    chain = nr.Architecture({"x": 2, "h": 3, "y": 1}, [("x", "h"), ("h", "y")])
+    relu, law = nr.ReLUNetwork(task, 3), nr.initial.gaussian(0.1)
+    return {
+        **{"nr": nr, "np": np, "X": inputs, "Y": targets, "TASK": task, "CHAIN": chain, "LAW": law, "RELU": relu},
+        "LINEAR": nr.Problem(chain, task),
+        "W": {("x", "h"): np.ones((3, 2)), ("h", "y"): np.ones((1, 3))},
+        "FOLDER": folder,
+        "RUN": nr.train(relu, law, 0.1, 5, progress=False),
+        "GATED": nr.train(relu, law, 0.1, 5, record="gate_patterns", progress=False),
+    }
+
+
+@pytest.mark.parametrize(("call", "said"), rows("calls.txt"), ids=lambda text: text[:60])
+def test_a_bad_call(call: str, said: str, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.chdir(folder)
+    kind, _, words = said.partition(": ")
+    with pytest.raises(nr.NeuralRaceError) as caught:
+        eval(call, dict(names))
+    assert type(caught.value) is getattr(errors, kind)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("line", "said"), rows("command_lines.txt"), ids=lambda text: text[:60])
+def test_a_bad_command_line(
+    line: str, said: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    before = sorted(folder.iterdir())
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(shlex.split(line.replace("{files}", str(folder))))
+    printed = capsys.readouterr()
+    assert stopped.value.code == 2
+    assert printed.err.startswith("neuralrace: ")
+    assert printed.err.count("\n") == 1
+    assert said in printed.err
+    if "--json" in line:
+        assert said in json.loads(printed.out)["error"]
+    else:
+        assert printed.out == ""
+    assert sorted(folder.iterdir()) == before  # nothing was begun
+
+
+def test_the_corpus_is_large_and_says_each_thing_once() -> None:
+    given = [given for name in ("calls.txt", "command_lines.txt") for given, _ in rows(name)]
+    assert len(given) >= 304
+    assert len(set(given)) == len(given)

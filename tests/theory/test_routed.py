@@ -1,0 +1,134 @@
+"""The flow of routing networks from moments, against the gradient of the examples and scipy's integrator."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from neuralrace import initial
+from neuralrace.architecture import Architecture
+from neuralrace.errors import RangeError
+from neuralrace.tasks.pairs import trained_pairs
+from neuralrace.theory.exact import pair_race
+from neuralrace.theory.routed import RoutedFlow, RoutedWeights, drawn_weights, wide_weights
+
+MODE = ([[0.5]], [[0.5]], 0.5)  # Sigma_x, Sigma_yx and <y^2> of one mode that has to reach one
+
+
+def by_hand(weights, pairs, rows, targets):
+    """Half the squared error of every pair, example by example."""
+    errors = np.zeros(pairs.shape, dtype=object)
+    for i in range(len(pairs)):
+        for j in range(len(pairs)):
+            at = rows.T
+            for matrix in (weights.encoders[i], *weights.hidden, weights.decoders[j]):
+                at = matrix @ at
+            errors[i, j] = 0.5 * jnp.mean(jnp.sum((targets.T - at) ** 2, axis=0))
+    return errors
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_velocity_is_minus_the_gradient_of_the_examples(depth):
+    random = np.random.default_rng(depth)
+    pairs = trained_pairs("hubs", 3, 2, 0)
+    rows, targets = random.normal(size=(7, 4)) @ random.normal(size=(4, 5)), random.normal(size=(7, 2))  # rank four
+    flow = RoutedFlow.of(pairs, rows.T @ rows / 7, targets.T @ rows / 7, float(np.sum(targets**2) / 7))
+    weights = RoutedWeights(
+        random.normal(size=(3, 6, 5)), random.normal(size=(depth - 2, 6, 6)), random.normal(size=(3, 2, 6))
+    )
+    with jax.enable_x64(True):
+        errors = by_hand(weights, pairs, rows, targets)
+        np.testing.assert_allclose(flow.errors(weights), errors.astype(float), rtol=1e-10)
+        slope = jax.grad(lambda w: sum(by_hand(w, pairs, rows, targets)[pairs]) / pairs.sum())(
+            RoutedWeights(*map(jnp.asarray, weights))
+        )
+        found = flow.system.velocity(flow._enter(weights))
+        np.testing.assert_allclose(found.encoders @ flow.basis.T, -slope.encoders, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found.hidden, -slope.hidden, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(found.decoders, -slope.decoders, rtol=1e-9, atol=1e-9)
+    best = np.linalg.lstsq(rows, targets, rcond=None)[0]
+    assert flow.best == pytest.approx(0.5 * np.sum((rows @ best - targets) ** 2) / 7, rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def flow():
+    """One mode, four domains, two outputs for each input."""
+    return RoutedFlow.of(trained_pairs("neighbours", 4, 2), *MODE)
+
+
+def test_the_flow_is_that_of_scipy(flow):
+    first = drawn_weights(initial.orthogonal(0.5), 4, (1, 8, 1), key=3)
+    pairs, shapes = np.asarray(flow.system.pairs), [part.shape for part in first]
+    ends = np.cumsum([0, *(part.size for part in first)])
+
+    def parts(state):
+        return [state[a:b].reshape(shape) for a, b, shape in zip(ends, ends[1:], shapes, strict=False)]
+
+    def move(_, state):
+        encoders, (hidden,), decoders = parts(state)
+        E, D = encoders[:, :, 0].T, decoders[:, 0]  # (8, 4), (4, 8)
+        off = pairs.T * (0.5 - 0.5 * D @ hidden @ E) / pairs.sum()  # (output, input)
+        return np.concatenate(
+            [(hidden.T @ D.T @ off).T.ravel(), (D.T @ off @ E.T).ravel(), (off @ E.T @ hidden.T).ravel()]
+        )
+
+    times = np.array([0.0, 3.0, 10.0, 40.0])
+    start = np.concatenate([part.ravel() for part in first])
+    solved = solve_ivp(move, (0, 40), start, t_eval=times, rtol=1e-10, atol=1e-12)
+    curve = flow.follow(first, 40.0, rtol=1e-8)
+    expected = [flow.errors(RoutedWeights(*parts(state))) for state in solved.y.T]
+    found = curve.at(times)
+    trained = pairs.astype(bool)
+    np.testing.assert_allclose(found.trained, [errors[trained].mean() for errors in expected], rtol=1e-5)
+    np.testing.assert_allclose(found.untrained, [errors[~trained].mean() for errors in expected], rtol=1e-5)
+    np.testing.assert_allclose(curve.last.hidden[0], parts(solved.y[:, -1])[1][0], atol=1e-5)
+
+
+def test_the_closed_form_says_what_the_wide_flow_says(flow):
+    """Not exactly: the closed form lets one residual drive all modes and stops early. Within a third, at two scales."""
+    pairs = np.asarray(flow.system.pairs).astype(bool)
+    for gain in (0.1, 0.4):
+        last = flow.follow(wide_weights(4, gain), 1e5, rtol=1e-8, settled=1e-7).last
+        untrained = 4 * flow.errors(last)[~pairs].mean()
+        assert untrained == pytest.approx(float(pair_race(pairs, gain, 1.0).untrained), rel=0.33)
+
+
+def test_wide_weights_are_the_limit_of_orthogonal_ones():
+    """What the flow can see of first weights are inner products of encoders and decoders through the hidden matrix."""
+
+    def inner(weights):
+        sent = np.concatenate([weights.hidden[0] @ weights.encoders[:, :, 0].T, weights.decoders[:, 0].T], axis=1)
+        return sent.T @ sent
+
+    width, gain = 900, 0.5
+    limit = inner(wide_weights(3, gain))
+    np.testing.assert_allclose(limit, np.diag([gain**4] * 3 + [gain**2] * 3), atol=1e-15)
+    found = inner(drawn_weights(initial.orthogonal(gain), 3, (1, width, 1), key=0))
+    assert np.abs(found - limit).max() < 5 * gain**2 / np.sqrt(width)  # an overlap has the deviation 1/sqrt(width)
+
+
+def test_theory_never_draws_the_weights_of_a_training():
+    nodes = {"x0": 2, "x1": 2, "h1": 3, "h2": 3, "y0": 2, "y1": 2}
+    edges = [("x0", "h1"), ("x1", "h1"), ("h1", "h2"), ("h2", "y0"), ("h2", "y1")]
+
+    class Network:
+        architecture = Architecture(nodes, edges)
+
+    law = initial.gaussian(1.0)
+    drawn = drawn_weights(law, 2, (2, 3, 2), key=5)
+    again = drawn_weights(law, 2, (2, 3, 2), key=5)
+    np.testing.assert_array_equal(drawn.hidden, again.hidden)
+    for key in range(8):
+        assert np.abs(law(Network(), key)["h1", "h2"] - drawn.hidden[0]).max() > 1e-3
+
+
+def test_mistakes_are_named(flow):
+    with pytest.raises(RangeError, match="input_output must be a finite matrix of the shape"):
+        RoutedFlow.of(np.eye(2), np.eye(3), np.ones((2, 2)), 1.0)
+    with pytest.raises(RangeError, match="pairs must be booleans with at least one"):
+        RoutedFlow.of(np.zeros((2, 2)), *MODE)
+    with pytest.raises(RangeError, match="decoders must have the shape"):
+        flow.errors(wide_weights(4, 0.1)._replace(decoders=np.zeros((4, 2, 8))))
+    with pytest.raises(RangeError, match="gain must be a finite number, above 0"):
+        wide_weights(3, 0.0)

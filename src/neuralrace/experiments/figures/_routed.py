@@ -342,21 +342,21 @@ def _small_gap(data: xarray.Dataset, panel: str) -> float:
     return float(gaps[learned].min()) if learned.any() else float("nan")
 
 
-def draw_gains(axis: Axes, data: xarray.Dataset, panel: str) -> None:
+def draw_gains(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> None:
     """Errors of one panel over the gain of the first weights, for the largest K."""
     here = data.sel(panel=panel)
     chosen = np.flatnonzero(here["trained"].values == np.nanmax(here["trained"].values))
     chosen = chosen[np.argsort(here["gain"].values[chosen])]
-    title = f"{data.attrs['data']}, {panel.replace('-', ', M = ')}, K = {here['trained'].values.max():g}"
+    title = f"{letter}  {data.attrs['data']}, {panel.replace('-', ', M = ')}, K = {here['trained'].values.max():g}"
     errors = at_the_end(data, panel).isel(condition=chosen)
     draw_errors(axis, here["gain"].values[chosen], errors, title, "gain of the first weights")
     axis.set_xscale("log")
 
 
-def draw_pairs(axis: Axes, data: xarray.Dataset, panel: str) -> None:
+def draw_pairs(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> None:
     """Errors of one panel over K / M."""
     fractions = 100 * data["trained"].sel(panel=panel).values / float(data["domains"].sel(panel=panel))
-    title = f"{data.attrs['data']}, {panel.replace('-', ', M = ')}"
+    title = f"{letter}  {data.attrs['data']}, {panel.replace('-', ', M = ')}"
     draw_errors(axis, fractions, at_the_end(data, panel), title, "trained pairs, 100 K / M (%)")
 
 

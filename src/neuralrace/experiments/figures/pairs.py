@@ -117,10 +117,15 @@ def draw(data: xarray.Dataset) -> Figure:
     """Errors against the ratio and against K/M, forecast against training, and the images."""
     figure, axes = new_figure(3, 2, width=4.4, height=3.6)
     linear = plain(data, leaky=False)
-    _errors(axes[0, 0], linear, "a  linear", "ratio")
-    _errors(axes[0, 1], linear.assign(ratio=linear["trained"] / data.attrs["domains"]), "b  the same", "fraction")
+    _errors(axes[0, 0], linear, "a  linear: the ratio orders the errors", "ratio")
+    _errors(
+        axes[0, 1],
+        linear.assign(ratio=linear["trained"] / data.attrs["domains"]),
+        "b  the fraction that is trained does not",
+        "fraction",
+    )
     _forecasts(axes[0, 2], data)
-    _errors(axes[1, 0], plain(data, leaky=True), "d  leaky ReLU", "ratio")
+    _errors(axes[1, 0], plain(data, leaky=True), "d  leaky ReLU: nearly so", "ratio")
     _images(axes[1, 1], data)
     _curves(axes[1, 2], data)
     return figure
@@ -146,7 +151,9 @@ def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
     axis.loglog(wide, measured, "o", color=COLOURS["gated"], markersize=4, label="flow at infinite width")
     ends = np.array([1e-5, 1.0])
     theory_line(axis, ends, ends, "equal")
-    label_axes(axis, "c  all scales, depths, widths", "forecast error of untrained pairs", "measured")
+    label_axes(
+        axis, "c  forecast before training, all scales, depths, widths", "forecast error of untrained pairs", "measured"
+    )
 
 
 def _images(axis: Axes, data: xarray.Dataset) -> None:
@@ -171,7 +178,6 @@ def _curves(axis: Axes, data: xarray.Dataset) -> None:
             axis.plot(
                 time, one["curve_reduction"], color=COLOURS["reference"], linewidth=1.2, label="reduction, trained"
             )
-    axis.set_ylim(top=1.6 * axis.get_ylim()[1])  # room for the legend
     label_axes(axis, "f  squared error, from moments", TIME, "half the squared error")
 
 

@@ -74,9 +74,9 @@ def draw(data: xarray.Dataset) -> Figure:
     second = second_panel(data)
     figure, axes = new_figure(data.sizes["panel"] + second.sizes["panel"], width=4.2, height=3.2)
     for axis, panel in zip(axes[0], data["panel"].values, strict=False):
-        _routed.draw_pairs(axis, data, str(panel))
+        _routed.draw_pairs(axis, data, str(panel), "b, c")
     for axis, panel in zip(axes[0, data.sizes["panel"] :], second["panel"].values, strict=True):
-        _routed.draw_gains(axis, second, str(panel))
+        _routed.draw_gains(axis, second, str(panel), "d")
     return figure
 
 

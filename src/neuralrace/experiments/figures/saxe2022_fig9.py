@@ -54,7 +54,7 @@ def draw(data: xarray.Dataset) -> Figure:
     """Errors over K / M, one panel for each data set."""
     figure, axes = new_figure(data.sizes["panel"], width=4.2, height=3.2)
     for axis, panel in zip(axes[0], data["panel"].values, strict=True):
-        _routed.draw_pairs(axis, data, str(panel))
+        _routed.draw_pairs(axis, data, str(panel), "9")
     return figure
 
 

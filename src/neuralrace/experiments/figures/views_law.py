@@ -39,13 +39,14 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """The derived law, exact and trained races, what random weights leave over, and views that are seen apart."""
-    data = xarray.Dataset(coords={"view": range(len(settings.strengths)), "look": range(LOOKS)})
+    looks = min(LOOKS, *(round(until / settings.learning_rate) + 1 for until in settings.times))  # at most every step
+    data = xarray.Dataset(coords={"view": range(len(settings.strengths)), "look": range(looks)})
     start = np.array(settings.strengths)
     for depth, until in zip(settings.depths, settings.times, strict=True):
         problem = tasks.get("views", classes=CLASSES, views=len(start), depth=depth).problem("views", settings.hidden)
         law = derive(problem)
         race = law.race(start)
-        time, trained = _trained(problem, law, start, settings.learning_rate, until)
+        time, trained = _trained(problem, law, start, settings.learning_rate, until, looks)
         data[f"drive L{depth}"] = ("view", law.drive)
         data[f"coupling L{depth}"] = (("view", "other"), law.coupling)
         data[f"time L{depth}"] = ("look", time)
@@ -61,11 +62,13 @@ def compute(settings: Settings) -> xarray.Dataset:
     return data.merge(_seen_apart(settings))
 
 
-def _trained(problem: Problem, law: Law, start: np.ndarray, rate: float, until: float) -> tuple[np.ndarray, np.ndarray]:
+def _trained(
+    problem: Problem, law: Law, start: np.ndarray, rate: float, until: float, looks: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Times and the amplitudes of the first class under gradient descent from decoupled weights."""
     owned = {edge: value for path, value in zip(law.pathways, start, strict=True) for edge in path.edges}
     steps = round(until / rate)
-    at = np.unique(np.linspace(0, steps, LOOKS).astype(int))
+    at = np.unique(np.linspace(0, steps, looks).astype(int))
     run = train(problem, initial.decoupled(owned), rate, steps, record="weights", at=at.tolist())
     amplitudes = [path_strengths(law.pathways, run.weights(0, step))[0] ** (1 / law.depth) for step in range(len(at))]
     return run.time, np.array(amplitudes)

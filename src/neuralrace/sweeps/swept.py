@@ -1,6 +1,7 @@
 """A finished sweep: its dataset, what became of the claims, and a figure of what was measured."""
 
 import json
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ PANELS = 12  # quantities that are drawn; all are in the dataset
 COLUMNS = 3
 LINES = 6  # of other settings in one panel
 WORDS = 60  # letters of a title
+LINE = 36  # letters of a line of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,4 +87,4 @@ class Swept:
             axis.set_xscale("log")
         what = quantity.rpartition(" (")[2].removesuffix(")") or quantity
         text = quantity if len(quantity) <= WORDS else f"{quantity[: WORDS - 3]}..."
-        label_axes(axis, text, along, what if len(what) <= WORDS else "")
+        label_axes(axis, textwrap.fill(text, LINE), along, textwrap.fill(what, LINE) if len(what) <= WORDS else "")

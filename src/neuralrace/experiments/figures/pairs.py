@@ -127,7 +127,10 @@ def draw(data: xarray.Dataset) -> Figure:
     _forecasts(axes[0, 2], data)
     _errors(axes[1, 0], plain(data, leaky=True), "d  leaky ReLU: nearly so", "ratio")
     _images(axes[1, 1], data)
-    _curves(axes[1, 2], data)
+    if data.sizes.get("curve", 0):
+        _curves(axes[1, 2], data)
+    else:
+        axes[1, 2].set_axis_off()
     return figure
 
 
@@ -168,7 +171,7 @@ def _images(axis: Axes, data: xarray.Dataset) -> None:
 
 def _curves(axis: Axes, data: xarray.Dataset) -> None:
     """Means over seeds and over theory's draws."""
-    for place, style in zip(range(data.sizes.get("curve", 0)), ("-", ":"), strict=False):
+    for place, style in zip(range(data.sizes["curve"]), ("-", ":"), strict=False):
         time, one = data["image_time"].values, data.isel(curve=place).mean("draw")
         for kind, colour in enumerate((COLOURS["gated"], COLOURS["untrained"])):
             label = f"{data['curve'].values[place]}, {data['kind'].values[kind]}"

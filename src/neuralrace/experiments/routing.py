@@ -87,7 +87,8 @@ def draw_errors(axis: Axes, places: np.ndarray, error: xarray.DataArray, title: 
         axis.plot(places, values.mean("seed"), "o-", color=COLOURS[kind], label=f"{name}, mean")
         axis.plot(places, values.transpose(..., "seed").values, ".", color=COLOURS[kind], markersize=3, alpha=0.4)
     axis.axhline(WORKS * ZERO_OUTPUT, color=COLOURS["reference"], linewidth=0.8, label="below it a route works")
-    axis.set_yscale("symlog", linthresh=SMALL, linscale=0.5)
+    axis.set_yscale("symlog", linthresh=SMALL, linscale=1.0)
+    axis.set_ylim(0.0, 3 * float(error.max()))
     label_axes(axis, title, horizontal, "error of a route")
 
 

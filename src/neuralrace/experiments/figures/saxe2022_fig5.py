@@ -21,6 +21,7 @@ from neuralrace.training import train
 FINER = 4  # how many times smaller the fine step is
 EVERY = 5  # steps between records of singular values
 ROUNDING = 1e-12  # a drift below this is none
+EARLY = 4.0  # time up to which the axis of time is linear
 HIDDEN_SHOWN = 64  # width of the networks that are drawn
 
 
@@ -271,7 +272,9 @@ def _draw_sharing(axis: Axes, data: xarray.Dataset) -> None:
         reached = half_time(time, strength)
         if np.isfinite(reached):
             place = (reached, (0.28 + 0.14 * index) * strength.max())
-            axis.annotate(f" P = {count}", place, color=colour, fontsize=9)
+            axis.annotate(f"P = {count}", place, (3, 0), textcoords="offset points", color=colour, fontsize=9)
+    axis.set_xscale("symlog", linthresh=EARLY)
+    axis.set_xlim(0.0, 1.5 * time[-1])
     label_axes(axis, "b  the more a pathway is shared, the sooner it learns", TIME, "strength of the strongest mode")
 
 

@@ -18,6 +18,7 @@ import neuralrace as nr
 from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.experiments import Claim, papers
+from neuralrace.experiments.claim import FAILS, HOLDS
 from neuralrace.experiments.settings import as_json
 from neuralrace.report import by_kind, counted, counts, reason, verdict
 from neuralrace.report.verdicts import WHOSE
@@ -70,8 +71,15 @@ def write_larger(folders: Sequence[Path], folder: Path = RECORDS) -> Path:
         picture = f"{name}-larger-{sum(record['name'] == name for record in records) + 1}.webp"
         data = _shrunk(path.parent / "figure.png")
         write_whole(folder / picture, lambda part, data=data: part.write_bytes(data))
-        records.append({"name": name, "settings": changed, "picture": picture, "claims": told["claims"]})
+        claims = [_on_its_own(claim) for claim in told["claims"]]
+        records.append({"name": name, "settings": changed, "picture": picture, "claims": claims})
     return write_text(folder / LARGER.name, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+
+
+def _on_its_own(claim: dict[str, Any]) -> dict[str, Any]:
+    """What is on record of a claim is said of the usual settings; where these come out otherwise, it is left out."""
+    as_recorded = claim["holds"] is (claim["on_record"] == HOLDS)
+    return claim if as_recorded else claim | {"on_record": HOLDS if claim["holds"] else FAILS[claim["kind"]]}
 
 
 def read(path: Path = FILE) -> list[Record]:

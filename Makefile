@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: run test explore verdicts records images bench soak docs clean
+.PHONY: run test explore verdicts records images hero bench soak docs clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,9 @@ records: verdicts  # the record that the docs' page of verdicts is made from
 images: $(READY)  # figures with images at the paper's sizes, on a GPU; FOLDER=... holds the published files
 	$(BIN)/python -m docs.images --folder $(FOLDER) --out results/images
 	$(BIN)/python -m docs.verdicts --larger results/images/results
+
+hero: $(READY)  # the picture of the race, from a run
+	$(BIN)/python -m docs.hero
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -12,7 +12,7 @@ import pytest
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.server import PORT, serve
-from neuralrace.report.page import EXPLORER
+from neuralrace.report.section import EXPLORER
 
 
 def test_what_is_missing_is_named_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,8 +37,16 @@ def test_the_report_links_to_where_the_explorer_is() -> None:
     assert f"http://127.0.0.1:{PORT}/" == EXPLORER
 
 
+# a process that was started in the background ignores Ctrl-C, and so would what it starts
+LISTENING = """
+import runpy, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+runpy.run_module("neuralrace", run_name="__main__")
+"""
+
+
 def test_ctrl_c_stops_the_server_without_a_trace() -> None:
-    command = [sys.executable, "-m", "neuralrace", "explore", "--no-browser", "--port", "0"]
+    command = [sys.executable, "-c", LISTENING, "explore", "--no-browser", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         address = re.findall(r"http://127\.0\.0\.1:\d+/", server.stderr.readline())[0]

@@ -114,7 +114,7 @@ def test_items_only_is_the_network_whose_context_weights_are_zero():
     [
         ({"contexts": 1}, "contexts must be a whole number, at least 2; it was 1"),
         ({"items": 6}, "items must be a power of two.*it was 6"),
-        ({"items": 4096}, "items must be at most 2048.*it was 4096"),
+        ({"items": 4096}, "items must be at most 2,048; it was 4,096"),
         ({"items": 16, "structure": "mixed"}, "the ring is defined for 8 items only; items was 16"),
     ],
 )

@@ -131,7 +131,7 @@ def test_everything_broadcasts():
         ((1.0, 1.0, 0.0, 0.1), "input_variance must be finite and above 0; it was 0"),
         ((1.0, 1.0, 1.0, 0.0), "initial_strength must be finite and above 0; it was 0.*never learns"),
         ((1.0, [1.0, np.nan], 1.0, 0.1), r"singular_value .* it was nan at position \(1,\)"),
-        ((1.0, "fast", 1.0, 0.1), "singular_value must be a number"),
+        ((1.0, "fast", 1.0, 0.1), "singular_value must be an array of numbers; it was str"),
     ],
 )
 def test_bad_numbers_are_named(arguments, words):

@@ -20,6 +20,7 @@ COUNTS: dict[str, tuple[int, int | None]] = {  # the least and the most
 }
 PRESENCES = ("all", "one", "chance")
 TARGETS = ("one-hot", "scalar")
+MOST_LISTED = 12  # views of which every set is listed
 MOST_ROWS = 200_000  # of the exact set; more classes and views than that want drawn examples
 
 
@@ -57,8 +58,11 @@ def views(
         if settings[name] not in known:
             came = settings[name]
             raise UnknownNameError(f"{name} must be one of {', '.join(known)}; {came!r} came; {nearest(came, known)}")
-    if presence == "chance" and not examples:
-        require_count("views, of which every set is a row where no examples are drawn,", views, most=12)
+    if presence == "chance" and not examples and views > MOST_LISTED:
+        raise RangeError(
+            f"views must be at most {MOST_LISTED} where every set of them is listed; it was {views}: "
+            "draw examples instead"
+        )
     chances = _per_view("probability", probability, views, least=0.0, most=1.0)
     if presence == "chance" and not chances.any():
         raise RangeError("probability must be above 0 for at least one view; all were 0: no view would ever be seen")

@@ -8,7 +8,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
-import gallery  # beside this file
+import stories  # beside this file
 import verdicts
 from latex2mathml.converter import convert
 from matplotlib import get_data_path
@@ -116,7 +116,7 @@ def presets() -> str:
 
 def on_post_build(config: Any, **_: Any) -> None:
     """Put the scenes of the explorer beside the pages, and the maths font of matplotlib with its licence."""
-    gallery.install(Path(config["site_dir"]))
+    stories.install(Path(config["site_dir"]))
     folder = Path(config["site_dir"]) / "fonts"
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("STIXGeneral.ttf", "LICENSE_STIX"):

@@ -18,11 +18,11 @@ SMALL = {
 }
 LINK = "task=xor&s.delta=0.5&gating=xor&width=4&seeds=2&steps=60&scale=0.005&rate=0.4"  # the same as an address
 
-SPEC = importlib.util.spec_from_file_location("gallery", Path(__file__).parent.parent / "docs" / "gallery.py")
+SPEC = importlib.util.spec_from_file_location("stories", Path(__file__).parent.parent / "docs" / "stories.py")
 assert SPEC is not None
 assert SPEC.loader is not None
-gallery = importlib.util.module_from_spec(SPEC)  # docs is no package
-SPEC.loader.exec_module(gallery)
+stories = importlib.util.module_from_spec(SPEC)  # docs is no package
+SPEC.loader.exec_module(stories)
 
 
 class Served(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from explorer_scene import LINK, Served, gallery
+from explorer_scene import LINK, Served, stories
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")
@@ -306,12 +306,12 @@ class Silent(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-def test_the_gallery_plays_recorded_runs_without_a_server(page: Page, tmp_path: Path) -> None:
-    gallery.install(tmp_path)
-    shutil.copytree(gallery.RECORDS, tmp_path / "records" / "explorer")
+def test_the_stories_play_recorded_runs_without_a_server(page: Page, tmp_path: Path) -> None:
+    stories.install(tmp_path)
+    shutil.copytree(stories.RECORDS, tmp_path / "records" / "explorer")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=tmp_path)) as files:
         threading.Thread(target=files.serve_forever, daemon=True).start()
-        shown = Page(page.driver, f"http://127.0.0.1:{files.server_port}/gallery/")
+        shown = Page(page.driver, f"http://127.0.0.1:{files.server_port}/stories/")
         shown.open("guided=losers.2")
         shown.wait("document.body.dataset.training === 'done'")
         assert "apart by" in shown.text("readout")

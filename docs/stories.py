@@ -1,6 +1,6 @@
-"""The gallery: the page of the explorer with recorded runs, which needs no server.
+"""The stories: the page of the explorer with recorded runs, which needs no server.
 
-`python -m docs.gallery` records the guided scenes; building the docs puts the page beside them.
+`python -m docs.stories` records the guided scenes; building the docs puts the page beside them.
 """
 
 import json
@@ -84,7 +84,7 @@ def short(value: Any) -> Any:
 def install(site: Path) -> None:
     """Put the page, its files and plotly's script into a built site."""
     static = Path(str(files("neuralrace.explorer") / "static"))
-    folder = site / "gallery"
+    folder = site / "stories"
     shutil.copytree(static, folder / "static", dirs_exist_ok=True)
     page = (static / "index.html").read_text(encoding="utf-8")
     page = page.replace('<html lang="en">', '<html lang="en" data-recorded="../records/explorer/">')

@@ -2,12 +2,12 @@
 
 import json
 
-from explorer_scene import gallery
+from explorer_scene import stories
 from neuralrace.explorer.presets import about
 
 
 def test_every_scene_of_the_stories_is_recorded_and_small() -> None:
-    told = json.loads((gallery.RECORDS / "about.json").read_text(encoding="utf-8"))
+    told = json.loads((stories.RECORDS / "about.json").read_text(encoding="utf-8"))
     now = about()
     assert told["guided"] == json.loads(json.dumps(now["guided"]))
     recorded = [one["scene"] for one in told["recordings"]]
@@ -15,7 +15,7 @@ def test_every_scene_of_the_stories_is_recorded_and_small() -> None:
         for scene in (step["scene"], *step["pins"]):
             assert json.loads(json.dumps(scene)) in recorded
     for one in told["recordings"]:
-        file = gallery.RECORDS / one["file"]
+        file = stories.RECORDS / one["file"]
         assert file.stat().st_size < 400_000
         kept = json.loads(file.read_text(encoding="utf-8"))
         assert kept["forecast"]["scene"] == one["scene"]

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neuralrace import errors
-from neuralrace.errors import NeuralRaceError, RangeError, nearest, require_count, require_number
+from neuralrace.errors import NeuralRaceError, RangeError, nearest, require_count, require_name, require_number
 
 
 def test_every_error_has_one_base():
@@ -34,3 +34,13 @@ def test_numbers_inside_their_range():
 def test_a_count_that_is_none(value):
     with pytest.raises(RangeError, match="steps must be a whole number, at least 1; it was "):
         require_count("steps", value)
+
+
+def test_a_name_among_some():
+    assert require_name("loss", "squared", ["squared", "absolute"]) == "squared"
+    with pytest.raises(
+        errors.UnknownNameError, match="one of squared, absolute; it was 'sqared'; did you mean 'squared'"
+    ):
+        require_name("loss", "sqared", ["squared", "absolute"])
+    with pytest.raises(errors.UnknownNameError, match=r"must be one of squared, absolute; it was array\(\[1\]\)$"):
+        require_name("loss", np.array([1]), ["squared", "absolute"])

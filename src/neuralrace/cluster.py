@@ -81,6 +81,8 @@ def refuse_other_versions(client: "Client") -> None:
 
 def _client(distributed: Any, address: Any) -> "Client":
     try:
+        if not isinstance(address, distributed.LocalCluster):
+            distributed.comm.resolve_address(address)  # a client of what is no address can hardly be closed
         return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise ClusterError(

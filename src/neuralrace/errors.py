@@ -101,6 +101,16 @@ def require_count(name: str, value: int, *, least: int = 1, most: int | None = N
     return int(value)
 
 
+def require_name(name: str, value: object, known: Iterable[str]) -> str:
+    """Return the value, or say which names there are, and which of them was probably meant."""
+    options = list(known)
+    if isinstance(value, str) and value in options:
+        return value
+    close = difflib.get_close_matches(value, options, n=1) if isinstance(value, str) else []
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    raise UnknownNameError(f"{name} must be one of {', '.join(options)}; it was {shortened(value)}{hint}")
+
+
 def require_kind(
     name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError], article: str = "a"
 ) -> None:

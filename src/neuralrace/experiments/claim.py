@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralrace.analysis.intervals import Interval
-from neuralrace.errors import RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, nearest, require_name
 
 HOLDS = "holds"
 KINDS = ("paper", "ours", "check")
@@ -52,8 +52,7 @@ class Claim:
     panel: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UnknownNameError(f"kind must be one of {', '.join(KINDS)}; it was {self.kind!r}")
+        require_name("kind", self.kind, KINDS)
         if self.on_record != HOLDS and not self.on_record.startswith(FAILS[self.kind]):
             raise RangeError(
                 f"on_record must be {HOLDS!r}, or start with {FAILS[self.kind]!r}; it was {self.on_record!r}; "

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count, require_number
+from neuralrace.errors import RangeError, require_count, require_name, require_number
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class Choice:
 
     def check(self, name: str, value: Any) -> str:
         """The value, or what there is."""
-        if value not in self.options:
-            raise UnknownNameError(f"{name} must be one of {', '.join(self.options)}; {nearest(value, self.options)}")
-        return str(value)
+        return require_name(name, value, self.options)
 
     def as_data(self) -> dict[str, Any]:
         """For the page."""

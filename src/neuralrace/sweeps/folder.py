@@ -61,5 +61,5 @@ def _read(path: Path) -> Mapping[str, Any]:
 def _difference(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     for name, value in wanted.items():
         if found.get(name) != value:
-            return f"whose {name} is {json.dumps(found.get(name))[:200]}, not {json.dumps(value)[:200]}"
+            return f"with {name} {json.dumps(found.get(name))[:200]} and not {json.dumps(value)[:200]}"
     return "of another kind"

@@ -115,6 +115,9 @@ def test_cifar_records(tmp_path):
     image = rows[1, 1:].reshape(3, 32, 32)
     turned = np.stack([np.rot90(plane) for plane in image])  # 180 degrees over two domains: a quarter turn
     np.testing.assert_allclose(task.inputs_of(1, test=True)[1], turned.ravel() / 255, rtol=1e-15)
+    (tmp_path / "data_batch_2.bin").write_bytes(rows[:1].tobytes())
+    with pytest.raises(FileFormatError, match="as many images each; they hold 2, 1, 2, 2, 2: one was cut short"):
+        nr.tasks.routed_images("cifar10", 2, 1, folder=tmp_path)
     (tmp_path / "test_batch.bin").write_bytes(rows.tobytes()[:-1])
     with pytest.raises(FileFormatError, match="records of 3073 bytes, a label and an image; it holds 6145 bytes"):
         read_cifar(tmp_path / "test_batch.bin")

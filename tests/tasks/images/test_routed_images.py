@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.errors import RangeError, TaskError, UnknownNameError
+from neuralrace.errors import FileFormatError, RangeError, TaskError, UnknownNameError
 from neuralrace.tasks.images.domains import rotations
 
 
@@ -71,6 +71,13 @@ def test_domains_are_made_when_they_are_asked_for():
         ({"pairs": "circular"}, UnknownNameError, "circular"),
         ({"pairs": np.zeros((10, 10), bool)}, TaskError, "at least one pair must be trained"),
         ({"pairs": np.ones((3, 3), bool)}, TaskError, r"booleans \(10, 10\); they are bool \(3, 3\)"),
+        (
+            {"data": np.zeros((4, 3))},
+            TaskError,
+            "a mapping with images, labels, test_images",
+        ),
+        ({"folder": "images"}, TaskError, "read from no folder"),
+        ({"data": "mnist", "folder": 3}, FileFormatError, "folder must be the name of a folder; it was 3"),
         ({"degrees": 0}, RangeError, "degrees must be a finite number, above 0"),
     ],
 )

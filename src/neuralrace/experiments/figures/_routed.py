@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from neuralrace import initial, tasks
 from neuralrace.activations import leaky_relu
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count, require_number
+from neuralrace.errors import RangeError, require_count, require_name, require_number
 from neuralrace.experiments.claim import HOLDS, Claim, at_least, at_most
 from neuralrace.plotting import COLOURS, label_axes
 from neuralrace.tasks import RoutedImages
@@ -124,11 +124,7 @@ def plan(
     panels: data -> those of the paper. Pairs are scanned at the usual gain if there are fractions, or as the data ask;
     with gains, the gains are scanned for each K in `trained`; an empty `trained` is 40 % of all.
     """
-    if settings.data not in panels or settings.data not in SIZES:
-        raise UnknownNameError(
-            f"data must be one of {', '.join(panels)}; it was {settings.data!r}; {nearest(settings.data, panels)}"
-        )
-    sizes = SIZES[settings.data]
+    sizes = SIZES[require_name("data", settings.data, [name for name in panels if name in SIZES])]
     chosen = settings.panels or panels[settings.data]
     found = {}
     for panel in chosen:

@@ -14,7 +14,7 @@ import xarray
 from neuralrace import tasks
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Array, Weights
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count, require_number
+from neuralrace.errors import RangeError, require_count, require_name, require_number
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.training import Condition, Penalty, ReLUNetwork, train_together
@@ -59,11 +59,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         for name, known in (("network", NETWORKS), ("loss", LOSSES), ("rule", RULES)):
-            value = getattr(self, name)
-            if value not in known:
-                raise UnknownNameError(
-                    f"{name} must be one of {', '.join(known)}; {value!r} came; {nearest(value, known)}"
-                )
+            require_name(name, getattr(self, name), known)
         for name, least in (("depth", 2), ("classes", 2), ("views", 2), ("hidden", 1), ("batch", 1)):
             require_count(name, getattr(self, name), least=least)
         require_number("probability", self.probability, above=0, most=1)

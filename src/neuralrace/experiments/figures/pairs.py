@@ -7,7 +7,7 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.errors import UnknownNameError, nearest
+from neuralrace.errors import require_name
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
 from neuralrace.experiments.figures._pairs_claims import claims, plain, select
@@ -99,10 +99,7 @@ def _widths(settings: Settings) -> list[Table]:
 
 
 def _pictures(settings: Settings) -> Pictures:
-    if settings.data not in IMAGES:
-        raise UnknownNameError(f"data must be one of {', '.join(IMAGES)}; it was {settings.data!r}; "
-                               f"{nearest(settings.data, IMAGES)}")  # fmt: skip
-    found = replace(IMAGES[settings.data], folder=settings.folder or None)
+    found = replace(IMAGES[require_name("data", settings.data, IMAGES)], folder=settings.folder or None)
     if settings.image_steps:
         found = replace(found, steps=settings.image_steps)
     if settings.image_domains:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import FileFormatError, TaskError, UnknownNameError, nearest
+from neuralrace.datafiles import as_path
+from neuralrace.errors import FileFormatError, TaskError, require_name, shortened
 from neuralrace.tasks.images.files import ARRAYS, find_file, read_arrays, read_cifar, read_features, read_idx
 
 CLASSES = 10
@@ -18,6 +19,7 @@ OPENML = {"mnist": "mnist_784", "fashion": "Fashion-MNIST", "cifar10": "CIFAR_10
 FOLDERS = {"mnist": ("mnist",), "fashion": ("fashion", "fashion-mnist"), "cifar10": ("cifar10", "cifar-10-batches-bin")}
 
 Folder = str | os.PathLike[str] | None
+Place = Path | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +63,17 @@ def base_images(data: Any, folder: Folder) -> Images:
         return data
     if isinstance(data, Mapping):
         return _from_arrays("the given arrays", data)
-    if data not in READERS:
-        raise UnknownNameError(
-            f"data must be one of {', '.join(READERS)}, or arrays; it was {data!r}; {nearest(data, READERS)}"
+    if not isinstance(data, str):
+        raise TaskError(
+            f"data must be the name of a data set, or a mapping with {', '.join(ARRAYS)}; it was {shortened(data)}"
         )
-    return READERS[data](folder)
+    read = READERS[require_name("data", data, READERS)]
+    if folder is not None and data == "digits":
+        raise TaskError("the digits come with scikit-learn and are read from no folder: name the data, or leave folder")
+    return read(None if folder is None else as_path("folder", folder, "a folder"))
 
 
-def _digits(folder: Folder) -> Images:
+def _digits(folder: Place) -> Images:
     from sklearn.datasets import load_digits  # a second of imports
 
     found = load_digits()
@@ -77,8 +82,8 @@ def _digits(folder: Folder) -> Images:
     return Images("digits", rows[HELD_OUT:], labels[HELD_OUT:], rows[:HELD_OUT], labels[:HELD_OUT], (1, 8, 8), 1 / 16)
 
 
-def _idx(name: str) -> Callable[[Folder], Images]:
-    def read(folder: Folder) -> Images:
+def _idx(name: str) -> Callable[[Place], Images]:
+    def read(folder: Place) -> Images:
         if folder is None:
             return _from_openml(name, (1, 28, 28))
         place = _inside(folder, name)
@@ -107,24 +112,30 @@ def _idx(name: str) -> Callable[[Folder], Images]:
     return read
 
 
-def _cifar10(folder: Folder) -> Images:
+def _cifar10(folder: Place) -> Images:
     if folder is None:
         return _from_openml("cifar10", (3, 32, 32))
     place = _inside(folder, "cifar10")
     found = [read_cifar(find_file(place, (f"data_batch_{number}.bin",))) for number in range(1, 6)]
+    counts = [len(labels) for _, labels in found]
+    if len(set(counts)) > 1:
+        raise FileFormatError(
+            f"the five files data_batch in {place} must hold as many images each; they hold "
+            f"{', '.join(map(str, counts))}: one was cut short"
+        )
     tests, test_labels = read_cifar(find_file(place, ("test_batch.bin",)))
     images = np.concatenate([rows.reshape(len(rows), -1) for rows, _ in found])
     labels = np.concatenate([labels for _, labels in found])
     return Images("cifar10", images, labels, tests.reshape(len(tests), -1), test_labels, (3, 32, 32), 1 / 255)
 
 
-def _arrays(folder: Folder) -> Images:
+def _arrays(folder: Place) -> Images:
     if folder is None:
         raise FileFormatError("data='arrays' needs folder, the name of an .npz with " + ", ".join(ARRAYS))
     return _from_arrays(str(folder), read_arrays(folder))
 
 
-def _features(folder: Folder) -> Images:
+def _features(folder: Place) -> Images:
     if folder is None:
         raise FileFormatError("data='features' needs folder, where the script of CIFAR's features has written")
     return _from_arrays("features", read_features(folder))
@@ -167,13 +178,10 @@ def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
     )
 
 
-def _inside(folder: Folder, name: str) -> Path:
+def _inside(folder: Path, name: str) -> Path:
     """The folder itself, or the one in it that has the name of the data set."""
-    assert folder is not None
-    for inner in FOLDERS[name]:
-        if (Path(folder) / inner).is_dir():
-            return Path(folder) / inner
-    return Path(folder)
+    inner = (folder / known for known in FOLDERS[name])
+    return next((place for place in inner if place.is_dir()), folder)
 
 
 def _from_openml(name: str, shape: tuple[int, ...]) -> Images:
@@ -192,7 +200,7 @@ def _from_openml(name: str, shape: tuple[int, ...]) -> Images:
     return Images(name, rows[:-TEST], labels[:-TEST], rows[-TEST:], labels[-TEST:], shape, 1 / 255)
 
 
-READERS: dict[str, Callable[[Folder], Images]] = {
+READERS: dict[str, Callable[[Place], Images]] = {
     "digits": _digits,
     "mnist": _idx("mnist"),
     "fashion": _idx("fashion"),

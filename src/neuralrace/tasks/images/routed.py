@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import RangeError, TaskError, UnknownNameError, nearest, require_count, require_number
+from neuralrace.errors import (
+    RangeError,
+    TaskError,
+    require_count,
+    require_name,
+    require_number,
+)
 from neuralrace.tasks.images.base import Folder, Images, base_images
 from neuralrace.tasks.images.domains import label_permutations, pixel_permutations, rotations, transformed
 from neuralrace.tasks.pairs import trained_pairs
@@ -112,10 +118,7 @@ def routed_images(
     """
     count = require_count("domains", domains, least=2)
     for name, value, known in (("inputs", inputs, INPUTS), ("outputs", outputs, OUTPUTS)):
-        if value not in known:
-            raise UnknownNameError(
-                f"{name} must be one of {', '.join(known)}; it was {value!r}; {nearest(value, known)}"
-            )
+        require_name(name, value, known)
     degrees = require_number("degrees", degrees, above=0, most=360)
     if isinstance(pairs, str):
         chosen, how = trained_pairs(pairs, count, trained, key), pairs

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count, require_number
+from neuralrace.errors import RangeError, require_count, require_name, require_number
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -55,9 +55,7 @@ def views(
     for name, (least, most) in COUNTS.items():
         settings[name] = require_count(name, settings[name], least=least, most=most)
     for name, known in (("presence", PRESENCES), ("targets", TARGETS)):
-        if settings[name] not in known:
-            came = settings[name]
-            raise UnknownNameError(f"{name} must be one of {', '.join(known)}; {came!r} came; {nearest(came, known)}")
+        require_name(name, settings[name], known)
     if presence == "chance" and not examples and views > MOST_LISTED:
         raise RangeError(
             f"views must be at most {MOST_LISTED} where every set of them is listed; it was {views}: "

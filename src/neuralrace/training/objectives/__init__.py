@@ -5,7 +5,7 @@ import pkgutil
 from collections.abc import Mapping
 from functools import cache
 
-from neuralrace.errors import UnknownNameError, nearest
+from neuralrace.errors import require_name
 from neuralrace.task import Task
 from neuralrace.training.objectives.objective import Objective
 
@@ -28,11 +28,7 @@ def names() -> tuple[str, ...]:
 def as_objective(given: str | Objective, task: Task | None = None) -> Objective:
     """An objective from its name, or itself, after a look at whether the targets of a task suit it."""
     if not isinstance(given, Objective):
-        if given not in _named():
-            raise UnknownNameError(
-                f"loss must be one of {', '.join(names())}; it was {given!r}; {nearest(given, names())}"
-            )
-        given = _named()[given]
+        given = _named()[require_name("loss", given, names())]
     if task is not None:
         given.check(task)
     return given

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.errors import RangeError, WeightError
+from neuralrace.errors import ProblemError, RangeError, WeightError
 
 TASK = nr.tasks.contextual(2, items=2).task
 NETWORK = nr.ReLUNetwork(TASK, 8, biases=True)
@@ -69,8 +69,16 @@ def test_it_is_saved_and_read_back(made, tmp_path):
             "checkpoint of step 0: .*finite",
         ),
         (lambda steps, sets: (steps, [[3, *sets[0][1:]]]), WeightError, "by name or by edge; int came"),
+        (lambda steps, sets: (steps, [3] * 11), WeightError, "weights of each network must be a Sequence; it was 3"),
+        (
+            lambda steps, sets: (steps, [[dict.fromkeys(NETWORK.architecture.edges, "abc")] * 11]),
+            WeightError,
+            "must be numbers; they were 'abc'",
+        ),
     ],
 )
 def test_what_does_not_fit_is_said(saved, change, error, words):
     with pytest.raises(error, match=words):
         nr.Trajectory.from_checkpoints(NETWORK, *change(STEPS, saved))
+    with pytest.raises(ProblemError, match="network must be a ReLUNetwork"):
+        nr.Trajectory.from_checkpoints(None, STEPS, saved)

@@ -7,7 +7,15 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
-from neuralrace.errors import NeuralRaceError, RangeError, WeightError, require_kind, require_number
+from neuralrace.errors import (
+    NeuralRaceError,
+    ProblemError,
+    RangeError,
+    WeightError,
+    require_kind,
+    require_number,
+    shortened,
+)
 from neuralrace.foreign import measure_pace, weights_by_edge
 from neuralrace.task import Task
 
@@ -49,9 +57,13 @@ def recorded(
 
     weights: one set for each step, or a list of such for each network; by edge, or by the names of a framework.
     """
+    if not hasattr(network, "architecture"):
+        raise ProblemError(f"network must be a ReLUNetwork on the examples; it was {shortened(network)}")
     moments = _checked_steps(steps)
     require_kind("weights", weights, Sequence, WeightError)
-    sets = [list(weights)] if weights and isinstance(weights[0], Mapping) else [list(one) for one in weights]
+    sets = [weights] if weights and isinstance(weights[0], Mapping) else weights
+    for one in sets:
+        require_kind("the weights of each network", one, Sequence, WeightError)
     if not sets or any(len(one) != len(moments) for one in sets):
         found = ", ".join(str(len(one)) for one in sets) or "none"
         raise WeightError(f"one set of weights is required for each of the {len(moments)} steps; there are {found}")

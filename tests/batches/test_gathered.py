@@ -137,6 +137,8 @@ def test_batches_that_do_not_fit_together(change, words):
 
 
 def test_no_batch_and_no_weight():
+    with pytest.raises(NeuralRaceError, match="batches must be an Iterable; it was 3"):
+        nr.batches.problem(ARCHITECTURE, 3)
     with pytest.raises(NeuralRaceError, match="at least one batch; there was none"):
         nr.batches.problem(ARCHITECTURE, [])
     with pytest.raises(NeuralRaceError, match="at least one example with weight"):

@@ -89,7 +89,8 @@ def test_files_of_a_report(report, tmp_path):
     html = page.read_text(encoding="utf-8")
     assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
     assert html.count("<img") == len(report.panels())  # each panel by itself, for narrow screens
-    assert html.count('class="large"') == len(report.panels())
+    assert html.count('class="panel"') == len(report.panels())  # which the script enlarges
+    assert "First the loss was foreseen" in html
     summary = json.loads((page.parent / "summary.json").read_text(encoding="utf-8"))
     assert summary["explained"] == report.explained
     assert len(summary["modules"]) == 2

@@ -17,6 +17,13 @@ def test_a_table_that_fits_is_aligned():
     ]
 
 
+def test_a_table_without_rows_has_no_head():
+    assert render_text("lead", [Section("Race", "A note.", ("gating", "time"), ())]).splitlines()[2:] == [
+        "race",
+        "  A note.",
+    ]
+
+
 def test_a_table_that_does_not_fit_is_written_row_by_row():
     section = Section("Modules", "", ("module", "on for"), (("m0", "x " * 60),))
     lines = render_text("lead", [section]).splitlines()[2:]

@@ -71,3 +71,5 @@ def test_what_cannot_be_raced_is_refused():
         reln.directions(nr.ReLUNetwork(task, hidden=(4, 4)), LAW)
     with pytest.raises(WeightError, match="Gaussian law"):
         reln.directions(nr.ReLUNetwork(task, hidden=(4,)), nr.initial.orthogonal(0.1))
+    with pytest.raises(ProblemError, match="network must be a Problem; it was None"):
+        reln.directions(None, LAW)

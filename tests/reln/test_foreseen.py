@@ -5,7 +5,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import reln
-from neuralrace.errors import GateError, ProblemError, RangeError
+from neuralrace.errors import GateError, ProblemError, RangeError, WeightError
 
 LAW = nr.initial.gaussian(1e-4)
 TIMES = np.linspace(0, 35, 36)
@@ -54,6 +54,9 @@ def test_another_number_of_modules_needs_no_other_forecast(foreseen):
         foreseen.split(500)
     with pytest.raises(ProblemError, match="ReLUNetwork"):
         reln.foresee(nr.tasks.xor().problem("xor"), LAW, TIMES, 4)
+    network = nr.ReLUNetwork(nr.tasks.xor().task, 4)
+    with pytest.raises(WeightError, match="initial must be a law"):
+        reln.foresee(network, LAW(network, 0), TIMES)
 
 
 def test_when_a_module_parts():

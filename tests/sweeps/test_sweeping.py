@@ -184,7 +184,7 @@ def test_the_folder_of_another_sweep_is_refused(tmp_path):
     folder = tmp_path / "sweep"
     folder.mkdir()
     (folder / "sweep.json").write_text('{"experiment": "another"}')
-    with pytest.raises(NeuralRaceError, match=r"another sweep, whose experiment is .another., not .saxe2022-fig3"):
+    with pytest.raises(NeuralRaceError, match=r"another sweep, with experiment .another. and not .saxe2022-fig3"):
         nr.sweep(NAME, {"std": [0.1]}, size="tiny", out=folder, on="tcp://127.0.0.1:9")
     assert (folder / "sweep.json").read_text() == '{"experiment": "another"}'
     assert list(folder.iterdir()) == [folder / "sweep.json"]

@@ -6,7 +6,7 @@ from typing import Any
 from neuralrace.architecture import Architecture
 from neuralrace.batches.gathered import Gathered, gather, merge
 from neuralrace.cluster import connected
-from neuralrace.errors import TaskError
+from neuralrace.errors import TaskError, require_kind
 from neuralrace.problem import Problem
 
 FAN = 16  # results that are merged by one task of the tree
@@ -20,6 +20,7 @@ def problem(architecture: Architecture, batches: Iterable[Any], *, on: Any = Non
     a function that returns one. on: nothing to read them here; "local", the address of a dask scheduler or a client
     to read and reduce them there, for which functions, zarr or dask arrays are best: arrays would be sent.
     """
+    require_kind("batches", batches, Iterable, TaskError, "an")
     if on is None:
         total: Gathered | None = None
         for number, batch in enumerate(batches):

@@ -187,7 +187,7 @@ class Explanation:
 
     def _panels(self) -> dict[str, Draw]:
         found: dict[str, Draw] = {
-            "learning": lambda axis: panels.draw_losses(axis, self.run, self.forecast, self.chosen),
+            "learning": lambda axis: panels.draw_losses(axis, self.run, self.forecast, self.before, self.chosen),
             "what fidelity costs": lambda axis: panels.draw_prices(axis, self.prices, self.chosen),
         }
         if self.modules:
@@ -203,7 +203,9 @@ class Explanation:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write report.html, summary.json, figure.png and the trained networks, run.nc; return the page."""
         out, figure = make_folder(folder), self.figure()
-        page = render_page(self.name, self.explained, self.verdict, self.sections, self.panels(), self.settings)
+        course = verdicts.of_course(self.forecast is not None, self.before, self.race is not None)
+        verdict = (self.explained, self.verdict)
+        page = render_page(self.name, verdict, course, self.sections, self.panels().values(), self.settings)
         self.run.save(out / "run.nc")
         write_text(out / "summary.json", json.dumps(self.summary(), indent=2))
         write_whole(out / "figure.png", lambda part: figure.savefig(part, dpi=150))

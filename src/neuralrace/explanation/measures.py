@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis.selectivity import share_by_groups
+from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.watched import Watched
 from neuralrace.reln import gate_samples, neuron_strengths
@@ -151,8 +152,10 @@ def measure_assumptions(run: Trajectory, layers: Mapping[str, Gating], curvature
                     f"{flips[half:].sum():.1%} in the second",
                 )
             )
-    rate = run.settings["settings"]["learning_rate"]
-    if rate is not None:  # a schedule has no one rate
+    rate, cosine = run.settings["settings"]["learning_rate"], along_gradient(run)
+    if cosine < ALONG:
+        held.append(Held("descent follows its flow", f"the weights did not go down the gradient, cosine {cosine:.2f}"))
+    elif rate is not None:  # a schedule has no one rate
         bound = f"learning rate times a bound on the curvature is {rate * curvature:.2g}; 2 would be unstable"
         held.append(Held("descent follows its flow", bound))
     return tuple(held)
@@ -192,7 +195,8 @@ def _responds(pattern: np.ndarray, groups: np.ndarray | None, rows: np.ndarray, 
         listed = ", ".join(f"{name}: {share:.0%}" for name, share in zip(names[:8], shares[:8], strict=True))
         return f"{int(pattern.sum())} of {len(pattern)} examples; by group {listed}{' ...' if len(names) > 8 else ''}"
     difference = rows[pattern].mean(axis=0) - rows[~pattern].mean(axis=0)
-    return f"{int(pattern.sum())} of {len(pattern)} examples; more of {_columns(difference, labels, 'input')}"
+    told = f"{int(pattern.sum())} of {len(pattern)} examples"
+    return f"{told}; more of {_columns(difference, labels, 'input')}" if (difference > 0).any() else told
 
 
 def _columns(sizes: np.ndarray, labels: Sequence[str], kind: str) -> str:

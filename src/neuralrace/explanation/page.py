@@ -1,34 +1,38 @@
 """An explanation as a page."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from matplotlib.figure import Figure
 
-from neuralrace._page import document, enlarging, picture, table
+from neuralrace._page import document, panels, set_maths, table
 from neuralrace.explanation.sections import Section
 
 
 def render_page(
     name: str,
-    explained: bool,
-    verdict: str,
+    verdict: tuple[bool, str],
+    course: str,
     sections: Sequence[Section],
-    figures: Mapping[str, Figure],
+    figures: Iterable[Figure],
     settings: Mapping[str, Any],
 ) -> str:
-    """HTML that needs no other file and no network; every panel is a picture of its own, and enlarges."""
+    """HTML that needs no other file and no network; every panel is an image of its own, and enlarges.
+
+    verdict: whether the networks are explained, and the answer in words. course: what was done.
+    """
     title = f"neuralrace: {name} explained"
-    panels = "".join(f"<figure>{enlarging(picture(figure, what), what)}</figure>" for what, figure in figures.items())
+    shown = "".join(
+        f"<figure><figcaption>{set_maths(panel.title)}</figcaption>{panel.image()}</figure>"
+        for figure in figures
+        for panel in panels(figure)
+    )
     body = f"""<header><h1>{escape(title)}</h1>
-<p class="verdict {"holds" if explained else "fails"}">{escape(verdict)}</p>
-<p class="soft">First the loss was foreseen from the law of the weights. Then ReLU networks were trained, and their
-modules found by what passes through their neurons. The networks played again with the gates of these modules are a
-reconstruction: it describes them and predicts nothing. The race of gatings is theory, from the statistics of the task
-alone. Nothing was fitted.</p></header>
-<section class="panels">{panels}</section>
+<p class="verdict {"holds" if verdict[0] else "fails"}">{escape(verdict[1])}</p>
+<p class="soft">{escape(course)}</p></header>
+<section class="panels">{shown}</section>
 {"".join(_section(section) for section in sections)}
 <details><summary>Settings</summary><pre>{escape(json.dumps(settings, indent=1))}</pre></details>"""
     return document(title, body)

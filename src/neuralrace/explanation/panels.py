@@ -25,11 +25,11 @@ from neuralrace.trajectory import Trajectory
 Draw = Callable[[Axes], None]
 
 
-def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, chosen: Priced) -> None:
-    """What was foreseen, training, and what was rebuilt of it from modules."""
+def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, before: bool, chosen: Priced) -> None:
+    """What was foreseen, training, and what was rebuilt of it from modules; before: whether it was foreseen first."""
     training_band(axis, run.time, run.loss, "relu", "ReLU networks")
     if forecast is not None:
-        theory_line(axis, forecast.time, forecast.loss, "forecast, before training")
+        theory_line(axis, forecast.time, forecast.loss, "forecast, before training" if before else "forecast")
     mean = chosen.loss.mean(axis=0)
     if np.isfinite(mean).all():
         reconstruction_line(axis, run.time, mean, f"reconstruction, {counted(chosen.modules, 'module')}")

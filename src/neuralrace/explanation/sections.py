@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
@@ -38,11 +39,12 @@ def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Traj
     """How near the forecast came, beside how near networks are to each other; before: whether it was made first."""
     head = ("what is compared", "normalised L1", "log10 gap", "largest gap over first loss")
     if foreseen is None or forecast is None:
-        note = (
-            "Nothing was foreseen: the law of the first weights is not known (give initial=...), or the networks did "
-            "not go down the gradient."
+        why = (
+            "the networks did not go down the gradient of the squared error, which is what forecasts follow."
+            if along_gradient(run) < ALONG
+            else "the law of the first weights is not known; give initial=..."
         )
-        return Section("The forecast and training", note, head, ())
+        return Section("The forecast and training", f"Nothing was foreseen: {why}", head, ())
     rows = [("forecast, from the mean network", *_numbers(foreseen))]
     if len(run.loss) > 1:
         apart = [_from_others(run, seed) for seed in range(len(run.loss))]

@@ -19,6 +19,8 @@ def _lines(section: Section) -> list[str]:
 
 
 def _table(section: Section) -> list[str]:
+    if not section.rows:
+        return []
     if len(section.head) == 1:  # a list
         wrapped = [textwrap.wrap(row[0], WIDE, initial_indent="  - ", subsequent_indent="    ") for row in section.rows]
         return [line for lines in wrapped for line in lines]

@@ -37,6 +37,28 @@ def of_forecast(foreseen: Agreement, before: bool) -> str:
     return f"The forecast, made {made}, {held}: {distance(foreseen, ASKED)}."
 
 
+def of_course(foreseen: bool, before: bool, raced: bool) -> str:
+    """What was done, in its order; before: whether the forecast was made before the networks were trained."""
+    modules = "their modules were found by what passes through their neurons."
+    if before:
+        start = (
+            f"First the loss was foreseen from the law of the weights. Then ReLU networks were trained, and {modules}"
+        )
+    elif foreseen:
+        start = (
+            "These ReLU networks had been trained already. Their loss was foreseen from the law of the first weights, "
+            f"without a look at the training, and {modules}"
+        )
+    else:
+        start = f"These ReLU networks had been trained already; nothing was foreseen of them, and {modules}"
+    rebuilt = (
+        "The networks played again with the gates of these modules are a reconstruction: it describes them and "
+        "predicts nothing."
+    )
+    race = " The race of gatings is theory, from the statistics of the task alone." if raced else ""
+    return f"{start} {rebuilt}{race} Nothing was fitted."
+
+
 def of_little(remaining: float, warnings: Sequence[str]) -> str:
     """There is nothing to explain yet."""
     told = f"The networks hardly learned: {remaining:.0%} of the first loss is left, so there is little to explain."

@@ -13,7 +13,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
-from neuralrace.errors import WeightError
+from neuralrace.errors import WeightError, shortened
 
 LEAF = re.compile(r"[./\[\]'\"]*(?P<leaf>weight|kernel|bias|w|b)[\]'\"]*$")
 MOST_LAYERS = 7  # whose order is tried out where their names do not give it
@@ -57,10 +57,10 @@ def layers_of(arrays: Mapping[str, Any], inputs: int, outputs: int) -> tuple[Lin
 def weights_by_edge(arrays: Mapping[Any, Any], architecture: Architecture, biases: bool) -> dict[Edge, np.ndarray]:
     """The weights of a chain by edge: from edges themselves, or from the names of a framework."""
     if all(edge in architecture.edges for edge in arrays):
-        return {edge: np.asarray(matrix, dtype=np.float64) for edge, matrix in arrays.items()}
+        return {edge: _numbers(edge, matrix) for edge, matrix in arrays.items()}
     own = {f"{source}->{target}": (source, target) for source, target in architecture.edges.values()}
     if all(name in own for name in arrays):
-        return {own[name]: np.asarray(matrix, dtype=np.float64) for name, matrix in arrays.items()}
+        return {own[name]: _numbers(name, matrix) for name, matrix in arrays.items()}
     chain = [node for node in architecture.order if node != BIAS or not biases]
     sizes = [architecture.nodes[node] for node in chain]
     layers = layers_of(arrays, sizes[0], sizes[-1])
@@ -72,9 +72,9 @@ def weights_by_edge(arrays: Mapping[Any, Any], architecture: Architecture, biase
         raise WeightError(f"the network {has}: make it with biases={not biases}")
     weights: dict[Edge, np.ndarray] = {}
     for (source, target), layer in zip(itertools.pairwise(chain), layers, strict=True):
-        weights[source, target] = np.asarray(layer.matrix, dtype=np.float64)
+        weights[source, target] = _numbers(layer.name, layer.matrix)
         if layer.bias is not None:
-            weights[BIAS, target] = np.asarray(layer.bias, dtype=np.float64)[:, None]
+            weights[BIAS, target] = _numbers(layer.name, layer.bias)[:, None]
     return weights
 
 
@@ -114,3 +114,11 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _listed(sizes: Sequence[int]) -> str:
     return " -> ".join(map(str, sizes))
+
+
+def _numbers(name: Any, values: Any) -> np.ndarray:
+    """In double precision; types that numpy learns from others, as half precision of JAX, serve as well."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise WeightError(f"the weights of {name!r} must be numbers; they were {shortened(values)}") from None

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from neuralrace.activations import LeakyReLU
-from neuralrace.errors import ProblemError, WeightError, require_count, require_number
+from neuralrace.errors import ProblemError, WeightError, require_count, require_kind, require_number, shortened
 from neuralrace.initial import Gaussian, Initialiser, as_key
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
@@ -122,12 +122,13 @@ def directions(
 @float64
 def _race(network: Problem, initial: Initialiser, key: Any) -> "_Race":
     """Neurons of one draw from the law, at the start."""
+    require_kind("network", network, Problem, ProblemError)
     assumed = one_hidden_layer(network)
     if not assumed.holds or network.biases:
         found = "it has biases: give the task a constant input" if network.biases else assumed.detail
         raise ProblemError(f"one rectified hidden layer without biases is required; {found}")
     if not isinstance(initial, Gaussian):
-        raise WeightError(f"a Gaussian law of first weights is required; {initial!r} came")
+        raise WeightError(f"a Gaussian law of first weights is required; it was {shortened(initial)}")
     spans, kind = Spans.of(network), network.activations[network.architecture.hidden[0]]
     width = network.architecture.nodes[spans.hidden]
     count = min(width, DRAWN)

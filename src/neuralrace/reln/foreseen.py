@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.analysis import Agreement
-from neuralrace.errors import ProblemError, require_count
+from neuralrace.errors import ProblemError, WeightError, require_count, shortened
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.course import Course, course_of_weights
@@ -108,6 +108,8 @@ def foresee(
     """
     if not isinstance(network, ReLUNetwork):
         raise ProblemError(f"a ReLUNetwork is required; {type(network).__name__} came")
+    if not callable(initial):
+        raise WeightError(f"initial must be a law such as initial.gaussian(std); it was {shortened(initial)}")
     counts = counts_of(modules, most)
     forecast = predict(network, initial, times, METHODS, key, draws=draws, **options)
     neurons = _followed(network, forecast)

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from neuralrace.errors import NeuralRaceError, RangeError, require_count
+from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_count
 from neuralrace.source import versions
 
 if TYPE_CHECKING:
@@ -64,12 +64,15 @@ def refuse_other_versions(client: "Client") -> None:
         client.wait_for_workers(1, timeout=PATIENCE)
         found = client.run(versions, on_error="return")
     except (OSError, TimeoutError) as error:
-        raise ClusterError(f"the cluster at {_name(client)} has no worker that answers ({_line(error)})") from None
+        raise ClusterError(
+            f"the cluster at {_name(client)} has no worker that answers ({in_one_line(error)})"
+        ) from None
     for worker, theirs in found.items():
         told = theirs if isinstance(theirs, dict) else {}
         if isinstance(theirs, BaseException):
             raise ClusterError(
-                f"worker {worker} cannot run neuralrace ({_line(theirs)}): install version {mine['neuralrace']} there"
+                f"worker {worker} cannot run neuralrace ({in_one_line(theirs)}): install version "
+                f"{mine['neuralrace']} there"
             )
         for package, needed in mine.items():
             if told.get(package) != needed:
@@ -87,7 +90,7 @@ def _client(distributed: Any, address: Any) -> "Client":
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         raise ClusterError(
             f"on must be 'local' or the address of a dask scheduler, like tcp://HOST:8786; at {address!r} nobody "
-            f"answers ({_line(error)})"
+            f"answers ({in_one_line(error)})"
         ) from None
 
 
@@ -151,7 +154,3 @@ def _quiet() -> Iterator[None]:
 
 def _name(client: "Client") -> str:
     return str(client.scheduler.address) if client.scheduler is not None else "an unknown address"
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

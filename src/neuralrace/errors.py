@@ -129,6 +129,11 @@ def shortened(value: object, most: int = 80) -> str:
     return shortened_text(shown, most)
 
 
+def in_one_line(error: BaseException, most: int = 300) -> str:
+    """What kind of error it is and what it says."""
+    return shortened_text(" ".join(f"{type(error).__name__}: {error}".split()), most)
+
+
 def shortened_text(text: str, most: int) -> str:
     """A text, or as much of it as may be shown."""
     return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -38,9 +38,11 @@ def test_a_module_is_worth_what_is_lost_without_it():
 
 
 def test_what_is_counted():
+    assert measure_of(np.eye(3)[[0, 0, 1, 2]], (), None).constant == 0.5
+    assert measure_of(np.eye(3)[[0, 0, 1, 2]], (), None, np.array([0.1, 0.1, 0.6, 0.2])).constant == pytest.approx(0.6)
     assert measure_of(np.array([[1.0], [-1.0]]), ("up",), None).names == ("up -1", "up 1")
     plain = measure_of(np.array([[0.5], [1.5], [2.0]]), (), np.array(["a", "b", "b"]))
-    assert (plain.kind, plain.names) == ("R^2", ("a", "b"))
+    assert (plain.kind, plain.names, plain.constant) == ("R^2", ("a", "b"), 0)
     targets = np.array([[1.0], [2.0], [4.0]])
     shares = np.full(3, 1 / 3)
     assert plain.score(targets, targets, shares) == 1

@@ -130,7 +130,7 @@ def _explained(
         said("racing gatings")
         race, entered = race_of(named.task, network, run.time, law, layers, labels)
     inputs, outputs = _labels(named)
-    measure = measure_of(network.targets, outputs, labels)
+    measure = measure_of(network.targets, outputs, labels, network.task.weights)
     described = describe_modules(run, network, layers, grown, labels, (inputs, outputs))
     parts = [
         (module.name, module.layer, layers[module.layer].members == index)

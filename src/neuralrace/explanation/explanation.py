@@ -101,6 +101,9 @@ class Explanation:
         told = [verdicts.of_forecast(self.foreseen, self.before)] if self.foreseen is not None else []
         if not self.learned:
             return " ".join([verdicts.of_little(self.remaining, self.warnings), *told])
+        score, constant = self.scores[0].score, self.measure.constant
+        if score <= constant:
+            told.append(verdicts.of_no_use(self.measure.kind, score, constant))
         return " ".join([verdicts.of_modules(self.prices, self.chosen), *told])
 
     @property

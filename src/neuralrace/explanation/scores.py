@@ -16,12 +16,14 @@ MOST_CLASSES = 12  # that are told apart one by one
 class Measure:
     """What is counted: accuracy where targets are classes, R^2 otherwise; and which classes or groups are told apart.
 
-    classes: (N,), a number for each example, None where there are none. names: of these numbers.
+    classes: (N,), a number for each example, None where there are none. names: of these numbers. constant: the score of
+    the best answer that does not look at the inputs; R^2 of the mean is 0.
     """
 
     kind: str
     classes: np.ndarray | None = field(repr=False)
     names: tuple[str, ...] = ()
+    constant: float = 0.0
 
     def score(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
         """Of all examples that are given."""
@@ -43,21 +45,23 @@ class Score:
     by_class: tuple[float, ...] = ()
 
 
-def measure_of(targets: np.ndarray, names: Sequence[str], groups: np.ndarray | None) -> Measure:
+def measure_of(
+    targets: np.ndarray, names: Sequence[str], groups: np.ndarray | None, weights: np.ndarray | None = None
+) -> Measure:
     """What to count for some targets; names: of the outputs. Groups are told apart where targets are no classes."""
     one_hot = targets.shape[1] > 1 and np.isin(targets, (0, 1)).all() and bool((targets.sum(axis=1) == 1).all())
     values = np.unique(targets)
     if one_hot:
         titles = tuple(names) if names else tuple(f"class {i + 1}" for i in range(targets.shape[1]))
-        return _told_apart("accuracy", targets.argmax(axis=1), titles)
+        return _told_apart("accuracy", targets.argmax(axis=1), titles, weights)
     if targets.shape[1] == 1 and len(values) == 2:
         title = names[0] if names else "target"
         classes = np.searchsorted(values, targets[:, 0])
-        return _told_apart("accuracy", classes, tuple(f"{title} {value:g}" for value in values))
+        return _told_apart("accuracy", classes, tuple(f"{title} {value:g}" for value in values), weights)
     if groups is None:
         return Measure("R^2", None)
     labels, numbers = np.unique(groups, return_inverse=True)
-    return _told_apart("R^2", numbers, tuple(str(label) for label in labels))
+    return _told_apart("R^2", numbers, tuple(str(label) for label in labels), weights)
 
 
 def score_networks(
@@ -121,7 +125,10 @@ def _class_of(rows: np.ndarray, targets: np.ndarray) -> np.ndarray:
     return np.asarray(rows[:, 0] > 0.5 * (targets.min() + targets.max()))
 
 
-def _told_apart(kind: str, classes: np.ndarray, names: tuple[str, ...]) -> Measure:
+def _told_apart(kind: str, classes: np.ndarray, names: tuple[str, ...], weights: np.ndarray | None) -> Measure:
     """With classes, unless they are too many for a table."""
+    counts = np.bincount(classes, weights)
+    constant = float(counts.max() / counts.sum()) if kind == "accuracy" else 0.0
     there = len(np.unique(classes)) == len(names)
-    return Measure(kind, classes, names) if there and 1 < len(names) <= MOST_CLASSES else Measure(kind, None)
+    shown = there and 1 < len(names) <= MOST_CLASSES
+    return Measure(kind, classes, names, constant) if shown else Measure(kind, None, constant=constant)

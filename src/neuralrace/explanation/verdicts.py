@@ -65,6 +65,11 @@ def of_little(remaining: float, warnings: Sequence[str]) -> str:
     return f"{told} {'Mind the warnings first.' if warnings else 'Give more steps, or a larger network.'}"
 
 
+def of_no_use(kind: str, score: float, constant: float) -> str:
+    """What the networks learned does not answer what the targets ask."""
+    return f"But the networks answer no better than a constant: {kind} {score:.3f}, and {constant:.3f} without inputs."
+
+
 def wins(race: Race, entered: Sequence[str]) -> bool | None:
     """Whether a name wins; None where nobody finished."""
     return race.winner in entered if np.isfinite(race.runners[0].time) else None

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.cluster import ClusterError
+from neuralrace.errors import in_one_line
 from neuralrace.source import versions
 from neuralrace.sweeps.points import Point, Sweep, shape_of
 from neuralrace.sweeps.work import MEMORY, Finished, compute_task
@@ -66,5 +67,5 @@ def _outcome(future: Any, task: tuple[Point, ...]) -> list[Finished]:
     if isinstance(error, KilledWorker):
         line = f"it took its worker with it each time it was tried; most likely {MEMORY}"
     else:
-        line = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+        line = in_one_line(error)
     return [Finished(point.key, None, line) for point in task]

@@ -7,6 +7,7 @@ from typing import Any
 
 from neuralrace.cluster import LOCAL, ClusterError, connected
 from neuralrace.datafiles import write_text, write_whole
+from neuralrace.errors import in_one_line
 from neuralrace.progress import Meter
 from neuralrace.sweeps.assembly import assemble
 from neuralrace.sweeps.dispatch import finished_points
@@ -68,6 +69,6 @@ def _compute(
                         folder.keep(point.key, point.sealed)
                     meter.advance()
             except OSError as error:
-                line = " ".join(f"{type(error).__name__}: {error}".split())
+                line = in_one_line(error)
                 raise ClusterError(f"the cluster is gone ({line}); what was finished is kept: start again") from None
     return failed

@@ -10,6 +10,7 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
+from neuralrace.errors import shortened_text
 from neuralrace.plotting import label_axes, new_figure, sequence
 from neuralrace.sweeps.points import Sweep
 
@@ -86,5 +87,5 @@ class Swept:
         elif (labels > 0).all() and labels.max() > 20 * labels.min():
             axis.set_xscale("log")
         what = quantity.rpartition(" (")[2].removesuffix(")") or quantity
-        text = quantity if len(quantity) <= WORDS else f"{quantity[: WORDS - 3]}..."
-        label_axes(axis, textwrap.fill(text, LINE), along, textwrap.fill(what, LINE) if len(what) <= WORDS else "")
+        title = textwrap.fill(shortened_text(quantity, WORDS), LINE)
+        label_axes(axis, title, along, textwrap.fill(what, LINE) if len(what) <= WORDS else "")

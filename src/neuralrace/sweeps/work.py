@@ -11,6 +11,7 @@ import xarray
 
 from neuralrace.cluster import ClusterError
 from neuralrace.datafiles import save_dataset
+from neuralrace.errors import in_one_line
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json
@@ -53,9 +54,9 @@ def _alone(experiment: Experiment, key: str, settings: Any) -> Finished:
         data = experiment.compute(settings) if many is None else many([settings])[0]
         return _sealed(experiment, key, settings, data)
     except Exception as error:
-        line = " ".join(f"{type(error).__name__}: {error}".split())
+        line = in_one_line(error)
         short = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in line or "Out of memory" in line
-        return Finished(key, None, f"{MEMORY} ({line[:300]})" if short else line[:500])
+        return Finished(key, None, f"{MEMORY} ({line})" if short else line)
 
 
 def _sealed(experiment: Experiment, key: str, settings: Any, data: xarray.Dataset) -> Finished:
@@ -74,7 +75,7 @@ def _sealed(experiment: Experiment, key: str, settings: Any, data: xarray.Datase
         ]
         told = {"claims": json.dumps(claims)}
     except Exception as error:
-        told = {"claims": "[]", "without_claims": " ".join(f"{type(error).__name__}: {error}".split())}
+        told = {"claims": "[]", "without_claims": in_one_line(error)}
     stamp = {"experiment": experiment.name, "settings": as_json(settings), "code": versions()["code"]}
     with tempfile.TemporaryDirectory() as folder:
         path = save_dataset(data.assign_attrs(stamp | told), Path(folder) / "point.nc")

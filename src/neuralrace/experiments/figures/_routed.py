@@ -3,7 +3,7 @@
 A scan is everything that one data set in M x M domains is trained with: all its networks are one compiled program.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.activations import leaky_relu
 from neuralrace.errors import RangeError, require_count, require_name, require_number
 from neuralrace.experiments.claim import HOLDS, Claim, at_least, at_most
-from neuralrace.plotting import COLOURS, label_axes
+from neuralrace.plotting import COLOURS, label_axes, new_figure
 from neuralrace.tasks import RoutedImages
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import Condition, RoutedNetwork, train_together
@@ -347,6 +348,14 @@ def draw_gains(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> Non
     errors = at_the_end(data, panel).isel(condition=chosen)
     draw_errors(axis, here["gain"].values[chosen], errors, title, "gain of the first weights")
     axis.set_xscale("log")
+
+
+def draw_each(data: xarray.Dataset, draw: Callable[[Axes, xarray.Dataset, str, str], None], letter: str) -> Figure:
+    """One panel for each data set; draw: draw_pairs or draw_gains."""
+    figure, axes = new_figure(data.sizes["panel"], width=4.2, height=3.2)
+    for axis, panel in zip(axes[0], data["panel"].values, strict=True):
+        draw(axis, data, str(panel), letter)
+    return figure
 
 
 def draw_pairs(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> None:

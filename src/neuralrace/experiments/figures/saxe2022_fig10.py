@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _routed
-from neuralrace.plotting import new_figure
 
 GAINS = {True: (10.0, 3.0, 1.0, 0.3, 0.1), False: (10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)}  # on digits; the paper's
 PANELS = {
@@ -50,10 +49,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Errors over the gain, one panel for each data set."""
-    figure, axes = new_figure(data.sizes["panel"], width=4.2, height=3.2)
-    for axis, panel in zip(axes[0], data["panel"].values, strict=True):
-        _routed.draw_gains(axis, data, str(panel), "10")
-    return figure
+    return _routed.draw_each(data, _routed.draw_gains, "10")
 
 
 EXPERIMENT = Experiment(

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _routed
-from neuralrace.plotting import new_figure
 
 ON_RECORD = {
     "digits": "does not hold: on digits 40 % are needed, as with linear layers; at 30 % untrained pairs miss a third "
@@ -52,10 +51,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Errors over K / M, one panel for each data set."""
-    figure, axes = new_figure(data.sizes["panel"], width=4.2, height=3.2)
-    for axis, panel in zip(axes[0], data["panel"].values, strict=True):
-        _routed.draw_pairs(axis, data, str(panel), "9")
-    return figure
+    return _routed.draw_each(data, _routed.draw_pairs, "9")
 
 
 EXPERIMENT = Experiment(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.datafiles import as_path
-from neuralrace.errors import FileFormatError, TaskError, require_name, shortened
+from neuralrace.errors import FileFormatError, TaskError, in_one_line, require_name, shortened
 from neuralrace.tasks.images.files import ARRAYS, find_file, read_arrays, read_cifar, read_features, read_idx
 
 CLASSES = 10
@@ -190,7 +190,7 @@ def _from_openml(name: str, shape: tuple[int, ...]) -> Images:
     try:
         rows, labels = fetch_openml(OPENML[name], version=1, as_frame=False, return_X_y=True, parser="liac-arff")
     except Exception as error:  # whatever a network does
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:120]
+        reason = in_one_line(error, 120)
         raise TaskError(
             f"{name} could not be fetched from OpenML ({reason}): put its files into a folder and give folder=..."
         ) from None

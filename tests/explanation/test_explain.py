@@ -140,8 +140,8 @@ def test_a_run_that_cannot_be_explained_says_why():
     given = nr.train(network, weights, 0.1, 3, record="gate_patterns")
     with pytest.raises(ProblemError, match=r"record=\('gate_patterns', 'weights'\)"):
         nr.explain(given)
-    with pytest.raises(RangeError, match="leave them out"):
-        nr.explain(given, steps=3)
+    with pytest.raises(RangeError, match="has its own hidden and steps: leave that out"):
+        nr.explain(given, hidden=4, steps=3)
     with pytest.raises(GateError, match="record='gate_patterns'"):
         nr.explain(nr.train(network, nr.initial.gaussian(1.0), 0.1, 3))
 

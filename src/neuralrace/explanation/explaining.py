@@ -83,8 +83,11 @@ def explain(
     check_modules(modules)
     said = _sayer(progress)
     if isinstance(task, Trajectory) or checkpoints is not None:
-        if steps is not None or (isinstance(task, Trajectory) and learning_rate is not None):
-            raise RangeError("learning_rate and steps are those of the run that is explained: leave them out")
+        given: dict[str, Any] = {"hidden": hidden, "seeds": seeds, "steps": steps}
+        given |= {"learning_rate": learning_rate} if isinstance(task, Trajectory) else {}
+        names = [name for name, value in given.items() if value is not None]
+        if names:
+            raise RangeError(f"the run that is explained has its own {' and '.join(names)}: leave that out")
         if isinstance(task, Trajectory):
             named, run = resolve(network_of(task).given), task
         else:

@@ -69,7 +69,7 @@ def base_images(data: Any, folder: Folder) -> Images:
         )
     read = READERS[require_name("data", data, READERS)]
     if folder is not None and data == "digits":
-        raise TaskError("digits come with scikit-learn and are read from no folder: name other data, or leave folder out")
+        raise TaskError("digits come with scikit-learn and are read from no folder: name other data, or give no folder")
     return read(None if folder is None else as_path("folder", folder, "a folder"))
 
 

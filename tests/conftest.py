@@ -5,7 +5,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-
 from hypothesis import settings
 from jaxtyping import install_import_hook
 

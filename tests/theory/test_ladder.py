@@ -61,7 +61,7 @@ def test_other_bad_input_says_what_to_do():
 
 
 def test_too_many_paths_are_refused_and_the_flow_is_offered():
-    layers = [[f"n{level}_{i}" for i in range(4)] for level in range(10)]
+    layers = [[f"n{level}_{i}" for i in range(2)] for level in range(11)]
     edges = [(a, b) for one, two in itertools.pairwise(layers) for a in one for b in two]
     nodes = dict.fromkeys([name for layer in layers for name in layer], 1)
     ends = [("x", name) for name in layers[0]] + [(name, "y") for name in layers[-1]]

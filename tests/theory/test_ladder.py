@@ -61,7 +61,7 @@ def test_other_bad_input_says_what_to_do():
 
 
 def test_too_many_paths_are_refused_and_the_flow_is_offered():
-    layers = [[f"n{level}_{i}" for i in range(10)] for level in range(6)]
+    layers = [[f"n{level}_{i}" for i in range(2)] for level in range(11)]
     edges = [(a, b) for one, two in itertools.pairwise(layers) for a in one for b in two]
     nodes = dict.fromkeys([name for layer in layers for name in layer], 1)
     ends = [("x", name) for name in layers[0]] + [(name, "y") for name in layers[-1]]
@@ -115,20 +115,17 @@ PROBLEMS = {
     "gated": gated(1, 3),
     "chain": chain(),
 }
+REFUSING = [method for method in LADDER if method.name != "flow"]
 
 
-@given(
-    st.sampled_from([*PROBLEMS, 0, 1, 2, 3, 4]), st.sampled_from([1e-4, 0.3]), st.sampled_from(LADDER), st.booleans()
-)
-@settings(max_examples=40)
+@given(st.sampled_from([*PROBLEMS, 0, 1]), st.sampled_from([1e-4, 0.3]), st.sampled_from(REFUSING), st.booleans())
+@settings(max_examples=24)
 def test_advice_is_true(which, scale, method, descent):
     """Whatever an error tells the caller to do works: the method that it names, and the force that it offers."""
     problem = PROBLEMS[which] if isinstance(which, str) else nr.tasks.random_problem(which, sizes=(2, 3))
     weights = initial.gaussian(scale)(problem, 0)
     dynamics = {"dynamics": "descent", "learning_rate": 0.1} if descent else {}
     forced = replace(method, force=True)
-    if isinstance(method, Flow):  # compiles, and refuses nothing
-        return
     try:
         predict(problem, weights, [0.0, 0.1], method, **dynamics)
     except AssumptionError as error:

@@ -101,7 +101,7 @@ def test_wide_weights_are_the_limit_of_orthogonal_ones():
         sent = np.concatenate([weights.hidden[0] @ weights.encoders[:, :, 0].T, weights.decoders[:, 0].T], axis=1)
         return sent.T @ sent
 
-    width, gain = 900, 0.5
+    width, gain = 300, 0.5
     limit = inner(wide_weights(3, gain))
     np.testing.assert_allclose(limit, np.diag([gain**4] * 3 + [gain**2] * 3), atol=1e-15)
     found = inner(drawn_weights(initial.orthogonal(gain), 3, (1, width, 1), key=0))

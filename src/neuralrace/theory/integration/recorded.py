@@ -82,17 +82,23 @@ class Recorded(diffrax.AbstractAdaptiveSolver[Noted]):
 
     def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Noted, made_jump: Any) -> Any:
         """A step of the solver, and the record half way and at its end."""
-        after, error, info, memory, result = self.solver.step(terms, t0, t1, y0, args, solver_state.memory, made_jump)
-        width = t1 - t0
-        # one loop of two rounds, so that the record is compiled once
-        two = jax.tree.map(lambda *leaves: jnp.stack(leaves), info["middle"], after)
-        middle, end = (jax.tree.map(lambda leaf, i=i: leaf[i], jax.lax.map(self.system.record, two)) for i in (0, 1))
-        rate = self.system.rate(after, jax.tree.map(lambda k: k / width, info["end_slope"]))
-        parts = {
-            "start": solver_state.record,
-            "middle": middle,
-            "end": end,
-            "start_slope": jax.tree.map(lambda leaf: width * leaf, solver_state.rate),
-            "end_slope": jax.tree.map(lambda leaf: width * leaf, rate),
-        }
-        return after, error, parts, Noted(memory, end, rate), result
+        return _step(self, t0, t1, y0, solver_state, made_jump)
+
+
+@eqx.filter_jit  # diffrax asks for a step several times in one program: it is traced once
+def _step(recorded: Recorded, t0: Any, t1: Any, y0: Any, noted: Noted, made_jump: Any) -> Any:
+    equation = term(recorded.system)
+    after, error, info, memory, result = recorded.solver.step(equation, t0, t1, y0, None, noted.memory, made_jump)
+    width = t1 - t0
+    # one loop of two rounds, so that the record is compiled once
+    both = jax.lax.map(recorded.system.record, jax.tree.map(lambda *two: jnp.stack(two), info["middle"], after))
+    middle, end = (jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in (0, 1))
+    rate = recorded.system.rate(after, jax.tree.map(lambda k: k / width, info["end_slope"]))
+    parts = {
+        "start": noted.record,
+        "middle": middle,
+        "end": end,
+        "start_slope": jax.tree.map(lambda leaf: width * leaf, noted.rate),
+        "end_slope": jax.tree.map(lambda leaf: width * leaf, rate),
+    }
+    return after, error, parts, Noted(memory, end, rate), result

@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 PROGRAM = """
 import json, sys
@@ -51,21 +50,15 @@ def told(devices, folder):
     return json.loads(ran.stdout)
 
 
-@pytest.fixture(scope="module")
-def one_and_two(tmp_path_factory):
-    return tuple(told(devices, tmp_path_factory.mktemp("devices")) for devices in (1, 2))
-
-
-def test_two_devices_are_used(one_and_two):
-    one, two = one_and_two
-    assert (one["devices"], set(one["spread"])) == (1, {1})
-    assert (two["devices"], set(two["spread"])) == (2, {2})
-
-
 # Training: a product over fewer seeds may be summed in another order, and 30 steps of that stay below 1e-12. Forecast:
 # the same rounding may turn one of the integrator's choices, whose own accuracy is 5e-4; 1e-6 was seen.
-@pytest.mark.parametrize(("what", "rtol"), [("loss", 1e-12), ("final", 1e-12), ("together", 1e-12), ("forecast", 1e-5)])
-def test_two_devices_give_the_numbers_of_one(one_and_two, what, rtol):
-    one, two = (np.array(numbers[what]) for numbers in one_and_two)
-    assert one.shape == two.shape
-    np.testing.assert_allclose(two, one, rtol=rtol)
+NEAR = {"loss": 1e-12, "final": 1e-12, "together": 1e-12, "forecast": 1e-5}
+
+
+def test_two_devices_are_used_and_give_the_numbers_of_one(tmp_path_factory):
+    one, two = (told(devices, tmp_path_factory.mktemp("devices")) for devices in (1, 2))
+    assert (one["devices"], set(one["spread"])) == (1, {1})
+    assert (two["devices"], set(two["spread"])) == (2, {2})
+    for what, rtol in NEAR.items():
+        assert np.shape(one[what]) == np.shape(two[what])
+        np.testing.assert_allclose(two[what], one[what], rtol=rtol, err_msg=what)

@@ -124,20 +124,20 @@ def test_any_depth_biases_and_gates_of_neurons():
     chain = network().architecture
     gated = Problem(chain, network().task, Gates(nodes={"h1": masks}))
     weights = initial.gaussian(0.3)(gated, 0)
-    assert predict(gated, weights, TIMES).loss[0] == pytest.approx(gated.loss(weights), rel=1e-9)
+    assert predict(gated, weights, [0.0]).loss[0] == pytest.approx(gated.loss(weights), rel=1e-9)
 
 
 def test_what_only_linear_networks_have_is_refused():
     problem = network()
     weights = initial.gaussian(0.3)(problem, 0)
-    forecast = predict(problem, weights, TIMES[:3])
+    forecast = predict(problem, weights, [0.0])
     with pytest.raises(ProblemError, match="those of linear nodes"):
         forecast.order()
     with pytest.raises(ProblemError, match="those of linear nodes"):
         forecast.modes.path(problem.architecture.paths()[0])
     assert forecast.reduction is None
     assert forecast.initial_strength is None
-    assert forecast.modes.edge(("x", "h1")).shape == (3, 3)  # singular values
+    assert forecast.modes.edge(("x", "h1")).shape == (3, 1)  # singular values, times
     with pytest.raises(AssumptionError, match=r"linear nodes required; 'h1' has .*: use method='flow'$"):
         predict(problem, weights, TIMES, "reduction")
     with pytest.raises(AssumptionError, match=r"examples .* required; statistics alone came"):
@@ -147,6 +147,6 @@ def test_what_only_linear_networks_have_is_refused():
 def test_draws_are_not_those_of_a_training():
     problem = network()
     law = initial.gaussian(0.3)
-    drawn = predict(problem, law, TIMES[:2], "flow", key=0, draws=1).weights(0.0)
+    drawn = predict(problem, law, [0.0], "flow", key=0, draws=1).weights(0.0)
     trained = nr.train(problem, law, learning_rate=1e-9, steps=1, key=0).weights(seed=0)
     assert not np.allclose(drawn[("x", "h1")], trained[("x", "h1")], rtol=1e-3)

@@ -26,8 +26,8 @@ if OWN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read while another process writes it, a program is compiled once more; JAX warns of that."""
-    config.addinivalue_line("filterwarnings", "ignore:Error reading persistent compilation cache")
+    """Where a stored program cannot be read, as while another process writes it, it is compiled; JAX warns of that."""
+    config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
 def pytest_unconfigure() -> None:

@@ -1,4 +1,4 @@
-// A touch enlarges a panel; a link opens what it points into; paper shows all; the filters hide what does not fit.
+// A touch, or Enter, enlarges a panel; a link opens what it points into; paper shows all; the filters hide what does not fit.
 const all = (selector) => [...document.querySelectorAll(selector)];
 const reveal = () => {
   const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
@@ -8,15 +8,20 @@ const reveal = () => {
 addEventListener("hashchange", reveal);
 addEventListener("load", reveal);
 addEventListener("beforeprint", () => all("details.claims, details.key").forEach((box) => { box.open = true; }));
+const enlarge = (panel) => {
+  const dialog = document.createElement("dialog");
+  dialog.append(panel.cloneNode());
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.showModal();
+};
+all("img.panel").forEach((panel) => { panel.tabIndex = 0; panel.setAttribute("role", "button"); });
 addEventListener("click", (event) => {
   if (event.target.matches("dialog, dialog *")) event.target.closest("dialog").remove();
-  else if (event.target.matches("img.panel")) {
-    const dialog = document.createElement("dialog");
-    dialog.append(event.target.cloneNode());
-    document.body.append(dialog);
-    dialog.addEventListener("close", () => dialog.remove());
-    dialog.showModal();
-  }
+  else if (event.target.matches("img.panel")) enlarge(event.target);
+});
+addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && event.target.matches("img.panel") && !event.target.closest("dialog")) enlarge(event.target);
 });
 const form = document.querySelector("form.filter");
 if (form) {

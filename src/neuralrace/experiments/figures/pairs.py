@@ -127,7 +127,7 @@ def draw(data: xarray.Dataset) -> Figure:
     if data.sizes.get("curve", 0):
         _curves(axes[1, 2], data)
     else:
-        axes[1, 2].set_axis_off()
+        axes[1, 2].remove()
     return figure
 
 

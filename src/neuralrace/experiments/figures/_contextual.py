@@ -1,15 +1,4 @@
-"""What P2's contextual figures share: the paper's parameters and protocols, and how near is near.
-
-Where we differ from the paper, for all of them:
-- Its loss is a sum over the examples and ours a mean, so its rate is multiplied by their number.
-- Its appendix H gives first weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and
-  so do these. From 1e-7 (`--set std=1e-7`) the gated network of Fig 4 is farther from the ReLU networks (normalised L1
-  0.22, not 0.10), and the correlation of their outputs falls to 0.975; of Fig 8's four clusters three are those of the
-  text, not four, and the elbow by outputs is at three; with three contexts Fig 5's gated network is at 0.058, not 0.04.
-- Its gated networks have 100 neurons in each pathway. So have ours under its protocol; where pathways are trained
-  jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said otherwise.
-- It sets the first scales of single pathways by hand. Here all are drawn from one law.
-"""
+"""What P2's contextual figures share: the paper's parameters and protocols, and how near is near."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,6 +24,14 @@ from neuralrace.trajectory import Trajectory
 
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
+DIFFERS = (
+    "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its "
+    "gated networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are "
+    "trained jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said "
+    "otherwise. It sets the first scales of single pathways by hand; here all are drawn from one law. Appendix H "
+    "gives first weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do "
+    "these."
+)
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 
 

@@ -72,7 +72,7 @@ class Architecture:
         return hash((tuple(self.nodes.items()), tuple(self.edges.items())))
 
     def __repr__(self) -> str:
-        nodes = ", ".join(f"{node}\n{size}" for node, size in self.nodes.items())
+        nodes = ", ".join(f"{node}: {size}" for node, size in self.nodes.items())
         shown = ", ".join(map(edge_name, list(self.edges)[:SHOWN]))
         more = f", ... {len(self.edges)} in all" if len(self.edges) > SHOWN else ""
         return f"Architecture({nodes}; {shown}{more})"

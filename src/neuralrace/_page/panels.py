@@ -31,7 +31,7 @@ class Panel(NamedTuple):
         """The panel as an image that is part of a page."""
         encoded = quote(self.svg.decode("utf-8").replace('"', "'"), safe=PLAIN)
         return (
-            f'<img class="panel" width="{self.width}" loading="lazy" alt="{escape(self.title)}" '
+            f'<img class="panel" width="{self.width}" decoding="async" alt="{escape(self.title)}" '
             f'src="data:image/svg+xml,{encoded}">'
         )
 

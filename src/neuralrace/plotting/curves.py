@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from neuralrace.plotting.labels import below, inches_below, label_axes
@@ -134,6 +135,7 @@ def difference_strip(
         strip.spines[side].set_visible(False)
     strip.set_xlim(axis.get_xlim())
     strip.tick_params(labelsize=9)
+    strip.xaxis.set_major_locator(MaxNLocator(5))
     strip.set_ylabel(name, fontsize=9)
     axis.tick_params(labelbottom=False)
     axis.xaxis.set_label_coords(0.5, bottom, transform=inches_below(axis, NAME))

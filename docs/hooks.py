@@ -5,13 +5,13 @@ import re
 import shutil
 from collections.abc import Mapping
 from html import escape, unescape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import stories  # beside this file
 import verdicts
 from latex2mathml.converter import convert
-from matplotlib import get_data_path
 
 import neuralrace as nr
 from neuralrace._page import set_maths
@@ -19,6 +19,7 @@ from neuralrace.experiments import papers
 from neuralrace.report import counted, counts
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+FONT = "STIXTwoMath-Regular.ttf"  # with the table of a maths font, so that roots and brackets grow
 CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 
@@ -115,12 +116,13 @@ def presets() -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Put the scenes of the explorer beside the pages, and the maths font of matplotlib with its licence."""
+    """Put the scenes of the explorer beside the pages, and the maths font that comes with ziamath."""
     stories.install(Path(config["site_dir"]))
-    folder = Path(config["site_dir"]) / "fonts"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("STIXGeneral.ttf", "LICENSE_STIX"):
-        shutil.copyfile(Path(get_data_path()) / "fonts" / "ttf" / name, folder / name)
+    package = find_spec("ziamath")  # only its font is used; without it formulas are set in a font of the reader's
+    if package is not None and package.origin is not None:
+        folder = Path(config["site_dir"]) / "fonts"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(package.origin).parent / "fonts" / FONT, folder / FONT)
 
 
 def pairs_of_mnist() -> str:

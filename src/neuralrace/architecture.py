@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PATH_LIMIT = 100_000
 SHOWN = 12  # edges of a short description
-NODE_SIZE = 1400  # of a drawing, in square points
+LETTER = 6.2  # points that a letter takes in the box of a node
 
 
 @dataclass(frozen=True)
@@ -167,12 +167,13 @@ class Architecture:
             levels.setdefault(graph.nodes[node]["level"], []).insert(0, node)
         place = networkx.multipartite_layout(graph, subset_key=levels)
         sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
+        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "black", "linewidth": 0.8}
+        reach = LETTER * (1 + max(map(len, self.nodes))) / 2  # from the middle of a box to its side, and a gap
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
-        style = {"ax": axis, "node_size": NODE_SIZE, "connectionstyle": bends}
-        networkx.draw_networkx_nodes(graph, place, ax=axis, node_size=NODE_SIZE, node_color="white", edgecolors="black")
-        networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9)
-        networkx.draw_networkx_edges(graph, place, **style)
+        style = {"connectionstyle": bends, "arrows": True, "min_source_margin": reach, "min_target_margin": reach}
+        networkx.draw_networkx_edges(graph, place, ax=axis, **style)
+        networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9, bbox=box)
         names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
         networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
         axis.set_axis_off()

@@ -10,12 +10,14 @@ import pytest
 import xarray
 
 import neuralrace as nr
+from neuralrace._page import letters_of
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.experiments import store
 from neuralrace.experiments.claim import FAILS, Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
+from neuralrace.report.links import letters
 
 
 @pytest.fixture(scope="module", params=nr.experiments.names())
@@ -49,11 +51,14 @@ SHOWN = {
 
 
 def test_figures_show_what_they_should(result: nr.experiments.Result) -> None:
-    axes = [axis for axis in result.figure().axes if axis.get_label() != "<colorbar>"]
+    axes = result.figure().axes
     assert axes
-    for axis in result.figure().axes:
-        assert axis.get_ylabel() or axis.get_title()  # in a grid the first of a row speaks for it
-        assert axis.get_xlabel() or axis.get_label() == "<colorbar>"
+    for axis in axes:
+        assert axis.get_xlabel()
+        assert axis.get_title()
+    named = {letter for axis in axes for letter in letters_of(axis.get_title())[0]}
+    for claim in result.claims:  # each is shown somewhere; what is algebra may be a number alone
+        assert claim.kind == "check" or len(axes) == 1 or letters(claim) & named, claim.text
     if result.experiment.name in SHOWN:
         # an error bar is one container of several lines, a histogram one of patches
         lines = [0 if axis.patches else len(axis.containers) or len(axis.lines) for axis in axes]

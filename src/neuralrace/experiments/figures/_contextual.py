@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 
 from neuralrace import initial, reln
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
 from neuralrace.experiments.claim import FAILS, HOLDS, Claim, Condition, at_most
 from neuralrace.initial import Initialiser
+from neuralrace.plotting import COLOURS, label_axes
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -32,6 +34,7 @@ DIFFERS = (
     "gives first weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do "
     "these."
 )
+BAR = 0.27  # width of a bar, of which three stand side by side
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 
 
@@ -129,6 +132,17 @@ def selectivity(named: NamedTask, last: np.ndarray, strength: np.ndarray) -> xar
         },
         coords={"active": np.arange(contexts_of(named) + 1)},
     )
+
+
+def draw_selectivity(axis: Axes, data: xarray.Dataset, title: str) -> None:
+    """In how many contexts neurons are on at the end: by number, by strength and by chance."""
+    looks = (("share", "relu", 0.5, "neurons"), ("share_of_strength", "relu", 1.0, "by strength"))
+    places = data["active"].values
+    for index, (name, kind, alpha, label) in enumerate((*looks, ("chance", "reference", 1.0, "random neurons"))):
+        style = {"color": COLOURS[kind], "alpha": alpha, "label": label}
+        axis.bar(places + BAR * (index - 1), data[name].values, BAR, **style)
+    axis.set_xticks(places)
+    label_axes(axis, title, "contexts in which a neuron is on", "share")
 
 
 def final_patterns(run: Trajectory) -> tuple[np.ndarray, np.ndarray]:

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray
 
-from neuralrace.experiments.claim import Claim, falling, rising
+from neuralrace.experiments.claim import Claim, falling, rising, shown
 
 SOURCE = "docs/theory/pairs.md"
 FLOOR = 1e-5  # of the error of output zero: below this nothing is left to tell apart
@@ -26,7 +26,17 @@ def plain(data: xarray.Dataset, leaky: bool) -> xarray.Dataset:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """The hypothesis, what theory says instead, and what of it is left on images."""
-    return [*_hypothesis(data), *_forecasts(data), *_leaky(data), *_scale(data), *_images(data), *_curves(data)]
+    ordered, *curve, fewer = _hypothesis(data)
+    return [
+        ordered.shown_in("a, b"),
+        *shown("a", curve),
+        fewer.shown_in("b"),
+        *shown("c", _forecasts(data)),
+        *shown("d", _leaky(data)),
+        *shown("c", _scale(data)),
+        *shown("e", _images(data)),
+        *shown("f", _curves(data)),
+    ]
 
 
 def _untrained(data: xarray.Dataset) -> np.ndarray:

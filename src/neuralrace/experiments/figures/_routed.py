@@ -344,7 +344,8 @@ def draw_gains(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> Non
     here = data.sel(panel=panel)
     chosen = np.flatnonzero(here["trained"].values == np.nanmax(here["trained"].values))
     chosen = chosen[np.argsort(here["gain"].values[chosen])]
-    title = f"{letter}  {data.attrs['data']}, {panel.replace('-', ', M = ')}, K = {here['trained'].values.max():g}"
+    shown = f"{data.attrs['data']}, {panel.replace('-', ', M = ')}, K = {here['trained'].values.max():g}"
+    title = f"{letter}  {shown}: untrained pairs need small first weights"
     errors = at_the_end(data, panel).isel(condition=chosen)
     draw_errors(axis, here["gain"].values[chosen], errors, title, "gain of the first weights")
     axis.set_xscale("log")
@@ -361,7 +362,8 @@ def draw_each(data: xarray.Dataset, draw: Callable[[Axes, xarray.Dataset, str, s
 def draw_pairs(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> None:
     """Errors of one panel over K / M."""
     fractions = 100 * data["trained"].sel(panel=panel).values / float(data["domains"].sel(panel=panel))
-    title = f"{letter}  {data.attrs['data']}, {panel.replace('-', ', M = ')}"
+    found = f"untrained pairs work from {100 * first_fraction(data, panel):.0f} % on"
+    title = f"{letter}  {data.attrs['data']}, {panel.replace('-', ', M = ')}: {found}"
     draw_errors(axis, fractions, at_the_end(data, panel), title, "trained pairs, 100 K / M (%)")
 
 

@@ -13,7 +13,7 @@ from neuralrace.axes import Weights
 from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, apart, check, paper
-from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
 from neuralrace.training import ReLUNetwork, train
@@ -22,6 +22,7 @@ CRITERION = 0.2  # the loss to which learning is timed
 CROSSOVER = float(np.sqrt(2 / 3))
 NEAR = 0.1  # of the crossover: as the margins lie to each other there
 GATINGS = {"xor": 4, "linear": 2}  # and their pathways
+MARGIN = r"half margin $\Delta$"
 PLANE = np.linspace(-1.5, 1.5, 21)  # of the first two features, with the third at zero
 
 
@@ -124,7 +125,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             "appendix C, eqs 24-26",
             "The growth rates of the two gatings are equal at Delta = sqrt(2/3).",
             at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6),
-        ),
+        ).shown_in("b, d"),
         paper(
             "Fig 2d (caption)",
             "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
@@ -169,38 +170,42 @@ def _boundaries(data: xarray.Dataset) -> list[Claim]:
                 f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5
             ),
             at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5),
-        ),
+        ).shown_in("a, b"),
     ]
 
 
 def draw(data: xarray.Dataset) -> Figure:
     """What networks say over the plane, how much of it is XOR, learning time against the margin, and loss curves."""
-    shown = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
-    figure, axes = new_figure(max(2, len(shown)), rows=3, width=4.2, height=3.5)
-    margins, time = data["margin"].values, data["time"].values
-    ticks = [f"{PLANE[place]:g}" for place in (0, 10, 20)]
-    for axis, chosen in zip(axes[0], shown, strict=False):
-        title = rf"a  output at third feature 0, $\Delta$ = {float(chosen['margin']):g}"
-        places = {"horizontal": "first feature", "vertical": "second feature", "value": "output"}
-        heat_map(axis, chosen["plane"].values, title, blocks=(10, 10), names=(ticks, ticks), largest=1.0, **places)
-        axis.set_xticks((0, 10, 20), ticks)
-        axis.set_yticks((0, 10, 20), ticks)
-    share, speed = axes[1, :2]
-    share.plot(margins, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
+    chosen = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
+    figure, axes = new_panels(2 * len(chosen) + 2, height=3.5)
+    planes, (share, speed), losses = axes[: len(chosen)], axes[len(chosen) : -len(chosen)], axes[-len(chosen) :]
+    for axis, one in zip(planes, chosen, strict=True):
+        _draw_plane(axis, one)
+    share.plot(data["margin"].values, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
     share.lines[0].set_label("ReLU networks")
-    share.plot([CROSSOVER] * 2, [0.0, 1.0], ":", color=COLOURS["reference"], label="rates equal, theory")
+    theory_line(share, np.array([CROSSOVER] * 2), np.array([0.0, 1.0]), "theory: both gatings are as fast")
     title = "b, c  networks change from XOR to a linear decision"
-    label_axes(share, title, r"half margin $\Delta$", "share of XOR in the decision")
+    label_axes(share, title, MARGIN, "share of XOR in the decision")
     _draw_times(speed, data)
-    for axis, chosen in zip(axes[2], shown, strict=False):
-        training_band(axis, time, chosen["relu"].values, "relu", "ReLU networks")
-        for index, gating in enumerate(GATINGS):
-            theory_line(axis, time, chosen["theory"].values[index], f"theory, {gating} gating", dotted=bool(index))
-        loss_axis(axis, rf"e  as the faster gating, $\Delta$ = {float(chosen['margin']):g}")
-    for axis in axes.flat:
-        if not axis.has_data():
-            axis.remove()
+    for axis, one, times in zip(
+        losses, chosen, learning_times(data.sel(margin=data["shown"], method="nearest"))[0], strict=True
+    ):
+        first = list(GATINGS)[int(np.argmin(times))]
+        title = rf"e  $\Delta$ = {float(one['margin']):g}: learned as the faster gating, {first}"
+        theory = {f"theory, {gating} gating": one["theory"].values[index] for index, gating in enumerate(GATINGS)}
+        loss_curves(axis, title, data["time"].values, {"ReLU networks": ("relu", one["relu"].values)}, theory)
     return figure
+
+
+def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
+    """What the first network of one margin says where the third feature is zero."""
+    middle = len(PLANE) // 2
+    ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
+    title = rf"a  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
+    sides = {"horizontal": "first feature", "vertical": "second feature, third at 0", "value": "output"}
+    heat_map(axis, one["plane"].values, title, blocks=(middle, middle), names=(ticks, ticks), largest=1.0, **sides)
+    for mark in (axis.set_xticks, axis.set_yticks):
+        mark((0, middle, 2 * middle), ticks)
 
 
 def _draw_times(axis: Axes, data: xarray.Dataset) -> None:
@@ -213,7 +218,7 @@ def _draw_times(axis: Axes, data: xarray.Dataset) -> None:
         axis.plot([margin] * 2, [row.min(), row.max()], color=COLOURS["relu"], linewidth=3, alpha=0.4)
     axis.plot(margins, relu.mean(axis=1), "o", color=COLOURS["relu"], markersize=4, label="ReLU networks")
     title = f"d  ReLU networks take the time of the faster gating to loss {CRITERION}"
-    label_axes(axis, title, r"half margin $\Delta$", TIME)
+    label_axes(axis, title, MARGIN, TIME)
 
 
 EXPERIMENT = Experiment(

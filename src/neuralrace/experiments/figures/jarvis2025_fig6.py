@@ -16,6 +16,7 @@ from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
     DIFFERS,
+    LOG10,
     Paper,
     apart,
     as_set,
@@ -26,7 +27,7 @@ from neuralrace.experiments.figures._contextual import (
     text_patterns,
 )
 from neuralrace.gates import Gates
-from neuralrace.plotting import COLOURS, heat_map, label_axes, new_figure, theory_line
+from neuralrace.plotting import COLOURS, difference_strip, heat_map, label_axes, new_panels, theory_line
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
@@ -220,10 +221,12 @@ def modules_found(data: xarray.Dataset, name: str) -> np.ndarray:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What the figure and its section say."""
+    *losses, outputs = _losses(data)
     return [
         *shown("A", _first_layer(data)),
         *shown("a", _second_layer(data)),
-        *shown("b", _losses(data)),
+        *shown("b", losses),
+        outputs.shown_in("C"),
         *shown("b", _spread(data)),
         *shown("B", _pathways(data)),
         *shown("b", [_forecast(data)]),
@@ -473,26 +476,34 @@ def _forecast(data: xarray.Dataset) -> Claim:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Losses, gates and pathways over time; modules, over a run and at the moment nearest to Fig 6a; outputs."""
-    figure, axes = new_figure(3, rows=2, width=4.2, height=3.7)
+    figure, (loss, gates, pathways, *pictures) = new_panels(6, height=3.9)
     epoch = data["epoch"].values
-    for name, label in (("relu", "ReLU"), ("gated", "gated")):
-        _runs(axes[0, 0], data, name, data[name].values, COLOURS[name], label)
-    for one in data["theory"].values:
-        theory_line(axes[0, 0], epoch, one, None, faint=True)
-    theory_line(axes[0, 0], epoch, typical_loss(data, "theory"), "theory, gated")
-    title = "b  every run, typical ones bold: the gated network has one plateau less"
-    label_axes(axes[0, 0], title, "epoch", "loss")
+    _draw_losses(loss, data)
     for layer, colour in LAYER_COLOURS.items():
         for kind, width, what in (("all", 1.8, "neurons"), ("all_by_strength", 0.8, "strength")):
             share = data[f"{layer}_{kind}"].values.mean(axis=0)
-            axes[0, 1].plot(epoch, share, color=COLOURS[colour], linewidth=width, label=f"layer {layer[1]}, {what}")
-    label_axes(axes[0, 1], "A  the first layer gates after all: on for all examples", "epoch", "share")
+            gates.plot(epoch, share, color=COLOURS[colour], linewidth=width, label=f"layer {layer[1]}, {what}")
+    label_axes(gates, "A  the first layer gates after all: few neurons are on for all examples", "epoch", "share")
     for place, (name, values) in enumerate(zip(data["pathway"].values, data["pathways"].values, strict=True)):
         label = "common" if name == "common" else f"all but context {place}"
-        _runs(axes[0, 2], data, "gated", values, COLOURS[PATHWAY_COLOURS[place]], label)
-    label_axes(axes[0, 2], "B  all gated pathways grow together", "epoch", "strength (Frobenius norm)")
-    _draw_modules(data, axes[1])
+        _runs(pathways, data, "gated", values, COLOURS[PATHWAY_COLOURS[place]], label)
+    label_axes(pathways, "B  all gated pathways grow together", "epoch", "strength (Frobenius norm)")
+    _draw_modules(data, pictures)
     return figure
+
+
+def _draw_losses(axis: Axes, data: xarray.Dataset) -> None:
+    """Every run, typical ones bold; below how far the typical gated one is from ReLU, and theory from the gated one."""
+    epoch, curves = data["epoch"].values, {name: typical_loss(data, name) for name in ("relu", "gated", "theory")}
+    for name, label in (("relu", "ReLU"), ("gated", "gated; below, from ReLU")):
+        _runs(axis, data, name, data[name].values, COLOURS[name], label)
+    for one in data["theory"].values:
+        theory_line(axis, epoch, one, None, faint=True)
+    theory_line(axis, epoch, curves["theory"], "theory; below, from gated")
+    label_axes(axis, "b  every run, typical ones bold: the gated network has one plateau less", "epoch", "loss")
+    pairs = (("gated", "gated", "relu"), ("theory", "theory", "gated"))
+    gaps = [(kind, np.log10(curves[one] / curves[other])) for kind, one, other in pairs]
+    difference_strip(axis, epoch, gaps, LOG10)
 
 
 def _runs(axis: Axes, data: xarray.Dataset, kind: str, values: np.ndarray, colour: str, label: str) -> None:
@@ -504,18 +515,20 @@ def _runs(axis: Axes, data: xarray.Dataset, kind: str, values: np.ndarray, colou
 
 def _draw_modules(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
     whole, single, outputs = axes
-    nearest = int(np.argmax(modules_found(data, "moment_modules")))
+    by_run, by_moment = (modules_found(data, name) for name in ("run_modules", "moment_modules"))
+    bold, nearest = typical(data["relu"].values), int(np.argmax(by_moment))
     moment, block = int(data["moment"][nearest]), len(data["context"]) // CONTEXTS
-    shown = {
-        whole: (data["run_modules"].values[typical(data["relu"].values)], "a  modules of layer 2, typical run"),
-        single: (data["moment_modules"].values[nearest], f"a  modules of layer 2, all runs, epoch {moment}"),
-    }
-    for axis, (values, title) in shown.items():
-        heat_map(axis, values, title, horizontal="context", vertical="module", value="share on", blocks=(1, block))
+    title = "a  {} of {} modules are those of the text: layer 2, {}"
+    for axis, values, found, where in (
+        (whole, data["run_modules"].values[bold], by_run[bold], "a whole run"),
+        (single, data["moment_modules"].values[nearest], by_moment[nearest], f"all runs at epoch {moment}"),
+    ):
+        words = {"horizontal": "context", "vertical": "module", "value": "share on"}
+        heat_map(axis, values, title.format(found, MODULES, where), blocks=(1, block), **words)
     found = typical_plateaus(data, "gated")
     place = found[len(found) // 2].place if found else -1
     error = (data["relu_output"] - data["gated_output"]).values[place]
-    title = f"C  ReLU less gated output at a plateau, epoch {int(data['epoch'][place])}"
+    title = f"C  outputs agree at a plateau: ReLU less gated, epoch {int(data['epoch'][place])}"
     heat_map(outputs, error.T, title, horizontal="context", vertical="block", value="difference", blocks=(15, block))
 
 

@@ -27,7 +27,7 @@ from neuralrace.experiments.figures._contextual import (
     paper,
 )
 from neuralrace.initial import as_key
-from neuralrace.plotting import COLOURS, SERIES, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, SERIES, label_axes, loss_axis, new_panels, theory_line, training_band
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.pathways import parallel_pathways
@@ -54,10 +54,10 @@ FAILED = {  # table and claim -> what came instead
 LEARNED = 0.01  # of the first loss; the race is drawn for twice as long as that takes
 FAMILIES = {  # what the modules of a gating part -> the colour of its forecast
     "common alone": COLOURS["reference"],
-    "contexts": SERIES[0],
-    "items": SERIES[2],
-    "examples": SERIES[1],
-    "several": SERIES[3],
+    "by contexts": SERIES[0],
+    "by items": SERIES[2],
+    "by examples": SERIES[1],
+    "by several": SERIES[3],
 }
 
 
@@ -412,24 +412,21 @@ def _of_published(data: xarray.Dataset, table: str) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """How many patterns there are, the rates of the fastest modules, and the small races beside ReLU networks."""
-    figure, axes = new_figure(2, rows=2, width=4.2, height=3.8)
+    raced = tables(data)
+    figure, (patterns, rates, *races) = new_panels(2 + len(raced), columns=2, height=3.9)
     places = np.arange(data.sizes["table"])
     for index, kind in enumerate(("gated", "relu")):
         bars = data["patterns"].values[:, index]
-        axes[0, 0].bar(places + 0.4 * index, bars, 0.4, color=COLOURS[kind], label=str(data["kind"].values[index]))
-    axes[0, 0].set_yscale("log")
-    axes[0, 0].set_xticks(places + 0.2, [str(name) for name in data["table"].values])
-    label_axes(
-        axes[0, 0], "A  neurons can have more gate patterns than the lemma allows", "items x contexts", "patterns"
-    )
-    axes[0, 1].barh([str(kind) for kind in data["module"].values], data["module_rate"].values, color=COLOURS["gated"])
+        patterns.bar(places + 0.4 * index, bars, 0.4, color=COLOURS[kind], label=str(data["kind"].values[index]))
+    patterns.set_yscale("log")
+    patterns.set_xticks(places + 0.2, [str(name) for name in data["table"].values])
+    title = "A  neurons can have more gate patterns than the lemma allows"
+    label_axes(patterns, title, "items x contexts", "patterns")
+    rates.barh([str(kind) for kind in data["module"].values], data["module_rate"].values, color=COLOURS["gated"])
     title = "B  after the common module, those that part items are the fastest"
-    label_axes(axes[0, 1], title, "first singular value of what is left", "on for")
-    for axis, letter, table in zip(axes[1], "CD", tables(data), strict=False):
+    label_axes(rates, title, "first singular value of what is left", "on for")
+    for axis, letter, table in zip(races, "CD", raced, strict=True):
         _draw_race(axis, data, table, letter)
-    for axis in axes.flat:
-        if not axis.has_data():
-            axis.remove()
     return figure
 
 
@@ -447,7 +444,7 @@ def family(gating: str) -> str:
         else:
             kinds.add("examples")
     parts = kinds - {"common"}
-    return "common alone" if not parts else parts.pop() if len(parts) == 1 else "several"
+    return "common alone" if not parts else f"by {parts.pop()}" if len(parts) == 1 else "by several"
 
 
 def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> None:
@@ -456,11 +453,17 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
     seen: set[str] = set()
     for gating, curve in zip(gatings, data[f"raced_{table}"].values, strict=True):
         kind = family(gating)
-        label = f"theory, by {kind}" if kind not in seen and kind != "common alone" else None
-        label = "theory, common alone" if kind not in seen and kind == "common alone" else label
+        axis.plot(
+            time,
+            curve,
+            "--",
+            color=FAMILIES[kind],
+            linewidth=0.7,
+            alpha=0.7,
+            label=None if kind in seen else f"theory {kind}",
+        )
         seen.add(kind)
-        axis.plot(time, curve, "--", color=FAMILIES[kind], linewidth=0.7, alpha=0.7, label=label)
-    theory_line(axis, time, data[f"best_{table}"].values, "theory, the winner")
+    theory_line(axis, time, data[f"best_{table}"].values, "theory, the fastest")
     relu = data[f"relu_{table}"].values
     training_band(axis, time, relu, "relu", "ReLU networks")
     learned = np.flatnonzero(relu.mean(axis=0) < LEARNED * relu[0, 0])

@@ -122,7 +122,7 @@ def draw(data: xarray.Dataset) -> Figure:
         "fraction",
     )
     _forecasts(axes[0, 2], data)
-    _errors(axes[1, 0], plain(data, leaky=True), "d  leaky ReLU: nearly so", "ratio")
+    _errors(axes[1, 0], plain(data, leaky=True), "d  with leaky ReLU it nearly does", "ratio")
     _images(axes[1, 1], data)
     if data.sizes.get("curve", 0):
         _curves(axes[1, 2], data)
@@ -152,7 +152,10 @@ def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
     ends = np.array([1e-5, 1.0])
     theory_line(axis, ends, ends, "equal")
     label_axes(
-        axis, "c  forecast before training, all scales, depths, widths", "forecast error of untrained pairs", "measured"
+        axis,
+        "c  errors are as forecast before training, at all scales, depths, widths",
+        "forecast error of untrained pairs",
+        "measured",
     )
 
 
@@ -162,8 +165,9 @@ def _images(axis: Axes, data: xarray.Dataset) -> None:
         axis.semilogy(data["image_ratio"], error, "os^"[place], color=colour, markersize=5, label=kind)
     trained = float(data["image_error"].isel(kind=0).mean())
     axis.axhline(trained, color=COLOURS["reference"], linewidth=1, label="trained pairs, mean")
-    label_axes(axis, f"e  {data.attrs['data']}, M = {data.attrs['image_domains']}", "ratio of singular values, g2/g1",
-               "test error of untrained pairs")  # fmt: skip
+    shown = f"{data.attrs['data']}, M = {data.attrs['image_domains']}"
+    title = f"e  on images the ratio orders the errors too: {shown}"
+    label_axes(axis, title, "ratio of singular values, g2/g1", "test error of untrained pairs")
 
 
 def _curves(axis: Axes, data: xarray.Dataset) -> None:
@@ -175,10 +179,8 @@ def _curves(axis: Axes, data: xarray.Dataset) -> None:
             axis.plot(time, one["curve_trained"][:, kind], style, color=colour, linewidth=1.8, label=label)
             theory_line(axis, time, one["curve_flow"][:, kind].values, None if place or kind else "moments alone")
         if place == 0:
-            axis.plot(
-                time, one["curve_reduction"], color=COLOURS["reference"], linewidth=1.2, label="reduction, trained"
-            )
-    label_axes(axis, "f  squared error, from moments", TIME, "half the squared error")
+            theory_line(axis, time, one["curve_reduction"].values, "reduction, trained", dotted=True)
+    label_axes(axis, "f  trained pairs follow from moments alone", TIME, "half the squared error")
 
 
 EXPERIMENT = Experiment(

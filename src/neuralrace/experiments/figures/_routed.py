@@ -123,7 +123,7 @@ def plan(
     """The scans of a figure by the names of its panels, checked before anything starts.
 
     panels: data -> those of the paper. Pairs are scanned at the usual gain if there are fractions, or as the data ask;
-    with gains, the gains are scanned for each K in `trained`; an empty `trained` is 40 % of all.
+    with gains, the gains are scanned for each K in `trained`; an empty `trained` is the paper's, on digits 40 % of all.
     """
     sizes = SIZES[require_name("data", settings.data, [name for name in panels if name in SIZES])]
     chosen = settings.panels or panels[settings.data]
@@ -132,7 +132,8 @@ def plan(
         inputs, _, number = panel.partition("-")
         domains = require_count("domains", _given(settings.domains, _whole(panel, number, sizes.domains)), least=2)
         if gains:
-            counts = trained or (round(0.4 * domains),)
+            usual = round(0.4 * domains) if settings.data == "digits" else min(PAPER_TRAINED, domains)
+            counts = trained or (usual,)
             conditions = [(k, require_number("gains", gain, above=0)) for k in counts for gain in gains]
         else:
             parts = sizes.fractions if fractions is None else fractions

@@ -29,7 +29,7 @@ IMAGES = {
         pairs=(("circulant", 4), ("circulant", 8), ("circulant", 12), ("circulant", 16), ("circulant", 20),
                ("regular", 2), ("regular", 3), ("regular", 4), ("regular", 6), ("regular", 8),
                ("blocks", 4), ("blocks", 10), ("blocks", 20), ("hubs", 2), ("hubs", 3), ("hubs", 4)),
-        draws=2, looks=12, forecast=(("circulant", 12), ("regular", 4)),
+        draws=4, looks=16, forecast=(("circulant", 12), ("circulant", 16), ("regular", 4)),
     ),
 }  # fmt: skip
 

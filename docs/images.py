@@ -13,7 +13,6 @@ drawn into OUT/results. The files of numbers belong into docs/records.
 import argparse
 import dataclasses
 import hashlib
-import importlib
 import json
 import time
 from pathlib import Path
@@ -25,7 +24,7 @@ import neuralrace as nr
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.figures import _pairs_images, _routed
-from neuralrace.experiments.figures._routed import SIZES
+from neuralrace.experiments.figures._routed_figure import RoutedFigure, assemble
 from neuralrace.experiments.figures.pairs import IMAGES
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
@@ -96,8 +95,9 @@ def forecast_gains(out: Path, data: str, folder: str, dry: bool) -> None:
         if path.is_file() or dry:
             continue
         began = time.monotonic()
-        task = nr.tasks.routed_images(data, domains, _routed.PAPER_TRAINED, folder=folder)
-        found = _pairs_images.by_gain(task, SIZES[data].hidden, GAINS, DRAWS, _routed.PAPER_TIME)
+        sizes = _routed.SIZES[data]
+        task = nr.tasks.routed_images(data, domains, sizes.trained, folder=folder)
+        found = _pairs_images.by_gain(task, sizes.hidden, GAINS, DRAWS, _routed.PAPER_TIME)
         save_dataset(found.assign_attrs(seconds=time.monotonic() - began), path)
         print(f"{path.name}: {time.monotonic() - began:.0f} s\n{found['error'].mean('draw').values}", flush=True)
         print(found["learned"].values, flush=True)
@@ -136,14 +136,14 @@ def main() -> None:
             continue
         experiment = get(name)
         settings = override(experiment.full, changes)
-        module = importlib.import_module(experiment.compute.__module__)
-        asked, parts = module.scans(settings), {}
+        figure: RoutedFigure = getattr(experiment.compute, "__self__")  # noqa: B009
+        asked, parts = figure.scans(settings), {}
         for panel, scan in asked.items():
-            left = wanted is not None and panel.removeprefix("gains_") not in wanted
+            left = wanted is not None and panel.removesuffix(" over gains") not in wanted
             parts[panel] = train(out, scan, given.dry or (left and not part_file(out, scan).is_file()))
         if all(part is not None for part in parts.values()):
             print(f"{name}: judged", flush=True)
-            finish(out, Result(experiment, "full", settings, module.together(asked, parts)))
+            finish(out, Result(experiment, "full", settings, assemble(asked, parts)))
 
 
 if __name__ == "__main__":

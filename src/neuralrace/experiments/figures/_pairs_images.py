@@ -154,9 +154,7 @@ def moments_of(task: RoutedImages) -> Moments:
     return rows.T @ rows / len(rows), targets.T @ rows / len(rows), 1.0
 
 
-def _reduced(
-    moments: Moments, pattern: np.ndarray, given: Pictures, times: np.ndarray
-) -> tuple[np.ndarray, float]:
+def _reduced(moments: Moments, pattern: np.ndarray, given: Pictures, times: np.ndarray) -> tuple[np.ndarray, float]:
     """The reduction, modes of Sigma_yx as if inputs were white: the trained error over time, the untrained at the end.
 
     In the uniform mode of the pairs the growing half of an encoder's and a decoder's first weights is what counts.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import xarray
@@ -46,11 +46,19 @@ class Pictures:
     draws: int = 4  # of theory, and as many seeds of the training beside it
     looks: int = 40
 
+    @cached_property
+    def task(self) -> RoutedImages:
+        """The images in their domains."""
+        return routed_images(self.data, self.domains, min(4, self.domains), folder=self.folder or None)
+
+    def pattern(self, name: str, trained: int) -> np.ndarray:
+        """Which pairs are trained."""
+        return trained_pairs(name, self.domains, trained, KEY)
+
 
 def measure(given: Pictures) -> xarray.Dataset:
     """Errors on test images after training, and the curves of squared errors beside their forecast."""
-    task = routed_images(given.data, given.domains, folder=given.folder or None)
-    patterns = [trained_pairs(name, given.domains, trained, KEY) for name, trained in given.pairs]
+    patterns = [given.pattern(*pairs) for pairs in given.pairs]
     found = xarray.Dataset(
         {
             "image_ratio": ("graph", [spectrum(pattern).ratio for pattern in patterns]),
@@ -58,7 +66,7 @@ def measure(given: Pictures) -> xarray.Dataset:
             "image_trained": ("graph", [trained for _, trained in given.pairs]),
         }
     )
-    wrong = [_test_errors(task, given, patterns, kind) for kind in KINDS]
+    wrong = [_test_errors(given, patterns, kind) for kind in KINDS]
     found["image_error"] = (("objective", "graph", "image_seed", "kind"), np.array(wrong))
     return xarray.merge([found, curves(given)]).assign_coords(objective=list(KINDS), kind=list(PAIRS))
 
@@ -67,11 +75,9 @@ def curves(given: Pictures) -> xarray.Dataset:
     """Squared errors of trained and untrained pairs over time: trained, by the exact flow, and by the reduction."""
     if not given.forecast:
         return xarray.Dataset()
-    task = routed_images(given.data, given.domains, folder=given.folder or None)
-    moments = moments_of(task)
-    patterns = [trained_pairs(name, given.domains, trained, KEY) for name, trained in given.forecast]
+    moments, patterns = moments_of(given.task), [given.pattern(*pairs) for pairs in given.forecast]
     looks = np.unique(np.linspace(0, given.steps, given.looks).astype(int))
-    conditions = [_condition(task, given, pattern, "squared") for pattern in patterns]
+    conditions = [_condition(given, pattern, "squared") for pattern in patterns]
     runs = train_together(
         conditions, given.steps, seeds=given.draws, record="weights", at=looks.tolist(), precision="single"
     )
@@ -80,18 +86,22 @@ def curves(given: Pictures) -> xarray.Dataset:
     return xarray.concat(found, "curve", data_vars="all", coords="minimal").assign_coords(curve=named, kind=list(PAIRS))
 
 
-def _condition(task: Any, given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
+def _condition(given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
     leaky, loss = kind.startswith("leaky"), "squared" if kind == "squared" else "cross-entropy"
     network = RoutedNetwork(
-        task.with_pairs(pattern), given.width, LeakyReLU(SLOPE) if leaky else None, biases=False, tested=given.tested
+        given.task.with_pairs(pattern),
+        given.width,
+        LeakyReLU(SLOPE) if leaky else None,
+        biases=False,
+        tested=given.tested,
     )
     rule, time = make_rule(given.rate, None, given.steps)
     return Condition(network, initial.orthogonal(given.gain), rule, time, loss, batch_size=given.batch)
 
 
-def _test_errors(task: Any, given: Pictures, patterns: list[np.ndarray], kind: str) -> np.ndarray:
+def _test_errors(given: Pictures, patterns: list[np.ndarray], kind: str) -> np.ndarray:
     """The part of test images that trained and untrained pairs get wrong at the end, (graph, seed, kind)."""
-    conditions = [_condition(task, given, pattern, kind) for pattern in patterns]
+    conditions = [_condition(given, pattern, kind) for pattern in patterns]
     runs = train_together(
         conditions, given.steps, seeds=given.seeds, record="pair_errors", at=[given.steps], precision="single"
     )

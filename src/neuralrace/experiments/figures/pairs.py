@@ -7,7 +7,7 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.errors import require_name
+from neuralrace.errors import require_count, require_name
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
 from neuralrace.experiments.figures._pairs_claims import claims, plain, select
@@ -15,6 +15,7 @@ from neuralrace.experiments.figures._pairs_images import Pictures
 from neuralrace.experiments.figures._pairs_tables import Table
 from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
 
+LEAST = {"domains": 2, "steps": 1, "seeds": 1, "width_seeds": 1}
 MIDDLE = 4  # the K of which scales and depths are tried
 MARKERS = {"circulant": "o", "regular": "s", "blocks": "^", "hubs": "D"}
 IMAGES = {
@@ -29,7 +30,7 @@ IMAGES = {
         pairs=(("circulant", 4), ("circulant", 8), ("circulant", 12), ("circulant", 16), ("circulant", 20),
                ("regular", 2), ("regular", 3), ("regular", 4), ("regular", 6), ("regular", 8),
                ("blocks", 4), ("blocks", 10), ("blocks", 20), ("hubs", 2), ("hubs", 3), ("hubs", 4)),
-        draws=2, looks=12, forecast=(("circulant", 12), ("regular", 4)),
+        draws=4, looks=16, forecast=(("circulant", 12), ("circulant", 16), ("regular", 4)),
     ),
 }  # fmt: skip
 
@@ -66,9 +67,14 @@ class Settings:
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Train and forecast the tables, then the images."""
+    """Train and forecast the tables, then the images; all is looked at before the first of them trains."""
     pictures = _pictures(settings)
+    _ = pictures.task
+    for name, least in LEAST.items():
+        require_count(name, getattr(settings, name), least=least)
     parts = [(_tables(settings), settings.seeds), (_widths(settings), settings.width_seeds)]
+    for table in (table for tables, _ in parts for table in tables):
+        table.pattern(settings.domains)
     measured = [_pairs_tables.measure(tables, settings.domains, settings.steps, n) for tables, n in parts if tables]
     data = xarray.concat(measured, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
     data = xarray.merge([data, _pairs_images.measure(pictures)])
@@ -101,10 +107,11 @@ def _widths(settings: Settings) -> list[Table]:
 def _pictures(settings: Settings) -> Pictures:
     found = replace(IMAGES[require_name("data", settings.data, IMAGES)], folder=settings.folder or None)
     if settings.image_steps:
-        found = replace(found, steps=settings.image_steps)
+        found = replace(found, steps=require_count("image_steps", settings.image_steps))
     if settings.image_domains:
-        few = tuple((name, k) for name, k in found.pairs if k < settings.image_domains)
-        found = replace(found, domains=settings.image_domains, pairs=few, forecast=few[-1:])
+        count = require_count("image_domains", settings.image_domains, least=3)
+        few = tuple((name, k) for name, k in found.pairs if k < count)
+        found = replace(found, domains=count, pairs=few, forecast=few[-1:])
     if not settings.curves:
         found = replace(found, forecast=())
     return found

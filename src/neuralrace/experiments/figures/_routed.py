@@ -17,9 +17,10 @@ from neuralrace import initial, tasks
 from neuralrace.activations import leaky_relu
 from neuralrace.errors import RangeError, require_count, require_name, require_number
 from neuralrace.experiments.claim import HOLDS, Claim, at_least, at_most
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, label_axes, new_figure
 from neuralrace.tasks import RoutedImages
-from neuralrace.tasks.pairs import trained_pairs
+from neuralrace.tasks.pairs import PAIRS, trained_pairs
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import Momentum
 
@@ -54,8 +55,8 @@ class Settings:
     data: str = "digits"
     folder: str = ""
     panels: tuple[str, ...] = ()
-    pairs: str = "circulant"
-    degrees: float = 270.0
+    pairs: str = setting("circulant", words=tuple(PAIRS))
+    degrees: float = setting(270.0)
     domains: int | None = None
     hidden: int | None = None
     seeds: int | None = None

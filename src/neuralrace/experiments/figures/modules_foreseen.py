@@ -12,6 +12,7 @@ from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Line, agreement, time_to
 from neuralrace.experiments.claim import Claim, Condition, at_least, at_most
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import SERIES, label_axes, loss_axis, new_figure, theory_line, training_band
 from neuralrace.task import Task
 from neuralrace.theory import Forecast
@@ -65,7 +66,7 @@ CASES = {
 class Settings:
     """seeds: networks in each of two groups, and draws of the theory. share: of the steps of each case."""
 
-    cases: tuple[str, ...] = tuple(CASES)
+    cases: tuple[str, ...] = setting(tuple(CASES), words=tuple(CASES))
     seeds: int = 3
     share: float = 1.0
 

@@ -7,12 +7,13 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.errors import require_name
+from neuralrace.errors import require_count
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
 from neuralrace.experiments.figures._pairs_claims import claims, plain, select
 from neuralrace.experiments.figures._pairs_images import Pictures
 from neuralrace.experiments.figures._pairs_tables import Table
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
 
 MIDDLE = 4  # the K of which scales and depths are tried
@@ -58,7 +59,7 @@ class Settings:
     steps: int = 600
     seeds: int = 3
     width_seeds: int = 8
-    data: str = "digits"
+    data: str = setting("digits", words=tuple(IMAGES))
     folder: str = ""
     image_domains: int = 0
     image_steps: int = 0
@@ -73,6 +74,13 @@ def compute(settings: Settings) -> xarray.Dataset:
     data = xarray.concat(measured, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
     data = xarray.merge([data, _pairs_images.measure(pictures)])
     return data.assign_attrs(domains=settings.domains, data=pictures.data, image_domains=pictures.domains)
+
+
+def check(settings: Settings) -> None:
+    """No domain is trained with more others than there are."""
+    for name in (*MARKERS, "fresh"):
+        for count in getattr(settings, name):
+            require_count(name, count, most=settings.domains)
 
 
 def _tables(settings: Settings) -> list[Table]:
@@ -99,7 +107,7 @@ def _widths(settings: Settings) -> list[Table]:
 
 
 def _pictures(settings: Settings) -> Pictures:
-    found = replace(IMAGES[require_name("data", settings.data, IMAGES)], folder=settings.folder or None)
+    found = replace(IMAGES[settings.data], folder=settings.folder or None)
     if settings.image_steps:
         found = replace(found, steps=settings.image_steps)
     if settings.image_domains:
@@ -205,6 +213,7 @@ EXPERIMENT = Experiment(
         curves=False,
     ),
     compute=compute,
+    check=check,
     claims=claims,
     draw=draw,
     differs="P1 trains circulant pairs alone, from Xavier weights with biases. Here first weights are orthogonal, "

@@ -59,6 +59,7 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(domains=3, hidden=4, seeds=2, steps=20, batch=4, gains=(1.0, 0.3), trained=(2,)),
     compute=compute,
+    check=scans,
     claims=claims,
     draw=draw,
     differs=f"{_routed.DIFFERS} K is 40 % of M, where zero-shot transfer sets in; the paper's K = 10 is 25 % or 10 % "

@@ -87,6 +87,7 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(domains=3, hidden=4, seeds=2, steps=20, batch=4, fractions=(0.3, 0.7), gains=(1.0, 0.3)),
     compute=compute,
+    check=scans,
     claims=claims,
     draw=draw,
     differs=f"{_routed.DIFFERS} The text does not say of which data panel d is: Fig 10's MNIST with 1,600 pairs.",

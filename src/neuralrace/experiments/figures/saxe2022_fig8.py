@@ -56,6 +56,7 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(domains=3, hidden=4, seeds=2, steps=20, batch=4, fractions=(0.3, 0.7)),
     compute=compute,
+    check=scans,
     claims=claims,
     draw=draw,
     differs=_routed.DIFFERS,

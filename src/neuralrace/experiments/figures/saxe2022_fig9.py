@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _routed
+from neuralrace.experiments.settings import setting
 
 ON_RECORD = {
     "digits": "does not hold: on digits 40 % are needed, as with linear layers; at 30 % untrained pairs miss a third "
@@ -27,7 +28,7 @@ class Settings(_routed.Settings):
     """fractions: K / M; none: as the data ask. slope: of the leaky ReLU."""
 
     fractions: tuple[float, ...] = ()
-    slope: float = 0.01
+    slope: float = setting(0.01, least=0, most=1)
 
 
 def scans(settings: Settings) -> dict[str, _routed.Scan]:
@@ -61,6 +62,7 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(domains=3, hidden=4, seeds=2, steps=20, batch=4, fractions=(0.3, 0.7)),
     compute=compute,
+    check=scans,
     claims=claims,
     draw=draw,
     differs=_routed.DIFFERS,

@@ -46,7 +46,7 @@ def test_points_that_differ_in_numbers_only_have_one_shape():
         (NAME, {"std": "0.1,0.10"}, {}, "the values of setting 'std' must differ; 0.1 is there twice"),
         (NAME, {"std": "0.1"}, {"seeds": 0}, "seeds must be a whole number, at least 1; it was 0"),
         (NAME, {"seeds": "1,2"}, {"seeds": 1}, "seeds are given twice"),
-        (NAME, {"hidden": [8, 2]}, {}, "setting 'hidden' must be a finite number, at least 4; it was 2"),
+        (NAME, {"hidden": [8, 2]}, {}, "setting 'hidden' must be a whole number, at least 4; it was 2"),
         (
             "views-map",
             {"losses": ["squared;hinge"]},

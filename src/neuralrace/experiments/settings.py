@@ -14,6 +14,7 @@ from neuralrace.errors import (
     RangeError,
     UnknownNameError,
     nearest,
+    require_count,
     require_kind,
     require_name,
     require_number,
@@ -37,6 +38,8 @@ class Bounds:
         for part in value if isinstance(value, tuple) else (value,):
             if self.words and part is not None:
                 require_name(name, part, self.words)
+            elif isinstance(part, int) and self.least is not None:
+                require_count(name, part, least=int(self.least), most=None if self.most is None else int(self.most))
             elif isinstance(part, int | float) and not isinstance(part, bool):
                 require_number(name, part, above=self.above, least=self.least, most=self.most)
 
@@ -61,7 +64,9 @@ def bounds_of(field: "dataclasses.Field[Any]") -> Bounds:
         return found
     parts = field.default if isinstance(field.default, tuple) else (field.default,)
     lowest = min((part for part in parts if isinstance(part, int | float)), default=1)
-    return Bounds() if lowest < 0 else Bounds(least=0) if lowest == 0 else Bounds(above=0)
+    if lowest <= 0:
+        return Bounds() if lowest < 0 else Bounds(least=0)
+    return Bounds(least=1) if _entry(field.type) is int else Bounds(above=0)
 
 
 def override(settings: Any, changes: Mapping[str, Any]) -> Any:

@@ -36,11 +36,13 @@ class Bounds:
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; None stands for what other settings decide."""
         for part in value if isinstance(value, tuple) else (value,):
-            if self.words and part is not None:
+            if self.words:
                 require_name(name, part, self.words)
+            elif isinstance(part, bool):
+                continue
             elif isinstance(part, int) and self.least is not None:
                 require_count(name, part, least=int(self.least), most=None if self.most is None else int(self.most))
-            elif isinstance(part, int | float) and not isinstance(part, bool):
+            elif isinstance(part, int | float):
                 require_number(name, part, above=self.above, least=self.least, most=self.most)
 
     def __str__(self) -> str:
@@ -112,19 +114,20 @@ def in_words(kind: Any) -> str:
 
 def read_setting(name: str, value: Any, kind: Any, like: Any) -> Any:
     """Turn a value into a kind: a number, a word, or a comma-separated list of those; like: a value that is one."""
-    if value is None and _plain(kind) is not kind:
-        return None
     plain, entry = _plain(kind), _entry(kind)
+    if value is None and plain is not kind:
+        return None
+    hint = "" if like in (None, ()) else f", like {like!r}"
+    mistake = RangeError(f"setting {name!r} must be {in_words(kind)}{hint}; it was {shortened(value)}")
     if plain is entry:
-        return _read(name, value, entry, like)
+        return _read(value, entry, mistake)
     listed = value.split(",") if isinstance(value, str) else value
     if not isinstance(listed, Sequence | np.ndarray):
-        raise RangeError(f"setting {name!r} must be {in_words(kind)}, like {like!r}; it was {shortened(value)}")
-    return tuple(_read(name, part, entry, like) for part in listed)
+        raise mistake
+    return tuple(_read(part, entry, mistake) for part in listed)
 
 
-def _read(name: str, value: Any, kind: Any, like: Any) -> Any:
-    mistake = RangeError(f"setting {name!r} must be {in_words(kind)}, like {like!r}; it was {shortened(value)}")
+def _read(value: Any, kind: Any, mistake: RangeError) -> Any:
     if kind is bool:
         found = {"true": True, "false": False}.get(str(value).lower())
         if found is None:

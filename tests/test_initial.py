@@ -135,7 +135,7 @@ def test_what_is_no_law_of_ours_is_kept_as_what_it_is(problem):
         def __repr__(self):
             return "Mine(gaussian(std=0.1))"
 
-    assert as_data(Mine()) == {"law": "own", "repr": "Mine(gaussian(std=0.1))"}
+    assert as_data(Mine())["made"]["repr"] == "Mine(gaussian(std=0.1))"
     assert from_data(as_data(Mine())) is None
     with pytest.raises(WeightError, match="the law 'gaussian' has std; the record names gain"):
         from_data({"law": "gaussian", "gain": 1.0})

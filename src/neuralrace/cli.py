@@ -13,7 +13,7 @@ import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, memory_told
 
 DONE, MISTAKE, FAULT, INTERRUPTED = 0, 2, 3, 130
 
@@ -27,9 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             status, told = _end_of(given)
     except KeyboardInterrupt:
         status, told = INTERRUPTED, _failure("interrupted", INTERRUPTED)
-    if as_json and told is not None:
-        print(json.dumps(told))
     try:
+        if as_json and told is not None:
+            print(json.dumps(told))
         sys.stdout.flush()
     except BrokenPipeError:  # whoever read it has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -41,12 +41,10 @@ def _end_of(given: Sequence[str]) -> tuple[int, object]:
     try:
         from neuralrace.commands import perform  # here, so that an interruption while it loads is told like any other
 
-        return perform(given)
+        with memory_told():
+            return perform(given)
     except (NeuralRaceError, OSError) as error:
         return MISTAKE, _failure(str(error), MISTAKE)
-    except MemoryError as error:
-        line = f"there is not enough memory for this ({error}): give fewer seeds, neurons, steps or examples"
-        return MISTAKE, _failure(line, MISTAKE)
     except Exception as error:
         return FAULT, _failure(f"a fault of ours: {type(error).__name__}: {error} (details: {_log()})", FAULT)
 

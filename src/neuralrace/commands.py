@@ -71,14 +71,17 @@ def front(
 
 @app.command("list")
 def list_what_there_is(
+    name: Annotated[str | None, typer.Argument(help="An experiment: list its settings, and what they may be.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
     as_json: AsJson = False,
 ) -> Ending:
-    """List the experiments, or the named tasks."""
+    """List the experiments, the settings of one, or the named tasks."""
+    if name is not None:
+        return _list_settings(name, tasks, as_json)
     if tasks:
         from neuralrace.tasks import summaries
 
-        rows = [{"name": name, "what": summary} for name, summary in summaries().items()]
+        rows = [{"name": task, "what": summary} for task, summary in summaries().items()]
         if not as_json:
             _table(("name", "what it is"), (row.values() for row in rows))
         return 0, {"tasks": rows}
@@ -88,12 +91,29 @@ def list_what_there_is(
     return 0, {"experiments": found}
 
 
+def _list_settings(name: str, tasks: bool, as_json: bool) -> Ending:
+    from neuralrace.experiments.settings import described
+
+    if tasks:
+        raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
+    found = experiments.get(name)
+    rows = described(found.full, found.tiny)
+    if not as_json:
+        _table(list(rows[0]), (map(_typed, row.values()) for row in rows))
+    return 0, {"experiment": name, "settings": rows}
+
+
+def _typed(value: object) -> str:
+    """A value as it is written on a command line."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 @app.command()
 def run(
     name: str,
     size: Size = "full",
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, any setting.")] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting; see `list NAME`.")] = None,
     out: Out = None,
     formats: Formats = None,
     as_json: AsJson = False,
@@ -151,7 +171,8 @@ def reproduce(
 def sweep(
     name: str,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="key=a,b,c: values of a setting; of a list, key=a,b;c,d.")
+        list[str] | None,
+        typer.Option("--set", help="key=a,b: values of a setting (`list NAME`); of a list, key=a,b;c,d."),
     ] = None,
     size: Size = "full",
     seeds: Annotated[int | None, typer.Option(help="Number of seeds at every point.")] = None,

@@ -1,7 +1,8 @@
 """The exceptions of the package: each says what was required, what came, and how to mend it."""
 
+import contextlib
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 
 class NeuralRaceError(Exception):
@@ -50,6 +51,27 @@ class ResourceError(NeuralRaceError):
 
 class AssumptionError(NeuralRaceError):
     """A method of the theory was asked for and its assumptions do not hold."""
+
+
+LESS_MEMORY = "give fewer seeds, draws, neurons, steps, records or examples"
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out: Python's, numpy's, or that of a device, which XLA tells in its own words."""
+    said = str(error)
+    return isinstance(error, MemoryError | ResourceError) or "RESOURCE_EXHAUSTED" in said or "Out of memory" in said
+
+
+@contextlib.contextmanager
+def memory_told() -> Iterator[None]:
+    """Say of memory that ran out, wherever it did, how to need less."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        line = in_one_line(error, 160)
+        raise ResourceError(f"there is not enough memory for this: {LESS_MEMORY} ({line})") from None
 
 
 def nearest(name: object, known: Iterable[object]) -> str:

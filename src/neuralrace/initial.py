@@ -16,6 +16,7 @@ from neuralrace.limits import LARGEST, require_memory
 from neuralrace.precision import float64
 from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
+from neuralrace.source import made_of
 
 PerEdge = float | Mapping[Edge, float]
 
@@ -159,14 +160,14 @@ def as_data(initial: Any) -> dict[str, Any]:
     """What a record keeps of its initial weights, in plain values that JSON can hold and `from_data` reads back.
 
     {"law": "gaussian", "std": 0.1}, the number of every edge as a list of [edge, number]; {"law": "given"} for weights,
-    one set or one for each seed; {"law": "own", "repr": ...} for a law of one's own, which cannot be read back.
+    one set or one for each seed; {"law": "own", "made": ...} for a law of one's own, which is told and not read back.
     """
     if isinstance(initial, (Mapping, list, tuple)):
         return {"law": GIVEN}
     for name, law in LAWS.items():
         if isinstance(initial, law):
             return {"law": name} | {part.name: _plain(getattr(initial, part.name)) for part in fields(initial)}
-    return {"law": OWN, "repr": repr(initial)}
+    return {"law": OWN, "made": made_of(initial)}
 
 
 def from_data(data: Mapping[str, Any]) -> Initialiser | None:

@@ -1,12 +1,17 @@
 """How much there is: memory that is free, and what work would take of it, in words."""
 
+import contextlib
 import os
+from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from neuralrace.errors import ResourceError
 
 LARGEST = 1e100  # of inputs, targets, gates and weights: their products and squares are still numbers
 GROUP = Path("/sys/fs/cgroup")  # where a container says what it may use
+
+_ALLOWED: ContextVar[int | None] = ContextVar("allowed", default=None)
 
 
 def in_words(count: float) -> str:
@@ -19,8 +24,18 @@ def in_words(count: float) -> str:
 
 def free_memory() -> int | None:
     """Bytes that a process can still take, or None where nobody says."""
-    known = [number for number in (_of_the_machine(), _of_the_group()) if number is not None]
+    known = [number for number in (_of_the_machine(), _of_the_group(), _ALLOWED.get()) if number is not None]
     return min(known) if known else None
+
+
+@contextlib.contextmanager
+def at_most(allowed: int | None) -> Iterator[None]:
+    """Work that may take so many bytes for a while, as on a worker with a limit; None: what there is."""
+    token = _ALLOWED.set(allowed)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(token)
 
 
 def require_memory(what: str, needed: float, smaller: str) -> None:

@@ -7,14 +7,14 @@ from typing import Any, ParamSpec, TypeVar
 
 import jax
 
-from neuralrace.errors import UnknownNameError, nearest
+from neuralrace.errors import UnknownNameError, memory_told, nearest
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def float64(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function with 64-bit JAX types, whatever the caller's global setting is.
+    """Run a function with 64-bit JAX types, whatever the caller's global setting is; memory that runs out is told.
 
     Inside a JAX transformation of the caller's (an argument is a tracer) the ambient precision
     holds, because the dtype of a trace cannot change half way. Wrap the transformed function instead:
@@ -25,7 +25,7 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))):
             return function(*args, **kwargs)
-        with jax.enable_x64(True):
+        with jax.enable_x64(True), memory_told():
             return function(*args, **kwargs)
 
     return wrapped

@@ -12,6 +12,7 @@ import json, sys
 import jax, numpy as np
 import neuralrace as nr
 from neuralrace.training import Condition, train_together
+from neuralrace.theory.integration import integrate
 from neuralrace.training import loop
 from neuralrace.training.rules import make_rule
 
@@ -37,6 +38,19 @@ told["together"] = [run.loss.tolist() for run in train_together(conditions, 30, 
 told["spread"] = where
 forecast = nr.predict(network, law, np.linspace(0, 4, 5), method="flow", draws=2)
 told["forecast"] = forecast.loss.tolist()
+
+found = []
+follow = integrate._advance
+def seen(solver, moment, end):
+    after = follow(solver, moment, end)
+    found.append([device.id for device in jax.tree.leaves(after[0].state)[0].sharding.device_set])
+    return after
+integrate._advance = seen
+gated = nr.tasks.xor().problem("xor", hidden=2)
+for name, method in (("reduction", nr.theory.Reduction(force=True)), ("flow", "flow")):
+    found.clear()
+    told[name] = nr.predict(gated, law, np.linspace(0, 4, 5), method=method, draws=4).losses.tolist()
+    told["of " + name] = sorted({device for used in found for device in used})
 print(json.dumps(told))
 """
 
@@ -52,13 +66,15 @@ def told(devices, folder):
 
 # Training: a product over fewer seeds may be summed in another order, and 30 steps of that stay below 1e-12. Forecast:
 # the same rounding may turn one of the integrator's choices, whose own accuracy is 5e-4; 1e-6 was seen.
-NEAR = {"loss": 1e-12, "final": 1e-12, "together": 1e-12, "forecast": 1e-5}
+NEAR = {"loss": 1e-12, "final": 1e-12, "together": 1e-12, "forecast": 1e-5, "reduction": 1e-9, "flow": 1e-9}
 
 
 def test_two_devices_are_used_and_give_the_numbers_of_one(tmp_path_factory):
     one, two = (told(devices, tmp_path_factory.mktemp("devices")) for devices in (1, 2))
     assert (one["devices"], set(one["spread"])) == (1, {1})
     assert (two["devices"], set(two["spread"])) == (2, {2})
+    for method in ("reduction", "flow"):
+        assert (one[f"of {method}"], two[f"of {method}"]) == ([0], [0, 1])
     for what, rtol in NEAR.items():
         assert np.shape(one[what]) == np.shape(two[what])
         np.testing.assert_allclose(two[what], one[what], rtol=rtol, err_msg=what)

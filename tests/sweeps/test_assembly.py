@@ -16,7 +16,7 @@ from neuralrace.sweeps.swept import Swept
 
 def written(folder):
     """Four points: times that depend on the rate, units as many as `hidden`, a claim of one quantity; one failed."""
-    sweep = make_sweep("saxe2022-fig3", {"learning_rate": [0.1, 0.2], "hidden": [2, 3]}, size="tiny")
+    sweep = make_sweep("saxe2022-fig3", {"learning_rate": [0.1, 0.2], "hidden": [8, 9]}, size="tiny")
     kept = open_folder(folder, sweep)
     for point in sweep.points[:-1]:
         rate, units = point.settings.learning_rate, point.settings.hidden
@@ -42,22 +42,22 @@ def test_every_variable_is_labelled_by_the_swept_settings(tmp_path, monkeypatch,
     data, path = assemble(sweep, kept, failed)
     assert path.name == ("data.zarr" if large else "data.nc")
     assert data["loss"].dims == ("learning_rate", "hidden", "time")
-    assert float(data["loss"].sel(learning_rate=0.2, hidden=2)[3]) == pytest.approx(0.6)
-    assert data["time_values"].sel(learning_rate=0.2, hidden=2).values.tolist() == pytest.approx([0, 0.2, 0.4, 0.6])
-    assert np.isnan(data["loss"].sel(learning_rate=0.2, hidden=3)).all()
-    np.testing.assert_array_equal(data["count"].sel(learning_rate=0.1, hidden=2), [0, 1, np.nan])
+    assert float(data["loss"].sel(learning_rate=0.2, hidden=8)[3]) == pytest.approx(0.6)
+    assert data["time_values"].sel(learning_rate=0.2, hidden=8).values.tolist() == pytest.approx([0, 0.2, 0.4, 0.6])
+    assert np.isnan(data["loss"].sel(learning_rate=0.2, hidden=9)).all()
+    np.testing.assert_array_equal(data["count"].sel(learning_rate=0.1, hidden=8), [*range(8), np.nan])
     assert data["side"].values.tolist() == ["l", "r"]
-    assert data["kind"].sel(learning_rate=0.1, hidden=2).values.tolist() == ["left", "right"]
-    assert float(data["hidden_of_point"].sel(learning_rate=0.1, hidden=3)) == 7.0
+    assert data["kind"].sel(learning_rate=0.1, hidden=8).values.tolist() == ["left", "right"]
+    assert float(data["hidden_of_point"].sel(learning_rate=0.1, hidden=9)) == 7.0
     assert data["status"].values.tolist() == [["done", "done"], ["done", "failed"]]
     np.testing.assert_array_equal(data["claim_holds"][0], [[1, 1], [0, np.nan]])
-    measured = data["measured"].sel(quantity="It is so. (size)", learning_rate=0.2, hidden=2)
+    measured = data["measured"].sel(quantity="It is so. (size)", learning_rate=0.2, hidden=8)
     assert measured.values.tolist() == [0.2, 0.4]
     swept = Swept(sweep, data, path, json.loads(data.attrs["failed"]))
     assert swept.claims == [{"claim": "It is so.", "points": 3, "holds": 2}]
-    assert swept.failed == {'{"learning_rate": 0.2, "hidden": 3}': "RangeError: too many"}
+    assert swept.failed == {'{"learning_rate": 0.2, "hidden": 9}': "RangeError: too many"}
     (axis,) = swept.figure().axes
-    assert [line.get_label() for line in axis.lines] == ["hidden 2", "hidden 3"]
+    assert [line.get_label() for line in axis.lines] == ["hidden 8", "hidden 9"]
     assert axis.lines[0].get_ydata().tolist() == [0.2, 0.4]
     again, _ = assemble(sweep, kept, failed)  # over what is there
     assert again.equals(data)

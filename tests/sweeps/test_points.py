@@ -1,12 +1,9 @@
 """A sweep is checked before anything starts."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.sweeps import points as room
 from neuralrace.sweeps.points import make_sweep, shape_of
 
 NAME = "saxe2022-fig3"
@@ -27,16 +24,11 @@ def test_a_list_is_one_value_of_a_setting_that_is_a_list():
     assert sweep.axes == {"margins": ((0.1, 0.2), (0.3,))}
 
 
-def test_points_that_differ_in_numbers_only_go_together(monkeypatch):
-    monkeypatch.setattr(room, "TOGETHER", 3)
-    settings = {"std": [0.1, 0.2, 0.3, 0.4], "hidden": [8, 16]}
-    sweep = make_sweep(NAME, settings, size="tiny")
-    tasks = sweep.tasks
-    assert [len(task) for task in tasks] == [3, 1, 3, 1]
-    assert all(len({shape_of(point) for point in task}) == 1 for task in tasks)
-    assert sorted(p.key for task in tasks for p in task) == sorted(p.key for p in sweep.points)
-    alone = dataclasses.replace(sweep, experiment=dataclasses.replace(sweep.experiment, compute_many=None))
-    assert [len(task) for task in alone.tasks] == [1] * 8
+def test_points_that_differ_in_numbers_only_have_one_shape():
+    points = make_sweep(NAME, {"std": [0.1, 0.2, 0.3], "hidden": [8, 16]}, size="tiny").points
+    assert len({shape_of(point) for point in points}) == 2
+    lists = make_sweep("jarvis2025-fig2", {"margins": "0.1,0.2;0.3,0.4;0.3"}, size="tiny").points
+    assert len({shape_of(point) for point in lists}) == 2  # as many margins are one shape
 
 
 @pytest.mark.parametrize(
@@ -49,11 +41,27 @@ def test_points_that_differ_in_numbers_only_go_together(monkeypatch):
         (NAME, {"stdd": "0.1"}, {}, "there is no setting 'stdd'; did you mean 'std'"),
         (NAME, {"std": "0.1,small"}, {}, "setting 'std' must be a number, like 0.02; it was 'small'"),
         (NAME, {"hidden": [8.5]}, {}, "setting 'hidden' must be a whole number"),
-        (NAME, {"learning_rate": "-1,1"}, {}, "setting 'learning_rate' must not be negative, like 0.4; it was -1.0"),
-        (NAME, {"learning_rate": "nan"}, {}, "setting 'learning_rate' must be finite; it was nan"),
+        (NAME, {"learning_rate": "-1,1"}, {}, "setting 'learning_rate' must be a finite number, above 0; it was -1"),
+        (NAME, {"learning_rate": "nan"}, {}, "setting 'learning_rate' must be a finite number, above 0; it was nan"),
         (NAME, {"std": "0.1,0.10"}, {}, "the values of setting 'std' must differ; 0.1 is there twice"),
         (NAME, {"std": "0.1"}, {"seeds": 0}, "seeds must be a whole number, at least 1; it was 0"),
         (NAME, {"seeds": "1,2"}, {"seeds": 1}, "seeds are given twice"),
+        (NAME, {"hidden": [8, 2]}, {}, "setting 'hidden' must be a whole number, at least 4; it was 2"),
+        (
+            "views-map",
+            {"losses": ["squared;hinge"]},
+            {},
+            "must be one of squared, cross-entropy; it was .squared;h",
+        ),
+        ("views-map", {"probabilities": "0.5;1.5"}, {}, "setting 'probabilities' must be .* at most 1; it was 1.5"),
+        ("views-map", {"scales": [()]}, {}, "setting 'scales' needs at least one value, like .0.5"),
+        ("views-map", {"scales": [0.5]}, {}, "setting 'scales' must be a list, each a number, like .0.5"),
+        ("saxe2022-fig4", {"trained": [2, 4]}, {}, "trained must be at most the number of domains, 3; it was 4"),
+        ("saxe2022-fig8", {"domains": [2.5]}, {}, "setting 'domains' must be a whole number"),
+        ("saxe2022-fig8", {"panels": "permuted;turned"}, {}, "turned"),
+        ("jarvis2025-race", {"tables": "2x2;2y3"}, {}, "a table must be items x contexts, like 4x3; it was '2y3'"),
+        ("views-law", {"depths": "2;2,3"}, {}, "times must be one for each of the depths, .2, 3.; they were .10.0,."),
+        ("pairs", {"hubs": "2;7"}, {}, "hubs must be at most 6; it was 7"),
         (NAME, {"std": "0.1"}, {"size": "huge"}, "size must be full or tiny; it was 'huge'"),
     ],
 )

@@ -23,11 +23,11 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.experiments.registry import get
 from neuralrace.sweeps import dispatch, work
 from neuralrace.sweeps.points import make_sweep
-from neuralrace.sweeps.work import compute_task
+from neuralrace.sweeps.work import compute_point
 
 NAME = "saxe2022-fig3"
-# a pathway has a quarter of the units, so that 2 units leave it none: that point fails
-SETTINGS = {"hidden": [4, 2, 8, 12], "steps": [3], "learning_rate": [0.2, 0.4]}
+# steps are counted in 32 bits: points with more of them fail
+SETTINGS = {"steps": [3, 3 * 10**9, 4, 5], "hidden": [4], "learning_rate": [0.2, 0.4]}
 
 
 def run(out, client, **more):
@@ -81,10 +81,11 @@ def test_a_sweep_meets_every_accident(tmp_path, monkeypatch):
         for name, written in finished.items():  # nothing that was finished is computed twice
             assert (tmp_path / "killed" / "points" / name).stat().st_mtime_ns == written
         # the failing point is marked, and the others are there
-        assert swept.data["status"].sel(hidden=2).values.tolist() == [["failed", "failed"]]
-        assert (swept.data["status"].sel(hidden=[4, 8, 12]) == "done").all()
-        assert np.isfinite(swept.data["relu"].sel(hidden=8)).all()
-        assert list(swept.failed.values()) == ["RangeError: hidden must be a whole number, at least 1; it was 0"] * 2
+        assert swept.data["status"].sel(steps=3 * 10**9).values.tolist() == [["failed", "failed"]]
+        assert (swept.data["status"].sel(steps=[3, 4, 5]) == "done").all()
+        assert np.isfinite(swept.data["relu"].sel(steps=5)).all()
+        assert len(swept.failed) == 2
+        assert all("RangeError: steps must be at most 2,147,483,647" in why for why in swept.failed.values())
         # the same bytes without any accident
         run(tmp_path / "whole", client)
         assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
@@ -122,7 +123,7 @@ def refuse_other_versions(client, monkeypatch):
 
 def test_a_worker_that_comes_later_is_refused_too():
     with pytest.raises(ClusterError, match="must run the code that started the sweep, another"):
-        compute_task(NAME, [], "another")
+        compute_point(NAME, "key", None, "another")
 
 
 class Future:
@@ -138,30 +139,31 @@ class Future:
 def test_a_task_that_takes_its_workers_with_it_and_a_scheduler_that_is_gone():
     from distributed import KilledWorker
 
-    task = make_sweep(NAME, {"std": [0.1, 0.2]}, size="tiny").tasks[0]
-    killed = KilledWorker("task", None, 2)
-    (first, second) = dispatch._outcome(Future("error", killed), task)
-    assert (first.key, second.key) == (task[0].key, task[1].key)
-    assert "it needs more memory than its worker has" in first.error
+    point = make_sweep(NAME, {"std": [0.1]}, size="tiny").points[0]
+    lost = dispatch._outcome(Future("error", KilledWorker("task", None, 2)), point)
+    assert (lost.key, lost.sealed) == (point.key, None)
+    assert "it needs more memory than its worker has" in lost.error
     with pytest.raises(ClusterError, match=r"the scheduler is gone, .* what was finished is kept: start"):
-        dispatch._outcome(Future("cancelled"), task)
+        dispatch._outcome(Future("cancelled"), point)
 
 
 def test_a_point_that_asks_for_more_memory_than_there_is(monkeypatch):
-    """Told before it starts where it can be foreseen, and as such where it cannot."""
-    settings = make_sweep(NAME, {"hidden": [4 * 10**13]}, size="tiny").points[0].settings
-    (point,) = compute_task(NAME, [("key", settings)], source.code_version())
+    """Told before it starts where it can be foreseen, against the limit of its worker, and as such where it cannot."""
+    settings = make_sweep(NAME, {"hidden": [10**6]}, size="tiny").points[0].settings
+    with monkeypatch.context() as patch:
+        patch.setattr(work, "_limit_of_this_worker", lambda: 10**7)
+        point = compute_point(NAME, "key", settings, source.code_version())
     assert point.sealed is None
-    assert "PiB of memory" in point.error
+    assert "it needs more memory than its worker has" in point.error
+    assert "would take 137 MiB of memory and 9.54 MiB are free" in point.error
 
-    def refused(many):
-        raise MemoryError("Unable to allocate 1 PiB")
+    def refused(settings):
+        raise RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1125899906842624 bytes.")
 
-    greedy = dataclasses.replace(get(NAME), compute_many=refused)
+    greedy = dataclasses.replace(get(NAME), compute=refused)
     monkeypatch.setattr(work, "get", lambda name: greedy)
-    points = work.compute_task(NAME, [("one", settings), ("two", settings)], source.code_version())
-    assert [point.key for point in points] == ["one", "two"]
-    assert all(point.error.startswith("it needs more memory than its worker has") for point in points)
+    point = compute_point(NAME, "key", settings, source.code_version())
+    assert point.error.startswith("it needs more memory than its worker has")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 Nothing is exchanged between the devices but whether all seeds rest, and the largest error of a step.
 """
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,6 +13,8 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 MAPPED = "mapped"
+Item = TypeVar("Item")
+Found = TypeVar("Found")
 
 
 def room_for(count: int) -> int:
@@ -39,6 +43,20 @@ def everywhere(tree: Any, count: int) -> Any:
     """Put arrays whole on each of the devices that an axis of some length is spread over; what is no array stays."""
     place = _place(count)
     return jax.tree.map(lambda leaf: jax.device_put(leaf, place) if eqx.is_array(leaf) else leaf, tree)
+
+
+def each_on_a_device(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+    """What is made of each of several things with steps of their own: on the local devices in turn, all at once."""
+    devices, double = jax.local_devices(), jax.config.jax_enable_x64
+    if min(len(devices), len(items)) < 2:
+        return [work(item) for item in items]
+
+    def placed(place: int, item: Item) -> Found:
+        with jax.enable_x64(double), jax.default_device(devices[place % len(devices)]):  # a thread has its own
+            return work(item)
+
+    with ThreadPoolExecutor(len(devices)) as pool:
+        return list(pool.map(placed, range(len(items)), items))
 
 
 def _place(count: int, *axes: str) -> NamedSharding | None:

@@ -1,6 +1,6 @@
 """What an experiment is: settings, what it computes, what it claims, what it draws."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,8 +17,8 @@ class Experiment:
 
     full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. finding: what
     came out, in one sentence that the record bears out. differs: where the full settings are not the paper's, or say
-    what it leaves open; empty where they are the same. compute_many: several settings that differ in numbers only ->
-    their datasets, trained in one program; for sweeps.
+    what it leaves open; empty where they are the same. check: refuses settings that do not
+    go together, before anything starts; what each may be for itself stands with it, see `setting`.
     """
 
     name: str
@@ -31,8 +31,8 @@ class Experiment:
     draw: Callable[[xarray.Dataset], Figure]
     summary: Callable[[xarray.Dataset], str] = lambda data: ""
     differs: str = ""
-    compute_many: Callable[[Sequence[Any]], list[xarray.Dataset]] | None = None
     finding: str = ""
+    check: Callable[[Any], object] = lambda settings: None
 
 
 @dataclass(frozen=True)

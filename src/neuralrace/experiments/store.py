@@ -30,6 +30,7 @@ def run(
     experiment = get(name)
     check_size(size)
     settings = override(experiment.full if size == "full" else experiment.tiny, changes or {})
+    experiment.check(settings)
     stamp = {"experiment": name, "size": size, "settings": as_json(settings), "code": code_version()}
     path = None if out is None else make_folder(make_folder(out) / name) / "data.nc"
     if path is not None and reuse:

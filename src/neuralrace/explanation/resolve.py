@@ -47,6 +47,9 @@ def task_settings(name: str, given: Mapping[str, str]) -> dict[str, Any]:
     """Settings of a named task that came as text, each read as the kind of its default."""
     if name not in tasks.names():
         return dict(given)
-    defaults = {key: p.default for key, p in inspect.signature(tasks.factories()[name]).parameters.items()}
-    plain = {key for key, default in defaults.items() if isinstance(default, (int, float, str, tuple))}
-    return {key: read_setting(key, text, defaults[key]) if key in plain else text for key, text in given.items()}
+    known = inspect.signature(tasks.factories()[name]).parameters
+    plain = {key: p for key, p in known.items() if isinstance(p.default, (int, float, str, tuple))}
+    return {
+        key: read_setting(key, text, plain[key].annotation, plain[key].default) if key in plain else text
+        for key, text in given.items()
+    }

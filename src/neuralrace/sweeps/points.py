@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count
+from neuralrace.errors import RangeError, require_count, shortened
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.registry import get
-from neuralrace.experiments.settings import as_json, override, read_setting
-from neuralrace.experiments.store import SIZES
+from neuralrace.experiments.settings import as_json, override
+from neuralrace.experiments.store import check_size
 from neuralrace.source import versions
 
-TOGETHER = 16  # points that are computed in one program, at most; fixed, since a sum over more may be rounded otherwise
 APART = ";"  # between two values of a setting that is itself a list
 
 
@@ -68,31 +67,23 @@ class Sweep:
             found.append(Point(place, settings, hashlib.sha256(text.encode()).hexdigest()[:32]))
         return tuple(found)
 
-    @cached_property
-    def tasks(self) -> tuple[tuple[Point, ...], ...]:
-        """What one worker does at a time; those of one shape follow each other.
-
-        Points that differ in numbers (floats) only have one shape. Where the experiment can compute several in one
-        program they are one task; elsewhere each is, and a worker's compiled programs serve all of a shape.
-        """
-        alike: dict[str, list[Point]] = {}
-        for point in self.points:
-            alike.setdefault(shape_of(point), []).append(point)
-        size = 1 if self.experiment.compute_many is None else TOGETHER
-        return tuple(tuple(group[i : i + size]) for group in alike.values() for i in range(0, len(group), size))
-
 
 def shape_of(point: Point) -> str:
-    """Equal for points that differ in numbers only."""
+    """Equal for points that differ in numbers (floats) only: one compiled program serves them all."""
     kept = dataclasses.asdict(point.settings)
-    return json.dumps({name: value for name, value in kept.items() if not isinstance(value, float)}, sort_keys=True)
+    return json.dumps({name: _without_floats(value) for name, value in kept.items()}, sort_keys=True)
+
+
+def _without_floats(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_without_floats(part) for part in value]
+    return "number" if isinstance(value, float) else value
 
 
 def make_sweep(name: str, settings: Mapping[str, Any], *, size: str = "full", seeds: int | None = None) -> Sweep:
     """Check a sweep before anything starts; settings: name -> values, or text as it comes from the command line."""
     experiment = get(name)
-    if size not in SIZES:
-        raise UnknownNameError(f"size must be full or tiny; it was {size!r}; {nearest(size, SIZES)}")
+    check_size(size)
     base = experiment.full if size == "full" else experiment.tiny
     if seeds is not None:
         base = override(base, {"seeds": require_count("seeds", seeds)})
@@ -102,36 +93,25 @@ def make_sweep(name: str, settings: Mapping[str, Any], *, size: str = "full", se
     axes = {setting: _values(base, setting, given) for setting, given in settings.items()}
     if seeds is not None and "seeds" in axes:
         raise RangeError("seeds are given twice: as a number, and among the settings that are swept")
-    return Sweep(experiment, size, base, axes)
+    sweep = Sweep(experiment, size, base, axes)
+    for point in sweep.points:
+        experiment.check(point.settings)
+    return sweep
 
 
 def _values(base: Any, name: str, given: Any) -> tuple[Any, ...]:
-    """The values of one axis as the setting's own kind."""
-    known = {field.name: getattr(base, field.name) for field in dataclasses.fields(base)}
-    if name not in known:
-        raise UnknownNameError(f"there is no setting {name!r}; {nearest(name, known)}")
-    present = known[name]
+    """The values of one axis as the setting's own kind, each one that it may be."""
     if isinstance(given, str):
-        parts: Sequence[Any] = [part.strip() for part in given.split(APART if isinstance(present, tuple) else ",")]
+        parts: Sequence[Any] = given.split(APART if isinstance(getattr(base, name, None), tuple) else ",")
     elif isinstance(given, Sequence | np.ndarray):
         parts = [part.item() if isinstance(part, np.generic) else part for part in given]
     else:
         parts = [given]
-    if not len(parts) or "" in [part for part in parts if isinstance(part, str)]:
-        raise RangeError(f"setting {name!r} needs at least one value, and none may be empty; it was {given!r}")
-    values = tuple(_checked(name, read_setting(name, part, present), present) for part in parts)
+    parts = [part.strip() if isinstance(part, str) else part for part in parts]
+    if not parts or any(part == "" for part in parts if isinstance(part, str)):
+        raise RangeError(f"setting {name!r} needs at least one value, and none may be empty; it was {shortened(given)}")
+    values = tuple(getattr(override(base, {name: part}), name) for part in parts)
     for value in values:
         if values.count(value) > 1:
             raise RangeError(f"the values of setting {name!r} must differ; {value!r} is there twice")
     return values
-
-
-def _checked(name: str, value: Any, present: Any) -> Any:
-    """Refuse numbers that no experiment can take: not finite, or negative where its own are not."""
-    numbers, usual = (np.ravel(np.asarray(v)) for v in (value, present))
-    if numbers.dtype.kind in "fiu" and usual.dtype.kind in "fiu":
-        if not np.isfinite(numbers).all():
-            raise RangeError(f"setting {name!r} must be finite; it was {value!r}")
-        if (numbers < 0).any() and (usual >= 0).all():
-            raise RangeError(f"setting {name!r} must not be negative, like {present!r}; it was {value!r}")
-    return value

@@ -50,19 +50,15 @@ def _compute(
     wanted: Sweep, folder: Folder, on: Any, workers: int | None, memory: str | None, progress: bool
 ) -> dict[str, str]:
     """Finish what is not finished; key -> why, for the points that failed."""
-    missing = {point.key for point in wanted.points if not folder.finished(point)}
-    tasks = [task for task in wanted.tasks if any(point.key in missing for point in task)]
+    missing = [point for point in wanted.points if not folder.finished(point)]
     failed: dict[str, str] = {}
     with Meter("sweep", len(wanted.points), shown=progress, lines=True) as meter:
         meter.advance(len(wanted.points) - len(missing))
-        if not tasks:
+        if not missing:
             return {}
         with connected(on, workers, memory) as client:
             try:
-                for point in finished_points(client, wanted, tasks):
-                    if point.key not in missing:  # it had been finished before others of its task
-                        continue
-                    missing.discard(point.key)
+                for point in finished_points(client, wanted, missing):
                     if point.sealed is None:
                         failed[point.key] = point.error
                     else:

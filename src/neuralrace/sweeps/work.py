@@ -1,4 +1,4 @@
-"""What a worker does: compute some points and send each back as the bytes of its sealed file."""
+"""What a worker does: compute a point and send it back as the bytes of its sealed file."""
 
 import contextlib
 import io
@@ -11,10 +11,11 @@ import xarray
 
 from neuralrace.cluster import ClusterError
 from neuralrace.datafiles import save_dataset
-from neuralrace.errors import in_one_line
+from neuralrace.errors import in_one_line, is_out_of_memory
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json
+from neuralrace.limits import at_most
 from neuralrace.source import versions
 
 MEMORY = "it needs more memory than its worker has: make it smaller, or give workers more"
@@ -28,35 +29,29 @@ class Finished(NamedTuple):
     error: str = ""
 
 
-def compute_task(name: str, points: list[tuple[str, Any]], code: str) -> list[Finished]:
-    """Compute points of one shape, given as key and settings; one that fails is marked, the others go on."""
+def compute_point(name: str, key: str, settings: Any, code: str) -> Finished:
+    """Compute one point; if it fails, say why."""
     mine = versions()["code"]
     if mine != code:  # a worker that came later than the others were asked
         raise ClusterError(f"every worker must run the code that started the sweep, {code}; one has {mine}")
     experiment = get(name)
-    with contextlib.redirect_stderr(io.StringIO()):  # no bars of single points
-        return _computed(experiment, points)
-
-
-def _computed(experiment: Experiment, points: list[tuple[str, Any]]) -> list[Finished]:
-    if experiment.compute_many is not None and len(points) > 1:
-        try:
-            found = experiment.compute_many([settings for _, settings in points])
-            return [_sealed(experiment, *point, data) for point, data in zip(points, found, strict=True)]
-        except Exception:  # one of them fails: which one shows when each is alone
-            pass
-    return [_alone(experiment, *point) for point in points]
-
-
-def _alone(experiment: Experiment, key: str, settings: Any) -> Finished:
     try:
-        many = experiment.compute_many
-        data = experiment.compute(settings) if many is None else many([settings])[0]
-        return _sealed(experiment, key, settings, data)
+        with contextlib.redirect_stderr(io.StringIO()), at_most(_limit_of_this_worker()):  # no bars of single points
+            return _sealed(experiment, key, settings, experiment.compute(settings))
     except Exception as error:
         line = in_one_line(error)
-        short = isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in line or "Out of memory" in line
-        return Finished(key, None, f"{MEMORY} ({line})" if short else line)
+        return Finished(key, None, f"{MEMORY} ({line})" if is_out_of_memory(error) else line)
+
+
+def _limit_of_this_worker() -> int | None:
+    """Bytes that it may take before dask ends it."""
+    from distributed import get_worker
+
+    try:
+        manager: Any = get_worker().memory_manager
+    except ValueError:  # no worker at all
+        return None
+    return manager.memory_limit or None
 
 
 def _sealed(experiment: Experiment, key: str, settings: Any, data: xarray.Dataset) -> Finished:

@@ -1,5 +1,6 @@
 """How weights move once the gradient is known: rules are pytrees whose numbers are leaves."""
 
+import json
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -13,6 +14,7 @@ import optax
 
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number
+from neuralrace.source import made_of
 from neuralrace.training.learner import Learner, Parameters
 
 Gradient = Callable[[Parameters], Parameters]  # the gradient at other parameters
@@ -119,7 +121,7 @@ class Optax(Rule):
     """Any optax optimiser, which sees one matrix per edge, however the weights are stacked for computing."""
 
     optimiser: optax.GradientTransformation = eqx.field(static=True)
-    described: tuple[tuple[str, Any], ...] = eqx.field(static=True)
+    described: str = eqx.field(static=True)  # as JSON
 
     def start(self, learner: Learner, parameters: Parameters) -> Any:
         """The optimiser's own state."""
@@ -134,8 +136,8 @@ class Optax(Rule):
         return learner.pack({edge: moved[f"edge {i}"] for i, edge in enumerate(edges)}), memory
 
     def as_data(self) -> dict[str, Any]:
-        """The optimiser's name and settings, where they were given as such."""
-        return {"rule": "optax", "optimiser": dict(self.described)}
+        """The optimiser's name and settings, or what can be read of one that was given."""
+        return {"rule": "optax", "optimiser": json.loads(self.described)}
 
     @property
     def narrows(self) -> bool:
@@ -165,7 +167,7 @@ def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.
             f"optimiser must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
             f"it was {type(optimiser).__name__}"
         )
-    return Optax(optimiser, (("name", "given"),)), rate
+    return Optax(optimiser, json.dumps(made_of(optimiser))), rate
 
 
 @cache
@@ -181,7 +183,7 @@ def _named_optimiser(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
         raise WeightError(f"optax.{name} cannot be made with {dict(settings)}: {error}") from None
     if not isinstance(made, optax.GradientTransformation):
         raise UnknownNameError(f"optax.{name} is not an optimiser")
-    return Optax(made, (("name", name), *settings))
+    return Optax(made, json.dumps({"name": name} | {key: made_of(value) for key, value in settings}))
 
 
 def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:

@@ -13,8 +13,9 @@ import xarray
 from neuralrace import initial, tasks
 from neuralrace.activations import leaky_relu
 from neuralrace.errors import RangeError, require_count, require_name, require_number
+from neuralrace.experiments.settings import setting
 from neuralrace.tasks import RoutedImages
-from neuralrace.tasks.pairs import trained_pairs
+from neuralrace.tasks.pairs import PAIRS, trained_pairs
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import Momentum
 
@@ -40,15 +41,15 @@ class Settings:
     data: str = "digits"
     folder: str = ""
     panels: tuple[str, ...] = ()
-    pairs: str = "circulant"
-    degrees: float = 270.0
+    pairs: str = setting("circulant", words=tuple(PAIRS))
+    degrees: float = setting(270.0)
     domains: int | None = None
     hidden: int | None = None
     seeds: int | None = None
     steps: int | None = None
     rate: float | None = None
     batch: int | None = None
-    slope: float = 1.0
+    slope: float = setting(1.0, least=0, most=1)
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,7 @@ def declare(
         full=full,
         tiny=replace(full, **tiny),
         compute=figure.compute,
+        check=figure.scans,
         claims=figure.claims,
         draw=figure.draw,
         differs=f"{DIFFERS} {differs}".strip(),

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from neuralrace.analysis.intervals import interval
 from neuralrace.experiments.figures._views_measures import coverage, gates_added, gates_apart, winner_share
 from neuralrace.experiments.figures._views_training import Conditions, draw_weights, lone_rows, train_views
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, SERIES, TIME, interval_points, label_axes, new_panels, sequence
 from neuralrace.views.two_layer import lone_responses, two_layer_end
 
@@ -41,7 +42,7 @@ COVERS = {"gated": "C  depth leaves fewer views learned", "relu": "C  only a pen
 class Settings:
     """Three classes with three views each, all of length one; sigma = 1/3 where every view is always present."""
 
-    depths: tuple[int, ...] = (2, 3, 4)
+    depths: tuple[int, ...] = setting((2, 3, 4), least=2)
     hidden: int = 8
     scale: float = 0.25
     learning_rate: float = 0.5

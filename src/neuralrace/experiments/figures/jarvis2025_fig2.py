@@ -13,6 +13,7 @@ from neuralrace.axes import Weights
 from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, apart, check, paper
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
@@ -31,12 +32,12 @@ class Settings:
     """The parameters of the paper: initial variance 4e-8 / hidden; the loss is a mean there as here."""
 
     seeds: int = 10
-    hidden: int = 128
+    hidden: int = setting(128, least=4)
     learning_rate: float = 0.4
     variance: float = 4e-8
     steps: int = 250
-    margins: tuple[float, ...] = (0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0)
-    shown: tuple[float, ...] = (0.3, 0.8, 1.5)
+    margins: tuple[float, ...] = setting((0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0), least=0)
+    shown: tuple[float, ...] = setting((0.3, 0.8, 1.5), least=0)
     draws: int = 2
 
 

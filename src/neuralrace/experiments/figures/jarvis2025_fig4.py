@@ -31,6 +31,7 @@ from neuralrace.experiments.figures._contextual import (
     trained_values,
     value_gap,
 )
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import SERIES, TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
@@ -49,6 +50,7 @@ class Settings(Paper):
     """gated_seeds: gated networks of each kind, and draws of forecasts. moments: epochs for comparing networks."""
 
     seeds: int = 10
+    hidden: int = setting(700, least=MODULES)
     every: int = 50
     gated_seeds: int = 2
     moments: tuple[int, ...] = (400, 1000, 2000, 3000, 4000, 6000, 8000)

@@ -38,6 +38,7 @@ from neuralrace.experiments.figures._contextual import (
     trained_values,
     value_gap,
 )
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.structures import hierarchy_block
@@ -74,7 +75,7 @@ ROWS = "abcd"  # of panels, each for every number of contexts: loss, both kinds 
 class Settings(Paper):
     """most: gatings with so many pathways are left out of the race, but for that of the paper. mixed: race it too."""
 
-    contexts: tuple[int, ...] = (3, 4, 5, 6, 8)
+    contexts: tuple[int, ...] = setting((3, 4, 5, 6, 8), least=2, most=100)
     gated_seeds: int = 1
     most: int = 25
     mixed: bool = True

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Edge, Weights
+from neuralrace.errors import RangeError
 from neuralrace.experiments.claim import Claim, at_least, at_most, shown, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
@@ -87,16 +88,30 @@ def compute(settings: Settings) -> xarray.Dataset:
     return xarray.merge([_patterns(settings), _modules(settings), _small(settings, True), _small(settings, False)])
 
 
+def _sizes(table: str) -> tuple[int, int]:
+    """Items and contexts of a table."""
+    items, _, contexts = table.partition("x")
+    if not (items.isdecimal() and contexts.isdecimal()):
+        raise RangeError(f"a table must be items x contexts, like 4x3; it was {table!r}")
+    return int(items), int(contexts)
+
+
 def _named(table: str) -> NamedTask:
-    items, contexts = (int(part) for part in table.split("x"))
+    items, contexts = _sizes(table)
     return tasks.contextual(contexts, items=items)
+
+
+def check_tables(settings: Settings) -> None:
+    """Every table is one."""
+    for table in (*settings.tables, settings.all_of, settings.even_of, f"{settings.items}x3"):
+        _named(table)
 
 
 def _patterns(settings: Settings) -> xarray.Dataset:
     """How many patterns one neuron can have, how many of them the lemma allows, and how many there are in all."""
     counts = []
     for table in settings.tables:
-        items, contexts = (int(part) for part in table.split("x"))
+        items, contexts = _sizes(table)
         patterns = reln.implementable_patterns(_named(table).task.inputs["x"], strict=True)
         grid = patterns.reshape(-1, contexts, items)
         by_context, by_item = (grid == grid[:, :, :1]).all(axis=(1, 2)), (grid == grid[:, :1]).all(axis=(1, 2))
@@ -500,6 +515,7 @@ EXPERIMENT = Experiment(
         items=2,
     ),
     compute=compute,
+    check=check_tables,
     claims=claims,
     draw=draw,
     differs=f"{DIFFERS} "

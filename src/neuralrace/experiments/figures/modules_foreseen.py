@@ -12,6 +12,7 @@ from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Line, agreement, time_to
 from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, shown
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import SERIES, TIME, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.task import Task
 from neuralrace.theory import Forecast
@@ -64,7 +65,7 @@ CASES = {
 class Settings:
     """seeds: networks in each of two groups, and draws of the theory. share: of the steps of each case."""
 
-    cases: tuple[str, ...] = tuple(CASES)
+    cases: tuple[str, ...] = setting(tuple(CASES), words=tuple(CASES))
     seeds: int = 3
     share: float = 1.0
 

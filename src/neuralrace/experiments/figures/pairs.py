@@ -7,12 +7,13 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.errors import require_count, require_name
+from neuralrace.errors import require_count
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
 from neuralrace.experiments.figures._pairs_claims import claims, plain, select
 from neuralrace.experiments.figures._pairs_images import Pictures
 from neuralrace.experiments.figures._pairs_tables import Table
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
 
 LEAST = {"domains": 2, "steps": 1, "seeds": 1, "width_seeds": 1}
@@ -59,22 +60,26 @@ class Settings:
     steps: int = 600
     seeds: int = 3
     width_seeds: int = 8
-    data: str = "digits"
+    data: str = setting("digits", words=tuple(IMAGES))
     folder: str = ""
     image_domains: int = 0
     image_steps: int = 0
     curves: bool = True
 
 
-def compute(settings: Settings) -> xarray.Dataset:
-    """Train and forecast the tables, then the images; all is looked at before the first of them trains."""
-    pictures = _pictures(settings)
-    _ = pictures.task
+def check(settings: Settings) -> None:
+    """All tables and images are there before the first of them trains."""
     for name, least in LEAST.items():
         require_count(name, getattr(settings, name), least=least)
-    parts = [(_tables(settings), settings.seeds), (_widths(settings), settings.width_seeds)]
-    for table in (table for tables, _ in parts for table in tables):
+    for table in (*_tables(settings), *_widths(settings)):
         table.pattern(settings.domains)
+    _ = _pictures(settings).task
+
+
+def compute(settings: Settings) -> xarray.Dataset:
+    """Train and forecast the tables, then the images."""
+    pictures = _pictures(settings)
+    parts = [(_tables(settings), settings.seeds), (_widths(settings), settings.width_seeds)]
     measured = [_pairs_tables.measure(tables, settings.domains, settings.steps, n) for tables, n in parts if tables]
     data = xarray.concat(measured, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
     data = xarray.merge([data, _pairs_images.measure(pictures)])
@@ -105,7 +110,7 @@ def _widths(settings: Settings) -> list[Table]:
 
 
 def _pictures(settings: Settings) -> Pictures:
-    found = replace(IMAGES[require_name("data", settings.data, IMAGES)], folder=settings.folder or None)
+    found = replace(IMAGES[settings.data], folder=settings.folder or None)
     if settings.image_steps:
         found = replace(found, steps=require_count("image_steps", settings.image_steps))
     if settings.image_domains:
@@ -214,6 +219,7 @@ EXPERIMENT = Experiment(
         curves=False,
     ),
     compute=compute,
+    check=check,
     claims=claims,
     draw=draw,
     differs="P1 trains circulant pairs alone, from Xavier weights with biases. Here first weights are orthogonal, "

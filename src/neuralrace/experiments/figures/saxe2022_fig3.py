@@ -1,6 +1,5 @@
 """P1 Fig 3: XOR learned by a gated network with one pathway per example, and by ReLU networks."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,12 +12,10 @@ from neuralrace.experiments.claim import Claim, at_least
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
 from neuralrace.experiments.figures._graphs import draw_network
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, label_axes, loss_curves, new_panels
-from neuralrace.problem import Problem
 from neuralrace.theory import predict
-from neuralrace.training import Condition, ReLUNetwork, train_together
-from neuralrace.training.rules import make_rule
-from neuralrace.trajectory import Trajectory
+from neuralrace.training import ReLUNetwork, train
 
 FINER = 10  # how many times smaller the fine step is
 PURE = 10  # how many times as much a unit responds to its own example as to any other
@@ -29,7 +26,7 @@ class Settings:
     """The parameters of the paper; each of the four pathways has a quarter of the ReLU network's units."""
 
     seeds: int = 10
-    hidden: int = 128
+    hidden: int = setting(128, least=4)
     learning_rate: float = 0.4
     std: float = 0.0002
     steps: int = 100
@@ -37,31 +34,14 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train both kinds of network from the same law of initial weights, and forecast from that law."""
-    return compute_many([settings])[0]
-
-
-def compute_many(many: Sequence[Settings]) -> list[xarray.Dataset]:
-    """The same for settings that differ in numbers only: each kind of network is one program for all of them."""
     xor = tasks.xor()
-    gated = xor.problem("xor", hidden=many[0].hidden // 4)
-    relu = ReLUNetwork(xor.task, hidden=(many[0].hidden,))
-    runs = [_trained(network, many, finer) for network, finer in ((gated, 1), (relu, 1), (relu, FINER))]
-    return [_dataset(settings, gated, relu, *three) for settings, *three in zip(many, *runs, strict=True)]
-
-
-def _trained(network: Problem, many: Sequence[Settings], finer: int) -> list[Trajectory]:
-    """One run for each setting, at the step size or a finer one."""
-    steps = many[0].steps * finer
-    conditions = [
-        Condition(network, initial.gaussian(s.std), *make_rule(s.learning_rate / finer, None, steps)) for s in many
-    ]
-    return train_together(conditions, steps, seeds=many[0].seeds, every=finer)
-
-
-def _dataset(
-    settings: Settings, gated: Problem, relu: ReLUNetwork, trained: Trajectory, run: Trajectory, fine: Trajectory
-) -> xarray.Dataset:
+    gated, relu = xor.problem("xor", hidden=settings.hidden // 4), ReLUNetwork(xor.task, hidden=(settings.hidden,))
     law = initial.gaussian(settings.std)
+    trained, run = (
+        train(network, law, settings.learning_rate, settings.steps, seeds=settings.seeds) for network in (gated, relu)
+    )
+    rate, steps = settings.learning_rate / FINER, settings.steps * FINER
+    fine = train(relu, law, rate, steps, seeds=settings.seeds, every=FINER)
     # draws of its own, and iterated at the step size of training, which is large here; the flow leads it
     descent = predict(gated, law, run.time, key=1, learning_rate=settings.learning_rate, dynamics="descent")
     flow = predict(gated, law, run.time, key=1)
@@ -190,7 +170,6 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(seeds=2, hidden=16, std=0.02, steps=40),
     compute=compute,
-    compute_many=compute_many,
     claims=claims,
     draw=draw,
     summary=summary,

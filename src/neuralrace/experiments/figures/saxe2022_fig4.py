@@ -321,6 +321,7 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(domains=3, trained=2, hidden=8, steps=60, paper_rate=0.05, seeds=2),
     compute=compute,
+    check=lambda settings: tasks.routing(settings.domains, settings.trained),
     claims=claims,
     draw=draw,
     differs="Inputs are the identity, equal to random orthogonal vectors up to a rotation. The published theory starts "

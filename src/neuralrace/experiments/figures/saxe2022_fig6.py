@@ -239,6 +239,7 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(domains=3, trained=2, hidden=8, scales=3, steps=40, seeds=2),
     compute=compute,
+    check=lambda settings: tasks.routing(settings.domains, settings.trained),
     claims=claims,
     draw=draw,
     differs="The text gives neither scales, rates, steps, M nor K: scales and rates are those that were run, M and K "

@@ -8,8 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
+from neuralrace.errors import RangeError
 from neuralrace.experiments.claim import Claim, at_most, shown, within
 from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, sequence
 from neuralrace.problem import Problem
 from neuralrace.training import train
@@ -28,13 +30,19 @@ class Settings:
     """Three classes; at each depth a time that is long enough for the race, and a step that is small."""
 
     strengths: tuple[float, ...] = (0.05, 0.06, 0.08)
-    depths: tuple[int, ...] = (2, 3, 4)
+    depths: tuple[int, ...] = setting((2, 3, 4), least=2)
     times: tuple[float, ...] = (30.0, 80.0, 500.0)
     learning_rate: float = 0.02
     hidden: int = 8
     std: float = 0.003
     seeds: int = 10
     apart: tuple[float, ...] = (0.5, 0.1, 0.03, 0.01, 0.003, 0.001)
+
+
+def check(settings: Settings) -> None:
+    """A time for each depth."""
+    if len(settings.times) != len(settings.depths):
+        raise RangeError(f"times must be one for each of the depths, {settings.depths}; they were {settings.times}")
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -248,6 +256,7 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(depths=(2,), times=(10.0,), learning_rate=0.2, hidden=3, std=0.1, seeds=1, apart=(0.5, 0.1)),
     compute=compute,
+    check=check,
     claims=claims,
     draw=draw,
     differs="P3 gives no network: three classes and three views, first strengths, widths and steps are ours.",

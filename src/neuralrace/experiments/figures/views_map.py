@@ -12,7 +12,8 @@ from neuralrace.analysis.intervals import interval
 from neuralrace.experiments.claim import Claim, rising, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
-from neuralrace.experiments.figures._views_training import Conditions, train_views
+from neuralrace.experiments.figures._views_training import LOSSES, RULES, Conditions, train_views
+from neuralrace.experiments.settings import setting
 from neuralrace.plotting import heat_map, new_panels
 
 AXES = ("depth", "probability", "loss", "rule", "scale")
@@ -26,10 +27,10 @@ OFTEN = 0.8  # a chance below this leaves views apart often
 class Settings:
     """Gated networks, three classes with three views each; probability is the chance of one view given another."""
 
-    depths: tuple[int, ...] = (2, 3, 4)
-    probabilities: tuple[float, ...] = (0.5, 0.8, 0.95, 0.99, 1.0)
-    losses: tuple[str, ...] = ("squared", "cross-entropy")
-    rules: tuple[str, ...] = ("flow", "descent", "mini-batch", "momentum")
+    depths: tuple[int, ...] = setting((2, 3, 4), least=2)
+    probabilities: tuple[float, ...] = setting((0.5, 0.8, 0.95, 0.99, 1.0), above=0, most=1)
+    losses: tuple[str, ...] = setting(LOSSES, words=LOSSES)
+    rules: tuple[str, ...] = setting(RULES, words=RULES)
     scales: tuple[float, ...] = (0.5, 0.2, 0.1)
     hidden: int = 8
     learning_rate: float = 0.5

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
@@ -69,20 +70,21 @@ class Aligned(Method[Starts]):
     def _whole(self, request: Request, starts: Starts) -> Outcome:
         statistics, modes = request.statistics, request.statistics.once(own_modes)
         quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
-        losses, draws = [], []
-        for start in starts:
-            if quick:
-                small = statistics.once(_path_factory).start(start.hidden, start.strengths, self.atol)
-                losses.append(small.solve(request.times, rtol=request.rtol, max_steps=request.max_steps)[0])
-                draws.append(_path_evolution(request, small))
-            else:
-                weights = aligned_weights(modes, statistics.architecture, start.hidden, start.strengths)
-                flow = statistics.once(FlowFactory).start(weights, request.end, request.rtol, self.atol)
-                losses.append(flow_loss(request, flow))
-                draws.append(flow_evolution(request, flow))
+        paths, whole = statistics.once(_path_factory) if quick else None, statistics.once(FlowFactory)
+
+        def followed(start: OwnStart) -> tuple[np.ndarray, MatrixEvolution]:
+            if paths is not None:
+                small = paths.start(start.hidden, start.strengths, self.atol)
+                losses = small.solve(request.times, rtol=request.rtol, max_steps=request.max_steps)[0]
+                return losses, _path_evolution(request, small)
+            weights = aligned_weights(modes, statistics.architecture, start.hidden, start.strengths)
+            flow = whole.start(weights, request.end, request.rtol, self.atol)
+            return flow_loss(request, flow), flow_evolution(request, flow)
+
+        losses, draws = zip(*each_on_a_device(followed, starts), strict=True)
         return Outcome(
             np.array(losses),
-            tuple(draws),
+            draws,
             tuple(modes),
             initial_strength=InitialStrength.of_draws(SOURCE, [start.strengths for start in starts], request.law),
             notes=("whole matrices are followed in each path's own modes",),

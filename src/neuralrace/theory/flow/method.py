@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
+from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
@@ -32,7 +34,7 @@ class Flow(Method[FlowFactory]):
         flows = [ground.start(weights, request.end, request.rtol, self.atol) for weights in request.weights]
         statistics = request.statistics
         return Outcome(
-            np.array([flow_loss(request, flow) for flow in flows]),
+            np.array(each_on_a_device(partial(flow_loss, request), flows)),
             tuple(flow_evolution(request, flow) for flow in flows),
             tuple(statistics.open_paths) if statistics.listable else (),
         )

@@ -1,13 +1,15 @@
 """The method `reduction`: one scalar per edge and mode (P1 eq. 10), lumped."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
+from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
+from neuralrace.axes import Edge
 from neuralrace.theory.alignment import InitialStrength, decoupled_weights
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import HandedOver, ReducedEvolution
@@ -89,25 +91,25 @@ class Reduction(Method[Reduced | Unaligned]):
 
     def _after_flow(self, request: Request) -> Outcome:
         architecture, factory = request.statistics.architecture, request.statistics.once(FlowFactory)
-        moments: list[Moment] = []
-        losses, draws = [], []
-        for weights in request.weights:
+
+        def followed(weights: Mapping[Edge, np.ndarray]) -> tuple[list[float], HandedOver, Moment]:
             flow = factory.start(weights, request.end, request.rtol, self.atol)
-            followed = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
-            left = followed.moment
+            course = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
+            left = course.moment
             bases = left.alignment.bases
             matrices = partial(decoupled_weights, architecture, bases)
             after = ReducedEvolution(left.system, solved(request, left.system, left.time), 0, matrices)
             before = flow_evolution(request, flow, partial(_ends, bases))
             early = request.times < left.time
             late = left.system.loss(after.states(request.times[~early] - left.time))[:, 0]
-            losses.append([*(np.asarray(followed.curve.at(request.times[early])) + flow.constant), *late])
-            draws.append(HandedOver(architecture, before, after, left.time, bases))
-            moments.append(left)
+            losses = [*(np.asarray(course.curve.at(request.times[early])) + flow.constant), *late]
+            return losses, HandedOver(architecture, before, after, left.time, bases), left
+
+        losses, draws, moments = zip(*each_on_a_device(followed, request.weights), strict=True)
         times = tuple(left.time for left in moments)
         return Outcome(
             np.array(losses),
-            tuple(draws),
+            draws,
             tuple(request.statistics.open_paths),
             _in_time(request, moments, self.small),
             moments[0].system,
@@ -135,7 +137,7 @@ def _ends(bases: Mapping[str, np.ndarray], path: Path) -> tuple[np.ndarray, np.n
     return bases[path.target], bases[path.source]
 
 
-def _in_time(request: Request, moments: list[Moment], small: float) -> tuple[Assumption, ...]:
+def _in_time(request: Request, moments: Sequence[Moment], small: float) -> tuple[Assumption, ...]:
     """That every draw aligned, and did so before the last time."""
     worst, last = max(moments, key=lambda m: m.residual), max(moments, key=lambda m: m.time)
     share = last.time / request.end if request.end > 0 else 1.0

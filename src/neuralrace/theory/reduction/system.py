@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.devices import spread
 from neuralrace.axes import Edge
 from neuralrace.theory.integration.integrate import integrate
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
@@ -75,14 +76,14 @@ class ReducedSystem:
         start = self.initial_state()
         if not start.size or end <= 0:
             return lambda times: np.broadcast_to(start, (len(times), *start.shape))
-        curve = integrate(self.polynomial, jnp.asarray(start), end, rtol=rtol, max_steps=max_steps)
+        curve = integrate(self.polynomial, spread(jnp.asarray(start)), end, rtol=rtol, max_steps=max_steps)
         return lambda times: np.asarray(curve.at(times)) if len(times) else np.zeros((0, *start.shape))
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
         counts = jnp.asarray(np.diff(steps, prepend=0))
         rate = jnp.asarray(learning_rate)  # an array: another rate is no other program
-        return np.asarray(_descend(self.polynomial, jnp.asarray(self.initial_state()), rate, counts))
+        return np.asarray(_descend(self.polynomial, spread(jnp.asarray(self.initial_state())), rate, counts))
 
     def velocity(self) -> np.ndarray:
         """The velocity of the initial state; (draws, variables)."""

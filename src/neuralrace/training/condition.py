@@ -22,6 +22,7 @@ from neuralrace.training.rules import Rule
 
 BY_SHAPE = (Gaussian, Orthogonal, Xavier)  # laws that look at nothing but the shapes of the edges
 BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
+STREAMS = 64  # seeds whose keys are made at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,12 +121,26 @@ def _routed_learner(
 
 def seed_keys(key: Any, seeds: int) -> list[jax.Array]:
     """One key per seed, the same for a seed however many others there are."""
-    return [jax.random.fold_in(as_key(key), seed) for seed in range(seeds)]
+    return [jax.random.wrap_key_data(words) for words in _words(key, seeds)[0]]
 
 
 def batch_keys(key: Any, seeds: int) -> jax.Array:
     """The streams of mini-batches, one per seed."""
-    return jnp.stack([jax.random.fold_in(one, BATCH_STREAM) for one in seed_keys(key, seeds)])
+    return jax.random.wrap_key_data(_words(key, seeds)[1])
+
+
+def _words(key: Any, seeds: int) -> np.ndarray:
+    """The words of the keys of every seed, (2, seeds, words); in blocks, so that any number of seeds is one program."""
+    root = as_key(key)
+    blocks = [np.asarray(_streams(root, np.uint32(first))) for first in range(0, seeds, STREAMS)]
+    return np.concatenate(blocks, axis=1)[:, :seeds]
+
+
+@jax.jit
+def _streams(root: jax.Array, first: jax.Array) -> jax.Array:
+    own = jax.vmap(lambda seed: jax.random.fold_in(root, seed))(first + jnp.arange(STREAMS, dtype=jnp.uint32))
+    batches = jax.vmap(lambda one: jax.random.fold_in(one, BATCH_STREAM))(own)
+    return jnp.stack([jax.random.key_data(own), jax.random.key_data(batches)])
 
 
 def _first_weights(

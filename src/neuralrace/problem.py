@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace._engine.compression import compress_task
+from neuralrace._engine.example_rows import compress_task, edge_gates
 from neuralrace._engine.network import (
     Network,
     as_numpy,
@@ -16,7 +16,6 @@ from neuralrace._engine.network import (
     compiled_rows,
     make_network,
 )
-from neuralrace._engine.open_edges import edge_gates
 from neuralrace._engine.plan import make_plan
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture, edge_name

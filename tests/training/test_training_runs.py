@@ -9,7 +9,7 @@ import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, WeightError
 from neuralrace.training import groups, loop, train
-from neuralrace.training.status import status_of
+from neuralrace.training.schedule import status_of
 from neuralrace.trajectory import STATUS
 
 ROUNDING = 1e-12  # some sixty steps whose sums may be taken in another order

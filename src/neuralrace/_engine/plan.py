@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from scipy import sparse
 
-from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.example_rows import carrying_gates
 from neuralrace._engine.states import NodeStates, node_states
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuralrace._engine.open_edges import edge_gates
+from neuralrace._engine.example_rows import edge_gates
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, require_kind
 from neuralrace.problem import Problem, check_weights

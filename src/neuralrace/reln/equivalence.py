@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralrace._engine.equal_rows import partition, representatives
+from neuralrace._engine.example_rows import partition, representatives
 from neuralrace.activations import LeakyReLU, leaky_relu
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array

@@ -31,8 +31,7 @@ from neuralrace.theory.alignment import gaussian_law
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import Flow
-from neuralrace.theory.flow.sharpness import flow_regime
+from neuralrace.theory.flow.method import Flow, flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
 from neuralrace.theory.method import Descent, Ground, Method, Outcome, Request, is_linear, saddle_notes
 from neuralrace.theory.reduction.method import Reduction

@@ -26,8 +26,7 @@ from neuralrace.training.loop import Training, Watcher, begin, go_on
 from neuralrace.training.records import matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
-from neuralrace.training.schedule import Schedule, make_schedule
-from neuralrace.training.status import status_of
+from neuralrace.training.schedule import Schedule, make_schedule, status_of
 from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
 
 THREADS = 2  # programs that run side by side

@@ -19,9 +19,9 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem, gradient
 from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.descent import descend
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
 from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
 
 KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for

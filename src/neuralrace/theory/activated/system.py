@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks, squared_loss
-from neuralrace.theory.integration.recorded import NOISE
+from neuralrace.theory.integration.system import NOISE
 
 # On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalised L1 and .003 to .014 in log10 from
 # descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.

@@ -26,9 +26,8 @@ from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.method import solved
+from neuralrace.theory.reduction.method import Reduced, Start, initial_output, solved
 from neuralrace.theory.reduction.path_table import listed_paths
-from neuralrace.theory.reduction.start import Reduced, Start, initial_output
 from neuralrace.theory.reduction.system import reduced_system
 
 Starts = tuple[OwnStart, ...]  # one per draw

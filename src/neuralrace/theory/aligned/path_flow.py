@@ -15,10 +15,10 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import OwnModes
-from neuralrace.theory.flow.invariant_bases import DataBases
 from neuralrace.theory.flow.matrix_flow import BATCH
+from neuralrace.theory.flow.moments import DataBases
 from neuralrace.theory.integration.integrate import integrate
-from neuralrace.theory.integration.recorded import NOISE
+from neuralrace.theory.integration.system import NOISE
 
 State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 WRITTEN_OUT = 16  # longest sum that is written out term by term

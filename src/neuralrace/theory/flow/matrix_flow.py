@@ -12,12 +12,17 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.descent import descend
 from neuralrace.theory.flow.field import Blocks, MatrixField, Stacks, make_field
-from neuralrace.theory.flow.invariant_bases import Coordinates, DataBases, data_bases, make_coordinates
-from neuralrace.theory.flow.moments import Moments, collect_moments
+from neuralrace.theory.flow.moments import (
+    Coordinates,
+    DataBases,
+    Moments,
+    collect_moments,
+    data_bases,
+    make_coordinates,
+)
 from neuralrace.theory.integration.integrate import Curve, integrate
-from neuralrace.theory.integration.recorded import NOISE
+from neuralrace.theory.integration.system import NOISE, descend, velocity_of
 
 ALWAYS_KEPT = 1_000  # up to this many weights every step is kept
 KEPT_UNKNOWNS = 30_000  # up to this many when weights are asked for
@@ -129,7 +134,8 @@ class MatrixFlow:
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt in the coordinates."""
-        return _velocity(self.system, state)
+        found: Stacks = velocity_of(self.system, state)
+        return found
 
     def excess(self, state: Stacks) -> float:
         """The loss above its constant part."""
@@ -180,11 +186,6 @@ def _masks(architecture: Architecture, blocks: Blocks, side: int) -> tuple[jax.A
     """Per block and edge: 1 where the target (side 1) is an output, or the source (side 0) an input."""
     inside = set(architecture.outputs if side else architecture.inputs)
     return tuple(jnp.array([float(architecture.edges[e][side] in inside) for e in block]) for block in blocks.edges)
-
-
-@eqx.filter_jit
-def _velocity(system: FlowSystem, state: Stacks) -> Stacks:
-    return system.velocity(state)
 
 
 @eqx.filter_jit

@@ -18,11 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.integration.controller import Before, ErrorOfModes
 from neuralrace.theory.integration.explicit import Explicit, Memory
-from neuralrace.theory.integration.quartic import quartic_weights
-from neuralrace.theory.integration.recorded import Noted, Recorded, System, term, velocity_of
+from neuralrace.theory.integration.steps import Before, ErrorOfModes, Noted, Recorded
 from neuralrace.theory.integration.stiff import Stiff
+from neuralrace.theory.integration.system import System, quartic_weights, term, velocity_of
 
 Scalar = jax.Array | np.ndarray
 PAUSE = 32  # accepted steps after which the caller may stop

@@ -1,6 +1,6 @@
 """The method `aligned`: paths with singular vectors of their own (P2 appendix F), diagonal or whole strengths."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from neuralrace.architecture import Path
-from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import (
     OwnStart,
@@ -24,7 +23,7 @@ from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors
+from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors, start_flow
 from neuralrace.theory.method import Examined, Method, Outcome, Request
 from neuralrace.theory.reduction.method import Reduced, Start, initial_output, solved
 from neuralrace.theory.reduction.path_table import listed_paths
@@ -71,12 +70,13 @@ class Aligned(Method[Starts]):
         losses, draws = [], []
         for start in starts:
             if quick:
-                small = statistics.once(_path_factory).start(start.hidden, start.strengths, self.atol)
-                losses.append(small.solve(request.times, rtol=request.rtol, max_steps=request.max_steps)[0])
+                factory = statistics.once(_path_factory)
+                small = factory.start(start.hidden, start.strengths, request.rtol, request.max_steps, self.atol)
+                losses.append(small.solve(request.times)[0])
                 draws.append(_path_evolution(request, small))
             else:
                 weights = aligned_weights(modes, statistics.architecture, start.hidden, start.strengths)
-                flow = statistics.once(FlowFactory).start(weights, request.end, request.rtol, self.atol)
+                flow = start_flow(request, weights, self.atol)
                 losses.append(flow_loss(request, flow))
                 draws.append(flow_evolution(request, flow))
         return Outcome(
@@ -129,11 +129,8 @@ def _path_factory(statistics: PathStatistics) -> PathFactory:
 def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:
     modes = request.statistics.once(own_modes)
 
-    def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
-        return flow.weights_at(times, rtol=request.rtol, max_steps=request.max_steps)
-
     def strengths(paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        found = flow.solve(times, rtol=request.rtol, max_steps=request.max_steps)[1]
+        found = flow.solve(times)[1]
         return [found[:, flow.paths.index(path), : len(modes[path].strengths)] for path in paths]
 
-    return MatrixEvolution(matrices, own_vectors(request.statistics), strengths)
+    return MatrixEvolution(flow.weights_at, own_vectors(request.statistics), strengths)

@@ -39,7 +39,7 @@ class Flow(Method[FlowFactory]):
 
     def solve(self, request: Request, ground: FlowFactory) -> Outcome:
         """Integrate, or take steps, draw by draw."""
-        flows = [ground.start(weights, request.end, request.rtol, self.atol) for weights in request.weights]
+        flows = [start_flow(request, weights, self.atol) for weights in request.weights]
         statistics = request.statistics
         return Outcome(
             np.array([flow_loss(request, flow) for flow in flows]),
@@ -48,13 +48,18 @@ class Flow(Method[FlowFactory]):
         )
 
 
+def start_flow(request: Request, weights: Mapping[Edge, np.ndarray], atol: float = 0.0) -> MatrixFlow:
+    """The flow from these weights, as accurate as was asked for."""
+    factory = request.statistics.once(FlowFactory)
+    return factory.start(weights, request.end, request.rtol, request.max_steps, atol)
+
+
 def flow_loss(request: Request, flow: MatrixFlow) -> np.ndarray:
     """The loss of the flow, or of gradient descent, at the times that were asked for."""
     if request.descent is not None:
         rate = request.descent.learning_rate
         return flow.descend(rate, request.descent.steps(request.times)) + flow.constant
-    curve = flow.curve(request.end, rtol=request.rtol, max_steps=request.max_steps)
-    return np.asarray(curve.at(request.times)) + flow.constant
+    return np.asarray(flow.followed.curve(request.end).at(request.times)) + flow.constant
 
 
 def flow_evolution(
@@ -65,7 +70,7 @@ def flow_evolution(
     def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         if request.descent is not None:
             return flow.descended_weights(request.descent.learning_rate, request.descent.steps(times))
-        return flow.weights_at(times, rtol=request.rtol, max_steps=request.max_steps)
+        return flow.weights_at(times)
 
     return MatrixEvolution(matrices, modes or own_vectors(request.statistics))
 

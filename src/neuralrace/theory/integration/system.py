@@ -36,6 +36,30 @@ def term(system: System) -> diffrax.ODETerm:
     return diffrax.ODETerm(lambda t, y, args: velocity_of(system, y))
 
 
+class WithState(eqx.Module):
+    """A system that keeps its state, beside what it records or alone."""
+
+    system: Any
+    alone: bool = eqx.field(static=True)
+
+    def velocity(self, state: Any) -> Any:
+        """That of the system."""
+        return self.system.velocity(state)
+
+    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
+        """That of the system."""
+        found: jax.Array = self.system.error(error, before, after, rtol)
+        return found
+
+    def record(self, state: Any) -> Any:
+        """What is recorded, and the state."""
+        return None if self.alone else self.system.record(state), state
+
+    def rate(self, state: Any, velocity: Any) -> Any:
+        """Of both."""
+        return None if self.alone else self.system.rate(state, velocity), velocity
+
+
 class Quartic(diffrax.AbstractLocalInterpolation):
     """What is drawn within one step; the slopes are those in units of the step."""
 

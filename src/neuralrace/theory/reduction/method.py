@@ -20,10 +20,9 @@ from neuralrace.theory.alignment import (
 )
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import HandedOver, ReducedEvolution, Strengths
-from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import flow_evolution
+from neuralrace.theory.flow.method import flow_evolution, start_flow
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.handover import Moment, follow_until_aligned
+from neuralrace.theory.reduction.handover import Look, follow_until_aligned
 from neuralrace.theory.reduction.path_table import PathTable, listed_paths, path_table
 from neuralrace.theory.reduction.system import ReducedSystem, States, reduced_system
 
@@ -193,11 +192,11 @@ class Reduction(Method[Reduced | Unaligned]):
         return Assumption("lumping symmetry", 0.0, request.tolerance, count)
 
     def _after_flow(self, request: Request) -> Outcome:
-        architecture, factory = request.statistics.architecture, request.statistics.once(FlowFactory)
-        moments: list[Moment] = []
+        architecture = request.statistics.architecture
+        moments: list[Look] = []
         losses, draws = [], []
         for weights in request.weights:
-            flow = factory.start(weights, request.end, request.rtol, self.atol)
+            flow = start_flow(request, weights, self.atol)
             followed = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
             left = followed.moment
             bases = left.alignment.bases
@@ -240,7 +239,7 @@ def _ends(bases: Mapping[str, np.ndarray], path: Path) -> tuple[np.ndarray, np.n
     return bases[path.target], bases[path.source]
 
 
-def _in_time(request: Request, moments: list[Moment], small: float) -> tuple[Assumption, ...]:
+def _in_time(request: Request, moments: list[Look], small: float) -> tuple[Assumption, ...]:
     """That every draw aligned, and did so before the last time."""
     worst, last = max(moments, key=lambda m: m.residual), max(moments, key=lambda m: m.time)
     share = last.time / request.end if request.end > 0 else 1.0

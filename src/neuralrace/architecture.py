@@ -6,8 +6,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from neuralrace.axes import Edge
-from neuralrace.errors import ArchitectureError, PathLimitError, UnknownNameError, nearest, require_count
+import numpy as np
+
+from neuralrace.arrays import check_size, real_array
+from neuralrace.axes import Edge, Weights
+from neuralrace.errors import (
+    ArchitectureError,
+    PathLimitError,
+    UnknownNameError,
+    WeightError,
+    nearest,
+    require_count,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -253,4 +263,34 @@ def _checked_edges(
         checked[key] = (source, target)
     if not checked:
         raise ArchitectureError("an architecture needs at least one edge; none was given, so there is no path")
+    return checked
+
+
+def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:
+    """Return the weights as float64 matrices in the order of the edges, or name the edge that does not fit."""
+    if not isinstance(weights, Mapping):
+        raise WeightError(f"weights must map every edge to its matrix; it was {type(weights).__name__}")
+    for edge in weights:
+        if edge not in architecture.edges:
+            raise UnknownNameError(
+                f"weights name edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}"
+            )
+    checked: dict[Edge, np.ndarray] = {}
+    for edge in architecture.edges:
+        if edge not in weights:
+            raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
+        matrix = real_array(f"the weights of edge {edge!r}", weights[edge], WeightError)
+        if matrix.shape != architecture.shape(edge):
+            raise WeightError(
+                f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
+                f"they have {matrix.shape}"
+            )
+        if not np.isfinite(matrix).all():
+            row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
+            raise WeightError(
+                f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
+                f"column {column}"
+            )
+        check_size(f"the weights of edge {edge!r}", matrix, WeightError)
+        checked[edge] = matrix
     return checked

@@ -11,8 +11,7 @@ from typing import SupportsIndex, TypeVar, cast
 
 import numpy as np
 
-from neuralrace._engine.equal_rows import partition
-from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.example_rows import carrying_gates, partition
 from neuralrace.architecture import PATH_LIMIT, Architecture, Path
 from neuralrace.axes import Edge, Matrix, Weights
 from neuralrace.errors import PathLimitError, UnknownNameError

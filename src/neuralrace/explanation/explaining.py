@@ -25,7 +25,7 @@ from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
 from neuralrace.explanation.watched import Watched
 from neuralrace.initial import Initialiser, as_data
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 from neuralrace.reln.discovery import check_modules
 from neuralrace.reln.recorded import again, can_repeat, law_of, network_of
 from neuralrace.task import Task
@@ -127,7 +127,7 @@ def _explained(
         said("finding modules layer by layer")
         rows, layers = _deep(run, law, modules, key)
         chosen, grown = fewest(rows), {}
-    race: Race | None = None
+    race: Ranking | None = None
     entered: tuple[str, ...] = ()
     if law is not None and not quick:
         said("racing gatings")

@@ -23,7 +23,7 @@ from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.sections import Section
 from neuralrace.explanation.text import render_text
 from neuralrace.plotting import new_figure
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
@@ -52,7 +52,7 @@ class Explanation:
     prices: tuple[Priced, ...] = field(repr=False)
     chosen: Priced = field(repr=False)
     layers: Mapping[str, Gating] = field(repr=False)
-    race: Race | None = field(repr=False)
+    race: Ranking | None = field(repr=False)
     entered: tuple[str, ...] = field(repr=False)
     modules: tuple[Module, ...] = field(repr=False)
     measure: Measure = field(repr=False)
@@ -162,7 +162,7 @@ class Explanation:
             "certificate": certificate,
         }
 
-    def _race(self, race: Race) -> dict[str, Any]:
+    def _race(self, race: Ranking) -> dict[str, Any]:
         order = [
             {"gating": r.name, "found": r.name in self.entered, "time": r.time, "rate": r.rate, "final_loss": r.final}
             for r in race.runners

@@ -10,7 +10,7 @@ from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.wording import beside, moment
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
@@ -120,7 +120,7 @@ def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
     )
 
 
-def of_race(race: Race, entered: Sequence[str]) -> Section:
+def of_race(race: Ranking, entered: Sequence[str]) -> Section:
     """Candidate gatings in the order of their finish."""
     rows = tuple(
         (r.name, "yes" if r.name in entered else "", moment(r.time), f"{r.rate:.4g}", f"{r.final:.3g}")

@@ -7,7 +7,7 @@ import numpy as np
 from neuralrace.analysis import Agreement
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
 from neuralrace.explanation.wording import counted, distance
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 
 ASKED = (NEAR_L1, NEAR_LOG)
 
@@ -70,7 +70,7 @@ def of_no_use(kind: str, score: float, constant: float) -> str:
     return f"But the networks answer no better than a constant: {kind} {score:.3f}, and {constant:.3f} without inputs."
 
 
-def wins(race: Race, entered: Sequence[str]) -> bool | None:
+def wins(race: Ranking, entered: Sequence[str]) -> bool | None:
     """Whether a name wins; None where nobody finished."""
     return race.winner in entered if np.isfinite(race.runners[0].time) else None
 

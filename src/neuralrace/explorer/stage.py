@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace import initial, tasks
-from neuralrace._engine.equal_rows import partition
+from neuralrace._engine.example_rows import partition
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.errors import RangeError, UnknownNameError, nearest
 from neuralrace.explorer.bounds import FRAME_BYTES, FRAMES, WORK

@@ -19,12 +19,11 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem, gradient
 from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.descent import descend
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
-from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.integrate import Followed, integrate
+from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
 
-KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
 ROUNDS = 20  # of the power iteration for the sharpness
 
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
@@ -60,10 +59,10 @@ class Simulation:
         if self.request.descent is not None:
             marks = np.append(self.request.descent.steps(times), self.request.descent.steps(np.array(end)))
             counts = jnp.asarray(np.diff(marks, prepend=0))
-            last, (losses, _) = descend(self.system, self.start, jnp.asarray(self.request.learning_rate), counts)
+            last, losses = descend(self.system, self.start, jnp.asarray(self.request.learning_rate), counts)
             return np.asarray(losses)[:-1].T, last
         curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
-        return np.asarray(curve.at(times)[0]).T, curve.last
+        return np.asarray(curve.at(times)).T, curve.last
 
     def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> list[dict[Edge, np.ndarray]]:
         """A state as one set of weights per draw."""
@@ -82,23 +81,19 @@ class Simulation:
 
     def at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of the first draw at increasing times."""
-        end = float(times[-1]) if len(times) else 0.0
-        if self.request.descent is None and end > 0 and self._unknowns <= KEPT_UNKNOWNS:
-            keeping = NetworkSystem(self.system.network, self.system.step, keep=True)
-            curve = integrate(keeping, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
-            _, states = curve.at(times)
-            yield from (self.weights({name: part[i] for name, part in states.items()})[0] for i in range(len(times)))
+        if self.request.descent is None:
+            yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
         here, before = self, 0.0
-        for time in times:  # too large to keep, or steps: from one time to the next
+        for time in times:  # steps: from one time to the next
             if time > before:
                 _, state = here.follow(np.zeros(0), float(time) - before)
                 here, before = Simulation(self.problem, self.weights(state)[:1], self.request), float(time)
             yield dict(here.first[0])
 
-    @property
-    def _unknowns(self) -> int:
-        return sum(matrix.size for matrix in self.first[0].values())
+    @cached_property
+    def _followed(self) -> Followed:
+        return Followed(self.system, self.start, self.request.rtol, self.request.max_steps)
 
     @cached_property
     def start(self) -> Stacks:

@@ -1,17 +1,27 @@
-"""The method `flow`: the exact matrix flow, or gradient descent on whole matrices. It always applies."""
+"""The method `flow`: the exact matrix flow, or gradient descent on whole matrices. It always applies.
 
-from collections.abc import Callable, Iterator
+And the largest curvature of the loss on the way, against which a step size must be small.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import equinox as eqx
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
 import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
 
 from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.evolution import Evolution, MatrixEvolution
+from neuralrace.theory.flow.field import MatrixField, Stacks
 from neuralrace.theory.flow.matrix_flow import FlowFactory, MatrixFlow
 from neuralrace.theory.method import Examined, Method, Outcome, Request
 
@@ -31,7 +41,7 @@ class Flow(Method[FlowFactory]):
 
     def solve(self, request: Request, ground: FlowFactory) -> Outcome:
         """Integrate, or take steps, draw by draw."""
-        flows = [ground.start(weights, request.end, request.rtol, self.atol) for weights in request.weights]
+        flows = [start_flow(request, weights, self.atol) for weights in request.weights]
         statistics = request.statistics
         return Outcome(
             np.array(each_on_a_device(partial(flow_loss, request), flows)),
@@ -40,13 +50,18 @@ class Flow(Method[FlowFactory]):
         )
 
 
+def start_flow(request: Request, weights: Mapping[Edge, np.ndarray], atol: float = 0.0) -> MatrixFlow:
+    """The flow from these weights, as accurate as was asked for."""
+    factory = request.statistics.once(FlowFactory)
+    return factory.start(weights, request.end, request.rtol, request.max_steps, atol)
+
+
 def flow_loss(request: Request, flow: MatrixFlow) -> np.ndarray:
     """The loss of the flow, or of gradient descent, at the times that were asked for."""
     if request.descent is not None:
         rate = request.descent.learning_rate
         return flow.descend(rate, request.descent.steps(request.times)) + flow.constant
-    curve = flow.curve(request.end, rtol=request.rtol, max_steps=request.max_steps)
-    return np.asarray(curve.at(request.times)) + flow.constant
+    return np.asarray(flow.followed.curve(request.end).at(request.times)) + flow.constant
 
 
 def flow_evolution(
@@ -57,7 +72,7 @@ def flow_evolution(
     def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         if request.descent is not None:
             return flow.descended_weights(request.descent.learning_rate, request.descent.steps(times))
-        return flow.weights_at(times, rtol=request.rtol, max_steps=request.max_steps)
+        return flow.weights_at(times)
 
     return MatrixEvolution(matrices, modes or own_vectors(request.statistics))
 
@@ -70,3 +85,47 @@ def own_vectors(statistics: PathStatistics) -> Callable[[Path], Vectors]:
         return left, right.T
 
     return vectors
+
+
+SHARPNESS_POINTS = 5
+
+
+def sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> float:
+    """The largest eigenvalue of the Hessian of the loss at the weights."""
+    flow = factory.start(weights, np.inf, 1.0)
+    point, restore = jax.flatten_util.ravel_pytree(flow.start)
+    size = len(point)
+    if size == 0:
+        return 0.0
+    if size == 1:
+        return float(_curved(flow.system.field, flow.start, restore(jnp.ones(1)))[0].ravel()[0])
+
+    def apply(vector: np.ndarray) -> np.ndarray:
+        product = _curved(flow.system.field, flow.start, restore(jnp.asarray(vector.ravel())))
+        return np.asarray(jax.flatten_util.ravel_pytree(product)[0])
+
+    begin = np.random.default_rng(0).normal(size=size)
+    if not np.any(apply(begin)):
+        return 0.0
+    operator = LinearOperator((size, size), matvec=apply, dtype=np.float64)
+    values = eigsh(operator, k=1, which="LA", tol=1e-4, v0=begin, ncv=min(size, 20), return_eigenvectors=False)
+    return float(values[0])
+
+
+def flow_regime(factory: FlowFactory, rate: float, times: np.ndarray, draw: Evolution) -> Assumption:
+    """A planned step size against the largest curvature on the way: descent follows the flow below 2 / rate."""
+    moments = np.unique(np.linspace(0, len(times) - 1, SHARPNESS_POINTS).astype(int))
+    looks = np.concatenate([[0.0], times[moments]])
+    values = [sharpness(factory, weights) for weights in draw.weights(looks)]
+    worst = int(np.argmax(values))
+    detail = (
+        f"rate * sharpness; the sharpness is {values[0]:.3g} at the start, {values[worst]:.3g} at its largest "
+        f"(time {looks[worst]:.4g}) and {values[-1]:.3g} at the end"
+    )
+    return Assumption("flow regime", rate * max(values), 2.0, detail, needed=False)
+
+
+@eqx.filter_jit
+def _curved(field: MatrixField, point: Stacks, direction: Stacks) -> Any:
+    """The Hessian times a direction."""
+    return jax.jvp(jax.grad(field.excess), (point,), (direction,))[1]

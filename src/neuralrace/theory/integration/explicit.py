@@ -1,6 +1,6 @@
 """An explicit diffrax solver that changes its method where stability and not accuracy would hold down the step.
 
-Tsitouras' method of fifth order, and stabilised ones of fourth (chebyshev.py). The Jacobian of a gradient flow is
+Tsitouras' method of fifth order, and stabilised ones of fourth (tableaus.py). The Jacobian of a gradient flow is
 symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one program, a recurrence and
 then a few stages that each mix the slopes before them, because a velocity is slow to compile.
 """
@@ -12,7 +12,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 
-from neuralrace.theory.integration.quartic import Quartic
+from neuralrace.theory.integration.system import Quartic
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)

@@ -10,7 +10,7 @@ import diffrax
 import jax
 import optimistix
 
-from neuralrace.theory.integration.quartic import Quartic
+from neuralrace.theory.integration.system import Quartic
 
 SOLVED = 1e-3  # of the error that is allowed: a correction below this is the last
 ROUNDING = 0.1  # ... and below this one that no longer shrinks

@@ -5,7 +5,7 @@ import pytest
 
 from neuralrace.precision import float64
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.sharpness import sharpness
+from neuralrace.theory.flow.method import sharpness
 from theory_problems import flatten, small_weights, tangled, unflatten
 
 

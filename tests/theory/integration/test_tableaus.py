@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuralrace.theory.integration import chebyshev
+from neuralrace.theory.integration import tableaus
 
 
 def grown(matrix, z):
@@ -14,15 +14,15 @@ def grown(matrix, z):
     return stages
 
 
-@pytest.mark.parametrize("stages", chebyshev.STAGES)
+@pytest.mark.parametrize("stages", tableaus.STAGES)
 def test_the_stabilised_methods_are_of_fourth_order_and_stable(stages):
-    method = chebyshev.make_method(stages)
-    matrix = chebyshev.completed(chebyshev._recurrence(method.mu, method.nu), method.last)
+    method = tableaus.make_method(stages)
+    matrix = tableaus.completed(tableaus._recurrence(method.mu, method.nu), method.last)
     # sums of a hundred terms of order one
-    np.testing.assert_allclose(chebyshev.order_conditions(matrix), chebyshev.EXACT, atol=1e-13)
+    np.testing.assert_allclose(tableaus.order_conditions(matrix), tableaus.EXACT, atol=1e-13)
     z = np.linspace(-method.extent, 0.0, 4001)
     inner = grown(matrix, z)
-    assert np.abs(inner[-1][z < -chebyshev.NEAR]).max() < 0.96  # what is fast dies out
+    assert np.abs(inner[-1][z < -tableaus.NEAR]).max() < 0.96  # what is fast dies out
     assert np.abs(inner).max() < 2  # and no stage on the way is much larger than the start
     small = np.array([-0.01, 0.01])
     near = grown(matrix, small)

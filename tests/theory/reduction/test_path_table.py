@@ -4,8 +4,7 @@ import numpy as np
 
 from neuralrace import tasks
 from neuralrace.precision import float64
-from neuralrace.theory.reduction.lumping import refine_partition
-from neuralrace.theory.reduction.path_table import path_table
+from neuralrace.theory.reduction.path_table import path_table, refine_partition
 from neuralrace.theory.reduction.system import reduced_system
 
 TIMES = np.linspace(0.0, 20.0, 41)

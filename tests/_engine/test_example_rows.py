@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 import oracle
-from neuralrace._engine.compression import compress_rows
+from neuralrace._engine import example_rows
+from neuralrace._engine.example_rows import compress_rows, partition, representatives
 
 EXACT = 1e-10  # relative, as the issue of the compression demands; rounding leaves about 1e-14
 
@@ -104,3 +105,31 @@ def test_examples_that_show_nothing_and_ask_for_nothing():
     assert len(problem.compress().task) == 2 + 1
     weights = oracle.random_weights(architecture)
     assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
+
+
+@given(
+    st.integers(min_value=0, max_value=12).flatmap(
+        lambda rows: st.lists(st.lists(st.sampled_from([0.0, 1.0, -2.5]), min_size=rows, max_size=rows), max_size=6)
+    )
+)
+@settings(max_examples=100)
+def test_rows_agree_exactly_if_their_labels_do(columns):
+    count = len(columns[0]) if columns else 3
+    labels = partition(count, [np.array(column) for column in columns])
+    rows = [tuple(column[i] for column in columns) for i in range(count)]
+    for i in range(count):
+        for j in range(count):
+            assert (labels[i] == labels[j]) == (rows[i] == rows[j])
+    assert sorted(set(labels)) == list(range(len(set(rows))))
+    first = representatives(labels)
+    assert [int(labels[i]) for i in first] == list(range(len(first)))
+    assert all(i == np.flatnonzero(labels == labels[i])[0] for i in first)
+
+
+def test_more_two_valued_columns_than_are_packed_at_once(monkeypatch):
+    columns = np.random.default_rng(0).integers(2, size=(11, 40)).astype(float)
+    whole = partition(40, columns)
+    monkeypatch.setattr(example_rows, "PACKED", 3)
+    np.testing.assert_array_equal(np.unique(whole), np.arange(len(np.unique(columns.T, axis=0))))
+    parts = partition(40, columns)
+    assert len(np.unique(np.stack([whole, parts]), axis=1).T) == len(np.unique(whole))

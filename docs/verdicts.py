@@ -75,12 +75,15 @@ def write_larger(folders: Sequence[Path], folder: Path = RECORDS) -> Path:
         changed.pop("folder", None)  # where the data were says nothing
         record = {"name": name, "settings": changed}
         taken = {other["picture"] for other in records.values()}
-        free = next(one for one in (f"{name}-larger-{number}.webp" for number in itertools.count(1)) if one not in taken)
+        free = next(
+            one for one in (f"{name}-larger-{number}.webp" for number in itertools.count(1)) if one not in taken
+        )
         record["picture"] = records.get(_run(record), {}).get("picture", free)
         data = _shrunk(path.parent / "figure.png")
         write_whole(folder / record["picture"], lambda part, data=data: part.write_bytes(data))
         records[_run(record)] = record | {"claims": [_on_its_own(claim) for claim in told["claims"]]}
-    return write_text(file, json.dumps(list(records.values()), indent=1, ensure_ascii=False) + "\n")
+    kept = sorted(records.values(), key=lambda record: (record["name"], len(record["settings"])))
+    return write_text(file, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
 def _run(record: Record) -> str:

@@ -103,7 +103,7 @@ def test_panels_of_both_kinds_stand_in_one_dataset():
 )
 def test_settings_that_cannot_be_are_refused(changes, error, says):
     with pytest.raises(error, match=says):
-        scans(FIG8, changes)
+        FIG8.compute(override(FIG8.full, changes))
 
 
 def test_gains_and_numbers_of_pairs_are_checked():
@@ -112,11 +112,10 @@ def test_gains_and_numbers_of_pairs_are_checked():
         ({"gains": "0"}, "gains"),
     ):
         with pytest.raises(RangeError, match=says):
-            scans(FIG10, changes)
+            FIG10.compute(override(FIG10.full, changes))
 
 
-def test_the_papers_sizes_follow_from_the_data(monkeypatch):
-    monkeypatch.setattr(_routed, "images_of", lambda scan: None)  # the files are not here
+def test_the_papers_sizes_follow_from_the_data():
     asked = scans(FIG8, {"data": "mnist"})
     assert {name: (one.domains, one.hidden, one.seeds) for name, one in asked.items()} == {
         "permuted-100": (100, 128, 10),

@@ -1,6 +1,5 @@
 """Routed images, trained on pairs of every kind, and what moments alone say of them before."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,8 +16,6 @@ from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
 from neuralrace.trajectory import Trajectory
 
-LEFT = 0.05  # of what trained pairs can learn
-FOREVER = 1e8
 SLOPE = 0.01  # of leaky ReLU
 KEY = 23  # of the pairs
 KINDS = ("squared", "cross-entropy", "leaky cross-entropy")
@@ -130,30 +127,6 @@ def _curve(given: Pictures, moments: Moments, pattern: np.ndarray, run: Trajecto
             "best": ((), flow.best),
         },
         coords={"image_time": run.time},
-    )
-
-
-def by_gain(task: RoutedImages, width: int, gains: Sequence[float], draws: int, usual: float) -> xarray.Dataset:
-    """Squared errors from moments alone, over the gain of Xavier weights, of networks that nobody has trained.
-
-    error: at the usual time, and when trained pairs have all but LEFT of what they can learn; learned: that time.
-    """
-    moments = moments_of(task)
-    flow, sizes = RoutedFlow.of(task.pairs, *moments), (moments[0].shape[0], width, moments[1].shape[0])
-    errors, learned = np.empty((len(gains), draws, 2, 2)), np.empty((len(gains), draws))
-    for place, gain in enumerate(gains):
-        for draw in range(draws):
-            first = drawn_weights(initial.xavier(gain), task.domains, sizes, key=draw)
-            curve = flow.follow(first, FOREVER, rtol=1e-4, settled=LEFT)
-            learned[place, draw] = curve.end
-            errors[place, draw] = np.stack(curve.at([min(usual, curve.end), curve.end]), axis=1)
-    return xarray.Dataset(
-        {
-            "error": (("gain", "draw", "when", "kind"), errors),
-            "learned": (("gain", "draw"), learned),
-            "best": ((), flow.best),
-        },
-        coords={"gain": list(gains), "when": ["usual", "learned"], "kind": list(PAIRS)},
     )
 
 

@@ -123,7 +123,7 @@ class Scan:
 
 
 def plan(settings: Any, pairs: Panels | None, gains: Panels | None) -> dict[str, Scan]:
-    """The scans of a figure by the names of its panels, checked before anything starts.
+    """The scans of a figure by the names of its panels.
 
     pairs, gains: the paper's panels over K / M and over the gain, data -> their domains; None: the figure has none.
     """
@@ -143,8 +143,6 @@ def plan(settings: Any, pairs: Panels | None, gains: Panels | None) -> dict[str,
             found[f"{inputs}-{domains}{' over gains' if pairs else ''}"] = _scan(
                 settings, sizes, inputs, domains, conditions
             )
-    for scan in found.values():  # files and names are looked at before the first of them trains
-        images_of(scan)
     return found
 
 

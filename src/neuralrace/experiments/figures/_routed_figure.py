@@ -9,14 +9,15 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.experiments.claim import HOLDS, Claim, at_least, at_most
+from neuralrace.experiments.claim import FAILS, Claim, at_least, at_most
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._routed import SIZES, OverPairs, Panels, Scan, Settings, measure, plan
+from neuralrace.experiments.figures._routed import SIZES, OverPairs, Panels, Scan, Settings, images_of, measure, plan
 from neuralrace.plotting import COLOURS, label_axes, new_figure
 
 WORKS = 0.05  # untrained pairs are as good as trained ones if they miss so many of all images more, at most
 LOW = 0.15  # an error below this is low
-LEARNED = 0.3  # and below this something was learned; a guess has 0.9
+GOOD = 0.3  # and one below this reasonably good
+LEARNED = 0.45  # half of what a guess has: below this something was learned
 
 PANELS: Panels = {
     "digits": ("permuted", "rotated"),
@@ -24,6 +25,14 @@ PANELS: Panels = {
     "fashion": ("permuted-40", "rotated-40"),
     "features": ("given-40",),
     "arrays": ("given",),
+}
+ON_RECORD = {
+    "small initialisations": {
+        "mnist": "not in the paper's time: from a gain of 0.1 untrained pairs still lose more than this, and smaller "
+        "gains have not learned yet; in three times that time a gain of 0.01 works, at M = 40"
+    },
+    "for all scales": {"mnist": "in the paper's time the smallest gains learn nothing"},
+    "Training accuracy": {"features": "a linear network on these features misses a third of the images"},
 }
 TINY: dict[str, Any] = {"domains": 3, "hidden": 4, "seeds": 2, "steps": 20, "batch": 4}
 DIFFERS = (
@@ -49,7 +58,7 @@ class RoutedFigure:
     letters: tuple[str, str] = ("", "")
     about: tuple[float, float] = (0.3, 0.5)
     said: str = "40 %"
-    on_record: Mapping[str, str] = field(default_factory=dict)
+    on_record: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: ON_RECORD)
 
     def scans(self, settings: Settings) -> dict[str, Scan]:
         """What is trained, by the names of the panels."""
@@ -58,6 +67,8 @@ class RoutedFigure:
     def compute(self, settings: Settings) -> xarray.Dataset:
         """Train every panel."""
         asked = self.scans(settings)
+        for scan in asked.values():  # files and names are looked at before the first of them trains
+            images_of(scan)
         return assemble(asked, {name: measure(scan) for name, scan in asked.items()})
 
     def claims(self, data: xarray.Dataset) -> list[Claim]:
@@ -67,7 +78,14 @@ class RoutedFigure:
             found += self._pair_claims(data)
         if len(over(data, "gains")):
             found += _gain_claims(data, self.sources[1])
-        return found
+        return [self._as_recorded(claim, data) for claim in found]
+
+    def _as_recorded(self, claim: Claim, data: xarray.Dataset) -> Claim:
+        if claim.kind != kind_of(data):  # at another K than the paper's
+            return claim
+        known = [by_data for words, by_data in self.on_record.items() if words in claim.text]
+        why = [by_data[data.attrs["data"]] for by_data in known if data.attrs["data"] in by_data]
+        return replace(claim, on_record=f"{FAILS[claim.kind]}{why[0]}") if why else claim
 
     def draw(self, data: xarray.Dataset) -> Figure:
         """Mean and standard error over seeds of trained and untrained pairs, one panel for each data set."""
@@ -90,7 +108,6 @@ class RoutedFigure:
                 f"least K/M from which untrained pairs miss at most {WORKS:.0%} of all images more than trained ones",
                 {panel: first_fraction(data, panel) for panel in panels},
                 self.about,
-                on_record=self.on_record.get(data.attrs["data"], HOLDS),
             ),
             Claim.at_most(
                 "Training accuracy is always high.",
@@ -203,7 +220,7 @@ def _gain_claims(data: xarray.Dataset, source: str) -> list[Claim]:
             kind,
             "largest mean test error of trained pairs over all gains",
             worst,
-            LEARNED,
+            GOOD,
         ),
     ]
 

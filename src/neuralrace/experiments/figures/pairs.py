@@ -183,15 +183,16 @@ def _images(axis: Axes, data: xarray.Dataset) -> None:
 
 
 def _curves(axis: Axes, data: xarray.Dataset) -> None:
-    """Means over seeds and over theory's draws."""
-    for place, style in zip(range(data.sizes["curve"]), ("-", ":"), strict=False):
+    """Means over seeds and over theory's draws; colours are kinds of pairs, styles are curves."""
+    for place, style in zip(range(data.sizes["curve"]), ("-", ":", "-."), strict=False):
         time, one = data["image_time"].values, data.isel(curve=place).mean("draw")
-        for kind, colour in enumerate((COLOURS["gated"], COLOURS["untrained"])):
-            label = f"{data['curve'].values[place]}, {data['kind'].values[kind]}"
-            axis.plot(time, one["curve_trained"][:, kind], style, color=colour, linewidth=1.8, label=label)
-            theory_line(axis, time, one["curve_flow"][:, kind].values, None if place or kind else "moments alone")
-        if place == 0:
-            theory_line(axis, time, one["curve_reduction"].values, "reduction, trained", dotted=True)
+        axis.plot([], [], style, color=COLOURS["reference"], label=str(data["curve"].values[place]))
+        for kind, colour in zip(data["kind"].values, (COLOURS["gated"], COLOURS["untrained"]), strict=True):
+            label = None if place else f"{kind} pairs"
+            axis.plot(time, one["curve_trained"].sel(kind=kind), style, color=colour, linewidth=1.8, label=label)
+            told = None if place or kind == "trained" else "moments alone"
+            theory_line(axis, time, one["curve_flow"].sel(kind=kind).values, told)
+    theory_line(axis, time, data["curve_reduction"][0].values, "reduction, trained pairs", dotted=True)
     label_axes(axis, "f  trained pairs follow from moments alone", TIME, "half the squared error")
 
 

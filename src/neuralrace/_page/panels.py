@@ -64,7 +64,9 @@ def _panel(figure: Figure, axis: Axes) -> Panel:
     for line in axis.lines:
         if line.get_marker() not in ("None", None, "") and np.size(line.get_xdata()) > DENSE:
             line.set_rasterized(True)
-    around = axis.get_tightbbox().transformed(figure.dpi_scale_trans.inverted()).padded(MARGIN)
+    box = axis.get_tightbbox()
+    assert box is not None  # it is visible
+    around = box.transformed(figure.dpi_scale_trans.inverted()).padded(MARGIN)
     buffer = io.BytesIO()
     # fixed names within the image, no date: the same data give the same page
     with matplotlib.rc_context({"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}):

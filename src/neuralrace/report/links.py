@@ -16,7 +16,7 @@ def letters(claim: Claim) -> set[str]:
     if claim.panel:
         return set(claim.panel.replace(" ", "").split(","))
     listed = [one for found in FIGURES.findall(claim.source) for one in re.split(", | and ", found)]
-    names = set()
+    names: set[str] = set()
     for number, first, last in (match.groups() for one in listed if (match := PARTS.fullmatch(one))):
         names |= {chr(code) for code in range(ord(first), ord(last or first) + 1)} if first else {number}
     return names

@@ -1,9 +1,9 @@
 """What P2's contextual figures share: the paper's parameters and protocols, and how near is near."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import xarray
@@ -50,6 +50,12 @@ class Paper:
     steps: int = 8000
     every: int = 100
 
+    @classmethod
+    def tiny(cls, **others: Any) -> Self:
+        """Settings that take seconds."""
+        small = {"seeds": 1, "hidden": 40, "width": 10, "paper_rate": 0.002, "std": 0.01, "steps": 60, "every": 20}
+        return cls(**small | others)
+
     @property
     def law(self) -> Initialiser:
         """Of the first weights."""
@@ -76,6 +82,11 @@ class Paper:
     def relu(self, task: Task, **options: Any) -> Trajectory:
         """Trained ReLU networks with one hidden layer."""
         return self.train(ReLUNetwork(task, hidden=(self.hidden,)), **{"seeds": self.seeds} | options)
+
+    def race(self, task: Task, gatings: Mapping[str, np.ndarray]) -> reln.Race:
+        """Forecasts of gatings, jointly trained, every pathway as wide as the paper's; nothing is trained."""
+        problems = {name: reln.gated_problem(task, patterns, self.width) for name, patterns in gatings.items()}
+        return reln.race(task, problems, initial=self.law, times=self.times(task), draws=1, key=THEORY_KEY)
 
     def protocol(self, named: NamedTask, gating: str, **options: Any) -> tuple[Problem, Trajectory]:
         """A gated network trained as in P2 appendix F: beside the common pathway the others see the items only.
@@ -139,7 +150,7 @@ def draw_selectivity(axis: Axes, data: xarray.Dataset, title: str) -> None:
     looks = (("share", "relu", 0.5, "neurons"), ("share_of_strength", "relu", 1.0, "by strength"))
     places = data["active"].values
     for index, (name, kind, alpha, label) in enumerate((*looks, ("chance", "reference", 1.0, "random neurons"))):
-        style = {"color": COLOURS[kind], "alpha": alpha, "label": label}
+        style: dict[str, Any] = {"color": COLOURS[kind], "alpha": alpha, "label": label}
         axis.bar(places + BAR * (index - 1), data[name].values, BAR, **style)
     axis.set_xticks(places)
     label_axes(axis, title, "contexts in which a neuron is on", "share")

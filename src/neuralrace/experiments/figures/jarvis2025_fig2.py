@@ -1,6 +1,7 @@
 """P2 Fig 2: between XOR and a linear margin, ReLU networks learn like the faster of two gatings, and decide like it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -14,6 +15,7 @@ from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, apart, check, paper
 from neuralrace.experiments.settings import setting
+from neuralrace.initial import Initialiser
 from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
@@ -39,6 +41,7 @@ class Settings:
     margins: tuple[float, ...] = setting((0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0), least=0)
     shown: tuple[float, ...] = setting((0.3, 0.8, 1.5), least=0)
     draws: int = 2
+    fine: int = 40  # margins between the first and the last at which forecasts alone are timed
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -55,32 +58,30 @@ def compute(settings: Settings) -> xarray.Dataset:
         planes.append(
             decision(weights[0], np.array([[a, b, 0.0] for b in PLANE for a in PLANE])).reshape(2 * PLANE.shape)
         )
-        forecasts.append(
-            [
-                predict(
-                    named.problem(gating, hidden=settings.hidden // paths),
-                    law,
-                    time,
-                    key=1,
-                    draws=settings.draws,
-                    learning_rate=rate,
-                    dynamics="descent",
-                    method="flow",
-                ).loss
-                for gating, paths in GATINGS.items()
-            ]
-        )
+        forecasts.append(_forecasts(settings, law, margin))
+    fine = np.linspace(min(settings.margins), max(settings.margins), settings.fine)
+    foretold = [time_to(time, _forecasts(settings, law, margin), CRITERION) for margin in fine.tolist()]
     return xarray.Dataset(
         {
             "relu": (("margin", "seed", "time"), np.array(relu)),
             "theory": (("margin", "gating", "time"), np.array(forecasts)),
             "share": (("margin", "seed"), np.array(shares)),
             "plane": (("margin", "second", "first"), np.array(planes)),
+            "foretold": (("fine_margin", "gating"), np.array(foretold)),
             "crossover": ((), float(crossover_margin())),
             "shown": ("panel", np.array(settings.shown)),
         },
-        coords={"margin": np.array(settings.margins), "gating": list(GATINGS), "time": time},
+        coords={"margin": np.array(settings.margins), "fine_margin": fine, "gating": list(GATINGS), "time": time},
     )
+
+
+def _forecasts(settings: Settings, law: Initialiser, margin: float) -> np.ndarray:
+    """The losses of both gatings, (gatings, T), iterated at the step size of training."""
+    named, rate = tasks.xor(margin), settings.learning_rate
+    way: dict[str, Any] = {"key": 1, "draws": settings.draws, "learning_rate": rate, "dynamics": "descent"}
+    time = rate * np.arange(settings.steps + 1)
+    problems = [named.problem(gating, hidden=settings.hidden // paths) for gating, paths in GATINGS.items()]
+    return np.array([predict(problem, law, time, method="flow", **way).loss for problem in problems])
 
 
 def decision(weights: Weights, points: np.ndarray) -> np.ndarray:
@@ -203,7 +204,7 @@ def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
     middle = len(PLANE) // 2
     ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
     title = rf"a  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
-    sides = {"horizontal": "first feature", "vertical": "second feature, third at 0", "value": "output"}
+    sides: dict[str, Any] = {"horizontal": "first feature", "vertical": "second feature, third at 0", "value": "output"}
     heat_map(axis, one["plane"].values, title, blocks=(middle, middle), names=(ticks, ticks), largest=1.0, **sides)
     for mark in (axis.set_xticks, axis.set_yticks):
         mark((0, middle, 2 * middle), ticks)
@@ -211,10 +212,11 @@ def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
 
 def _draw_times(axis: Axes, data: xarray.Dataset) -> None:
     """When the loss has fallen to the criterion: theory for both gatings, and networks with their range."""
-    theory, relu = learning_times(data)
+    _, relu = learning_times(data)
     margins = data["margin"].values
     for index, gating in enumerate(GATINGS):
-        theory_line(axis, margins, theory[:, index], f"theory, {gating} gating", dotted=bool(index))
+        foretold = data["foretold"].values[:, index]
+        theory_line(axis, data["fine_margin"].values, foretold, f"theory, {gating} gating", dotted=bool(index))
     for row, margin in zip(np.where(np.isfinite(relu), relu, np.nan), margins, strict=True):
         axis.plot([margin] * 2, [row.min(), row.max()], color=COLOURS["relu"], linewidth=3, alpha=0.4)
     axis.plot(margins, relu.mean(axis=1), "o", color=COLOURS["relu"], markersize=4, label="ReLU networks")
@@ -227,7 +229,7 @@ EXPERIMENT = Experiment(
     title="From XOR to a linear margin: which gating a ReLU network learns by",
     source="P2 Fig 2",
     full=Settings(),
-    tiny=Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5), shown=(0.5,), draws=1),
+    tiny=Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5), shown=(0.5,), draws=1, fine=2),
     compute=compute,
     claims=claims,
     draw=draw,

@@ -1,6 +1,7 @@
 """P2 Fig 3, Definition 3.1, appendix H: the data set, the gated network that a ReLU network is, and its least width."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -153,7 +154,7 @@ def draw(data: xarray.Dataset) -> Figure:
         (targets, "targets", "3  targets: one block for all contexts, one for each", PROPERTIES),
         (left, "left", f"A  {100 * missed:.0f} % of the targets no linear map learns", PROPERTIES),
     ):
-        sides = {"horizontal": "context", "vertical": "block", "value": "value"}
+        sides: dict[str, Any] = {"horizontal": "context", "vertical": "block", "value": "value"}
         heat_map(axis, data[name].values.T, title, blocks=(rows, ITEMS), **sides)
     problem = tasks.contextual(CONTEXTS, "mixed").problem(GATING, hidden=Settings().width)
     draw_network(network, problem.architecture, "3  the gated network of the text has four pathways")
@@ -174,7 +175,7 @@ EXPERIMENT = Experiment(
     title="The data set, ReLU networks as gated networks, and the least width",
     source="P2 Fig 3, Definition 3.1, appendix H",
     full=Settings(),
-    tiny=Settings(seeds=1, hidden=20, width=12, paper_rate=0.002, std=0.01, steps=60, every=20, moments=(0, 60)),
+    tiny=Settings.tiny(width=12, moments=(0, 60)),
     compute=compute,
     claims=claims,
     draw=draw,

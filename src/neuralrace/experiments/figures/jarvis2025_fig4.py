@@ -289,9 +289,7 @@ EXPERIMENT = Experiment(
     title="Mixed contexts: four modules, their losses and their modes",
     source="P2 Fig 4",
     full=Settings(),
-    tiny=Settings(
-        seeds=1, hidden=40, width=10, paper_rate=0.002, std=0.01, steps=100, every=20, gated_seeds=1, moments=(40, 100)
-    ),
+    tiny=Settings.tiny(steps=100, gated_seeds=1, moments=(40, 100)),
     compute=compute,
     claims=claims,
     draw=draw,

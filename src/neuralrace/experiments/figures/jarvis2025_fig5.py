@@ -120,14 +120,7 @@ def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     count, task = contexts_of(named), named.task
     sizes = [m for m in range(1, count) if m == count - 1 or math.comb(count, m) < settings.most]
     gatings = reln.gatings_of_groups(named.groups["context"], sizes)
-    found = reln.race(
-        task,
-        {name: reln.gated_problem(task, patterns, settings.width) for name, patterns in gatings.items()},
-        initial=settings.law,
-        times=settings.times(task),
-        draws=1,
-        key=THEORY_KEY,
-    )
+    found = settings.race(task, gatings)
     loss = np.array([found[name].forecast.loss for name in gatings])
     late = 0.25 * np.mean(np.sum(left_over(task) ** 2, axis=1))
     return xarray.Dataset(
@@ -417,9 +410,7 @@ EXPERIMENT = Experiment(
     title="More contexts: modules, losses, singular values and the race",
     source="P2 Fig 5",
     full=Settings(),
-    tiny=Settings(
-        contexts=(3,), seeds=1, hidden=40, width=10, paper_rate=0.002, std=0.01, steps=60, every=20, most=1, mixed=False
-    ),
+    tiny=Settings.tiny(contexts=(3,), most=1, mixed=False),
     compute=compute,
     claims=claims,
     draw=draw,

@@ -203,7 +203,7 @@ EXPERIMENT = Experiment(
     title="Modules by clustering gates, their number, and mixed selectivity",
     source="P2 Figs 8 and 9, Algorithm 1",
     full=Settings(),
-    tiny=Settings(seeds=1, hidden=40, paper_rate=0.002, std=0.01, steps=100, every=20, most=4),
+    tiny=Settings.tiny(steps=100, most=4),
     compute=compute,
     claims=claims,
     draw=draw,

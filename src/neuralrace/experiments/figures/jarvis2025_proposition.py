@@ -142,15 +142,7 @@ def _least(outputs: np.ndarray) -> np.ndarray:
 
 def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """Forecasts of the gatings that treat contexts alike, jointly trained; all pathways are as wide as the paper's."""
-    gatings = _gatings(named.groups["context"], settings.every_gating)
-    found = reln.race(
-        named.task,
-        {name: reln.gated_problem(named.task, patterns, settings.width) for name, patterns in gatings.items()},
-        initial=settings.law,
-        times=settings.times(named.task),
-        draws=1,
-        key=THEORY_KEY,
-    )
+    found = settings.race(named.task, _gatings(named.groups["context"], settings.every_gating))
     return xarray.Dataset(
         {
             "race": (("gating", "time"), np.array([runner.forecast.loss for runner in found.runners])),
@@ -465,9 +457,7 @@ EXPERIMENT = Experiment(
     title="Proposition 4.2 step by step, on the task and on trained networks",
     source="P2 Proposition 4.2, appendix E",
     full=Settings(),
-    tiny=Settings(
-        seeds=1, hidden=28, width=4, paper_rate=0.002, std=0.01, steps=60, every=20, subsets=10, every_gating=False
-    ),
+    tiny=Settings.tiny(subsets=10, every_gating=False),
     compute=compute,
     claims=claims,
     draw=draw,

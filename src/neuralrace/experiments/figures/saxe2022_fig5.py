@@ -1,6 +1,7 @@
 """P1 Fig 5: sharing makes pathways faster, and the fastest pathway takes the solution."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -254,7 +255,7 @@ def draw(data: xarray.Dataset) -> Figure:
     _draw_sharing(sharing, data)
     fraction, title = data["trained"].values / data.sizes["trained"], "c  untrained routes work from about 40 % on"
     draw_errors(errors, fraction, data["error"], title, "fraction of routes trained, K/M")
-    shares.hist(data["share"].values, bins=np.linspace(0, 1, 51), color=COLOURS["gated"])
+    shares.hist(data["share"].values, bins=np.linspace(0, 1, 51).tolist(), color=COLOURS["gated"])
     title = "A  in one network with both kinds the shared pathway takes every route"
     label_axes(shares, title, "share of the shared pathway in a route", "routes")
     return figure
@@ -270,7 +271,7 @@ def _draw_sharing(axis: Axes, data: xarray.Dataset) -> None:
         reached = half_time(time, strength)
         if np.isfinite(reached):
             place = (reached, (0.28 + 0.14 * index) * strength.max())
-            beside = {"textcoords": "offset points", "ha": "right", "color": colour, "fontsize": 9}
+            beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "color": colour, "fontsize": 9}
             axis.annotate(f"P = {count}", place, (-5, 0), **beside)
     axis.set_xscale("log")
     axis.set_xlim(EARLY, 1.5 * time[-1])

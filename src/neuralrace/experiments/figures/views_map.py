@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray
@@ -195,7 +196,11 @@ def _draw_cells(axis: Axes, cells: xarray.DataArray, title: str) -> None:
     names = [f"L={int(d)}, {s:g}" for d in cells["depth"].values for s in cells["scale"].values]
     chances = [f"{p:g}" for p in cells["probability"].values]
     shares = cells.values.reshape(-1, len(chances))
-    sides = {"horizontal": "chance of a view", "vertical": "depth, initial scale", "value": "winner's share"}
+    sides: dict[str, Any] = {
+        "horizontal": "chance of a view",
+        "vertical": "depth, initial scale",
+        "value": "winner's share",
+    }
     heat_map(axis, shares, title, names=(names, chances), **sides)
     for i, j in np.ndindex(*shares.shape):
         colour = "white" if shares[i, j] > 0.6 else "black"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.analysis import Agreement
-from neuralrace.errors import ProblemError, WeightError, require_count, shortened
+from neuralrace.errors import ProblemError, UnknownNameError, WeightError, nearest, require_count, shortened
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.course import Course, course_of_weights
@@ -30,6 +30,7 @@ from neuralrace.training import ReLUNetwork
 
 MOMENTS = 41  # at which neurons are looked at, evenly over the times
 # Drawn neurons are followed to the end and never replaced by points, which have a strength but cannot be counted.
+OPTIONS = ("learning_rate", "dynamics", "rtol", "max_steps", "tolerance")  # of predict, that are passed on
 METHODS = (Representatives(clusters=Representatives.drawn), NetworkFlow())
 
 
@@ -110,9 +111,12 @@ def foresee(
         raise ProblemError(f"a ReLUNetwork is required; {type(network).__name__} came")
     if not callable(initial):
         raise WeightError(f"initial must be a law such as initial.gaussian(std); it was {shortened(initial)}")
+    for name in options:
+        if name not in OPTIONS:
+            raise UnknownNameError(f"foresee has no option {name!r}; {nearest(name, OPTIONS)}")
     counts = counts_of(modules, most)
     forecast = predict(network, initial, times, METHODS, key, draws=draws, **options)
-    neurons = _followed(network, forecast)
+    neurons = followed(network, forecast)
     some = isinstance(modules, str)
     tried = [
         Modular(neurons.layers(count, some), network.given, network.biases, False)
@@ -129,7 +133,7 @@ def _foreseen(one: Modular, *rest: Any) -> Foreseen:
     return Foreseen(one.layers, one.task, one.biases, one.fractional, *rest)
 
 
-def _followed(network: ReLUNetwork, forecast: Forecast) -> Neurons:
+def followed(network: ReLUNetwork, forecast: Forecast) -> Neurons:
     """The neurons of all draws at some of the forecast's times."""
     moments = forecast.time[evenly(len(forecast.time), MOMENTS)]
     draws = [forecast.weights_at(moments, draw) for draw in range(len(forecast.losses))]

@@ -29,9 +29,8 @@ from neuralrace.theory import Forecast, NetworkFlow, Representatives, predict
 from neuralrace.training import ReLUNetwork
 
 MOMENTS = 41  # at which neurons are looked at, evenly over the times
-# Drawn neurons are followed to the end and never replaced by points, which have a strength but cannot be counted.
 OPTIONS = ("learning_rate", "dynamics", "rtol", "max_steps", "tolerance")  # of predict, that are passed on
-METHODS = (Representatives(clusters=Representatives.drawn), NetworkFlow())
+METHODS = (Representatives(), NetworkFlow())
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ def foresee(
     """Say which modules a ReLU network will form, when they part, what each writes and how large it is.
 
     Nothing is trained: neurons are drawn from the law, by a stream that no training has, and followed by `predict`, to
-    which options such as learning_rate go. Of one hidden layer at most 2048 stand for all. They are clustered as
+    which options such as learning_rate go. Of a wide hidden layer an eighth stands for all. They are clustered as
     `discover` clusters those of a run. modules: how many in each layer, or "auto": the fewest whose gated network comes
     within the elbow of the forecast, as there.
     """

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.explanation.checkpoints import ALONG, along_gradient
+from neuralrace.explanation.foretold import ALIKE, Foretold, Match
 from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
-from neuralrace.explanation.wording import beside, moment
+from neuralrace.explanation.wording import beside, counted, moment
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
@@ -76,6 +77,38 @@ def of_modules(modules: Sequence[Module]) -> Section:
     )
     note = "" if modules else "No neuron is on for anything: there are no modules."
     return Section("Modules", note, (*head, "half grown at") if timed else head, rows)
+
+
+def of_foretold(foretold: Foretold, matches: Sequence[Match], before: bool) -> Section:
+    """Which modules were foreseen, and as what they were found."""
+    layered = len({one.layer for one in matches}) > 1
+
+    def name(kind: str, one: Match, place: int | None) -> str:
+        return "" if place is None else f"{one.layer}_{kind}{place}" if layered else f"{kind}{place}"
+
+    rows = tuple(
+        (
+            name("f", one, one.foreseen) or "not foreseen",
+            one.responds,
+            name("m", one, one.found) or "not found",
+            f"{one.alike:.1%}" if one.found is not None and one.foreseen is not None else "",
+            " and ".join(f"{share:.0%}" for share in one.share),
+            "yes" if one.same else "no",
+        )
+        for one in matches
+    )
+    fewest = foretold.chosen
+    number = (
+        "as many as were found"
+        if fewest is None
+        else f"the fewest that explain them, {fewest.modules} in {counted(fewest.stretches, 'stretch')}"
+    )
+    note = (
+        f"{'Before any' if before else 'Without a look at the'} training the neurons of the forecast were put into "
+        f"modules by the same rule: {number}. Foreseen and found are the same module if both are on or both are off "
+        f"for at least {ALIKE:.0%} of the examples."
+    )
+    return Section("Modules foreseen", note, ("foreseen", "on for", "found as", "alike", "carry", "the same"), rows)
 
 
 def of_worth(scores: Sequence[Score], measure: Measure) -> tuple[Section, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuralrace.analysis import Agreement
+from neuralrace.explanation.foretold import Foretold, Match
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
 from neuralrace.explanation.wording import counted, distance
 from neuralrace.reln import Ranking
@@ -37,17 +38,31 @@ def of_forecast(foreseen: Agreement, before: bool) -> str:
     return f"The forecast, made {made}, {held}: {distance(foreseen, ASKED)}."
 
 
+def of_foretold(foretold: Foretold, matches: Sequence[Match]) -> str:
+    """Whether the modules that were found are those that were foreseen."""
+    there = [one for one in matches if one.found is not None]
+    expected = sum(one.foreseen is not None for one in matches)
+    same = sum(one.same for one in there)
+    told = f"{counted(expected, 'module')} {'was' if expected == 1 else 'were'} foreseen"
+    if foretold.chosen is None:
+        told = f"Neurons of the forecast, put into {counted(expected, 'module')}, were foreseen"
+    if same == len(there) == expected:
+        return f"{told}, and {'the one found is this' if same == 1 else f'the {same} found are these'}."
+    return f"{told}; of the {len(there)} found {same} {'is' if same == 1 else 'are'} among them."
+
+
 def of_course(foreseen: bool, before: bool, raced: bool) -> str:
     """What was done, in its order; before: whether the forecast was made before the networks were trained."""
     modules = "their modules were found by what passes through their neurons."
     if before:
         start = (
-            f"First the loss was foreseen from the law of the weights. Then ReLU networks were trained, and {modules}"
+            "First the loss and the modules were foreseen from the law of the weights. Then ReLU networks were "
+            f"trained, and {modules}"
         )
     elif foreseen:
         start = (
-            "These ReLU networks had been trained already. Their loss was foreseen from the law of the first weights, "
-            f"without a look at the training, and {modules}"
+            "These ReLU networks had been trained already. Their loss and modules were foreseen from the law of the "
+            f"first weights, without a look at the training, and {modules}"
         )
     else:
         start = f"These ReLU networks had been trained already; nothing was foreseen of them, and {modules}"

@@ -39,6 +39,7 @@ def test_drawn_neurons_have_the_second_moments_of_the_layer():
     law = gaussian({("x", "h1"): 0.1, ("h1", "y"): 0.3})
     drawn = spans.neurons(drawn_neurons(spans, law, 50, 1000, jax.random.key(0)))
     np.testing.assert_allclose(drawn.T @ drawn, 1000 * np.diag([0.01] * 3 + [0.09]), atol=1e-10)
+    np.testing.assert_allclose(drawn[:25], -drawn[25:], atol=1e-12)  # so that every half space has half of them
     # as many as there are: a plain draw, whose moments vary as those of a network do
     whole = spans.neurons(drawn_neurons(spans, law, 1000, 1000, jax.random.key(0)))
     assert 1e-3 < np.abs(whole.T @ whole / 1000 - np.diag([0.01] * 3 + [0.09])).max() < 0.05

@@ -15,13 +15,16 @@ from neuralrace.theory.representatives.spans import Spans
 def drawn_neurons(spans: Spans, law: Gaussian, count: int, width: int, key: jax.Array) -> dict[Edge, np.ndarray]:
     """`count` neurons from the law in the coordinates of the spans, each for width / count of them.
 
-    Fewer than there are get the second moments of the law exactly: what single draws lack by chance, many have.
+    Fewer than there are get what many have and single draws lack by chance: opposites, and the second moments of the
+    law, exactly. A cone of neurons, such as those that some examples open, then has with its opposite what both have by
+    the law; on the mixed task a thousand are as near to a wide layer as four thousand plain draws.
     """
     network = spans.network(count)
     weights = law(network, key)
     neurons = spans.neurons(weights)
     if count < width:
-        neurons = whitened(neurons, spans.neurons(_scales(law, network))[0])
+        half = neurons[: -(-count // 2)]
+        neurons = whitened(np.vstack([half, -half])[:count], spans.neurons(_scales(law, network))[0])
     return spans.weights(neurons * np.sqrt(width / count), weights)
 
 

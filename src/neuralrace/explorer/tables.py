@@ -12,21 +12,37 @@ import numpy as np
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError
 from neuralrace.explorer.bounds import BODY_BYTES, TABLE_COLUMNS, TABLE_ROWS
 from neuralrace.task import Task
-from neuralrace.tasks import Gating, NamedTask, read
+from neuralrace.tasks import Gating, NamedTask, read, routing
 from neuralrace.tasks.pathways import parallel_pathways
 
 KEPT = 8  # tables
+ROUTED_DIGITS = 50  # images that every domain shows
 OPEN = "one open pathway"
 
 
-def digits(examples: int) -> NamedTask:
+def digit_rows(examples: int) -> tuple[np.ndarray, np.ndarray]:
     """The first so many of scikit-learn's 8 x 8 digits, pixels between 0 and 1, and their classes."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
-    task = Task({"x": data.data[:examples] / 16}, {"y": np.eye(10)[data.target[:examples]]})
-    settings, groups = {"examples": examples}, {"digit": data.target[:examples]}
+    return data.data[:examples] / 16, np.eye(10)[data.target[:examples]]
+
+
+def digits(examples: int) -> NamedTask:
+    """Digits through one route."""
+    images, classes = digit_rows(examples)
+    task = Task({"x": images}, {"y": classes})
+    settings, groups = {"examples": examples}, {"digit": np.argmax(classes, axis=1)}
     return NamedTask(name="digits", settings=settings, task=task, gatings=opened(task), hidden=16, groups=groups)
+
+
+def routed(items: str, **settings: int) -> NamedTask:
+    """Routing with the items of P1 Fig 4, or with digits in every domain.
+
+    Permuting the pixels or labels of a domain changes nothing that is shown: its encoder or decoder absorbs that.
+    """
+    images, classes = digit_rows(ROUTED_DIGITS) if items == "digits" else (None, None)
+    return routing(**settings, inputs=images, targets=classes)
 
 
 def opened(task: Task) -> dict[str, Gating]:

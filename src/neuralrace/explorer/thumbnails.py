@@ -1,6 +1,6 @@
 """A small picture of each task for its card: its points in the plane, or its table of targets."""
 
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from neuralrace import tasks
 from neuralrace.explorer.bounds import TASKS
 from neuralrace.explorer.rounding import numbers
-from neuralrace.explorer.tables import digits
+from neuralrace.explorer.tables import digits, routed
 from neuralrace.task import Task
 
 MOST = 24  # rows and columns
@@ -23,7 +23,8 @@ def thumbnails() -> dict[str, Any]:
 def _picture(name: str) -> dict[str, Any]:
     if name == "digits":
         return {"table": numbers(digits(20).task.inputs["x"][0].reshape(8, 8), 2)}
-    task: Task = tasks.get(name, **{key: bound.default for key, bound in TASKS[name].items()}).task
+    settings = {key: bound.default for key, bound in TASKS[name].items()}
+    task: Task = (routed if name == "routing" else partial(tasks.get, name))(**settings).task
     inputs, targets = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
     if inputs.shape[1] == 2 and targets.shape[1] == 1:
         return {"points": numbers(np.column_stack([inputs, np.sign(targets)]), 3)}

@@ -83,7 +83,7 @@ class Paper:
         """Trained ReLU networks with one hidden layer."""
         return self.train(ReLUNetwork(task, hidden=(self.hidden,)), **{"seeds": self.seeds} | options)
 
-    def race(self, task: Task, gatings: Mapping[str, np.ndarray]) -> reln.Race:
+    def race(self, task: Task, gatings: Mapping[str, np.ndarray]) -> reln.Ranking:
         """Forecasts of gatings, jointly trained, every pathway as wide as the paper's; nothing is trained."""
         problems = {name: reln.gated_problem(task, patterns, self.width) for name, patterns in gatings.items()}
         return reln.race(task, problems, initial=self.law, times=self.times(task), draws=1, key=THEORY_KEY)

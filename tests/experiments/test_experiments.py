@@ -158,7 +158,10 @@ def test_an_unusable_folder_is_said_before_any_work(calls: list[int], tmp_path: 
 
 def test_a_verdict_other_than_recorded_shows_where_it_is_judged(calls: list[int]) -> None:
     assert store.run("counted").as_recorded
-    assert not store.run("counted", changes={"rate": 0.25}).as_recorded
+    other = store.run("counted", changes={"rate": 0.25})
+    assert not other.as_recorded
+    assert "1 of 1 verdicts are others here" in other.figure().get_suptitle()
+    assert not store.run("counted").figure().get_suptitle()
     assert store.run("counted", "tiny", changes={"rate": 0.25}).as_recorded  # computed and not judged
 
 

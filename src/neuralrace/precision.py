@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import jax
 
@@ -29,11 +29,6 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
     return wrapped
-
-
-def float64_array(value: Any) -> jax.Array:
-    """Turn a value into a float64 JAX array (inside `float64` only)."""
-    return jax.numpy.asarray(value, dtype=jax.numpy.float64)
 
 
 PRECISIONS = {"double": True, "single": False}

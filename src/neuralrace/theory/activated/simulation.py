@@ -5,26 +5,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import spread
-from neuralrace._engine.network import Network, Stacks
+from neuralrace._engine.network import Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
-from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem, gradient
+from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
 from neuralrace.theory.integration.integrate import Followed, integrate
 from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
-
-ROUNDS = 20  # of the power iteration for the sharpness
+from neuralrace.theory.sharpness import regime, sharpness
 
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
@@ -104,31 +102,13 @@ class Simulation:
 
 
 def flow_regime(simulation: Simulation, last: Stacks) -> tuple[Assumption, ...]:
-    """The planned step size against the curvature at the end, where squared error is sharpest: below 2 / rate."""
+    """The planned step size against the curvature of the first draw at the end, where squared error is sharpest."""
     rate = simulation.request.learning_rate
     if rate is None:
         return ()
-    value = float(_sharpness(simulation.problem.network, {name: part[0] for name, part in last.items()}))
-    detail = f"rate * sharpness; the sharpness is {value:.3g} at the end"
-    return (Assumption("flow regime", rate * value, 2.0, detail, needed=False),)
-
-
-@eqx.filter_jit
-def _sharpness(network: Network, point: Stacks) -> jax.Array:
-    """The largest eigenvalue of the Hessian in absolute value, by the power iteration from the gradient."""
-
-    def turn(_: int, carry: tuple[Stacks, jax.Array]) -> tuple[Stacks, jax.Array]:
-        direction, size = carry
-        unit = jax.tree.map(lambda d: d / jnp.where(size > 0, size, 1.0), direction)
-        product = jax.jvp(lambda at: gradient(network, at), (point,), (unit,))[1]
-        return product, _norm(product)
-
-    ones = jax.tree.map(jnp.ones_like, point)
-    return jax.lax.fori_loop(0, ROUNDS, turn, (ones, _norm(ones)))[1]
-
-
-def _norm(stacks: Stacks) -> jax.Array:
-    return jnp.sqrt(sum((jnp.sum(part**2) for part in stacks.values()), start=jnp.zeros(())))
+    plain = NetworkSystem(simulation.problem.network)
+    value = sharpness(plain.velocity, {name: part[:1] for name, part in last.items()})
+    return (regime(rate, np.array([simulation.request.end]), [value]),)
 
 
 def without_modes(matrices: MatricesAt) -> MatrixEvolution:

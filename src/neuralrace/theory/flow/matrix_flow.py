@@ -16,7 +16,7 @@ from neuralrace.theory.flow.field import Blocks, MatrixField, Stacks, make_field
 from neuralrace.theory.flow.moments import (
     Coordinates,
     DataBases,
-    Moments,
+    StateMoments,
     collect_moments,
     data_bases,
     make_coordinates,
@@ -119,7 +119,7 @@ class FlowFactory:
 
     statistics: PathStatistics
     bases: DataBases = field(init=False)
-    _moments: Moments = field(init=False)
+    _moments: StateMoments = field(init=False)
     _fields: dict[Any, tuple[MatrixField, Blocks]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

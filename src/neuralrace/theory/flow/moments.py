@@ -44,7 +44,7 @@ class OutputMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class StateMoments:
     """The states of all nodes and the moments at the outputs."""
 
     states: tuple[State, ...]  # sources before targets
@@ -52,7 +52,7 @@ class Moments:
     constant: float  # the part of the loss that no weight can change
 
 
-def collect_moments(statistics: PathStatistics) -> Moments:
+def collect_moments(statistics: PathStatistics) -> StateMoments:
     """Find the states over all configurations and sum the moments of each output state."""
     book = _StateBook(statistics)
     shared: dict[int, list[int]] = {}
@@ -67,7 +67,7 @@ def collect_moments(statistics: PathStatistics) -> Moments:
         outputs.append(OutputMoments(number, root, target))
     constant = 0.5 * (statistics.target_energy - explained)
     floor = 1e-14 * statistics.target_energy
-    return Moments(tuple(book.states), tuple(outputs), constant if constant > floor else 0.0)
+    return StateMoments(tuple(book.states), tuple(outputs), constant if constant > floor else 0.0)
 
 
 class _StateBook:

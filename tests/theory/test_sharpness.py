@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from neuralrace.precision import float64
+from neuralrace.theory.activated.system import NetworkSystem
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import sharpness
+from neuralrace.theory.flow.method import flow_sharpness
+from neuralrace.theory.sharpness import sharpness
 from theory_problems import flatten, small_weights, tangled, unflatten
 
 
@@ -19,5 +21,8 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_hessian():
         for unit in np.eye(len(point))
     ]
     hessian = np.array([(up - down) / (2 * width) for up, down in sides])
-    found = sharpness(FlowFactory(problem.statistics()), weights)
-    assert found == pytest.approx(float(np.linalg.eigvalsh(hessian + hessian.T)[-1] / 2), rel=1e-3)
+    largest = pytest.approx(float(np.linalg.eigvalsh(hessian + hessian.T)[-1] / 2), rel=1e-3)
+    assert flow_sharpness(FlowFactory(problem.statistics()), weights) == largest
+    # the same of the examples, one draw
+    stacks = {name: stack[None] for name, stack in problem.network.stack(weights).items()}
+    assert sharpness(NetworkSystem(problem.network).velocity, stacks) == largest

@@ -103,7 +103,7 @@ def test_panels_of_both_kinds_stand_in_one_dataset():
 )
 def test_settings_that_cannot_be_are_refused(changes, error, says):
     with pytest.raises(error, match=says):
-        FIG8.compute(override(FIG8.full, changes))
+        FIG8.check(override(FIG8.full, changes))
 
 
 def test_gains_and_numbers_of_pairs_are_checked():
@@ -112,7 +112,7 @@ def test_gains_and_numbers_of_pairs_are_checked():
         ({"gains": "0"}, "gains"),
     ):
         with pytest.raises(RangeError, match=says):
-            FIG10.compute(override(FIG10.full, changes))
+            FIG10.check(override(FIG10.full, changes))
 
 
 def test_the_papers_sizes_follow_from_the_data():

@@ -2,9 +2,9 @@
 
 Every prediction is written to DIR/predictions.json, with its settings, before any network is trained. Then networks are
 trained task by task and DIR/results.json grows: the distance of the forecast from the mean of the networks, and of each
-network from the mean of the others; DIR/foreseen.json has the numbers for the docs. A task that fails is noted and the rest go on; a training that takes longer than
---limit seconds is cut short and compared up to there. The rules of the forecast were fixed on the mixed task alone,
-which is here for reference and counts for nothing.
+network from the mean of the others; DIR/foreseen.json has the numbers for the docs. A task that fails is noted and the
+rest go on; a training that takes longer than --limit seconds is cut short and compared up to there. The rules of the
+forecast were fixed on the mixed task alone, which is here for reference and counts for nothing.
 """
 
 import argparse

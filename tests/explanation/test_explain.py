@@ -174,6 +174,7 @@ def test_two_hidden_layers_without_groups():
     report = nr.explain(NAMED.task, steps=20, **options)
     assert [module.name for module in report.modules] == ["h1_m0", "h2_m0"]
     assert {row.stretches for row in report.prices} == {1}
+    assert "several hidden layers" in str(report)
     assert report.selectivity == ()
     assert [(row.layer, row.foreseen, row.found) for row in report.matches] == [("h1", 0, 0), ("h2", 0, 0)]
     assert report.figure() is not None

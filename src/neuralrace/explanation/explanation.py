@@ -110,7 +110,7 @@ class Explanation:
             told.append(verdicts.of_no_use(self.measure.kind, score, constant))
         if self.foretold is not None:
             told.append(verdicts.of_foretold(self.foretold, self.matches))
-        return " ".join([verdicts.of_modules(self.prices, self.chosen), *told])
+        return " ".join([verdicts.of_modules(self.prices, self.chosen, len(self.layers)), *told])
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -121,7 +121,7 @@ class Explanation:
             sections.of_modules(self.modules),
             *((sections.of_foretold(self.foretold, self.matches, self.before),) if self.foretold is not None else ()),
             *sections.of_worth(self.scores, self.measure),
-            sections.of_prices(self.prices, self.chosen),
+            sections.of_prices(self.prices, self.chosen, len(self.layers)),
             *((sections.of_race(self.race, self.entered),) if self.race is not None else ()),
             *(sections.of_selectivity(one) for one in self.selectivity),
             sections.of_assumptions(self.assumptions),

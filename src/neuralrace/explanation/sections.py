@@ -131,8 +131,8 @@ def of_worth(scores: Sequence[Score], measure: Measure) -> tuple[Section, ...]:
     return whole, Section("Loss of each class or group", "", ("networks", *measure.names), losses)
 
 
-def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
-    """How near reconstructions come with fewer and with more."""
+def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int) -> Section:
+    """How near reconstructions come with fewer and with more; layers: hidden ones."""
     told = tuple(
         (
             f"{row.modules}",
@@ -145,9 +145,12 @@ def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
     )
     note = (
         "The networks played again from their own first weights with gates that are imposed, constant over each "
-        "stretch of time and shared by all neurons of a module. Gates come from the run, so these are reconstructions "
-        "and no forecasts."
+        "stretch of time and shared by all neurons of a module."
+        if layers == 1
+        else "The gated network with these modules, solved from the law of the first weights. With several hidden "
+        "layers gates never change here: stretches are tried with one hidden layer only (reln.rebuild plays them)."
     )
+    note += " Gates come from the run, so these are reconstructions and no forecasts."
     return Section(
         "What fidelity costs", note, ("modules", "stretches", "normalised L1", "log10 gap", "explains"), told
     )

@@ -13,8 +13,8 @@ from neuralrace.reln import Ranking
 ASKED = (NEAR_L1, NEAR_LOG)
 
 
-def of_modules(rows: Sequence[Priced], chosen: Priced) -> str:
-    """How many modules explain the networks, and with how few it could be done otherwise."""
+def of_modules(rows: Sequence[Priced], chosen: Priced, layers: int = 1) -> str:
+    """How many modules explain the networks of so many hidden layers, and how few could otherwise."""
     apart, asked = distance(chosen.agreement, ASKED), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
     if not chosen.meets:
         most = max(row.modules for row in rows)
@@ -23,7 +23,8 @@ def of_modules(rows: Sequence[Priced], chosen: Priced) -> str:
             f"{counted(chosen.modules, 'module')} {_gates(chosen)}, is off by {apart}; {asked}."
         )
     told = f"{counted(chosen.modules, 'module')} explain{'s' if chosen.modules == 1 else ''} these networks"
-    first = f"{told}: played again {_gates(chosen)}, they learn alike ({apart}; {asked})."
+    again = "played again" if layers == 1 else "in each layer, and solved from the law of the first weights"
+    first = f"{told}: {again} {_gates(chosen)}, they learn alike ({apart}; {asked})."
     other = fewer(rows, chosen)
     if other is None:
         return first

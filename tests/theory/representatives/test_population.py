@@ -49,8 +49,8 @@ def test_drawn_neurons_have_the_second_moments_of_the_layer():
 
 def test_the_first_output_is_foreseen():
     problem = nr.ReLUNetwork(TASK, hidden=(400,), slope=0.3)
-    spans, law = Spans.of(problem), gaussian(0.1)
+    law = gaussian(0.1)
     size = np.sqrt((TASK.targets["y"] ** 2).sum(axis=1).mean())
     outputs = [problem.forward(law(problem, key))["y"] for key in range(40)]
     measured = np.sqrt(np.mean([(rows**2).sum(axis=1).mean() for rows in outputs])) / size
-    assert initial_output(spans, law, 400) == pytest.approx(measured, rel=0.3)  # forty draws, few directions
+    assert initial_output(problem, law) == pytest.approx(measured, rel=0.3)  # forty draws, few directions

@@ -12,7 +12,7 @@ from neuralrace.theory.activated.method import examples, step_note
 from neuralrace.theory.activated.simulation import Simulation, flow_regime
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.method import Examined, Method, Outcome, Request, saddle_notes
-from neuralrace.theory.representatives.population import drawn_neurons, initial_output
+from neuralrace.theory.representatives.population import drawn_neurons, draws_agree, independent, initial_output
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
 
 
@@ -40,8 +40,8 @@ class Representatives(Method[Layer]):
 
     The rules, the same for every task: a layer of up to `themselves` neurons is followed as it is, in the coordinates
     that its examples span. Of a wider one a `share` is drawn, at least `themselves` and at most `most`: in opposite
-    pairs, with the second moments of the law, each for width / drawn. agree: how far draws may be from their mean, in
-    normalised L1, for the certificate to call them enough. small: of the first output relative to the targets.
+    pairs, with the second moments of the law, each for width / drawn. small: of the first output relative to
+    the targets.
     """
 
     name: ClassVar[str] = "representatives"
@@ -49,7 +49,6 @@ class Representatives(Method[Layer]):
     themselves: int = 2048
     share: float = 1 / 8
     most: int = 16_384
-    agree: float = 0.01
     small: float = 0.01
 
     def assumptions(self, request: Request) -> Examined[Layer]:
@@ -57,12 +56,12 @@ class Representatives(Method[Layer]):
         problem, there = examples(request)
         if problem is None:
             return Examined((there,), None)
-        layer, normal = one_hidden_layer(problem), _independent(request)
+        layer, normal = one_hidden_layer(problem), independent(request)
         if not layer.holds or not isinstance(request.initial, Gaussian):
             return Examined((there, layer, normal), None)
         spans = Spans.of(problem)
         width = problem.architecture.nodes[spans.hidden]
-        size = initial_output(spans, request.initial, width)
+        size = initial_output(problem, request.initial)
         tiny = Assumption("small first weights", size, self.small, "the first output relative to the targets")
         return Examined((there, layer, normal, tiny), Layer(spans, request.initial, width))
 
@@ -74,7 +73,7 @@ class Representatives(Method[Layer]):
         return Outcome(
             losses,
             tuple(simulation.evolution(draw, spans.leave) for draw in range(request.draws)),
-            assumptions=(*self._agreed(losses), *flow_regime(simulation, last)),
+            assumptions=(*draws_agree(losses), *flow_regime(simulation, last)),
             notes=(_drawn_note(request, ground, count), step_note(request), *saddle_notes(simulation.first)),
             simulated=spans.narrow(count),
         )
@@ -82,23 +81,6 @@ class Representatives(Method[Layer]):
     def drawn(self, width: int) -> int:
         """How many neurons are drawn for a layer."""
         return min(width, max(self.themselves, min(self.most, int(self.share * width))))
-
-    def _agreed(self, losses: np.ndarray) -> tuple[Assumption, ...]:
-        """How far single draws are from their mean: the mean itself is nearer to the law than they are."""
-        if len(losses) < 2:
-            return ()
-        mean = losses.mean(axis=0)
-        apart = np.abs(losses - mean).sum(axis=1).mean() / max(float(np.abs(mean).sum()), np.finfo(float).tiny)
-        detail = f"normalised L1 of {len(losses)} draws from their mean"
-        return (Assumption("draws agree", float(apart), self.agree, detail, needed=False),)
-
-
-def _independent(request: Request) -> Assumption:
-    """That the law can be expanded: neurons drawn one by one."""
-    if isinstance(request.initial, Gaussian):
-        return Assumption("independent normal neurons", 0.0, 0.0, repr(request.initial))
-    kind = repr(request.initial) if callable(request.initial) else "weights were given"
-    return Assumption("independent normal neurons", 1.0, 0.0, kind)
 
 
 def _drawn_note(request: Request, ground: Layer, count: int) -> str:

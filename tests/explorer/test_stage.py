@@ -82,6 +82,7 @@ def test_a_table_of_ones_own() -> None:
             {"task": "routing", "settings": {"domains": 3, "trained": 4}},
             "trained must be at most the number of domains",
         ),
+        ({"task": "routing", "settings": {"domains": 7, "items": "digits"}}, "between at most 6 domains here; 7 came"),
         ({"task": "xor", "flips": [[9, 0]]}, r"grid of 4 rows and 4 pathways; \[9, 0\] came"),
         ({"task": "xor", "gating": "one open pathway", "flips": [[k, 0] for k in range(4)]}, "all are closed"),
     ],

@@ -38,7 +38,7 @@ def _task(scene: Scene) -> list[str]:
     settings = dict(scene.settings)
     if "digits" in (scene.task, settings.pop("items", None)):
         count = settings.pop("examples", ROUTED_DIGITS)
-        given = [*(f"{name}={value!r}" for name, value in settings.items()), "inputs=images, targets=classes"]
+        routes = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         return [
             "from sklearn.datasets import load_digits",
             "",
@@ -46,7 +46,7 @@ def _task(scene: Scene) -> list[str]:
             f"images, classes = digits.data[:{count}] / 16, np.eye(10)[digits.target[:{count}]]",
             'task = nr.Task({"x": images}, {"y": classes})'
             if scene.task == "digits"
-            else f"named = nr.tasks.routing({', '.join(given)})",
+            else f"named = nr.tasks.routing({routes}, inputs=images, targets=classes)",
         ]
     if scene.task == "table":
         return [f'named = nr.tasks.read("table.csv", targets="{last_columns(settings["targets"])}")  # your file']

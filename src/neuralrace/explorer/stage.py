@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace import initial, tasks
+from neuralrace import initial
 from neuralrace._engine.example_rows import partition
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.errors import RangeError, UnknownNameError, nearest
 from neuralrace.explorer.bounds import FRAME_BYTES, FRAMES, WORK
 from neuralrace.explorer.scene import Scene
-from neuralrace.explorer.tables import OPEN, Tables, digits, routed
+from neuralrace.explorer.tables import Tables, opened
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
-from neuralrace.tasks.pathways import parallel_pathways
 from neuralrace.training import ReLUNetwork
 from neuralrace.training.schedule import Schedule, make_schedule
 
@@ -97,7 +96,7 @@ class Stage:
 
 def make_stage(scene: Scene, tables: Tables) -> Stage:
     """Build the problem of a scene."""
-    task = _task(scene, tables)
+    task = tables.make(scene.task, dict(scene.settings))
     gatings = _gatings(task)
     gating = scene.gating or next(iter(gatings))
     if gating not in gatings:
@@ -148,22 +147,13 @@ def schedule_of(scene: Scene, stage: Stage) -> Schedule:
     return make_schedule(scene.steps, 1, frames_of(scene, stage).tolist())
 
 
-def _task(scene: Scene, tables: Tables) -> NamedTask:
-    settings = dict(scene.settings)
-    if scene.task == "digits":
-        return digits(**settings)
-    if scene.task == "routing":
-        return routed(**settings)
-    return tables.task(**settings) if scene.task == "table" else tasks.get(scene.task, **settings)
-
-
 def _gatings(task: NamedTask) -> dict[str, Callable[[int], Problem]]:
     """Those of the task, and one open pathway where no gating is just that."""
     found = dict(task.gatings)
     smallest = [build(1) for build in found.values()]
     there = any(not one.gates.nodes and len(one.architecture.hidden) == 1 for one in smallest)
     if len(task.task.inputs) == 1 and not there:
-        found[OPEN] = lambda hidden: parallel_pathways(task.task, {"h": None}, hidden)
+        found |= opened(task.task)
     return found
 
 

@@ -1,22 +1,25 @@
-"""Tasks that come from outside the registry: handwritten digits, and a table that a visitor brought."""
+"""The tasks of the cards: of the registry, of handwritten digits, of a table that a visitor brought."""
 
 import hashlib
 import tempfile
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from neuralrace import tasks
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError
 from neuralrace.explorer.bounds import BODY_BYTES, TABLE_COLUMNS, TABLE_ROWS
 from neuralrace.task import Task
-from neuralrace.tasks import Gating, NamedTask, read, routing
+from neuralrace.tasks import Gating, NamedTask, read
 from neuralrace.tasks.pathways import parallel_pathways
 
 KEPT = 8  # tables
-ROUTED_DIGITS = 50  # images that every domain shows
+ROUTED_DIGITS, ROUTED_DOMAINS = 50, 6  # images that every domain shows, and how many domains may show images
 OPEN = "one open pathway"
 
 
@@ -36,13 +39,18 @@ def digits(examples: int) -> NamedTask:
     return NamedTask(name="digits", settings=settings, task=task, gatings=opened(task), hidden=16, groups=groups)
 
 
-def routed(items: str, **settings: int) -> NamedTask:
+@lru_cache(KEPT)
+def routed(items: str, domains: int, trained: int) -> NamedTask:
     """Routing with the items of P1 Fig 4, or with digits in every domain.
 
     Permuting the pixels or labels of a domain changes nothing that is shown: its encoder or decoder absorbs that.
     """
-    images, classes = digit_rows(ROUTED_DIGITS) if items == "digits" else (None, None)
-    return routing(**settings, inputs=images, targets=classes)
+    if items != "digits":
+        return tasks.routing(domains, trained)
+    if domains > ROUTED_DOMAINS:
+        raise RangeError(f"digits are routed between at most {ROUTED_DOMAINS} domains here; {domains} came: take fewer")
+    images, classes = digit_rows(ROUTED_DIGITS)
+    return tasks.routing(domains, trained, inputs=images, targets=classes)
 
 
 def opened(task: Task) -> dict[str, Gating]:
@@ -78,6 +86,11 @@ class Tables:
         while len(self._texts) > KEPT:
             self._texts.popitem(last=False)
         return {"table": digest, "rows": examples, "width": width}
+
+    def make(self, task: str, settings: Mapping[str, Any]) -> NamedTask:
+        """The task of a card."""
+        known: dict[str, Callable[..., NamedTask]] = {"digits": digits, "routing": routed, "table": self.task}
+        return known.get(task, partial(tasks.get, task))(**settings)
 
     def task(self, table: str, targets: int) -> NamedTask:
         """The last columns as targets, the others as inputs."""

@@ -3,7 +3,7 @@
 import numpy as np
 import xarray
 
-from neuralrace.experiments.claim import Claim, falling, rising, shown
+from neuralrace.experiments.claim import HOLDS, Claim, falling, rising, shown
 
 SOURCE = "docs/theory/pairs.md"
 FLOOR = 1e-5  # of the error of output zero: below this nothing is left to tell apart
@@ -46,6 +46,11 @@ def _untrained(data: xarray.Dataset) -> np.ndarray:
 
 def _log(values: np.ndarray) -> np.ndarray:
     return np.log10(np.maximum(values, FLOOR))
+
+
+def _apart(forecast: np.ndarray, measured: np.ndarray) -> float:
+    """The median distance of their log10."""
+    return float(np.median(np.abs(_log(forecast) - _log(measured))))
 
 
 def _ranks(one: np.ndarray, other: np.ndarray) -> float:
@@ -147,7 +152,7 @@ def _forecasts(data: xarray.Dataset) -> list[Claim]:
             SOURCE,
             "ours",
             "median distance of log10 of forecast and measured error",
-            float(np.median(np.abs(_log(wide) - _log(measured)))),
+            _apart(wide, measured),
             FACTOR,
             detail=f"largest {np.max(np.abs(_log(wide) - _log(measured))):.2g}, of {len(wide)} tables",
         ),
@@ -156,7 +161,7 @@ def _forecasts(data: xarray.Dataset) -> list[Claim]:
             SOURCE,
             "check",
             "median distance of log10 of the two",
-            float(np.median(np.abs(_log(regular["wide"].isel(kind=1).values) - _log(regular["closed"].values)))),
+            _apart(regular["wide"].isel(kind=1).values, regular["closed"].values),
             FACTOR,
         ),
         Claim.at_most(
@@ -165,7 +170,7 @@ def _forecasts(data: xarray.Dataset) -> list[Claim]:
             "ours",
             "median distance of log10 of forecast and measured error",
             {
-                f"depth {depth}": float(np.median(np.abs(_log(part["closed"].values) - _log(_untrained(part)))))
+                f"depth {depth}": _apart(part["closed"].values, _untrained(part))
                 for depth in dict.fromkeys(deep["depth"].values)
                 for part in [select(deep, deep["depth"] == depth)]
             },
@@ -243,6 +248,7 @@ def _images(data: xarray.Dataset) -> list[Claim]:
     lost = {str(kind): (error.sel(objective=kind, kind="untrained") - error.sel(objective=kind, kind="trained")).values
             for kind in data["objective"].values}  # fmt: skip
     ratio, name = data["image_ratio"].values, data.attrs["data"]
+    nearly = "does not hold: nearly; untrained pairs lose less under cross-entropy"
     return [
         Claim.at_least(
             "On images the ratio orders how much worse untrained pairs are than trained ones, for every objective.",
@@ -260,7 +266,7 @@ def _images(data: xarray.Dataset) -> list[Claim]:
             "rank correlation of the differences of test errors",
             _ranks(lost["squared"], lost["cross-entropy"]),
             RANKS,
-            on_record="does not hold: nearly; untrained pairs lose less under cross-entropy",
+            on_record=nearly if name == "digits" else HOLDS,
             detail="mean test error of untrained pairs: "
             + ", ".join(f"{kind} {float(error.sel(objective=kind, kind='untrained').mean()):.3f}" for kind in lost),
         ),
@@ -275,6 +281,7 @@ def _curves(data: xarray.Dataset) -> list[Claim]:
     reduction = np.abs(data["curve_reduction"] - flow.isel(kind=0)).max() / start
     both = zip(data["left_reduction"].values, flow.isel(image_time=-1, kind=1).values, strict=True)
     ends = [f"{one:.3g} for {other:.3g}" for one, other in both]
+    digits = data.attrs["data"] == "digits"
     ranges = [_ranges(data.isel(curve=place, image_time=-1, kind=1)) for place in range(data.sizes["curve"])]
     return [
         Claim.at_most(
@@ -286,7 +293,9 @@ def _curves(data: xarray.Dataset) -> list[Claim]:
             GAP,
             detail=f"untrained pairs at the end: {'; '.join(ranges)}",
             on_record="does not hold: trained ones do; untrained ones differ from draw to draw by more than this, and "
-            "four draws do not tell their mean",
+            "four draws do not tell their mean"
+            if digits
+            else HOLDS,
         ),
         Claim.at_most(
             "The reduction carries to images, whose inputs are not white: modes of the mean domain, one by one.",
@@ -296,6 +305,9 @@ def _curves(data: xarray.Dataset) -> list[Claim]:
             float(reduction),
             GAP,
             detail=f"untrained pairs at the end: {'; '.join(ends)}",
+            on_record=HOLDS
+            if digits
+            else "does not hold: by little; one direction of the inputs for each mode leaves more than all of them do",
         ),
     ]
 

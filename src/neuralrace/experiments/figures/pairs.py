@@ -8,9 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.errors import require_count
+from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
-from neuralrace.experiments.figures._pairs_claims import claims, plain, select
+from neuralrace.experiments.figures._pairs_claims import plain, select, table_claims
+from neuralrace.experiments.figures._pairs_image_claims import image_claims
 from neuralrace.experiments.figures._pairs_images import Pictures
 from neuralrace.experiments.figures._pairs_tables import Table
 from neuralrace.experiments.settings import setting
@@ -120,6 +122,11 @@ def _pictures(settings: Settings) -> Pictures:
     if not settings.curves:
         found = replace(found, forecast=())
     return found
+
+
+def claims(data: xarray.Dataset) -> list[Claim]:
+    """The hypothesis, what theory says instead, and what of it is left on images."""
+    return [*table_claims(data), *image_claims(data)]
 
 
 def draw(data: xarray.Dataset) -> Figure:

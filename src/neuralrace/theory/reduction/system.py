@@ -11,6 +11,7 @@ import numpy as np
 
 from neuralrace._engine.devices import spread
 from neuralrace.axes import Edge
+from neuralrace.theory.descent import descend
 from neuralrace.theory.integration.integrate import integrate
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
 from neuralrace.theory.reduction.lumping import Partition, refine_partition, trivial_partition
@@ -81,9 +82,8 @@ class ReducedSystem:
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
-        counts = jnp.asarray(np.diff(steps, prepend=0))
-        rate = jnp.asarray(learning_rate)  # an array: another rate is no other program
-        return np.asarray(_descend(self.polynomial, spread(jnp.asarray(self.initial_state())), rate, counts))
+        start = spread(jnp.asarray(self.initial_state()))
+        return np.asarray(descend(self.polynomial, start, learning_rate, np.diff(steps, prepend=0))[1])
 
     def velocity(self) -> np.ndarray:
         """The velocity of the initial state; (draws, variables)."""
@@ -133,16 +133,6 @@ def reduced_system(
     mean = system.initial_state()[:, partition.variables[there]]
     scale = max(float(np.abs(start).max(initial=0.0)), np.finfo(float).tiny)
     return replace(system, asymmetry=float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale)
-
-
-@eqx.filter_jit
-def _descend(polynomial: Polynomial, start: jax.Array, learning_rate: jax.Array, counts: jax.Array) -> jax.Array:
-    def to_record(state: jax.Array, count: jax.Array) -> tuple[jax.Array, jax.Array]:
-        step = jnp.asarray(learning_rate)
-        state = jax.lax.fori_loop(0, count, lambda _, b: b + step * polynomial.velocity(b), state)
-        return state, state
-
-    return jax.lax.scan(to_record, start, counts)[1]
 
 
 @eqx.filter_jit

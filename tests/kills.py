@@ -21,6 +21,7 @@ folder = sys.argv[1]
 run = nr.train(network, nr.initial.gaussian(0.3), 0.05, 20000, every=50, seeds=2, checkpoint=folder + "/run.npz")
 run.save(folder + "/run.nc")
 """
+SWEPT = ("--set", "learning_rate=0.2,0.3,0.4", "--set", "steps=3,4")
 LEFT_BEHIND = (".part",)  # in the name of a temporary file
 
 
@@ -37,8 +38,9 @@ def _line(*words: str) -> Callable[[Path], list[str]]:
 
 COMMANDS = {
     "reproduce": Command(_line("reproduce", "--only", "views-law", "--size", "tiny"), 12),
-    "run": Command(_line("run", "saxe2022-fig3", "--size", "tiny"), 10),
-    "explain": Command(_line("explain", "xor", "--hidden", "20", "--seeds", "2", "--steps", "200"), 40),
+    "run": Command(_line("run", "views-law", "--size", "tiny"), 10),
+    "explain": Command(_line("explain", "xor", "--quick", "--hidden", "6", "--seeds", "1", "--steps", "40"), 30),
+    "sweep": Command(_line("sweep", "saxe2022-fig3", *SWEPT, "--size", "tiny", "--seeds", "1", "--workers", "2"), 25),
     "train": Command(lambda folder: ["-c", CHECKPOINTED, str(folder)], 15),
 }
 
@@ -61,9 +63,15 @@ def kill_after(name: str, folder: Path, ready: Callable[[], bool], most: float) 
         return process.poll() is None
 
 
-def finish(name: str, folder: Path) -> int:
-    """Run a command to its end."""
-    return start(name, folder).wait()
+def finish(name: str, folder: Path, most: float) -> int | None:
+    """Run a command to its end: its status, or None if it takes longer than so many seconds."""
+    process = start(name, folder)
+    try:
+        return process.wait(most)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
 
 
 def datasets(folder: Path) -> dict[str, xarray.Dataset]:

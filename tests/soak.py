@@ -25,13 +25,17 @@ def main(seconds: float, seed: int) -> int:
     with tempfile.TemporaryDirectory() as place:
         whole = {name: Path(place) / "whole" / name for name in kills.COMMANDS}
         count = 0
-        while time.monotonic() < end:
-            name = chance.choice(list(kills.COMMANDS))
-            if not whole[name].exists() and kills.finish(name, whole[name]) not in (0, 1):
-                print(f"{name}: fails without being killed")
-                return failures + 1
+        while True:
+            left = end - time.monotonic()
+            names = [name for name, command in kills.COMMANDS.items() if 4 * command.seconds < left]
+            if not names:
+                break
+            name = chance.choice(names)
+            if not whole[name].exists() and (status := kills.finish(name, whole[name], left)) not in (0, 1):
+                print(f"{name}: {'no time' if status is None else 'fails'} without being killed")
+                return failures + (status is not None)
             count += 1
-            failures += not _killed(name, Path(place) / str(count), whole[name], chance)
+            failures += not _killed(name, Path(place) / str(count), whole[name], chance, end)
     print(f"soak: {count} commands killed, {failures} failures")
     return failures
 
@@ -46,12 +50,15 @@ def _properties(seconds: float) -> int:
     return int(ran.returncode != 0)
 
 
-def _killed(name: str, folder: Path, whole: Path, chance: random.Random) -> bool:
-    """Kill a command once or twice, let it end, and compare."""
+def _killed(name: str, folder: Path, whole: Path, chance: random.Random, end: float) -> bool:
+    """Kill a command once or twice, let it end, and compare; one for which no time is left has not failed."""
     moments = [chance.uniform(0, kills.COMMANDS[name].seconds) for _ in range(chance.choice((1, 1, 2)))]
     for moment in moments:
         kills.kill_after(name, folder, lambda: False, moment)
-    status = kills.finish(name, folder)
+    status = kills.finish(name, folder, max(end - time.monotonic(), 1.0))
+    if status is None:
+        print(f"{name}: no time left to end")
+        return True
     good = status in (0, 1) and kills.same_results(folder, whole) and not kills.left_behind(folder)
     told = ", ".join(f"{moment:.2f} s" for moment in moments)
     print(f"{name} killed at {told}: {'same' if good else f'OTHER, status {status}'}", flush=True)

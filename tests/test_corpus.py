@@ -35,11 +35,17 @@ def names(folder: Path) -> dict[str, Any]:
     inputs, targets = np.array([[1.0, 0], [0, 1], [1, 1], [2, 1]]), np.array([[1.0], [0], [1], [2]])
     task = nr.Task({"x": inputs}, {"y": targets})
     chain = nr.Architecture({"x": 2, "h": 3, "y": 1}, [("x", "h"), ("h", "y")])
-    relu, law = nr.ReLUNetwork(task, 3), nr.initial.gaussian(0.1)
+    relu, law, linear = nr.ReLUNetwork(task, 3), nr.initial.gaussian(0.1), nr.Problem(chain, task)
+    weights = {("x", "h"): np.ones((3, 2)), ("h", "y"): np.ones((1, 3))}
+    images = nr.tasks.routed_images("digits", 3, 2)
     return {
         **{"nr": nr, "np": np, "X": inputs, "Y": targets, "TASK": task, "CHAIN": chain, "LAW": law, "RELU": relu},
-        "LINEAR": nr.Problem(chain, task),
-        "W": {("x", "h"): np.ones((3, 2)), ("h", "y"): np.ones((1, 3))},
+        "LINEAR": linear,
+        "FORECAST": nr.predict(linear, weights, [0.0], method="flow"),
+        "BATCH": nr.batches.Batch({"x": inputs}, {"y": targets}),
+        "IMAGES": images,
+        "ROUTED": nr.RoutedNetwork(images, 4),
+        "W": weights,
         "FOLDER": folder,
         "RUN": nr.train(relu, law, 0.1, 5, progress=False),
         "GATED": nr.train(relu, law, 0.1, 5, record="gate_patterns", progress=False),

@@ -1,7 +1,11 @@
 """A command that is killed in the middle leaves whole files only, and the next one ends as if nothing had happened.
 
-One moment here; `tests/soak.py` tries many, of every command. For training see tests/training/test_checkpoint.py.
+One moment for each here; `tests/soak.py` tries many. For sweeps see tests/sweeps/test_sweeping.py, for checkpointed
+training tests/training/test_checkpoint.py.
 """
+
+import random
+import time
 
 import pytest
 
@@ -9,17 +13,21 @@ import kills
 from neuralrace import cli
 
 
-def test_reproduce_killed_and_started_again(tmp_path, capsys):
+@pytest.mark.parametrize("name", ["run", "reproduce", "explain"])
+def test_killed_and_started_again(name, tmp_path, capsys):
     folder, whole = tmp_path / "killed", tmp_path / "whole"
-    data = folder / "views-law"
-    running = kills.kill_after("reproduce", folder, lambda: any(data.glob("*.nc")), 120)
-    assert running  # it was killed while it wrote its data, or just after
-    assert not (folder / "report.html").exists()
+    moment, began = random.Random(name).uniform(0, 4), []
+
+    def ready():  # so many seconds after its first file or folder: before that there is nothing to go wrong
+        if not began and any(folder.iterdir()):
+            began.append(time.monotonic())
+        return bool(began) and time.monotonic() - began[0] > moment
+
+    kills.kill_after(name, folder, ready, 120)
     kills.datasets(folder)  # what is there is whole
     for out in (folder, whole):
         with pytest.raises(SystemExit) as stopped:
-            cli.main(["reproduce", "--only", "views-law", "--size", "tiny", "--out", str(out)])
-        assert stopped.value.code == 0
+            cli.main(kills.COMMANDS[name].arguments(out)[2:])
+        assert stopped.value.code == 0, capsys.readouterr().err
     assert kills.left_behind(folder) == []
     assert kills.same_results(folder, whole)
-    assert "report:" in capsys.readouterr().out

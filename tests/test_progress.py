@@ -80,9 +80,9 @@ def test_an_error_inside_closes_the_bar(monkeypatch):
     ("total", "words"),
     [
         (4.0, ""),
-        (1e7, "training: about 3.5 hours left"),
-        (1e9, "about 14.5 days left"),
-        (1e12, "about 39.6 years left"),
+        (1e7, "training: about 6.9 hours left"),
+        (1e9, "about 28.9 days left"),
+        (1e12, "about 79.3 years left"),
     ],
 )
 def test_very_long_work_is_announced_once_even_when_piped(monkeypatch, total, words):

@@ -42,8 +42,7 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
         import distributed
     except ImportError:
         raise ClusterError(f"a cluster needs dask, which is not installed: {INSTALL}") from None
-    if on != LOCAL and (workers is not None or memory is not None):
-        raise ClusterError("workers and memory are set for on='local' only; a scheduler has its workers already")
+    check_options(on, workers, memory)
     if isinstance(on, distributed.Client):
         refuse_other_versions(on)
         yield on
@@ -55,6 +54,16 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
         yield client
+
+
+def check_options(on: Any, workers: int | None, memory: str | None) -> None:
+    """Refuse what no cluster can have, before anything starts."""
+    if on != LOCAL and (workers is not None or memory is not None):
+        raise ClusterError("workers and memory are set for on='local' only; a scheduler has its workers already")
+    if workers is not None:
+        require_count("workers", workers)
+    if memory is not None:
+        _bytes(memory)
 
 
 def refuse_other_versions(client: "Client") -> None:
@@ -99,7 +108,7 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
     """Processes, each with one thread and its own memory limit, on the loopback address, without a dashboard."""
     import dask
 
-    count = (os.cpu_count() or 1) if workers is None else require_count("workers", workers)
+    count = (os.cpu_count() or 1) if workers is None else workers
     limit = "auto" if memory is None else _bytes(memory)
     # a point that takes its worker with it is given up after a second worker is lost: the first may be an accident
     settings = {
@@ -130,7 +139,7 @@ def _bytes(memory: str) -> int:
 
     try:
         found = int(parse_bytes(memory))
-    except ValueError:
+    except (ValueError, TypeError, AttributeError):
         found = 0
     if found <= 0:
         raise RangeError(f"memory must be an amount like 2GiB or 500MB; it was {memory!r}")

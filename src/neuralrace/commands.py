@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import experiments
-from neuralrace.errors import NeuralRaceError, RangeError, UnknownNameError, nearest
+from neuralrace.errors import NeuralRaceError, RangeError, UnknownNameError, nearest, require_number
 
 if TYPE_CHECKING:
     from neuralrace.experiments.claim import Claim
@@ -245,7 +245,7 @@ def explain_task(
         seeds,
         groups=groups,
         modules=int(modules) if modules.isdecimal() else modules,
-        initial=None if std is None else initial.gaussian(std),
+        initial=None if std is None else initial.gaussian(require_number("std", std, above=0)),
         learning_rate=learning_rate,
         steps=steps,
         checkpoints=checkpoints,

@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import inspect
 from collections.abc import Iterable, Iterator
 
 
@@ -121,6 +122,25 @@ def require_count(name: str, value: int, *, least: int = 1, most: int | None = N
     if most is not None and int(value) > most:
         raise RangeError(f"{name} must be at most {most:,}; it was {int(value):,}")
     return int(value)
+
+
+def require_place(name: str, value: int, count: int) -> None:
+    """Refuse what is no place among so many; those below zero count from the end."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not -count <= int(value) < count:
+        raise RangeError(f"{name} must be from 0 to {count - 1}; it was {shortened(value)}")
+
+
+def require_call(name: str, value: object, of: str, *arguments: object) -> None:
+    """Refuse what is no function of these arguments; of: what they are, in words."""
+    fits = callable(value)
+    try:
+        inspect.signature(value).bind(*arguments)  # type: ignore[arg-type]
+    except TypeError:
+        fits = False
+    except ValueError:  # a function that does not tell its arguments
+        pass
+    if not fits:
+        raise RangeError(f"{name} must be a function of {of}; it was {shortened(value)}")
 
 
 def require_name(name: str, value: object, known: Iterable[str]) -> str:

@@ -11,7 +11,15 @@ import numpy as np
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
-from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number, shortened
+from neuralrace.errors import (
+    RangeError,
+    UnknownNameError,
+    WeightError,
+    nearest,
+    require_call,
+    require_number,
+    shortened,
+)
 from neuralrace.limits import LARGEST, require_memory
 from neuralrace.precision import float64
 from neuralrace.problem import BIAS
@@ -215,6 +223,7 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
         raise WeightError(
             f"initial must be an initialiser such as initial.gaussian(std), or weights by edge; it was {initial!r}"
         )
+    require_call("initial, a law of your own,", initial, "the network and a key", network, key)
     drawn: Mapping[Edge, Any] = initial(network, key)
     return drawn
 

@@ -23,12 +23,20 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        if any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((args, kwargs))):
+        if _traced((args, kwargs)):
             return function(*args, **kwargs)
         with jax.enable_x64(True), memory_told():
             return function(*args, **kwargs)
 
     return wrapped
+
+
+def _traced(arguments: Any) -> bool:
+    try:
+        leaves = jax.tree.leaves(arguments)
+    except (TypeError, ValueError):  # keys that cannot be sorted, as of edges that are words and pairs: none of JAX's
+        return False
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
 
 
 PRECISIONS = {"double": True, "single": False}

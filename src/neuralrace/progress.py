@@ -13,6 +13,25 @@ SURE = 10.0  # seconds after which a pace is known
 LONG = 3600.0  # seconds of work that are announced, piped or not
 
 
+class Pace:
+    """Says once how long work will take where that is very long, and how to make it shorter; its clock starts here."""
+
+    def __init__(self, label: str, shorter: str, console: Console | None = None) -> None:
+        self._label, self._shorter, self._started, self._told = label, shorter, time.monotonic(), False
+        self._console = Console(file=sys.stderr) if console is None else console
+
+    def look(self, done: float, total: float) -> None:
+        """So much is done of what there is to do."""
+        waited = time.monotonic() - self._started
+        if self._told or waited < SURE or done <= 0:
+            return
+        self._told = True
+        left = waited * max(total / done - 1, 0)
+        if left > LONG:
+            line = f"{self._label}: about {_in_words(left)} left at this pace; to make it shorter: {self._shorter}"
+            self._console.print(line, highlight=False, soft_wrap=True)
+
+
 class Meter:
     """Counts finished work of a known total; shows a bar once the work has taken longer than the patience.
 
@@ -25,7 +44,8 @@ class Meter:
         self._label, self._total, self._done = label, total, 0.0
         self._console = Console(file=sys.stderr) if console is None else console
         self._shown, self._lines, self._told = shown, lines and shown, time.monotonic()
-        self._started, self._announced = time.monotonic(), not shown
+        self._started = time.monotonic()
+        self._pace = Pace(label, "fewer steps, seeds, neurons or examples", self._console) if shown else None
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
@@ -33,7 +53,8 @@ class Meter:
         """Count finished work."""
         self._done += amount
         waited = time.monotonic() - self._started
-        self._announce(waited)
+        if self._pace is not None:
+            self._pace.look(self._done, self._total)
         watched = self._shown and (self._console.is_terminal or self._console.is_jupyter)
         if self._lines and not watched and (self._done >= self._total or time.monotonic() - self._told > LINES):
             self._told = time.monotonic()
@@ -53,20 +74,6 @@ class Meter:
             self._task = self._progress.add_task(self._label, total=self._total)
         if self._progress is not None and self._task is not None:
             self._progress.update(self._task, completed=self._done)
-
-    def _announce(self, waited: float) -> None:
-        """Say once how long very long work will take, and how to make it shorter."""
-        if self._announced or waited < SURE or self._done <= 0:
-            return
-        self._announced = True
-        left = waited * max(self._total / self._done - 1, 0)
-        if left > LONG:
-            self._console.print(
-                f"{self._label}: about {_in_words(left)} left at this pace; fewer steps, seeds, neurons or examples "
-                "make it shorter",
-                highlight=False,
-                soft_wrap=True,
-            )
 
     def __enter__(self) -> "Meter":
         return self

@@ -15,7 +15,7 @@ import xarray
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind
+from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind, require_place, shortened
 from neuralrace.from_checkpoints import Network, recorded
 from neuralrace.task import Task
 from neuralrace.trajectory_schema import EXAMPLES, FORMAT, STATUS, check_trajectory
@@ -99,16 +99,15 @@ class Trajectory:
         found: dict[Edge, np.ndarray] = {}
         for edge in self.edges:
             array = self.values(f"{kind}[{edge_name(edge)}]")
-            if not -len(array) <= seed < len(array):
-                raise RangeError(f"seed must be from 0 to {len(array) - 1}; it was {seed}")
-            if record is not None and not -array.shape[1] <= record < array.shape[1]:
-                raise RangeError(f"record must be from 0 to {array.shape[1] - 1}; it was {record}")
+            require_place("seed", seed, len(array))
+            if record is not None:
+                require_place("record", record, array.shape[1])
             found[edge] = array[seed] if record is None else array[seed, record]
         return found
 
     def values(self, name: str) -> np.ndarray:
         """A recorded variable as a plain array, or say what was recorded."""
-        if name not in self.data:
+        if not isinstance(name, str) or name not in self.data:
             raise UnknownNameError(
                 f"{name!r} was not recorded; {nearest(name, self.data.data_vars)} (ask for it with record=...)"
             )
@@ -160,6 +159,8 @@ def plot_loss(
     from matplotlib.figure import Figure
 
     axis = Figure(layout="constrained").subplots() if axis is None else axis
+    if not hasattr(axis, "fill_between"):
+        raise RangeError(f"axis must be a matplotlib axis to draw on, or None for a new one; it was {shortened(axis)}")
     (line,) = axis.plot(time, losses.mean(axis=0), label=label)
     if theory:
         line.set(color="black", linestyle=(0, (4, 2)))

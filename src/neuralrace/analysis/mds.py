@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from neuralrace.arrays import real_array
 from neuralrace.errors import RangeError, require_count
 
 
@@ -20,7 +21,7 @@ def mds(activity: np.ndarray, dimensions: int = 2) -> Scaling:
     activity: (N, units). Axes come in order of variance; of each, the entry of largest size is positive, so that the
     same activity always gives the same picture.
     """
-    rows = np.asarray(activity, dtype=np.float64)
+    rows = real_array("activity", activity, RangeError)
     count = require_count("dimensions", dimensions)
     if rows.ndim != 2 or len(rows) < 2:
         raise RangeError(f"activity must have one row for each of at least two examples; it has shape {rows.shape}")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralrace.axes import Edge
-from neuralrace.errors import TaskError, require_count
+from neuralrace.errors import TaskError, require_count, require_kind, shortened
 
 ROWS = 1 << 16  # examples of a batch, unless told
 
@@ -56,6 +56,9 @@ def cut(
     """
     rows = require_count("rows", rows)
     whole = Batch(inputs, targets, gates, edge_gates, weights)
+    for name, part in zip(Batch._fields[:4], whole[:4], strict=True):
+        if part is not None:
+            require_kind(name, part, Mapping, TaskError)
     lengths = {
         f"{kind}[{name!r}]": _length(array)
         for kind, part in zip(Batch._fields[:4], whole[:4], strict=True)
@@ -71,7 +74,10 @@ def cut(
 
 
 def _length(array: Any) -> int:
-    return int(np.shape(array)[0] if not hasattr(array, "shape") else array.shape[0])  # zarr arrays have no len
+    shape = np.shape(array) if not hasattr(array, "shape") else array.shape  # zarr arrays have no len
+    if not shape:
+        raise TaskError(f"an array with one row per example is required; it was {shortened(array)}")
+    return int(shape[0])
 
 
 def _part(whole: Batch, start: int, stop: int) -> Batch:

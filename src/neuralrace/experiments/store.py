@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
-from neuralrace.errors import FileFormatError, UnknownNameError, nearest
+from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest, require_kind
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.registry import get
@@ -45,6 +45,7 @@ def run(
 
 def save_result(result: Result, out: str | Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write an experiment's claims and figure beside its data; return the pictures, one for each format."""
+    require_kind("result", result, Result, RangeError)
     check_formats(formats)
     folder = make_folder(Path(out) / result.experiment.name)
     summary = json.dumps(summarise(result), indent=2)

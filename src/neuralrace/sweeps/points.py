@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import RangeError, require_count, shortened
+from neuralrace.errors import RangeError, require_count, require_kind, shortened
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json, override
@@ -84,6 +84,7 @@ def make_sweep(name: str, settings: Mapping[str, Any], *, size: str = "full", se
     """Check a sweep before anything starts; settings: name -> values, or text as it comes from the command line."""
     experiment = get(name)
     check_size(size)
+    require_kind("settings", settings, Mapping, RangeError)
     base = experiment.full if size == "full" else experiment.tiny
     if seeds is not None:
         base = override(base, {"seeds": require_count("seeds", seeds)})

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from neuralrace.cluster import LOCAL, ClusterError, connected
+from neuralrace.cluster import LOCAL, ClusterError, check_options, connected
 from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import in_one_line
 from neuralrace.progress import Meter
@@ -36,6 +36,7 @@ def sweep(
     A point that fails is marked, and tried again when the sweep is.
     """
     wanted = make_sweep(name, settings, size=size, seeds=seeds)
+    check_options(on, workers, memory)
     folder = open_folder(out, wanted)
     failed = _compute(wanted, folder, on, workers, memory, progress)
     data, path = assemble(wanted, folder, failed)

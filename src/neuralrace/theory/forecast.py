@@ -11,7 +11,15 @@ from neuralrace.analysis import time_to
 from neuralrace.architecture import Architecture, Path
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
-from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, nearest
+from neuralrace.errors import (
+    ProblemError,
+    RangeError,
+    TaskError,
+    UnknownNameError,
+    nearest,
+    require_kind,
+    require_place,
+)
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength
@@ -134,8 +142,7 @@ class Forecast:
     @float64
     def weights_at(self, times: Sequence[float] | np.ndarray, draw: int = 0) -> list[dict[Edge, np.ndarray]]:
         """The predicted weights at increasing times."""
-        if not 0 <= draw < len(self.losses):
-            raise RangeError(f"draw must be from 0 to {len(self.losses) - 1}; it was {draw}")
+        require_place("draw", draw, len(self.losses))
         moments = real_array("times", times, RangeError)
         if (moments < 0).any() or (np.diff(moments) < 0).any() or (moments > self.time[-1] * (1 + 1e-12)).any():
             raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
@@ -226,6 +233,7 @@ class Forecast:
         chosen = self.problem if problem is None else problem
         if chosen is None:
             raise TaskError("this forecast was made from statistics alone: give a problem with the examples to predict")
+        require_kind("problem", chosen, Problem, TaskError)
         if chosen.architecture.nodes != self.architecture.nodes:
             raise TaskError("the problem must have the architecture of the forecast; its nodes differ")
         if self.simulated is None:

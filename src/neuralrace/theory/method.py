@@ -12,7 +12,8 @@ import numpy as np
 
 from neuralrace.architecture import Path, check_weights
 from neuralrace.axes import Edge
-from neuralrace.initial import Decoupled, Initialiser
+from neuralrace.errors import require_number
+from neuralrace.initial import Decoupled, Initialiser, draw
 from neuralrace.limits import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
@@ -91,7 +92,7 @@ class Request:
         size = sum(math.prod(architecture.shape(edge)) for edge in architecture.edges)
         require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
-        return tuple(check_weights(architecture, self.initial(self.network, key)) for key in keys)
+        return tuple(check_weights(architecture, draw(self.initial, self.network, key)) for key in keys)
 
     @property
     def end(self) -> float:
@@ -152,6 +153,12 @@ class Method(ABC, Generic[Ground]):
     name: ClassVar[str]
     linear: ClassVar[bool] = True  # works on the statistics of linear nodes; otherwise on the examples themselves
     force: bool = False
+
+    def __post_init__(self) -> None:
+        """Tolerances are numbers."""
+        for option in fields(self):
+            if option.type is float:
+                require_number(option.name, getattr(self, option.name), least=0)
 
     @abstractmethod
     def assumptions(self, request: Request) -> Examined[Ground]:

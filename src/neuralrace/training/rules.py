@@ -2,7 +2,7 @@
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,15 @@ import numpy as np
 import optax
 
 from neuralrace.axes import Array
-from neuralrace.errors import RangeError, UnknownNameError, WeightError, nearest, require_number
+from neuralrace.errors import (
+    RangeError,
+    UnknownNameError,
+    WeightError,
+    nearest,
+    require_call,
+    require_number,
+    shortened,
+)
 from neuralrace.source import made_of
 from neuralrace.training.learner import Learner, Parameters
 
@@ -158,9 +166,13 @@ def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.
             raise RangeError("learning_rate is required: give learning_rate=..., or an optax optimiser=...")
         return Descent(np.asarray(rate)), rate
     if isinstance(optimiser, str):
-        optimiser = {"name": optimiser} if learning_rate is None else {"name": optimiser, "learning_rate": rate}
+        given = learning_rate if callable(learning_rate) else rate
+        optimiser = {"name": optimiser} | ({} if learning_rate is None else {"learning_rate": given})
     if isinstance(optimiser, Mapping):
-        settings = {name: value for name, value in optimiser.items() if name != "name"}
+        settings = {str(name): value for name, value in optimiser.items() if name != "name"}
+        for name, value in settings.items():
+            if not isinstance(value, Hashable):
+                raise WeightError(f"setting {name!r} of an optimiser must be one value; it was {shortened(value)}")
         return _named_optimiser(optimiser.get("name"), tuple(sorted(settings.items()))), rate
     if not isinstance(optimiser, optax.GradientTransformation):
         raise WeightError(
@@ -189,7 +201,11 @@ def _named_optimiser(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
 def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
     if not callable(learning_rate):
         return require_number("learning_rate", learning_rate, above=0)
-    rates = np.array([float(learning_rate(step)) for step in range(max(steps, 1))])
+    require_call("learning_rate, a schedule,", learning_rate, "the step", 0)
+    try:
+        rates = np.array([float(learning_rate(step)) for step in range(max(steps, 1))])
+    except (TypeError, ValueError) as error:
+        raise RangeError(f"a schedule of learning rates must return a number for every step ({error})") from None
     if not (np.isfinite(rates) & (rates >= 0)).all():
         first = int(np.argmin(np.isfinite(rates) & (rates >= 0)))
         raise RangeError(

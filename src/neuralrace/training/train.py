@@ -13,7 +13,7 @@ import numpy as np
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
 from neuralrace.datafiles import check_place
-from neuralrace.errors import RangeError, require_count, require_number, shortened
+from neuralrace.errors import RangeError, require_call, require_count, require_number
 from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
@@ -74,8 +74,8 @@ def train(
     check_size(network, steps, every if at is None else None, seeds)
     if optimiser is not None and optimizer is not None:
         raise RangeError("optimiser and optimizer are two spellings of one setting; both came: give one of them")
-    if callback is not None and not callable(callback):
-        raise RangeError(f"callback must be a function of the step and the losses; it was {shortened(callback)}")
+    if callback is not None:
+        require_call("callback", callback, "the step and the losses", 0, None)
     path = None if checkpoint is None else check_place("checkpoint", checkpoint)
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)

@@ -56,8 +56,8 @@ class Simulation:
         """The losses (draws, T) at the times, and the state at the end."""
         if self.request.descent is not None:
             marks = np.append(self.request.descent.steps(times), self.request.descent.steps(np.array(end)))
-            counts = jnp.asarray(np.diff(marks, prepend=0))
-            last, losses = descend(self.system, self.start, jnp.asarray(self.request.learning_rate), counts)
+            rate = self.request.descent.learning_rate
+            last, losses = descend(self.system, self.start, rate, np.diff(marks, prepend=0))
             return np.asarray(losses)[:-1].T, last
         curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
         return np.asarray(curve.at(times)).T, curve.last

@@ -84,14 +84,14 @@ class MatrixFlow:
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """Gradient descent: the excess loss at the given step numbers."""
-        counts = jnp.asarray(np.diff(steps, prepend=0))
-        return np.asarray(descend(self.system, self.start, jnp.asarray(learning_rate), counts)[1])
+        counts = np.diff(steps, prepend=0)
+        return np.asarray(descend(self.system, self.start, learning_rate, counts)[1])
 
     def descended_weights(self, learning_rate: float, steps: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of gradient descent at increasing step numbers, one set after the other."""
         state = self.start
         for count in np.diff(steps, prepend=0):
-            state, _ = descend(self.system, state, jnp.asarray(learning_rate), jnp.asarray([count]))
+            state, _ = descend(self.system, state, learning_rate, np.array([count]))
             yield self.matrices(state)
 
     def velocity(self, state: Stacks) -> Stacks:

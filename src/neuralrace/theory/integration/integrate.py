@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.errors import RangeError
+from neuralrace.progress import Pace
 from neuralrace.theory.integration.explicit import Explicit, Memory
 from neuralrace.theory.integration.steps import Before, ErrorOfModes, Noted, Recorded
 from neuralrace.theory.integration.stiff import Stiff
@@ -31,6 +32,7 @@ STIFF_STEPS = 2000  # with no more steps than this to go the explicit solver goe
 STIFF_REACH = 100.0  # width times radius from which the implicit solver takes over
 EXPLICIT_REACH = 60.0  # ... and below which it gives back, as it does for transitions
 STRICTER = 0.01  # its tolerance: few steps cross a plateau, and their errors all shift the time at which it ends
+SHORTER = "fewer draws or neurons, a larger rtol, or an earlier end"
 DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
 ALWAYS_KEPT = 1_000  # up to this many unknowns the state is kept at every step, unless said otherwise
 KEPT_UNKNOWNS = 30_000  # up to this many where states are asked for
@@ -90,7 +92,7 @@ def integrate(
     solver = chosen.explicit
     moment = _opening(solver, state, goal)
     parts = [_standing(moment.noted.record)]
-    time, taken, looked = 0.0, 0, 0
+    time, taken, looked, pace = 0.0, 0, 0, None
     while time < end:
         pause = np.inf if stop is None else looked + PAUSE - taken
         moment = moment._replace(before=moment.before._replace(left=np.array(float(pause))))
@@ -108,6 +110,8 @@ def integrate(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
+        pace = Pace("flow", SHORTER) if pace is None else pace  # its clock begins when the first call is compiled
+        pace.look(taken, min(taken + (end - time) / step, max_steps))
         if stop is not None and (taken >= looked + PAUSE or time >= end):
             looked = taken
             if stop(float(time), moment.state):

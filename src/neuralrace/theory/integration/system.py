@@ -5,7 +5,12 @@ from typing import Any, Protocol
 import diffrax
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
 
+from neuralrace.progress import Pace
+
+AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
 NOISE = 4e-16  # rounding of the largest number of a state, below which an error means nothing
 
 
@@ -87,10 +92,25 @@ def quartic_weights(x: Any) -> tuple[Any, ...]:
     return start - bump / 2, bump, end - bump / 2, x * (1 - x) ** 2 - bump / 8, -(x**2) * (1 - x) + bump / 8
 
 
-@eqx.filter_jit
-def descend(system: System, start: Any, learning_rate: jax.Array, counts: jax.Array) -> tuple[Any, Any]:
+def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
     """Take counts[i] steps before the i-th record: the last state, and the records."""
+    rate = jnp.asarray(learning_rate)  # an array: another rate is no other program
+    if counts.sum() <= AT_ONCE:
+        return _descend(system, start, rate, jnp.asarray(counts))
+    state, records = start, []
+    done, pace = 0, Pace("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
+    for count in counts:
+        for first in range(0, max(int(count), 1), AT_ONCE):
+            part = min(AT_ONCE, int(count) - first)
+            state, record = jax.block_until_ready(_descend(system, state, rate, jnp.asarray([part])))
+            done += part
+            pace.look(done, float(counts.sum()))
+        records.append(record)
+    return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
 
+
+@eqx.filter_jit
+def _descend(system: System, start: Any, learning_rate: jax.Array, counts: jax.Array) -> tuple[Any, Any]:
     def one_step(_: Any, state: Any) -> Any:
         return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))
 

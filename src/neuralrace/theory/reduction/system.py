@@ -81,9 +81,8 @@ class ReducedSystem:
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
-        counts = jnp.asarray(np.diff(steps, prepend=0))
-        rate = jnp.asarray(learning_rate)  # an array: another rate is no other program
-        return np.asarray(descend(self.polynomial, spread(jnp.asarray(self.initial_state())), rate, counts)[1])
+        start = spread(jnp.asarray(self.initial_state()))
+        return np.asarray(descend(self.polynomial, start, learning_rate, np.diff(steps, prepend=0))[1])
 
     def velocity(self) -> np.ndarray:
         """The velocity of the initial state; (draws, variables)."""

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 PATH_LIMIT = 100_000
 SHOWN = 12  # edges of a short description
-LETTER = 6.2  # points that a letter takes in the box of a node
 
 
 @dataclass(frozen=True)
@@ -178,12 +177,16 @@ class Architecture:
         place = networkx.multipartite_layout(graph, subset_key=levels)
         sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
         box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "black", "linewidth": 0.8}
-        reach = LETTER * (1 + max(map(len, self.nodes))) / 2  # from the middle of a box to its side, and a gap
+        words = networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9, bbox=box)
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
-        style = {"connectionstyle": bends, "arrows": True, "min_source_margin": reach, "min_target_margin": reach}
-        networkx.draw_networkx_edges(graph, place, ax=axis, **style)
-        networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9, bbox=box)
+        drawn: dict[tuple[str, str], int] = {}
+        for source, target in self.edges.values():
+            bend = drawn[source, target] = drawn.get((source, target), -1) + 1
+            boxes = {"patchA": words[source].get_bbox_patch(), "patchB": words[target].get_bbox_patch()}
+            arrow = {"arrowstyle": "-|>", "facecolor": "black", "connectionstyle": bends[bend], **boxes}
+            axis.annotate("", place[target], place[source], arrowprops=arrow, zorder=0)
+        axis.update_datalim(list(place.values()))
         names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
         networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
         axis.set_axis_off()

@@ -14,6 +14,7 @@ from neuralrace.axes import Weights
 from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, apart, check, paper
+from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.settings import setting
 from neuralrace.initial import Initialiser
 from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
@@ -127,7 +128,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             "appendix C, eqs 24-26",
             "The growth rates of the two gatings are equal at Delta = sqrt(2/3).",
             at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6),
-        ).shown_in("b, d"),
+        ).shown_in("B, d"),
         paper(
             "Fig 2d (caption)",
             "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
@@ -163,7 +164,7 @@ def _boundaries(data: xarray.Dataset) -> list[Claim]:
             "half of the decision comes from the first two features, in the mean network, at margin",
             float(time_to(margins, share.mean(axis=1), 0.5)),
             NEAR,
-        ),
+        ).shown_in("A, B"),
         paper(
             "section 3",
             "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
@@ -172,38 +173,53 @@ def _boundaries(data: xarray.Dataset) -> list[Claim]:
                 f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5
             ),
             at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5),
-        ).shown_in("a, b"),
+        ).shown_in("A, B"),
     ]
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """What networks say over the plane, how much of it is XOR, learning time against the margin, and loss curves."""
+    """The task, both gated networks, learning time against the margin, loss curves, and what the networks decide by."""
     chosen = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
-    figure, axes = new_panels(2 * len(chosen) + 2, height=3.5)
-    planes, (share, speed), losses = axes[: len(chosen)], axes[len(chosen) : -len(chosen)], axes[-len(chosen) :]
-    for axis, one in zip(planes, chosen, strict=True):
-        _draw_plane(axis, one)
+    figure, (task, linear, xor, speed, share, *others) = new_panels(5 + 2 * len(chosen), height=3.5)
+    _draw_task(task)
+    for axis, letter, gating, words in (
+        (linear, "b", "linear", "the linear gating: a pathway for each answer"),
+        (xor, "c", "xor", "the XOR gating: a pathway for each example"),
+    ):
+        problem = tasks.xor(CROSSOVER).problem(gating, hidden=Settings.hidden // GATINGS[gating])
+        draw_network(axis, problem.architecture, f"{letter}  {words}")
+    _draw_times(speed, data)
     share.plot(data["margin"].values, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
     share.lines[0].set_label("ReLU networks")
     theory_line(share, np.array([CROSSOVER] * 2), np.array([0.0, 1.0]), "theory: both gatings are as fast")
-    title = "b, c  networks change from XOR to a linear decision"
-    label_axes(share, title, MARGIN, "share of XOR in the decision")
-    _draw_times(speed, data)
-    for axis, one, times in zip(
-        losses, chosen, learning_times(data.sel(margin=data["shown"], method="nearest"))[0], strict=True
-    ):
-        first = list(GATINGS)[int(np.argmin(times))]
-        title = rf"e  $\Delta$ = {float(one['margin']):g}: learned as the faster gating, {first}"
+    label_axes(share, "B  networks change from XOR to a linear decision", MARGIN, "share of XOR in the decision")
+    fastest = np.argmin(learning_times(data.sel(margin=data["shown"], method="nearest"))[0], axis=1)
+    for axis, one, first in zip(others, chosen, fastest, strict=False):
+        title = rf"e  $\Delta$ = {float(one['margin']):g}: learned as the faster gating, {list(GATINGS)[int(first)]}"
         theory = {f"theory, {gating} gating": one["theory"].values[index] for index, gating in enumerate(GATINGS)}
         loss_curves(axis, title, data["time"].values, {"ReLU networks": ("relu", one["relu"].values)}, theory)
+    for axis, one in zip(others[len(chosen) :], chosen, strict=True):
+        _draw_plane(axis, one)
     return figure
+
+
+def _draw_task(axis: Axes) -> None:
+    """The examples in the plane of the first two features, with their third."""
+    task = tasks.xor(CROSSOVER).task
+    for value, sign, colour, third in ((1.0, "+", "untrained", r"$+\Delta$"), (-1.0, "_", "linear", r"$-\Delta$")):
+        examples = task.inputs["x"][np.sign(task.targets["y"][:, 0]) == value]
+        label = f"target {value:+.0f}, third feature {third}"
+        axis.plot(*examples[:, :2].T, sign, color=COLOURS[colour], markersize=12, markeredgewidth=3, label=label)
+    axis.margins(0.4)
+    title = r"a  XOR in two features, and a margin of $2\Delta$ in the third"
+    label_axes(axis, title, "first feature", "second feature")
 
 
 def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
     """What the first network of one margin says where the third feature is zero."""
     middle = len(PLANE) // 2
     ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
-    title = rf"a  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
+    title = rf"A  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
     sides: dict[str, Any] = {"horizontal": "first feature", "vertical": "second feature, third at 0", "value": "output"}
     heat_map(axis, one["plane"].values, title, blocks=(middle, middle), names=(ticks, ticks), largest=1.0, **sides)
     for mark in (axis.set_xticks, axis.set_yticks):

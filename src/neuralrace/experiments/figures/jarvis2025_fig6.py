@@ -8,11 +8,13 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from neuralrace import tasks
 from neuralrace.analysis import Agreement, Plateau, plateaus, time_to, typical
 from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import DIFFERS, LOG10, apart, as_set, near, ours, paper, text_patterns
-from neuralrace.experiments.figures._two_layers import CONTEXTS, MODULES, Settings, compute
+from neuralrace.experiments.figures._graphs import draw_network
+from neuralrace.experiments.figures._two_layers import CONTEXTS, MODULES, Settings, compute, shared_first_layer
 from neuralrace.plotting import COLOURS, difference_strip, heat_map, label_axes, new_panels, theory_line
 
 PLATEAU = {"slope": 0.05 / 1000, "lasts": 1000}  # for so many epochs the loss falls by at most 5 % in 1000
@@ -330,8 +332,10 @@ def _forecast(data: xarray.Dataset) -> Claim:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Losses, gates and pathways over time; modules, over a run and at the moment nearest to Fig 6a; outputs."""
-    figure, (loss, gates, pathways, *pictures) = new_panels(6, height=3.9)
+    figure, (network, loss, gates, pathways, *pictures) = new_panels(7, height=3.9)
     epoch = data["epoch"].values
+    problem = shared_first_layer(tasks.contextual(CONTEXTS, "hierarchy"), Settings().hidden)
+    draw_network(network, problem.architecture, "a  the gated network: a first layer that all pathways share")
     _draw_losses(loss, data)
     for layer, colour in LAYER_COLOURS.items():
         for kind, width, what in (("all", 1.8, "neurons"), ("all_by_strength", 0.8, "strength")):

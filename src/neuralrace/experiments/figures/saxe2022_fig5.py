@@ -23,6 +23,11 @@ FINER = 4  # how many times smaller the fine step is
 ROUNDING = 1e-12  # a drift below this is none
 EARLY = 1.0  # time from which on strengths are drawn
 HIDDEN_SHOWN = 64  # width of the networks that are drawn
+SCHEMES = (  # domains and gating of each
+    (2, "P=1", "two domains: a pathway for each route"),
+    (4, "P=4", "four domains: groups of two share one"),
+    (2, "P=4", "two domains: one for all"),
+)
 
 
 @dataclass(frozen=True)
@@ -248,10 +253,10 @@ def _generalisation_claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Two gatings, the strength over time for each P, the error against K/M, and the shares of the race."""
-    figure, (*networks, sharing, errors, shares) = new_panels(5)
-    for axis, gating, words in zip(networks, ("P=1", "P=4"), ("a pathway for each route", "one for all"), strict=True):
-        problem = tasks.routing(2, 2).problem(gating, hidden=HIDDEN_SHOWN)
-        draw_network(axis, problem.architecture, f"a  two domains: {words}, {gating.replace('=', ' = ')}")
+    figure, (*networks, sharing, errors, shares) = new_panels(6)
+    for axis, (domains, gating, words) in zip(networks, SCHEMES, strict=True):
+        problem = tasks.routing(domains, domains).problem(gating, hidden=HIDDEN_SHOWN)
+        draw_network(axis, problem.architecture, f"a  {words}, {gating.replace('=', ' = ')}")
     _draw_sharing(sharing, data)
     fraction, title = data["trained"].values / data.sizes["trained"], "c  untrained routes work from about 40 % on"
     draw_errors(errors, fraction, data["error"], title, "fraction of routes trained, K/M")

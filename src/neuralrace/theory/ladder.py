@@ -140,7 +140,7 @@ def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Out
             return method.name, outcome, tuple(declined)
         declined[outcome] = None
     last = list(declined)[-1] if declined else None
-    reason = "at least one method is required; none came" if last is None else last.reason
+    reason = "at least one method is required; none came" if last is None else last.failed.reason
     raise AssumptionError(f"{reason}: {_advice(request, methods[-1:])}")
 
 

@@ -6,13 +6,13 @@ then a few stages that each mix the slopes before them, because a velocity is sl
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import jax
 import jax.numpy as jnp
 
-from neuralrace.theory.integration.system import Quartic
+from neuralrace.theory.integration.system import Autonomous
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
@@ -52,19 +52,12 @@ class Estimate(NamedTuple):
         return jnp.where(self.radius > 0, limited / scale, wish)
 
 
-class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
+class Explicit(Autonomous):
     """Steps of an equation that does not depend on time."""
-
-    term_structure: ClassVar[Any] = diffrax.AbstractTerm
-    interpolation_cls: ClassVar[Any] = Quartic
 
     def order(self, terms: Any) -> int:
         """The lower of the two."""
         return 4
-
-    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """The velocity."""
-        return terms.vf(t0, y0, args)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Memory:
         """Start with Tsitouras' method and no knowledge of the Jacobian."""

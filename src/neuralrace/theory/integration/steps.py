@@ -4,7 +4,7 @@ diffrax's own controller divides each number by its tolerance before it takes a 
 as a whole.
 """
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralrace.theory.integration.explicit import Estimate, Explicit
 from neuralrace.theory.integration.stiff import Stiff
-from neuralrace.theory.integration.system import Quartic, term
+from neuralrace.theory.integration.system import Autonomous, term
 
 
 class Noted(NamedTuple):
@@ -25,7 +25,7 @@ class Noted(NamedTuple):
     rate: Any
 
 
-class Recorded(diffrax.AbstractAdaptiveSolver[Noted]):
+class Recorded(Autonomous):
     """A solver whose dense output is the system's record.
 
     The loss late in learning is tiny beside its terms. Drawn from itself it keeps its digits; drawn from weights that
@@ -35,20 +35,10 @@ class Recorded(diffrax.AbstractAdaptiveSolver[Noted]):
     solver: Explicit | Stiff
     system: Any
     rtol: jax.Array | np.ndarray  # the tolerance that it is used with
-    interpolation_cls: ClassVar[Any] = Quartic
-
-    @property
-    def term_structure(self) -> Any:
-        """That of the solver."""
-        return self.solver.term_structure
 
     def order(self, terms: Any) -> Any:
         """That of the solver."""
         return self.solver.order(terms)
-
-    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """The velocity."""
-        return self.solver.func(terms, t0, y0, args)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Noted:
         """The record at the start."""

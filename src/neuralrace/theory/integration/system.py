@@ -1,6 +1,6 @@
 """A system to integrate as diffrax has it: its equation, the polynomial within a step, and plain steps of descent."""
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import diffrax
 import equinox as eqx
@@ -83,6 +83,17 @@ class Quartic(diffrax.AbstractLocalInterpolation):
         weights = quartic_weights((t0 - self.t0) / (self.t1 - self.t0))
         parts = (self.start, self.middle, self.end, self.start_slope, self.end_slope)
         return jax.tree.map(lambda *leaves: sum(w * leaf for w, leaf in zip(weights, leaves, strict=True)), *parts)
+
+
+class Autonomous(diffrax.AbstractAdaptiveSolver[Any]):
+    """A solver of equations that do not depend on time, whose steps are drawn as quartics."""
+
+    term_structure: ClassVar[Any] = diffrax.AbstractTerm
+    interpolation_cls: ClassVar[Any] = Quartic
+
+    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
+        """The velocity."""
+        return terms.vf(t0, y0, args)
 
 
 def quartic_weights(x: Any) -> tuple[Any, ...]:

@@ -2,9 +2,9 @@
 
 Every prediction is written to DIR/predictions.json, with its settings, before any network is trained. Then networks are
 trained task by task and DIR/results.json grows: the distance of the forecast from the mean of the networks, and of each
-network from the mean of the others. A task that fails is noted and the rest go on; a training that takes longer than
---limit seconds is cut short and compared up to there. The rules of the forecast were fixed on the mixed task alone,
-which is here for reference and counts for nothing.
+network from the mean of the others; DIR/foreseen.json has the numbers for the docs. A task that fails is noted and the
+rest go on; a training that takes longer than --limit seconds is cut short and compared up to there. The rules of the
+forecast were fixed on the mixed task alone, which is here for reference and counts for nothing.
 """
 
 import argparse
@@ -19,13 +19,15 @@ from typing import Any
 import numpy as np
 
 import neuralrace as nr
+from benchmarks.theory import warm
 
 SMALL = 0.005 / 700  # P2's standard deviation of first weights
 POINTS = 160  # times at which losses are compared
 LEARNED = 1e-5  # of the first loss, below which no more is asked
-WIDE = 5_000  # from here on only these tasks, and fewer networks
+WIDE = 5_000  # from here on only these tasks
 WIDE_TASKS = ("hierarchy-4", "xor-1", "table-0", "gaussian")
-NETWORKS, WIDE_NETWORKS = 10, 3
+NETWORKS = 10
+TIMED = ((700, 400), (100_000, 40))  # width and steps of the rows of `make bench`
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def foresee(name: str, width: int, shorter: int) -> dict[str, Any]:
         steps, every = schedule(most)
         times = trial.learning_rate * np.arange(0, steps + 1, every)
         began = time.perf_counter()
-        forecast = nr.predict(network, law, times, learning_rate=trial.learning_rate, key=0)
+        forecast = nr.predict(network, law, times, learning_rate=trial.learning_rate, dynamics="descent", key=0)
         seconds.append(time.perf_counter() - began)
         learned = np.flatnonzero(forecast.loss < LEARNED * forecast.loss[0])
         most = max(int(learned[0]) * every, POINTS) if len(learned) else steps
@@ -178,14 +180,64 @@ def write(path: Path, entries: list[dict[str, Any]]) -> None:
     path.write_text(json.dumps(entries, indent=1), encoding="utf-8")
 
 
+def record(predictions: list[dict[str, Any]], results: list[dict[str, Any]], machine: str) -> dict[str, Any]:
+    """What docs/records/foreseen.json holds: of every comparison the numbers, and none of the curves."""
+    made = {(one["task"], one["width"]): one for one in predictions}
+    kept = []
+    for found in (one for one in results if "failed" not in one):
+        first = made[found["task"], found["width"]]
+        kept.append(
+            {name: first[name] for name in ("task", "width", "made", "method")}
+            | {"draws": len(first["losses"]), "networks": found["networks"]}
+            | {"forecast": {name: round(value, 6) for name, value in found["forecast"].items()}}
+            | {
+                "networks_apart": {
+                    name: [round(apart[0], 6), round(apart[-1], 6)]
+                    for name, apart in found["networks from the mean of the others"].items()
+                }
+            }
+            | {"last_loss": found["last loss"]}
+            | {name: first["settings"][name] for name in ("steps", "std", "learning_rate")}
+            | {
+                "seconds": {
+                    "forecast": round(found["seconds of the forecast"], 3),
+                    "one_training": round(found["seconds of one training"], 3),
+                }
+            }
+        )
+    what = (
+        "forecast: from the mean of the networks; networks_apart: least and most of each network from the mean of the "
+        "others"
+    )
+    return {"machine": machine, "what": what, "rows": kept}
+
+
+def rows() -> list[tuple[str, float, str]]:
+    """The mixed task: a forecast by steps, of two draws, over one training; both warm."""
+    trial, found = TRIALS["mixed"], []
+    law, asked = nr.initial.gaussian(trial.std), {700: "at most 0.2", 100_000: "at most 0.02"}
+    for width, steps in TIMED:
+        network = nr.ReLUNetwork(trial.make(), hidden=(width,))
+        times = trial.learning_rate * np.linspace(0, steps, 5)
+        options = {"learning_rate": trial.learning_rate, "dynamics": "descent"}
+        forecast = warm(lambda n=network, t=times, o=options: nr.predict(n, law, t, **o), 2)
+        every = steps // 4
+        training = warm(
+            lambda n=network, s=steps, e=every: nr.train(n, law, trial.learning_rate, s, every=e, progress=False), 2
+        )
+        found.append((f"forecast of {width} rectified neurons / one training", forecast / training, asked[width]))
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Foresee everything, write it down, then train."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tasks", nargs="*", default=[], choices=list(TRIALS))
     parser.add_argument("--widths", nargs="*", type=int, default=[200, 700, 10_000, 100_000])
-    parser.add_argument("--networks", type=int, default=None, help=f"{NETWORKS}, {WIDE_NETWORKS} for wide layers")
+    parser.add_argument("--networks", type=int, default=NETWORKS)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds of training for each task and width")
+    parser.add_argument("--machine", default="", help="what it ran on, for DIR/foreseen.json, the record of the docs")
     parser.add_argument("--shorter", type=int, default=1, help="divide the steps by this, to try the script out")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -198,10 +250,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for made in predictions:
         if "failed" in made:
             continue
-        count = options.networks or (WIDE_NETWORKS if made["width"] >= WIDE else NETWORKS)
-        results.append(attempt(lambda p=made, c=count: compare(p, c, options.limit), made["task"], made["width"]))
+        work = lambda p=made: compare(p, options.networks, options.limit)  # noqa: E731
+        results.append(attempt(work, made["task"], made["width"]))
         write(options.out / "results.json", results)
         print(made["task"], made["width"], results[-1].get("forecast", results[-1].get("failed")), flush=True)
+    text = json.dumps(record(predictions, results, options.machine), indent=1)
+    (options.out / "foreseen.json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

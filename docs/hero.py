@@ -22,10 +22,10 @@ PICTURES = {True: HERE / "images" / "race.svg", False: HERE / "images" / "race-s
 SETTINGS = {"domains": 4, "hidden": 16, "gain": 0.2, "learning_rate": 0.08, "steps": 1900, "seeds": 5, "moments": 153}
 LANES = {"P=16": "shared by all 16 routes", "P=4": "shared by 4", "P=1": "one for each route"}
 
-WIDTH, HEIGHT, SECONDS = 860, 400, 9
-TRACK = (275, 790)  # from start to finish, in pixels
-TOP, LANE = 92, 38  # of the first lane, and from lane to lane
-PLOT = (275, 232, 515, 110)  # left, top, width, height of the curves
+WIDTH, HEIGHT, SECONDS = 560, 456, 9  # narrow, so that its words can be read on a phone
+TRACK = (28, 474)  # from start to finish, in pixels
+TOP, LANE = 144, 50  # of the first lane, and from lane to lane
+PLOT = (42, 300, 432, 104)  # left, top, width, height of the curves
 KINDS = ("theory", "trained")
 STILL = 6  # the still shows the race after a sixth of the time, when it is open
 INK, SOFT, LINE = "#1b1b1f", "#5c5c66", "#d9d9d4"
@@ -70,17 +70,18 @@ def render(record: Mapping[str, Any], animated: bool) -> str:
         _lane(number, gating, lane, colours[gating], animated) for number, (gating, lane) in enumerate(lanes.items())
     )
     curves = "".join(_curve(time, lane, colours[gating]) for gating, lane in lanes.items())
-    return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"
- font-family="system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif" font-size="15">
+    return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" role="img"
+ viewBox="0 0 {WIDTH} {HEIGHT}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif" font-size="15">
 <title>Three networks race to learn one task; theory says beforehand when each arrives</title>
 <rect width="{WIDTH}" height="{HEIGHT}" rx="10" fill="#fff"/>
-<text x="24" y="34" font-size="20" font-weight="600" fill="{INK}">The neural race: the more a pathway is shared, the \
-sooner it learns</text>
-<g fill="{SOFT}"><circle cx="33" cy="58" r="7" fill="{SOFT}"/><text x="46" y="63">trained networks</text>
-<circle cx="203" cy="58" r="9" fill="none" stroke="#000" stroke-width="2" stroke-dasharray="4 2.5"/>
-<text x="218" y="63">theory, computed before any training from the statistics of the task</text></g>
+<g font-size="19" font-weight="600" fill="{INK}">
+<text x="24" y="34">The neural race: the more a pathway is shared,</text>
+<text x="24" y="59">the sooner it learns</text></g>
+<g fill="{SOFT}"><circle cx="33" cy="86" r="7" fill="{SOFT}"/><text x="46" y="91">trained networks</text>
+<circle cx="203" cy="86" r="9" fill="none" stroke="#000" stroke-width="2" stroke-dasharray="4 2.5"/>
+<text x="218" y="91">theory, computed before any training</text></g>
 <path d="M{TRACK[1]} {TOP - 14}V{TOP + 2 * LANE + 14}" stroke="{LINE}" stroke-width="3"/>
-<text x="{TRACK[1] + 8}" y="{TOP + LANE + 5}" fill="{SOFT}" font-size="13">learned</text>
+<text x="{TRACK[1] + 8}" y="{TOP + LANE + 5}" fill="{SOFT}" font-size="14">learned</text>
 {runners}{curves}{_clock(time, animated)}
 </svg>
 """
@@ -91,8 +92,8 @@ def _lane(number: int, gating: str, lane: Mapping[str, Any], colour: str, animat
     height = TOP + number * LANE
     places = {name: [round(TRACK[0] + value * (TRACK[1] - TRACK[0]), 1) for value in lane[name]] for name in KINDS}
     parts = [
-        f'<text x="24" y="{height + 5}" fill="{colour}" font-weight="600">{gating.replace("=", " = ")}</text>',
-        f'<text x="94" y="{height + 5}" fill="{INK}">{LANES[gating]}</text>',
+        f'<text x="24" y="{height - 17}" fill="{colour}" font-weight="600">{gating.replace("=", " = ")}</text>',
+        f'<text x="94" y="{height - 17}" fill="{INK}">{LANES[gating]}</text>',
         f'<line x1="{TRACK[0]}" y1="{height}" x2="{TRACK[1]}" y2="{height}" stroke="{LINE}" stroke-width="2"/>',
     ]
     looks = {
@@ -133,8 +134,7 @@ def _clock(time: Sequence[float], animated: bool) -> str:
     moves = _moves("x1", across) + _moves("x2", across) if animated else ""
     return f"""<g stroke="{SOFT}" fill="none"><path d="M{left} {top}V{top + height}H{left + width}"/>
 <line x1="{at}" y1="{top - 8}" x2="{at}" y2="{top + height}">{moves}</line></g>
-<g fill="{SOFT}" font-size="13"><text x="24" y="{top + 18}">part of the loss</text>
-<text x="24" y="{top + 35}">that is gone</text>
+<g fill="{SOFT}" font-size="14"><text x="{left - 18}" y="{top - 16}">part of the loss that is gone</text>
 <text x="{left - 8}" y="{top + 5}" text-anchor="end">1</text><text x="{left - 8}" y="{top + height + 4}" \
 text-anchor="end">0</text>
 <text x="{left + width / 2}" y="{top + height + 34}" text-anchor="middle">time (learning rate &#215; step)</text>

@@ -5,20 +5,23 @@ import re
 import shutil
 from collections.abc import Mapping
 from html import escape, unescape
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import stories  # beside this file
 import verdicts
+import xarray
 from latex2mathml.converter import convert
-from matplotlib import get_data_path
 
 import neuralrace as nr
 from neuralrace._page import set_maths
+from neuralrace.datafiles import load_dataset
 from neuralrace.experiments import papers
 from neuralrace.report import counted, counts
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+FONT = "STIXTwoMath-Regular.ttf"  # with the table of a maths font, so that roots and brackets grow
 CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 
@@ -37,6 +40,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         markdown = markdown.replace("<!-- foreseen -->", foreseen())
     if "<!-- pairs of MNIST -->" in markdown:
         markdown = markdown.replace("<!-- pairs of MNIST -->", pairs_of_mnist())
+    if "<!-- curves of MNIST -->" in markdown:
+        markdown = markdown.replace("<!-- curves of MNIST -->", curves_of_mnist())
     markdown = CLAIMS.sub(lambda match: claims_of(match[1]), markdown)
     if "<!-- routed images -->" in markdown:
         markdown = markdown.replace("<!-- routed images -->", routed_images())
@@ -115,39 +120,73 @@ def presets() -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Put the scenes of the explorer beside the pages, and the maths font of matplotlib with its licence."""
+    """Put the scenes of the explorer beside the pages, and the maths font that comes with ziamath."""
     stories.install(Path(config["site_dir"]))
-    folder = Path(config["site_dir"]) / "fonts"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in ("STIXGeneral.ttf", "LICENSE_STIX"):
-        shutil.copyfile(Path(get_data_path()) / "fonts" / "ttf" / name, folder / name)
+    package = find_spec("ziamath")  # only its font is used; without it formulas are set in a font of the reader's
+    if package is not None and package.origin is not None:
+        folder = Path(config["site_dir"]) / "fonts"
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(package.origin).parent / "fonts" / FONT, folder / FONT)
 
 
 def pairs_of_mnist() -> str:
-    """The record of test errors on MNIST for pairs of every kind, as a table."""
-    record = json.loads((Path(__file__).parent / "records" / "pairs_mnist.json").read_text(encoding="utf-8"))
-    objectives = list(record["rows"][0]["errors"])
-    head = f"| pairs | K/M | g2/g1 | {' | '.join(f'{name}: trained, untrained' for name in objectives)} |"
-    lines = [head, "|---|---|---|" + "---|" * len(objectives)]
-    for row in record["rows"]:
-        errors = " | ".join(", ".join(f"{100 * error:.1f} %" for error in row["errors"][name]) for name in objectives)
-        share = 100 * row["trained"] / record["domains"]
-        lines.append(f"| {row['pairs']}, K = {row['trained']} | {share:g} % | {row['ratio']:.3f} | {errors} |")
+    """Test errors on MNIST for pairs of every kind, as a table, from the dataset on record."""
+    data = load_dataset(verdicts.RECORDS / "images" / "mnist-pairs.nc")
+    errors = data["image_error"].mean("image_seed").transpose("graph", "objective", "kind")
+    names = [f"{name}: trained, untrained" for name in data["objective"].values]
+    lines = [f"| pairs | K/M | g2/g1 | {' | '.join(names)} |", "|---|---|---|" + "---|" * len(names)]
+    for graph, row in enumerate(errors.values):
+        cells = " | ".join(", ".join(f"{100 * error:.1f} %" for error in pair) for pair in row)
+        kind, trained = str(data["image_pairs"][graph].values), int(data["image_trained"][graph])
+        ratio, share = float(data["image_ratio"][graph]), 100 * trained / data.attrs["image_domains"]
+        lines.append(f"| {kind}, K = {trained} | {share:g} % | {ratio:.3f} | {cells} |")
+    return "\n".join(lines)
+
+
+def curves_of_mnist() -> str:
+    """Squared errors of routed MNIST from moments, beside training, as a table."""
+    data = load_dataset(verdicts.RECORDS / "images" / "mnist-pairs.nc")
+    lines = [
+        "| pairs | time | trained pairs: moments, training | untrained pairs: moments, training |",
+        "|---|---|---|---|",
+    ]
+    for curve in data["curve"].values:
+        for look in (3, 6, 9, 15):
+            here = data.sel(curve=curve).isel(image_time=look)
+            cells = [
+                ", ".join(f"{float(here[name].sel(kind=kind).mean()):.3f}" for name in ("curve_flow", "curve_trained"))
+                for kind in ("trained", "untrained")
+            ]
+            lines.append(f"| {curve} | {float(here['image_time']):,.0f} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def routed_images() -> str:
-    """The record of test errors on real images at the paper's sizes: one table for each panel."""
-    panels = json.loads((Path(__file__).parent / "records" / "images.json").read_text(encoding="utf-8"))
-    parts = []
-    for panel in panels:
-        lines = ["| K/M | gain | time | trained pairs | untrained pairs |", "|---|---|---|---|---|"]
-        for row in panel["rows"]:
-            errors = (f"{100 * m:.1f} ± {100 * e:.1f} %" for m, e in (row["trained error"], row["untrained error"]))
-            share = f"{row['trained']}/{panel['domains']}"
-            lines.append(f"| {share} | {row['gain']:g} | {row['time']:,.0f} | {' | '.join(errors)} |")
-        parts.append("\n".join([f"**{panel['panel']}**, {panel['seeds']} seeds:", "", *lines]))
-    return "\n\n".join(parts)
+    """Test errors on real images at the paper's sizes, from the datasets on record: one table for each panel."""
+    found = []
+    for path in sorted((verdicts.RECORDS / "images").glob("*-*-*-*.nc")):
+        data = load_dataset(path)
+        scan = json.loads(data.attrs["scan"])
+        gains = len({gain for _, gain in scan["conditions"]}) > 1
+        order = (scan["data"] == "features", scan["slope"] != 1, gains, scan["steps"], scan["inputs"], -scan["domains"])
+        found.append((order, _panel(data, scan, gains)))
+    return "\n\n".join(table for _, table in sorted(found))
+
+
+def _panel(data: xarray.Dataset, scan: Mapping[str, Any], gains: bool) -> str:
+    """Means and standard errors over seeds at the end of training."""
+    kind = "linear" if scan["slope"] == 1 else "leaky ReLU"
+    name = "CIFAR-10 features, rotated" if scan["data"] == "features" else f"MNIST, {scan['inputs']}"
+    head = f"**{name}, M = {scan['domains']}, {kind}{', over gains' if gains else ''}**"
+    lines = ["| K/M | gain | time | trained pairs | untrained pairs |", "|---|---|---|---|---|"]
+    end, count = data["error"].isel(moment=-1), data.sizes["seed"]
+    means, spreads = end.mean("seed").values, end.std("seed", ddof=1).values / count**0.5
+    for (trained, gain), mean, spread, time in zip(
+        scan["conditions"], means, spreads, data["time"].values[:, -1], strict=True
+    ):
+        cells = " | ".join(f"{100 * m:.1f} ± {100 * e:.1f} %" for m, e in zip(mean, spread, strict=True))
+        lines.append(f"| {trained}/{scan['domains']} | {gain:g} | {time:,.0f} | {cells} |")
+    return "\n".join([f"{head}, {count} seeds, {scan['steps']:,} steps:", "", *lines])
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -1,18 +1,18 @@
-"""Figures 7 to 10 of P1 at the paper's sizes: trained on a GPU, panel by panel, and kept as small records.
+"""Figures 7 to 10 of P1 at the paper's sizes, and which pairs are trained: on a GPU, part by part, and kept as records.
 
     python -m docs.images --folder FOLDER --out OUT                                        # --dry lists what is missing
     python -m docs.images --folder FOLDER --only saxe2022-fig8 --panels permuted-40 --out OUT
-    python -m docs.verdicts --larger OUT/results                                           # onto the page of verdicts
+    python -m docs.images --out docs/records/images --results RESULTS                      # judge what is on record
+    python -m docs.verdicts --larger RESULTS                                               # onto the page of verdicts
 
 Every panel is one compiled program and one file of numbers in OUT; what is there already is not trained again, so a run
 that was cut short goes on where it was, and figures share panels. A figure whose panels are all there is judged and
-drawn into OUT/results. The files of numbers belong into docs/records.
+drawn. The files of numbers belong into docs/records/images, of which the tables in the docs are made.
 """
 
 import argparse
 import dataclasses
 import hashlib
-import importlib
 import json
 import time
 from pathlib import Path
@@ -21,13 +21,15 @@ from typing import Any
 import xarray
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset
-from neuralrace.experiments.experiment import Result
+from neuralrace.experiments.experiment import Experiment, Result
 from neuralrace.experiments.figures import _routed
+from neuralrace.experiments.figures._routed import Settings
+from neuralrace.experiments.figures._routed_figure import RoutedFigure, assemble
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
 from neuralrace.experiments.store import save_result
 
-FIGURES = ("saxe2022-fig8", "saxe2022-fig10", "saxe2022-fig9", "saxe2022-fig7")
+FIGURES = ("saxe2022-fig8", "saxe2022-fig10", "saxe2022-fig9", "saxe2022-fig7", "pairs")
 
 
 def part_file(out: Path, scan: _routed.Scan) -> Path:
@@ -70,14 +72,35 @@ def table(data: xarray.Dataset) -> None:
         print(f"  K = {k:3d}  gain {gain:<7g} trained {trained:5.1f} %  untrained {untrained:5.1f} %  loss {loss:.3f}")
 
 
-def finish(out: Path, result: Result) -> None:
+def panels(out: Path, figure: RoutedFigure, settings: Settings, wanted: str, dry: bool) -> xarray.Dataset | None:
+    """The numbers of a figure, panel by panel; None if a panel is still to be trained."""
+    asked, parts = figure.scans(settings), {}
+    for panel, scan in asked.items():
+        left = wanted and panel.removesuffix(" over gains") not in wanted.split(",")
+        part = train(out, scan, dry or bool(left and not part_file(out, scan).is_file()))
+        if part is not None:
+            parts[panel] = part
+    return assemble(asked, parts) if len(parts) == len(asked) else None
+
+
+def whole(out: Path, experiment: Experiment, settings: Any, dry: bool) -> xarray.Dataset | None:
+    """The numbers of an experiment that is one part."""
+    path = out / f"{settings.data}-{experiment.name}.nc"
+    print(f"{path.name}: {'there already' if path.is_file() else 'to be trained'}", flush=True)
+    if not path.is_file():
+        if dry:
+            return None
+        save_dataset(experiment.compute(settings), path)
+    return load_dataset(path)
+
+
+def finish(folder: Path, result: Result) -> None:
     """Judge and draw a figure."""
     for claim in result.claims:
         print(
             f"  {'holds' if claim.holds else 'FAILS'}: {claim.text} asked: {claim.expected}; measured: {claim.measured}"
         )
-    folder = make_folder(out / "results")
-    save_result(result, folder)
+    save_result(result, make_folder(folder))
     save_dataset(result.data, folder / result.experiment.name / "data.nc")
 
 
@@ -90,23 +113,22 @@ def main() -> None:
     parser.add_argument("--panels", default="", help="train only these, such as permuted-40,rotated-40")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--out", type=Path, default=Path("results/images"))
+    parser.add_argument("--results", type=Path, help="where figures and verdicts go; OUT/results unless given")
     parser.add_argument("--dry", action="store_true", help="list what would be trained")
     given = parser.parse_args()
     out = make_folder(given.out)
     changes: dict[str, Any] = {"data": given.data, "folder": given.folder}
     changes |= dict(change.split("=", 1) for change in given.changes)
-    wanted = given.panels.split(",") if given.panels else None
     for name in given.only:
         experiment = get(name)
-        settings = override(experiment.full, changes)
-        module = importlib.import_module(experiment.compute.__module__)
-        asked, parts = module.scans(settings), {}
-        for panel, scan in asked.items():
-            left = wanted is not None and panel.removeprefix("gains_") not in wanted
-            parts[panel] = train(out, scan, given.dry or (left and not part_file(out, scan).is_file()))
-        if all(part is not None for part in parts.values()):
+        settings, figure = override(experiment.full, changes), getattr(experiment.compute, "__self__", None)
+        if isinstance(figure, RoutedFigure):
+            data = panels(out, figure, settings, given.panels, given.dry)
+        else:
+            data = whole(out, experiment, settings, given.dry)
+        if data is not None:
             print(f"{name}: judged", flush=True)
-            finish(out, Result(experiment, "full", settings, module.together(asked, parts)))
+            finish(given.results or out / "results", Result(experiment, "full", settings, data))
 
 
 if __name__ == "__main__":

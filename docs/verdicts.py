@@ -6,6 +6,7 @@ python -m docs.verdicts --larger FOLDER...   # runs with other settings than the
 
 import argparse
 import io
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -61,19 +62,33 @@ def write(results: Path, folder: Path = RECORDS) -> Path:
 
 
 def write_larger(folders: Sequence[Path], folder: Path = RECORDS) -> Path:
-    """Write the record of runs with other settings; each folder is one `--out` of `neuralrace run NAME --set ...`."""
-    records = []
+    """Add runs with other settings to their record; each folder is one `--out` of `neuralrace run NAME --set ...`.
+
+    A run takes the place of one with the same settings. All others stay, with their pictures.
+    """
+    file = folder / LARGER.name
+    records = {_run(record): dict(record) for record in (read(file) if file.is_file() else [])}
     for path in sorted(found for results in folders for found in results.glob("*/claims.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
         name, usual = told["experiment"], json.loads(as_json(nr.experiments.get(told["experiment"]).full))
         changed = {key: value for key, value in told["settings"].items() if usual.get(key) != value}
         changed.pop("folder", None)  # where the data were says nothing
-        picture = f"{name}-larger-{sum(record['name'] == name for record in records) + 1}.webp"
+        record = {"name": name, "settings": changed}
+        taken = {other["picture"] for other in records.values()}
+        free = next(
+            one for one in (f"{name}-larger-{number}.webp" for number in itertools.count(1)) if one not in taken
+        )
+        record["picture"] = records.get(_run(record), {}).get("picture", free)
         data = _shrunk(path.parent / "figure.png")
-        write_whole(folder / picture, lambda part, data=data: part.write_bytes(data))
-        claims = [_on_its_own(claim) for claim in told["claims"]]
-        records.append({"name": name, "settings": changed, "picture": picture, "claims": claims})
-    return write_text(folder / LARGER.name, json.dumps(records, indent=1, ensure_ascii=False) + "\n")
+        write_whole(folder / record["picture"], lambda part, data=data: part.write_bytes(data))
+        records[_run(record)] = record | {"claims": [_on_its_own(claim) for claim in told["claims"]]}
+    kept = sorted(records.values(), key=lambda record: (record["name"], len(record["settings"])))
+    return write_text(file, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def _run(record: Record) -> str:
+    """What tells one run from another."""
+    return f"{record['name']} {json.dumps(record['settings'], sort_keys=True)}"
 
 
 def _on_its_own(claim: dict[str, Any]) -> dict[str, Any]:

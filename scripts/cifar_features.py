@@ -13,7 +13,7 @@ FOLDER holds the binary version of CIFAR-10. Written are, under --out:
     rotated_train.npy   (domains, images, 512), float16, domain i turned by range * i / domains degrees; 51 MB for
     rotated_test.npy    each 50,000 images: read them with numpy.load(..., mmap_mode="r")
 
-Needs numpy and JAX alone. Training is meant for a GPU; encoding all images once takes a minute or two on two cores.
+Training is meant for a GPU; encoding all images once takes a minute or two on two cores.
 """
 
 import argparse
@@ -31,18 +31,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.datafiles import make_folder, write_whole
-from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError
+from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, require_count
+from neuralrace.tasks.images.base import base_images
+from neuralrace.tasks.images.domains import rotations
 
-TRAIN_FILES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
-TEST_FILES = ("test_batch.bin",)
 SIDE, COLOURS, CLASSES = 32, 3, 10
-RECORD = 1 + COLOURS * SIDE * SIDE  # a label, then the planes of red, green and blue
 MEAN, SPREAD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of each colour over the training images, in [0, 1]
 CUT = 2  # stages before the features
 POOL = 4
+PLAIN = np.arange(SIDE * SIDE)  # the index map of images as they are
 CHUNK = 1000  # images encoded at once
 
 Tree = Any
+Set = tuple[np.ndarray, np.ndarray]  # images and labels
 
 
 @dataclass(frozen=True)
@@ -67,38 +68,14 @@ class Settings:
 # the data
 
 
-def read_images(folder: Path, names: Sequence[str], records: int = 10_000) -> tuple[np.ndarray, np.ndarray]:
-    """Images (N, 32, 32, 3) and labels (N,), as bytes, from files of the binary version of CIFAR-10."""
-    parts = []
-    for name in names:
-        path = folder / name
-        if not path.is_file():
-            raise FileFormatError(
-                f"{folder} must hold the binary version of CIFAR-10 ({', '.join((*TRAIN_FILES, *TEST_FILES))}); "
-                f"{name} is not there: unpack cifar-10-binary.tar.gz and name its folder"
-            )
-        size = path.stat().st_size
-        if size != records * RECORD:
-            raise FileFormatError(
-                f"{path} must have {records * RECORD} bytes, {RECORD} for each of {records} images; it has {size}: "
-                "fetch it again"
-            )
-        parts.append(np.fromfile(path, np.uint8).reshape(records, RECORD))
-        if parts[-1][:, 0].max() >= CLASSES:
-            raise FileFormatError(f"{path} must hold labels below {CLASSES}; one is {parts[-1][:, 0].max()}")
-    data = np.concatenate(parts)
-    planes = data[:, 1:].reshape(-1, COLOURS, SIDE, SIDE)
-    return np.ascontiguousarray(planes.transpose(0, 2, 3, 1)), data[:, 0].copy()
+def read(folder: Path) -> tuple[Set, Set]:
+    """The training and the test set of CIFAR-10's binary version: images (N, 32, 32, 3) and labels (N,), as bytes."""
+    base = base_images("cifar10", folder)
 
+    def pixels(rows: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(rows.reshape(-1, *base.shape).transpose(0, 2, 3, 1))
 
-def rotation(angle: float, side: int = SIDE) -> tuple[np.ndarray, np.ndarray]:
-    """For each pixel of an image turned counter-clockwise: the nearest of the original, and whether there is one."""
-    centre, turn = (side - 1) / 2, np.deg2rad(angle)
-    row, column = np.indices((side, side)).reshape(2, -1) - centre
-    source_column = np.rint(np.cos(turn) * column - np.sin(turn) * row + centre).astype(int)
-    source_row = np.rint(np.sin(turn) * column + np.cos(turn) * row + centre).astype(int)
-    inside = (source_row >= 0) & (source_row < side) & (source_column >= 0) & (source_column < side)
-    return np.where(inside, source_row * side + source_column, 0), inside
+    return (pixels(base.images), base.labels), (pixels(base.test_images), base.test_labels)
 
 
 # the network
@@ -224,8 +201,8 @@ def learning_rates(settings: Settings, steps: int) -> np.ndarray:
 
 def train(
     settings: Settings,
-    train_set: tuple[np.ndarray, np.ndarray],
-    test_set: tuple[np.ndarray, np.ndarray],
+    train_set: Set,
+    test_set: Set,
 ) -> "Network":
     """Train on one set, and say on the way how much of the other is recognised. Nothing is chosen by the other."""
     if settings.batch > len(train_set[0]):
@@ -255,14 +232,14 @@ class Network:
     weights: Tree
     statistics: Tree
 
-    def encode(self, images: np.ndarray, angle: float = 0.0) -> Iterator[np.ndarray]:
-        """The features (chunk, 512) of images (N, 32, 32, 3), turned by an angle in degrees, a chunk at a time.
+    def encode(self, images: np.ndarray, where: np.ndarray = PLAIN) -> Iterator[np.ndarray]:
+        """The features (chunk, 512) of images (N, 32, 32, 3) after an index map of their pixels, a chunk at a time.
 
         They are the output of the second stage, averaged over patches of 4 x 4: channel, then row, then column.
         """
-        source, inside = map(jnp.asarray, rotation(angle))
         for chunk, count in _chunks(images):
-            yield np.asarray(_encode(self.weights, self.statistics, chunk, source, inside, self.settings))[:count]
+            found = _encode(self.weights, self.statistics, chunk, jnp.asarray(where), self.settings)
+            yield np.asarray(found)[:count]
 
     def accuracy(self, images: np.ndarray, labels: np.ndarray) -> float:
         """The fraction of images that are recognised."""
@@ -308,11 +285,10 @@ def _chunks(images: np.ndarray) -> Iterator[tuple[jax.Array, int]]:
 
 
 @partial(jax.jit, static_argnames="settings")
-def _encode(
-    weights: Tree, statistics: Tree, images: jax.Array, source: jax.Array, inside: jax.Array, settings: Settings
-) -> jax.Array:
+def _encode(weights: Tree, statistics: Tree, images: jax.Array, where: jax.Array, settings: Settings) -> jax.Array:
     pixels = images.reshape(len(images), SIDE * SIDE, COLOURS)
-    turned = jnp.where(inside[:, None], pixels[:, source], 0).reshape(images.shape)
+    black = jnp.zeros((len(images), 1, COLOURS), pixels.dtype)  # what comes from outside an image
+    turned = jnp.concatenate([pixels, black], axis=1)[:, where].reshape(images.shape)
     x, _ = run_stages(weights, statistics, turned.astype(jnp.float32) / 255, settings, training=False, stages=CUT)
     patches = x.shape[1] // POOL
     pooled = x.reshape(len(x), patches, POOL, patches, POOL, -1).mean((2, 4))
@@ -340,15 +316,15 @@ def linear_readout(train: np.ndarray, train_labels: np.ndarray, test: np.ndarray
     return float(((with_bias(test) @ matrix).argmax(1) == test_labels).mean())
 
 
-def save_rotated(network: Network, images: np.ndarray, angles: Sequence[float], path: Path) -> None:
-    """Write the features of all images at all angles, (angles, images, features), never holding more than a chunk."""
+def save_rotated(network: Network, images: np.ndarray, maps: np.ndarray, path: Path) -> None:
+    """Write the features of all images in all domains, (domains, images, features), never holding more than a chunk."""
 
     def write(part: Path) -> None:
-        for domain, angle in enumerate(angles):
+        for domain, where in enumerate(maps):
             start = 0
-            for piece in network.encode(images, angle):
+            for piece in network.encode(images, where):
                 if domain == start == 0:
-                    shape = (len(angles), len(images), piece.shape[1])
+                    shape = (len(maps), len(images), piece.shape[1])
                     target = np.lib.format.open_memmap(part, mode="w+", dtype=np.float16, shape=shape)
                 target[domain, start : start + len(piece)] = piece
                 start += len(piece)
@@ -377,17 +353,14 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--rotated", type=int, nargs=2, metavar=("TRAIN", "TEST"), default=(0, 0), help="images to rotate of each set"
     )
-    parser.add_argument("--records", type=int, default=10_000, help="images in each file (%(default)s)")
     return parser.parse_args(given)
 
 
 def work(options: argparse.Namespace) -> None:
     """Read, train or load, encode, save."""
     settings = Settings(**{name: getattr(options, name) for name in asdict(Settings())})
-    if options.domains < 1 or options.records < 1:
-        raise RangeError(f"domains and records must be at least 1; they were {options.domains} and {options.records}")
-    train_set = read_images(options.folder, TRAIN_FILES, options.records)
-    test_set = read_images(options.folder, TEST_FILES, options.records)
+    require_count("domains", options.domains)
+    train_set, test_set = read(options.folder)
     for count, (images, _) in zip(options.rotated, (train_set, test_set), strict=True):
         if not 0 <= count <= len(images):
             raise RangeError(f"rotated must be at most the images that there are, {len(images)}; it was {count}")
@@ -405,10 +378,10 @@ def work(options: argparse.Namespace) -> None:
     about |= {"mean": float(features[0].mean(dtype=np.float64)), "largest": float(features[0].max())}
     arrays = {"train": features[0], "train_labels": train_set[1], "test": features[1], "test_labels": test_set[1]}
     _write_arrays(out / "features.npz", {**arrays, "settings": json.dumps(about)})
-    angles = [options.range * domain / options.domains for domain in range(options.domains)]
+    maps = rotations((1, SIDE, SIDE), options.domains, options.range)
     for name, count, images in zip(("train", "test"), options.rotated, (train_set[0], test_set[0]), strict=True):
         if count:
-            save_rotated(network, images[:count], angles, out / f"rotated_{name}.npy")
+            save_rotated(network, images[:count], maps, out / f"rotated_{name}.npy")
     print(json.dumps(about))
     print(f"encoded in {time.perf_counter() - began:.0f} s; written to {out}")
 

@@ -5,6 +5,7 @@ import json
 import re
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -130,21 +131,32 @@ def numbers(text: str) -> list[str]:
     return [found.replace(",", "").rstrip(".") for found in NUMBER.findall(text) if found.strip(",.")]
 
 
-def test_findings_print_the_numbers_of_the_records_that_they_link_to() -> None:
-    """Each decimal or large number of a paragraph, or a hundred times it, is one of the record's, as it is rounded."""
+def told_of(page: Path) -> list[tuple[str, set[str]]]:
+    """What a page says in a paragraph or a row of a table, without code and formulas, and the experiments it names."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    found = []
+    for unit in (row for part in text.split("\n\n") for row in (part.split("\n") if part.startswith("|") else [part])):
+        names = {*re.findall(r"verdicts\.md#([\w-]+)", unit), *re.findall(r"`([\w-]+)`", unit)}
+        prose = re.sub(r"\[[^\]]*\]\([^)]*\)|\\\(.*?\\\)|`[^`]*`", "", unit, flags=re.DOTALL)
+        found.append((prose, names & set(nr.experiments.names())))
+    return found
+
+
+def test_pages_print_the_numbers_of_the_records_that_they_name() -> None:
+    """Where an experiment is named, each decimal or large number, or a hundred times it, is in its record, rounded."""
     records = {record["name"]: json.dumps(record) for record in json.loads(VERDICTS.read_text(encoding="utf-8"))}
     for record in json.loads(VERDICTS.with_name("larger.json").read_text(encoding="utf-8")):
         records[record["name"]] += json.dumps(record)
-    compared = 0
-    for paragraph in (ROOT / "docs/learned.md").read_text(encoding="utf-8").split("\n\n"):
-        known = "".join(records[name] for name in re.findall(r"verdicts\.md#([\w-]+)", paragraph))
-        values = [float(number) for number in numbers(known)]
-        prose = re.sub(r"\[[^\]]*\]\([^)]*\)|\\\(.*?\\\)", "", paragraph, flags=re.DOTALL)
-        for printed in numbers(prose) if known else ():
+    records["pairs"] += load("hooks").pairs_of_mnist()  # a record of its own, as the page prints it
+    compared = Counter[str]()
+    for where, prose, names in [(page.name, *told) for page in PAGES for told in told_of(page)]:
+        values = [float(number) for name in names for number in numbers(records[name])]
+        for printed in numbers(prose) if names else ():
             half = 0.5 * 10.0 ** -len(printed.partition(".")[2]) + 1e-12
             if "." not in printed and float(printed) < 10:
                 continue  # a count in words of the sentence, such as four clusters
-            compared += 1
+            compared[where] += 1
             found = any(abs(scale * value - float(printed)) <= half for value in values for scale in (1, 100, 0.01))
-            assert found, f"{printed} is not in the records that this paragraph links to: {paragraph[:80]}"
-    assert compared > 50
+            assert found, f"{where}: {printed} is not in the records of {', '.join(names)}: {prose[:80]}"
+    assert compared["learned.md"] > 50
+    assert compared["views.md"] > 20

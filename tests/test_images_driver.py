@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import xarray
 
+from neuralrace.experiments import get
 from neuralrace.experiments.figures import _routed
+from neuralrace.experiments.settings import override
 
 ROOT = Path(__file__).parent.parent
 SPEC = importlib.util.spec_from_file_location("images_driver", ROOT / "docs/images.py")
@@ -61,3 +63,21 @@ def test_panels_are_trained_once_and_shared(trained):
     assert told["settings"]["data"] == "digits"
     assert len(told["claims"]) == 5
     assert (out / "results/saxe2022-fig8/figure.png").is_file()
+
+
+def test_the_verdicts_on_record_are_those_of_the_datasets_on_record():
+    """Every panel of the paper's sizes is there under the name that its present settings give it."""
+    folder, judged = ROOT / "docs/records/images", 0
+    for record in json.loads((ROOT / "docs/records/larger.json").read_text(encoding="utf-8")):
+        experiment = get(record["name"])
+        if record["name"] not in driver.FIGURES:
+            continue
+        settings, figure = override(experiment.full, record["settings"]), getattr(experiment.compute, "__self__", None)
+        if isinstance(figure, driver.RoutedFigure):
+            data = driver.panels(folder, figure, settings, "", dry=True)
+        else:
+            data = driver.whole(folder, experiment, settings, dry=True)
+        claims = experiment.claims(data)
+        assert [claim.measured for claim in claims] == [claim["measured"] for claim in record["claims"]]
+        judged += 1
+    assert judged >= 6

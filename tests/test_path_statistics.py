@@ -55,10 +55,9 @@ def test_partners_are_the_paths_that_share_an_example(seed):
 
 @given(oracle.seeds)
 @settings(max_examples=40)
-def test_configurations_hold_all_weight_and_target_energy(seed):
+def test_configurations_hold_all_target_energy(seed):
     problem = nr.tasks.random_problem(seed)
     statistics = problem.statistics()
-    assert statistics.configuration_weights.sum() == pytest.approx(1, rel=ROUNDING)
     assert 1 <= statistics.configuration_count <= len(problem.task)
     silent = {edge: np.zeros(problem.architecture.shape(edge)) for edge in problem.architecture.edges}
     assert statistics.target_energy == pytest.approx(2 * oracle.loss(problem, silent), rel=ROUNDING)

@@ -8,7 +8,7 @@ import pytest
 
 import neuralrace as nr
 import oracle
-from neuralrace.precision import float64, float64_array
+from neuralrace.precision import float64
 
 USE = """
 problem = nr.tasks.xor(0.5).problem("linear", hidden=3)
@@ -66,7 +66,7 @@ def test_a_wrapped_function_computes_in_double_precision_and_leaves_the_setting_
 
     @float64
     def third(x):
-        return float64_array(x) / 3
+        return jnp.asarray(x) / 3
 
     assert third(1.0).dtype == jnp.float64
     assert float(third(1.0)) == 1 / 3

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.ndimage
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 RECORDS = 16
@@ -43,7 +42,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(script, folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    tiny = ["--records", str(RECORDS), "--blocks", "1", "--channels", "2", "--batch", "16", "--epochs", "6"]
+    tiny = ["--blocks", "1", "--channels", "2", "--batch", "16", "--epochs", "6"]
     rotated = ["--domains", "3", "--range", "270", "--rotated", "4", "3"]
     assert script.main([str(folder), "--out", str(out), *tiny, *rotated]) == 0
     return out
@@ -68,7 +67,7 @@ def test_the_features_are_written_with_labels_and_accuracy(script, folder, writt
 
 def test_a_domain_is_the_features_of_images_turned_by_hand(script, folder, written):
     network = script.Network.load(written / "network.npz")
-    images, _ = script.read_images(folder, script.TEST_FILES, RECORDS)
+    images, _ = script.read(folder)[1]
     (by_hand,) = network.encode(np.rot90(images[:3], axes=(1, 2)).copy())
     rotated = np.load(written / "rotated_test.npy")
     np.testing.assert_allclose(rotated[1], by_hand, rtol=2e-3, atol=1e-4)  # 270 * 1 / 3 degrees; half precision on disk
@@ -77,7 +76,7 @@ def test_a_domain_is_the_features_of_images_turned_by_hand(script, folder, writt
 
 def test_the_cut_is_after_the_second_stage(script, folder, written):
     network = script.Network.load(written / "network.npz")
-    images, _ = script.read_images(folder, script.TEST_FILES, RECORDS)
+    images, _ = script.read(folder)[1]
     for stage, touched in (("2.", False), ("1.", True)):
         changed = {n: jax.tree.map(jnp.zeros_like, p) if n.startswith(stage) else p for n, p in network.weights.items()}
         other = script.Network(network.settings, changed, network.statistics)
@@ -87,35 +86,18 @@ def test_the_cut_is_after_the_second_stage(script, folder, written):
 
 def test_a_frozen_network_sees_each_image_alone(script, folder, written):
     network = script.Network.load(written / "network.npz")
-    images, _ = script.read_images(folder, script.TEST_FILES, RECORDS)
+    images, _ = script.read(folder)[1]
     (together,) = network.encode(images)
     (turned_about,) = network.encode(images[::-1].copy())
     np.testing.assert_array_equal(together, turned_about[::-1])
 
 
-def test_a_rotation_takes_the_nearest_pixel(script):
-    image = np.arange(1.0, 32 * 32 + 1).reshape(32, 32)
-
-    def turned(angle):
-        source, inside = script.rotation(angle)
-        return np.where(inside, image.ravel()[source], 0).reshape(32, 32)
-
-    for quarters in range(4):
-        np.testing.assert_array_equal(turned(90 * quarters), np.rot90(image, quarters))
-    oracle = scipy.ndimage.rotate(image, 27, reshape=False, order=0)
-    known = oracle > 0  # scipy stops at the centres of the outermost pixels, half a pixel earlier
-    assert known.mean() > 0.7
-    np.testing.assert_array_equal(turned(27)[known], oracle[known])
-
-
 def test_mistakes_are_told_in_one_line(script, folder, tmp_path, capsys):
     assert script.main([str(tmp_path), "--out", str(tmp_path)]) == 2
-    assert "data_batch_1.bin is not there" in capsys.readouterr().err
-    assert script.main([str(folder), "--out", str(tmp_path)]) == 2  # sixteen images in each file, not ten thousand
-    assert "must have 30730000 bytes" in capsys.readouterr().err
+    assert "must hold data_batch_1.bin" in capsys.readouterr().err
     assert script.main([str(folder), "--out", str(tmp_path), "--epochs", "0"]) == 2
     assert "epochs must be greater than zero" in capsys.readouterr().err
-    given = [str(folder), "--out", str(tmp_path), "--records", str(RECORDS)]
+    given = [str(folder), "--out", str(tmp_path)]
     assert script.main([*given, "--rotated", "4", "17"]) == 2
     assert "at most the images that there are, 16" in capsys.readouterr().err
     (tmp_path / "network.npz").write_bytes(b"nothing")

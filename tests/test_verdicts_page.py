@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import neuralrace as nr
 from neuralrace.errors import FileFormatError
@@ -82,3 +83,26 @@ def test_a_record_is_made_of_judged_results_only(tmp_path: Path) -> None:
         verdicts.collect(tmp_path, [name])
     (tmp_path / name / "claims.json").write_text(json.dumps(told | {"judged": True}))
     assert verdicts.collect(tmp_path, [name])[0]["title"] == "XOR in a gated network and in ReLU networks"
+
+
+def test_a_run_with_other_settings_takes_the_place_of_its_like_and_leaves_the_rest(tmp_path: Path) -> None:
+    def run(folder: str, std: float, text: str) -> Path:
+        settings = json.loads(as_json(nr.experiments.get("jarvis2025-fig8").full)) | {"std": std}
+        claim = dict(CLAIMS[0], text=text)
+        place = tmp_path / folder / "jarvis2025-fig8"
+        place.mkdir(parents=True)
+        told = {"experiment": "jarvis2025-fig8", "settings": settings, "claims": [claim]}
+        (place / "claims.json").write_text(json.dumps(told))
+        Image.new("RGB", (3, 3)).save(place / "figure.png")
+        return tmp_path / folder
+
+    def told() -> list[tuple[float, str, str]]:
+        found = verdicts.read(tmp_path / "larger.json")
+        return [(one["settings"]["std"], one["claims"][0]["text"], one["picture"]) for one in found]
+
+    first, second = "jarvis2025-fig8-larger-1.webp", "jarvis2025-fig8-larger-2.webp"
+    verdicts.write_larger([run("a", 3.0, "one"), run("b", 5.0, "two")], tmp_path)
+    assert told() == [(3.0, "one", first), (5.0, "two", second)]
+    verdicts.write_larger([run("c", 3.0, "three")], tmp_path)
+    assert told() == [(3.0, "three", first), (5.0, "two", second)]
+    assert {path.name for path in tmp_path.glob("*.webp")} == {first, second}

@@ -6,8 +6,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from neuralrace.axes import Edge
-from neuralrace.errors import ArchitectureError, PathLimitError, UnknownNameError, nearest, require_count
+import numpy as np
+
+from neuralrace.arrays import check_size, real_array
+from neuralrace.axes import Edge, Weights
+from neuralrace.errors import (
+    ArchitectureError,
+    PathLimitError,
+    UnknownNameError,
+    WeightError,
+    nearest,
+    require_count,
+)
 
 if TYPE_CHECKING:
     import networkx
@@ -15,7 +25,6 @@ if TYPE_CHECKING:
 
 PATH_LIMIT = 100_000
 SHOWN = 12  # edges of a short description
-NODE_SIZE = 1400  # of a drawing, in square points
 
 
 @dataclass(frozen=True)
@@ -167,12 +176,17 @@ class Architecture:
             levels.setdefault(graph.nodes[node]["level"], []).insert(0, node)
         place = networkx.multipartite_layout(graph, subset_key=levels)
         sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
+        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "black", "linewidth": 0.8}
+        words = networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9, bbox=box)
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
-        style = {"ax": axis, "node_size": NODE_SIZE, "connectionstyle": bends}
-        networkx.draw_networkx_nodes(graph, place, ax=axis, node_size=NODE_SIZE, node_color="white", edgecolors="black")
-        networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9)
-        networkx.draw_networkx_edges(graph, place, **style)
+        drawn: dict[tuple[str, str], int] = {}
+        for source, target in self.edges.values():
+            bend = drawn[source, target] = drawn.get((source, target), -1) + 1
+            boxes = {"patchA": words[source].get_bbox_patch(), "patchB": words[target].get_bbox_patch()}
+            arrow = {"arrowstyle": "-|>", "facecolor": "black", "connectionstyle": bends[bend], **boxes}
+            axis.annotate("", place[target], place[source], arrowprops=arrow, zorder=0)
+        axis.update_datalim(list(place.values()))
         names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
         networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
         axis.set_axis_off()
@@ -252,4 +266,34 @@ def _checked_edges(
         checked[key] = (source, target)
     if not checked:
         raise ArchitectureError("an architecture needs at least one edge; none was given, so there is no path")
+    return checked
+
+
+def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:
+    """Return the weights as float64 matrices in the order of the edges, or name the edge that does not fit."""
+    if not isinstance(weights, Mapping):
+        raise WeightError(f"weights must map every edge to its matrix; it was {type(weights).__name__}")
+    for edge in weights:
+        if edge not in architecture.edges:
+            raise UnknownNameError(
+                f"weights name edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}"
+            )
+    checked: dict[Edge, np.ndarray] = {}
+    for edge in architecture.edges:
+        if edge not in weights:
+            raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
+        matrix = real_array(f"the weights of edge {edge!r}", weights[edge], WeightError)
+        if matrix.shape != architecture.shape(edge):
+            raise WeightError(
+                f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
+                f"they have {matrix.shape}"
+            )
+        if not np.isfinite(matrix).all():
+            row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
+            raise WeightError(
+                f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
+                f"column {column}"
+            )
+        check_size(f"the weights of edge {edge!r}", matrix, WeightError)
+        checked[edge] = matrix
     return checked

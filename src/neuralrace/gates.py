@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge
-from neuralrace.errors import GateError
+from neuralrace.errors import GateError, nearest
 from neuralrace.markup import table
 
 
@@ -59,3 +60,23 @@ class Gates:
             {name: gate[examples] for name, gate in self.nodes.items()},
             {edge: gate[examples] for edge, gate in self.edges.items()},
         )
+
+    def check_fit(self, architecture: Architecture, examples: int) -> None:
+        """Refuse gates that do not fit a graph and a number of examples."""
+        for kind, given, known in (
+            ("node", self.nodes, architecture.nodes),
+            ("edge", self.edges, architecture.edges),
+        ):
+            for name, values in given.items():
+                if name not in known:
+                    raise GateError(f"there is a gate for {kind} {name!r}, which is not there; {nearest(name, known)}")
+                if len(values) != examples:
+                    raise GateError(
+                        f"the gate of {kind} {name!r} must have one value per example, {examples}; it has {len(values)}"
+                    )
+        for node, values in self.neurons.items():
+            if node in architecture.inputs or values.shape[1] != architecture.nodes[node]:
+                raise GateError(
+                    f"gates of single neurons must be (examples, neurons), at a node that is no input; those of "
+                    f"{node!r} have shape {values.shape}, and it has {architecture.nodes[node]} neurons"
+                )

@@ -11,8 +11,7 @@ from typing import SupportsIndex, TypeVar, cast
 
 import numpy as np
 
-from neuralrace._engine.equal_rows import partition
-from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.example_rows import carrying_gates, partition
 from neuralrace.architecture import PATH_LIMIT, Architecture, Path
 from neuralrace.axes import Edge, Matrix, Weights
 from neuralrace.errors import PathLimitError, UnknownNameError
@@ -35,7 +34,6 @@ class OpenPath:
 class Moments:
     """The moments of one configuration over the inputs and outputs that are open in it; sums over its examples."""
 
-    weight: float  # the total weight of the examples
     place: Mapping[str, slice]  # open input node -> its rows among the stacked inputs
     inputs: np.ndarray  # <x x^T>, (stacked, stacked)
     outputs: Mapping[str, np.ndarray]  # open output node -> <y x^T>, (size, stacked)
@@ -93,11 +91,6 @@ class PathStatistics:
     def configuration_count(self) -> int:
         """How many different sets of gates occur among the examples."""
         return len(self.moments)
-
-    @property
-    def configuration_weights(self) -> np.ndarray:
-        """The total weight of the examples of each configuration."""
-        return np.array([moments.weight for moments in self.moments])
 
     @property
     def listable(self) -> bool:
@@ -274,4 +267,4 @@ def _moments(task: Task, members: np.ndarray, inputs: list[str], outputs: list[s
     stacked = rows[0] if len(rows) == 1 else np.hstack([np.zeros((len(members), 0)), *rows])
     weighted = stacked * weights[:, None]
     correlations = {node: task.targets[node][members].T @ weighted for node in outputs}
-    return Moments(float(weights.sum()), place, weighted.T @ stacked, correlations)
+    return Moments(place, weighted.T @ stacked, correlations)

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import jax
 
@@ -37,11 +37,6 @@ def _traced(arguments: Any) -> bool:
     except (TypeError, ValueError):  # keys that cannot be sorted, as of edges that are words and pairs: none of JAX's
         return False
     return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-
-
-def float64_array(value: Any) -> jax.Array:
-    """Turn a value into a float64 JAX array (inside `float64` only)."""
-    return jax.numpy.asarray(value, dtype=jax.numpy.float64)
 
 
 PRECISIONS = {"double": True, "single": False}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace._engine.compression import compress_task
+from neuralrace._engine.example_rows import compress_task, edge_gates
 from neuralrace._engine.network import (
     Network,
     as_numpy,
@@ -16,13 +16,11 @@ from neuralrace._engine.network import (
     compiled_rows,
     make_network,
 )
-from neuralrace._engine.open_edges import edge_gates
 from neuralrace._engine.plan import make_plan
 from neuralrace.activations import Activation, as_activation
-from neuralrace.architecture import Architecture, edge_name
-from neuralrace.arrays import check_size, real_array
+from neuralrace.architecture import Architecture, check_weights, edge_name
 from neuralrace.axes import Edge, Weights
-from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError, nearest, shortened_text
+from neuralrace.errors import GateError, ProblemError, UnknownNameError, nearest, shortened_text
 from neuralrace.gates import Gates
 from neuralrace.markup import table
 from neuralrace.path_statistics import PathStatistics
@@ -70,7 +68,8 @@ class Problem:
         object.__setattr__(self, "gates", Gates() if gates is None else gates)
         object.__setattr__(self, "activations", _checked_activations(architecture, activations or {}))
         object.__setattr__(self, "biases", bool(biases))
-        _check_data(architecture, task)
+        task.check_fit(architecture)
+        self.gates.check_fit(architecture, len(task))
         _check_gates(self)
 
     def __repr__(self) -> str:
@@ -274,83 +273,9 @@ def _checked_activations(architecture: Architecture, given: Mapping[str, Any]) -
     return {node: as_activation(activation) for node, activation in given.items()}
 
 
-def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:
-    """Return the weights as float64 matrices in the order of the edges, or name the edge that does not fit."""
-    if not isinstance(weights, Mapping):
-        raise WeightError(f"weights must map every edge to its matrix; it was {type(weights).__name__}")
-    for edge in weights:
-        if edge not in architecture.edges:
-            raise UnknownNameError(
-                f"weights name edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}"
-            )
-    checked: dict[Edge, np.ndarray] = {}
-    for edge in architecture.edges:
-        if edge not in weights:
-            raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
-        matrix = real_array(f"the weights of edge {edge!r}", weights[edge], WeightError)
-        if matrix.shape != architecture.shape(edge):
-            raise WeightError(
-                f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
-                f"they have {matrix.shape}"
-            )
-        if not np.isfinite(matrix).all():
-            row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
-            raise WeightError(
-                f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
-                f"column {column}"
-            )
-        check_size(f"the weights of edge {edge!r}", matrix, WeightError)
-        checked[edge] = matrix
-    return checked
-
-
-def _check_data(architecture: Architecture, task: Task) -> None:
-    for kind, nodes, rows, fault in (
-        ("input", architecture.inputs, task.inputs, "no edge enters it, so it is unreachable"),
-        ("output", architecture.outputs, task.targets, "no edge leaves it, so it is a dead end"),
-    ):
-        for node in nodes:
-            if node not in rows:
-                raise ProblemError(
-                    f"the task must give rows for every {kind} node; node {node!r} has none ({fault}): "
-                    f"give it data, or join it to the rest; the task has {', '.join(map(repr, rows))}"
-                )
-        for node, array in rows.items():
-            if node not in architecture.nodes:
-                raise UnknownNameError(
-                    f"the task has {kind} rows for node {node!r}, which is not there; {nearest(node, nodes)}"
-                )
-            if node not in nodes:
-                raise ProblemError(
-                    f"the task has {kind} rows for node {node!r}, which is not an {kind} node of the architecture; "
-                    f"{kind} nodes: {', '.join(map(repr, nodes))}"
-                )
-            if array.shape[1] != architecture.nodes[node]:
-                raise ProblemError(
-                    f"node {node!r} has size {architecture.nodes[node]} and its {kind} rows have {array.shape[1]} "
-                    f"columns: make them equal"
-                )
-
-
 def _check_gates(problem: Problem) -> None:
-    architecture, task, gates = problem.architecture, problem.task, problem.gates
-    for kind, given, known in (
-        ("node", gates.nodes, architecture.nodes),
-        ("edge", gates.edges, architecture.edges),
-    ):
-        for name, values in given.items():
-            if name not in known:
-                raise GateError(f"there is a gate for {kind} {name!r}, which is not there; {nearest(name, known)}")
-            if len(values) != len(task):
-                raise GateError(
-                    f"the gate of {kind} {name!r} must have one value per example, {len(task)}; it has {len(values)}"
-                )
-    for node, values in gates.neurons.items():
-        if node in architecture.inputs or values.shape[1] != architecture.nodes[node]:
-            raise GateError(
-                f"gates of single neurons must be (examples, neurons), at a node that is no input; those of {node!r} "
-                f"have shape {values.shape}, and it has {architecture.nodes[node]} neurons"
-            )
+    """That what an activation makes of a gated sum is what the gate makes of its activity."""
+    gates = problem.gates
     for node, activation in problem.activations.items():
         values = np.ones(1) if node in gates.neurons else gates.nodes.get(node, np.ones(1))
         allowed = (values >= 0) if activation.homogeneous else np.isin(values, (0.0, 1.0))

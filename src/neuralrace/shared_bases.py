@@ -118,14 +118,19 @@ def _carried(
     vector: np.ndarray,
     tolerance: float,
 ) -> dict[str, np.ndarray]:
-    mode = {root: vector * np.sign(vector[np.argmax(np.abs(vector))])}
+    mode = {root: _inside(left[root], vector * np.sign(vector[np.argmax(np.abs(vector))]))}
     for node, rows in place.items():
         if node != root:
             image = left[node] @ link[rows, place[root]] @ mode[root]
-            size = np.linalg.norm(image)
-            if size > tolerance:
-                mode[node] = image / size
+            if np.linalg.norm(image) > tolerance:
+                mode[node] = _inside(left[node], image)
     return mode
+
+
+def _inside(left: np.ndarray, image: np.ndarray) -> np.ndarray:
+    """The unit vector along an image, projected again: rounding in a small image is large in its direction."""
+    again = left @ (image / np.linalg.norm(image))
+    return np.asarray(again / np.linalg.norm(again))
 
 
 def _strength(combined: np.ndarray, mode: dict[str, np.ndarray], place: dict[str, slice]) -> float:

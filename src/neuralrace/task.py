@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
-from neuralrace.errors import TaskError, shortened
+from neuralrace.errors import ProblemError, TaskError, UnknownNameError, nearest, shortened
 from neuralrace.markup import table
 
 
@@ -73,6 +74,34 @@ class Task:
             {node: rows[examples] for node, rows in self.targets.items()},
             self.weights[examples],
         )
+
+    def check_fit(self, architecture: Architecture) -> None:
+        """Refuse rows that do not fit the input and output nodes of a graph."""
+        for kind, nodes, rows, fault in (
+            ("input", architecture.inputs, self.inputs, "no edge enters it, so it is unreachable"),
+            ("output", architecture.outputs, self.targets, "no edge leaves it, so it is a dead end"),
+        ):
+            for node in nodes:
+                if node not in rows:
+                    raise ProblemError(
+                        f"the task must give rows for every {kind} node; node {node!r} has none ({fault}): "
+                        f"give it data, or join it to the rest; the task has {', '.join(map(repr, rows))}"
+                    )
+            for node, array in rows.items():
+                if node not in architecture.nodes:
+                    raise UnknownNameError(
+                        f"the task has {kind} rows for node {node!r}, which is not there; {nearest(node, nodes)}"
+                    )
+                if node not in nodes:
+                    raise ProblemError(
+                        f"the task has {kind} rows for node {node!r}, which is not an {kind} node of the architecture; "
+                        f"{kind} nodes: {', '.join(map(repr, nodes))}"
+                    )
+                if array.shape[1] != architecture.nodes[node]:
+                    raise ProblemError(
+                        f"node {node!r} has size {architecture.nodes[node]} and its {kind} rows have {array.shape[1]} "
+                        f"columns: make them equal"
+                    )
 
 
 def _rows(kind: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -4,7 +4,7 @@ from scipy import sparse
 
 import neuralrace as nr
 from neuralrace._engine import states as module
-from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.example_rows import carrying_gates
 from neuralrace._engine.states import node_states, row_basis
 
 ROUNDING = 1e-12  # a singular value decomposition of a dozen rows

@@ -8,14 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
+from matplotlib.figure import Figure
 
 import neuralrace as nr
+from neuralrace._page import letters_of
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.experiments import store
 from neuralrace.experiments.claim import FAILS, Claim
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
+from neuralrace.plotting import new_figure
+from neuralrace.report.links import letters
 
 
 @pytest.fixture(scope="module", params=nr.experiments.names())
@@ -38,22 +41,25 @@ def test_claims_are_complete(result: nr.experiments.Result) -> None:
 
 # experiment -> for each axis in turn, how many lines and pictures it shows (colour bars left out)
 SHOWN = {
-    "jarvis2025-fig6": [(9, 0), (4, 0), (12, 0), *[(0, 1)] * 3],
+    "jarvis2025-fig6": [(0, 0), (9, 0), (4, 0), (12, 0), *[(0, 1)] * 3],
     "saxe2022-contextual": [(4, 0)],
     "saxe2022-fig3": [(5, 0), (0, 0), (4, 0)],
     "saxe2022-fig4": [(0, 0), (0, 1), (0, 1), (4, 0), (16, 0), (1, 0), (0, 1), (0, 1)],
-    "saxe2022-fig5": [(0, 0), (0, 0), (4, 0), (7, 0), (0, 0)],
+    "saxe2022-fig5": [(0, 0), (0, 0), (0, 0), (4, 0), (7, 0), (0, 0)],
     "saxe2022-fig6": [(3, 0), (7, 0), (1, 0), *[(0, 1)] * 6],
     "saxe2022-linear": [(0, 1), (0, 1), (2, 0), (8, 0)],
 }
 
 
 def test_figures_show_what_they_should(result: nr.experiments.Result) -> None:
-    axes = [axis for axis in result.figure().axes if axis.get_label() != "<colorbar>"]
+    axes = result.figure().axes
     assert axes
-    for axis in result.figure().axes:
-        assert axis.get_ylabel() or axis.get_title()  # in a grid the first of a row speaks for it
-        assert axis.get_xlabel() or axis.get_label() == "<colorbar>"
+    for axis in axes:
+        assert axis.get_xlabel()
+        assert axis.get_title()
+    named = {letter for axis in axes for letter in letters_of(axis.get_title())[0]}
+    for claim in result.claims:  # each is shown somewhere; what is algebra may be a number alone
+        assert claim.kind == "check" or len(axes) == 1 or letters(claim) & named, claim.text
     if result.experiment.name in SHOWN:
         # an error bar is one container of several lines, a histogram one of patches
         lines = [0 if axis.patches else len(axis.containers) or len(axis.lines) for axis in axes]
@@ -105,8 +111,10 @@ def counting(calls: list[int]) -> Experiment:
             Claim("It is half.", "here", "paper", "0.5", str(float(data["value"][0])), float(data["value"][0]) == 0.5)
         ]
 
-    figure = get("saxe2022-fig3").draw
-    return Experiment("counted", "Counted", "nowhere", Settings(), Settings(seeds=1), compute, claims, figure)
+    def draw(data: xarray.Dataset) -> Figure:
+        return new_figure()[0]
+
+    return Experiment("counted", "Counted", "nowhere", Settings(), Settings(seeds=1), compute, claims, draw)
 
 
 @pytest.fixture
@@ -153,7 +161,10 @@ def test_an_unusable_folder_is_said_before_any_work(calls: list[int], tmp_path: 
 
 def test_a_verdict_other_than_recorded_shows_where_it_is_judged(calls: list[int]) -> None:
     assert store.run("counted").as_recorded
-    assert not store.run("counted", changes={"rate": 0.25}).as_recorded
+    other = store.run("counted", changes={"rate": 0.25})
+    assert not other.as_recorded
+    assert "1 of 1 verdicts are others here" in other.figure().get_suptitle()
+    assert not store.run("counted").figure().get_suptitle()
     assert store.run("counted", "tiny", changes={"rate": 0.25}).as_recorded  # computed and not judged
 
 

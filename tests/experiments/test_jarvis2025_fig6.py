@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.experiments.figures import jarvis2025_fig6 as fig6
+from neuralrace.experiments.figures import _two_layers
 
 
 def test_gates_of_the_network_with_a_shared_first_layer() -> None:
     named = nr.tasks.contextual(3, "hierarchy")
-    problem = fig6.shared_first_layer(named, hidden=16)
+    problem = _two_layers.shared_first_layer(named, hidden=16)
     assert problem.architecture.nodes == {
         "x": 11,
         "h1": 16,
@@ -32,6 +32,6 @@ def test_a_layer_that_is_always_on_lets_everything_through() -> None:
     named = nr.tasks.contextual(3, "hierarchy")
     network = nr.ReLUNetwork(named.task, hidden=(6, 5))
     weights = dict(nr.initial.gaussian(1.0)(network, 0))
-    assert 0.2 < fig6.passed(network, weights) < 0.8
+    assert 0.2 < _two_layers.passed(network, weights) < 0.8
     weights["x", "h1"] = np.abs(weights["x", "h1"])
-    assert fig6.passed(network, weights) == pytest.approx(1.0)
+    assert _two_layers.passed(network, weights) == pytest.approx(1.0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.figures.jarvis2025_race import all_gatings, even_gatings, staircases, symmetries
+from neuralrace.experiments.figures._gatings import all_gatings, even_gatings, staircases, symmetries
 from neuralrace.tasks import NamedTask
 
 

@@ -5,8 +5,15 @@ import pytest
 import xarray
 
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
-from neuralrace.experiments.figures import _routed, saxe2022_fig7, saxe2022_fig8, saxe2022_fig10
+from neuralrace.experiments import get
+from neuralrace.experiments.figures import _routed, _routed_figure
 from neuralrace.experiments.settings import override
+
+FIG7, FIG8, FIG10 = (get(f"saxe2022-fig{number}") for number in (7, 8, 10))
+
+
+def scans(experiment, changes):
+    return experiment.compute.__self__.scans(override(experiment.full, changes))
 
 
 def errors(trained, untrained, gains=None, data="mnist"):
@@ -22,8 +29,12 @@ def errors(trained, untrained, gains=None, data="mnist"):
         },
         {"kind": list(_routed.KINDS)},
     )
-    scan = _routed.Scan(data, "", "permuted", 10, ((1, 0.1),), 1.0, 4, 4, 0.1, 10, 3, "circulant", 270.0)
-    return _routed.assemble({"permuted-10": scan}, {"permuted-10": part})
+    return _routed_figure.assemble({"permuted-10": scan(data, gains)}, {"permuted-10": part})
+
+
+def scan(data, gains):
+    conditions = ((1, 0.1), (2, 0.1)) if gains is None else tuple((4, gain) for gain in gains)
+    return _routed.Scan(data, "", "permuted", 10, conditions, 1.0, 4, 4, 0.1, 10, 3, "circulant", 270.0)
 
 
 @pytest.mark.parametrize(
@@ -35,40 +46,42 @@ def errors(trained, untrained, gains=None, data="mnist"):
     ],
 )
 def test_untrained_pairs_work_from_the_least_part_on(untrained, from_on):
-    found = _routed.first_fraction(errors([0.1] * 4, untrained), "permuted-10")
+    found = _routed_figure.first_fraction(errors([0.1] * 4, untrained), "permuted-10")
     assert found == pytest.approx(from_on, nan_ok=True)
 
 
 def test_pairs_that_were_never_learned_do_not_work():
-    assert np.isnan(_routed.first_fraction(errors([0.9] * 3, [0.9] * 3), "permuted-10"))
+    assert np.isnan(_routed_figure.first_fraction(errors([0.9] * 3, [0.9] * 3), "permuted-10"))
 
 
 def test_sentences_are_the_papers_on_its_data_only():
     for data, kind in (("mnist", "paper"), ("digits", "ours")):
         measured = errors([0.1, 0.1, 0.1, 0.1], [0.9, 0.5, 0.3, 0.12], data=data)
-        assert {claim.kind for claim in saxe2022_fig8.claims(measured)} == {kind}
-        assert all(claim.holds for claim in saxe2022_fig8.claims(measured))
+        assert {claim.kind for claim in FIG8.claims(measured)} == {kind}
+        assert all(claim.holds for claim in FIG8.claims(measured))
 
 
 def test_gains_are_judged_where_trained_pairs_are_learned():
     """The smallest gain has not learned anything yet: that its pairs are equally bad says nothing."""
     measured = errors([0.9, 0.1, 0.1, 0.1], [0.9, 0.2, 0.3, 0.6], gains=[0.01, 0.1, 1.0, 10.0])
-    small, good = _routed.gain_claims(measured, "here")
+    small, good = FIG10.claims(measured)
     assert small.kind == "ours"  # the paper has K = 10
-    assert _routed.gain_claims(measured.assign(trained=0 * measured["trained"] + 10), "here")[0].kind == "paper"
+    assert FIG10.claims(measured.assign(trained=0 * measured["trained"] + 10))[0].kind == "paper"
     assert not small.holds
     assert "0.1" in small.measured
     assert not good.holds
-    assert all(claim.holds for claim in _routed.gain_claims(errors([0.1] * 2, [0.1, 0.5], gains=[0.1, 10.0]), "here"))
+    assert all(claim.holds for claim in FIG10.claims(errors([0.1] * 2, [0.1, 0.5], gains=[0.1, 10.0])))
 
 
-def test_the_second_panel_of_figure_7_comes_back_as_it_was():
-    first, second = errors([0.1] * 3, [0.5] * 3), errors([0.1] * 2, [0.4] * 2, gains=[0.1, 1.0])
-    scan = _routed.Scan("mnist", "", "permuted", 10, ((1, 0.1),), 1.0, 4, 4, 0.1, 10, 3, "circulant", 270.0)
-    parts = {"permuted-10": first.isel(panel=0, drop=True), "gains_permuted-10": second.isel(panel=0, drop=True)}
-    both = saxe2022_fig7.together(dict.fromkeys(parts, scan), parts)
-    xarray.testing.assert_equal(saxe2022_fig7.second_panel(both), second)
-    assert len(saxe2022_fig7.claims(both)) == 5
+def test_panels_of_both_kinds_stand_in_one_dataset():
+    pairs, gains = errors([0.1] * 3, [0.5] * 3), errors([0.1] * 2, [0.4, 0.2], gains=[1.0, 0.1])
+    parts = {"a": pairs.isel(panel=0, drop=True), "b": gains.isel(panel=0, drop=True)}
+    both = _routed_figure.assemble({"a": scan("mnist", None), "b": scan("mnist", [1.0, 0.1])}, parts)
+    assert (_routed_figure.over(both, "pairs"), _routed_figure.over(both, "gains")) == (["a"], ["b"])
+    places, ends = _routed_figure.curve(both, "b")
+    np.testing.assert_array_equal(places, [0.1, 1.0])  # and not the NaN where the other panel has more
+    np.testing.assert_allclose(ends.mean("seed"), [[0.1, 0.2], [0.1, 0.4]])
+    assert len(FIG7.claims(both)) == 5
 
 
 @pytest.mark.parametrize(
@@ -90,7 +103,7 @@ def test_the_second_panel_of_figure_7_comes_back_as_it_was():
 )
 def test_settings_that_cannot_be_are_refused(changes, error, says):
     with pytest.raises(error, match=says):
-        saxe2022_fig8.scans(override(saxe2022_fig8.EXPERIMENT.full, changes))
+        FIG8.check(override(FIG8.full, changes))
 
 
 def test_gains_and_numbers_of_pairs_are_checked():
@@ -99,16 +112,16 @@ def test_gains_and_numbers_of_pairs_are_checked():
         ({"gains": "0"}, "gains"),
     ):
         with pytest.raises(RangeError, match=says):
-            saxe2022_fig10.scans(override(saxe2022_fig10.EXPERIMENT.full, changes))
+            FIG10.check(override(FIG10.full, changes))
 
 
-def test_the_papers_sizes_follow_from_the_data(monkeypatch):
-    monkeypatch.setattr(_routed, "images_of", lambda scan: None)  # the files are not here
-    scans = saxe2022_fig8.scans(override(saxe2022_fig8.EXPERIMENT.full, {"data": "mnist"}))
-    assert {name: (scan.domains, scan.hidden, scan.seeds) for name, scan in scans.items()} == {
+def test_the_papers_sizes_follow_from_the_data():
+    asked = scans(FIG8, {"data": "mnist"})
+    assert {name: (one.domains, one.hidden, one.seeds) for name, one in asked.items()} == {
         "permuted-100": (100, 128, 10),
         "permuted-40": (40, 128, 10),
         "rotated-40": (40, 128, 10),
     }
-    for scan in scans.values():
-        assert scan.steps * scan.rate / (1 - _routed.MOMENTUM) >= _routed.PAPER_TIME
+    for one in asked.values():
+        assert one.steps * one.rate / (1 - _routed.MOMENTUM) >= _routed.PAPER_TIME
+    assert {scale for one in scans(FIG10, {"data": "mnist"}).values() for scale, _ in one.conditions} == {10}

@@ -45,6 +45,16 @@ def test_the_forecast_is_made_before_training_from_other_draws(report):
     assert ("held" if report.held else "did not hold") in report.verdict
 
 
+def test_modules_are_foreseen_from_the_neurons_of_the_forecast(report):
+    gating = report.foretold.chosen.gatings[-1]
+    assert report.foretold.chosen.modules == 2
+    assert gating.members.shape == (1, 8)  # of one draw
+    assert {row.foreseen for row in report.matches} == {0, 1}
+    assert "2 modules were foreseen" in report.verdict
+    assert "modules foreseen" in str(report)
+    assert report.summary()["modules_foreseen"]["before_training"]
+
+
 def test_forecast_and_reconstruction_are_drawn_apart(report):
     lines = {line.get_label(): line.get_color() for line in report.panels()["learning"].axes[0].get_lines()}
     assert lines["forecast, before training"] == COLOURS["theory"]
@@ -90,7 +100,7 @@ def test_files_of_a_report(report, tmp_path):
     assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
     assert html.count("<img") == len(report.panels())  # each panel by itself, for narrow screens
     assert html.count('class="panel"') == len(report.panels())  # which the script enlarges
-    assert "First the loss was foreseen" in html
+    assert "First the loss and the modules were foreseen" in html
     summary = json.loads((page.parent / "summary.json").read_text(encoding="utf-8"))
     assert summary["explained"] == report.explained
     assert len(summary["modules"]) == 2
@@ -164,7 +174,9 @@ def test_two_hidden_layers_without_groups():
     report = nr.explain(NAMED.task, steps=20, **options)
     assert [module.name for module in report.modules] == ["h1_m0", "h2_m0"]
     assert {row.stretches for row in report.prices} == {1}
+    assert "several hidden layers" in str(report)
     assert report.selectivity == ()
+    assert [(row.layer, row.foreseen, row.found) for row in report.matches] == [("h1", 0, 0), ("h2", 0, 0)]
     assert report.figure() is not None
 
 

@@ -1,5 +1,6 @@
 """The page in a real browser, where a Chromium is found: every control, links, guess first, a training to its end."""
 
+import csv
 import json
 import shutil
 import threading
@@ -9,6 +10,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -23,8 +25,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="no C
 class Page:
     """A browser at the explorer, and what the tests do with it."""
 
-    def __init__(self, driver: Any, address: str) -> None:
-        self.driver, self.address = driver, address
+    def __init__(self, driver: Any, address: str, saved: Path) -> None:
+        self.driver, self.address, self.saved = driver, address, saved
 
     def open(self, fragment: str) -> None:
         self.driver.get("about:blank")
@@ -76,6 +78,21 @@ class Page:
             value,
         )
 
+    def curves(self) -> list[str]:
+        """Those that the legend names."""
+        return self.js(
+            "return document.getElementById('plot').data.filter((t) => t.showlegend !== false).map((t) => t.name)"
+        )
+
+    def export(self, kind: str) -> bytes:
+        """Save in one of the ways that are offered, and read what was saved."""
+        file = self.saved / f"neuralrace-xor.{kind}"
+        self.choose("export", kind)
+        until = time.monotonic() + 30
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.03)
+        return file.read_bytes()
+
     def theory(self) -> list[float]:
         """The dashed curve that is drawn."""
         found = self.js("return document.getElementById('plot').data.find((t) => t.name === 'theory')?.y ?? []")
@@ -96,10 +113,12 @@ def page(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
         "--window-size=1280,900",
     ):
         options.add_argument(flag)
-    options.add_experimental_option("prefs", {"download.default_directory": str(tmp_path_factory.mktemp("saved"))})
+    saved = tmp_path_factory.mktemp("saved")
+    several = {"profile.default_content_setting_values.automatic_downloads": 1}
+    options.add_experimental_option("prefs", {"download.default_directory": str(saved)} | several)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    yield Page(driver, served.address)
+    yield Page(driver, served.address, saved)
     driver.quit()
 
 
@@ -129,10 +148,7 @@ def test_a_scene_from_its_link_is_forecast_and_trained_to_its_end(page: Page) ->
     assert page.js("return location.hash.slice(1).split('&').sort().join()") == ",".join(
         sorted((LINK + "&log=1&tab=equations&t=0.500").split("&"))
     )
-    names = page.js(
-        "return document.getElementById('plot').data.filter((t) => t.showlegend !== false).map((t) => t.name)"
-    )
-    assert "training, mean of 2" in names
+    assert "training, mean of 2" in page.curves()
     page.js("document.getElementById('auto').checked = false")  # for the tests that follow
 
 
@@ -223,7 +239,23 @@ def test_guess_first(page: Page) -> None:
     page.wait("document.body.dataset.training === 'done'")
 
 
-def test_pins_python_exports_and_about(page: Page) -> None:
+def test_what_is_exported_is_what_is_shown(page: Page) -> None:
+    rows = list(csv.DictReader(page.export("csv").decode().splitlines()))
+    assert [float(row["theory"]) for row in rows] == page.theory()
+    whole = json.loads(page.export("json"))
+    assert whole["scene"]["settings"] == {"delta": 0.5}
+    assert whole["theory"]["loss"] == page.theory()
+    assert whole["training"]["status"] is not None
+    for network, loss in enumerate(whole["training"]["loss"]):
+        assert [float(row[f"network_{network}"]) for row in rows] == loss
+    picture = page.export("svg")
+    words = {element.text for element in ElementTree.fromstring(picture).iter()}
+    assert {"theory", "training, mean of 2"} <= words
+    assert b"stroke: rgb(0, 0, 0)" in picture  # theory is black
+    assert page.export("png").startswith(b"\x89PNG")
+
+
+def test_pins_python_link_and_about(page: Page) -> None:
     page.find("pin").click()
     page.wait("document.querySelectorAll('#pins li').length === 1")
     assert "pin=" in page.js("return location.hash")
@@ -236,8 +268,6 @@ def test_pins_python_exports_and_about(page: Page) -> None:
     assert "nr.predict(" in page.wait("document.body.dataset.python")
     page.find("link").click()
     page.wait("document.getElementById('link').textContent === 'Copied'")
-    for kind in ("csv", "json", "svg", "png"):
-        page.choose("export", kind)
     page.find("about-open").click()
     assert page.js("return document.getElementById('about').open")
     page.js("document.querySelector('#about button').click()")
@@ -265,7 +295,7 @@ def test_a_story_is_told(page: Page) -> None:
     page.find("tour-end").click()
     assert page.js("return document.getElementById('tour').hidden")
     page.changes(lambda: page.choose("preset", "saxe2022-linear"))
-    assert "task=semantic" in page.js("return location.hash")
+    page.wait("location.hash.includes('task=semantic')")
     page.changes(lambda: page.find("task-hierarchy").click())
 
 
@@ -273,7 +303,10 @@ def test_what_is_refused_says_its_bound_and_the_page_goes_on(page: Page) -> None
     page.open("task=xor&width=9999")
     page.wait("!document.getElementById('message').hidden")
     assert "at most 256" in page.text("message")
-    page.changes(lambda: page.open(LINK) or page.ready())
+    page.open("preset=saxe2022-fig99")
+    page.wait("document.getElementById('message').textContent.includes('no scene for a figure saxe2022-fig99')")
+    page.open(LINK)
+    page.ready()
     assert page.js("return document.getElementById('message').hidden")
 
 
@@ -311,10 +344,14 @@ def test_the_stories_play_recorded_runs_without_a_server(page: Page, tmp_path: P
     shutil.copytree(stories.RECORDS, tmp_path / "records" / "explorer")
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=tmp_path)) as files:
         threading.Thread(target=files.serve_forever, daemon=True).start()
-        shown = Page(page.driver, f"http://127.0.0.1:{files.server_port}/stories/")
+        shown = Page(page.driver, f"http://127.0.0.1:{files.server_port}/stories/", page.saved)
         shown.open("guided=losers.2")
         shown.wait("document.body.dataset.training === 'done'")
         assert "apart by" in shown.text("readout")
         assert shown.js("return document.querySelectorAll('#race circle').length") == 6
+        assert not any("untrained" in name for name in shown.curves())
+        shown.open("guided=lazy.1")
+        shown.wait("document.body.dataset.training === 'done'")
+        assert {"theory, untrained routes", "training, untrained routes"} <= set(shown.curves())
         assert shown.js("return document.getElementById('control-scale').disabled")
         files.shutdown()

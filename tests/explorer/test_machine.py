@@ -1,5 +1,7 @@
 """What is read off a network: lanes and equations, against numbers that share no code with them."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import make_stage
 from neuralrace.explorer.tables import Tables
+from neuralrace.tasks.named.routing import TARGETS
 
 
 def test_lanes_finish_at_half_of_their_last_strength() -> None:
@@ -36,6 +39,23 @@ def test_a_lane_is_the_nuclear_norm_of_its_pathway() -> None:
     assert np.array(found["similarity"]["percent"][1]).reshape(4, 4) == pytest.approx(
         100 * wanted / np.abs(wanted).max(), abs=0.5
     )
+
+
+def test_untrained_routes_are_those_that_no_example_takes() -> None:
+    given = {"task": "routing", "settings": {"domains": 3, "trained": 2}, "gating": "shared", "depth": 3, "width": 4}
+    stage = make_stage(Scene.read(given), Tables())
+    weights = nr.initial.gaussian(1.0)(stage.problem, 3)
+    found = read_machine(stage, stage.problem, np.array([0.0]), [weights])["untrained"]
+    images, wanted = np.eye(4), np.array(TARGETS)
+    taken = set(zip(*(stage.task.groups[f"{side} domain"].tolist() for side in ("input", "output")), strict=True))
+    losses = []
+    for i, j in set(itertools.product(range(3), repeat=2)) - taken:
+        answer = images @ (weights["h2", f"y{j}"] @ weights["h1", "h2"] @ weights[f"x{i}", "h1"]).T
+        losses.append(0.5 * np.sum((answer - wanted) ** 2, axis=1).mean())
+    assert len(losses) == 3
+    assert found == [pytest.approx(np.mean(losses), rel=1e-5)]
+    flipped = make_stage(Scene.read(given | {"flips": [[0, 0]]}), Tables())
+    assert read_machine(flipped, flipped.problem, np.array([0.0]), [weights])["untrained"] is None
 
 
 def test_equations_are_set_with_their_numbers() -> None:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from explorer_scene import SMALL
-from neuralrace.explorer.answers import forecast_data, forecast_of
+from neuralrace.explorer.answers import forecast_data, forecast_of, stage_of
 from neuralrace.explorer.desk import Desk
+from neuralrace.explorer.presets import PRESETS, STARTS
 from neuralrace.explorer.python_text import python_text
 from neuralrace.explorer.scene import Scene
+from neuralrace.explorer.stage import law_of
 
 
 @pytest.mark.parametrize(
@@ -33,25 +35,34 @@ def test_the_text_gives_the_same_forecast(
     desk.close()
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
-    [
-        ({"task": "digits"}, "task = nr.Task({"),
-        ({"task": "contextual", "gating": "common + single, items only", "depth": 3}, "'item': 8"),
-        ({"task": "routing", "gating": "shared", "flips": [[0, 0]]}, "named.problem('shared', hidden=1).task"),
-    ],
-)
-def test_every_kind_of_scene_has_a_text_that_makes_the_same_problem(given: dict, line: str) -> None:
-    desk, scene = Desk(), Scene.read(given)
-    text = python_text(desk, scene)
-    assert line in text
-    namespace: dict = {}
-    exec(compile(text.partition("law = ")[0], "copied.py", "exec"), namespace)
-    from neuralrace.explorer.answers import stage_of
+SCENES = {
+    **STARTS,
+    "deep": {"task": "contextual", "gating": "common + single, items only", "depth": 3},
+    "gates of one's own": {"task": "routing", "gating": "shared", "depth": 3, "flips": [[0, 0]]},
+    "images": PRESETS["saxe2022-fig7"][0],
+    "rectified images": PRESETS["saxe2022-fig9"][0],
+}
 
-    problem = stage_of(desk, scene).problem
-    assert namespace["problem"].architecture == problem.architecture
-    assert {n: g.tolist() for n, g in namespace["problem"].gates.nodes.items()} == {
-        n: g.tolist() for n, g in problem.gates.nodes.items()
+
+@pytest.mark.parametrize("given", SCENES.values(), ids=SCENES)
+def test_every_card_has_a_text_that_makes_its_problem(
+    given: dict, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    desk = Desk()
+    if given["task"] == "table":
+        Path("table.csv").write_text("a,b,c\n1,0,1\n0,1,-1\n")
+        given = given | {"settings": {"table": desk.tables.add(Path("table.csv").read_text())["table"], "targets": 1}}
+    scene, namespace = Scene.read(given), {}
+    exec(compile(python_text(desk, scene).partition("run = ")[0], "copied.py", "exec"), namespace)
+    wanted, made = stage_of(desk, scene).problem, namespace["problem"]
+    assert made.architecture == wanted.architecture
+    assert made.activations == wanted.activations
+    for part in ("inputs", "targets"):
+        mine, theirs = getattr(made.task, part), getattr(wanted.task, part)
+        assert {n: a.tolist() for n, a in mine.items()} == {n: a.tolist() for n, a in theirs.items()}
+    assert {n: g.tolist() for n, g in made.gates.nodes.items()} == {
+        n: g.tolist() for n, g in wanted.gates.nodes.items()
     }
+    assert namespace["law"] == law_of(scene)
     desk.close()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from neuralrace.errors import NeuralRaceError
+from neuralrace.experiments import names
 from neuralrace.explorer.presets import GUIDED, PRESETS, STARTS, about
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage, make_stage, schedule_of
@@ -31,11 +32,25 @@ def test_many_examples_share_a_row_where_their_gates_agree() -> None:
     assert flipped.problem.gates.nodes["h1"].sum() == 12 * 4 - 4
 
 
-def test_depth_adds_layers_behind_each_gate() -> None:
+def test_depth_is_the_layers_of_weights_behind_each_gate() -> None:
     deep = stage(task="xor", gating="xor", depth=4).problem
     assert [len(path.edges) for path in deep.architecture.paths()] == [4] * 4
     assert set(deep.gates.nodes) == {"h0", "h1", "h2", "h3"}
-    assert not stage(task="routing", depth=4).deep
+    plain = stage(task="routing", gating="shared + P=1", depth=3)
+    assert plain.named
+    for depth in (2, 4):
+        found = stage(task="routing", gating="shared + P=1", depth=depth)
+        assert {len(path.edges) for path in found.problem.architecture.paths()} == {depth}
+        assert found.problem.gates.nodes.keys() == plain.problem.gates.nodes.keys()
+        assert found.whole is not None
+        assert found.whole.architecture == found.problem.architecture
+
+
+def test_a_rectified_network_of_many_domains_stays_routed() -> None:
+    found = stage(task="routing", settings={"items": "digits"}, network="relu", depth=3)
+    assert set(found.problem.activations) == {"h1", "h2"}
+    assert set(found.problem.gates.nodes) == {f"{side}{domain}" for side in "xy" for domain in range(4)}
+    assert len(found.problem.task) == 4 * 2 * 50  # M K routes of fifty images
 
 
 def test_a_table_of_ones_own() -> None:
@@ -67,6 +82,7 @@ def test_a_table_of_ones_own() -> None:
             {"task": "routing", "settings": {"domains": 3, "trained": 4}},
             "trained must be at most the number of domains",
         ),
+        ({"task": "routing", "settings": {"domains": 7, "items": "digits"}}, "between at most 6 domains here; 7 came"),
         ({"task": "xor", "flips": [[9, 0]]}, r"grid of 4 rows and 4 pathways; \[9, 0\] came"),
         ({"task": "xor", "gating": "one open pathway", "flips": [[k, 0] for k in range(4)]}, "all are closed"),
     ],
@@ -94,6 +110,4 @@ def test_every_ready_made_scene_can_be_staged() -> None:
             schedule_of(scene, make_stage(scene, Tables()))
     assert len(GUIDED) == 5
     told = about()
-    from neuralrace.experiments import names
-
     assert {preset["name"] for preset in told["presets"]} == set(names())

@@ -51,7 +51,7 @@ def test_a_strip_shows_what_is_tolerated_below_a_log_axis() -> None:
     axis, time = axes[0, 0], np.arange(1.0, 5.0)
     training_band(axis, time, np.exp(-time)[None], "relu", "training")
     label_axes(axis, "loss", "time", "loss")
-    difference_strip(axis, time, {"theory": 0.1 * time}, 0.15)
+    difference_strip(axis, time, [("theory", 0.1 * time)], 0.15)
     figure.draw_without_rendering()
     (strip,) = axis.child_axes
     assert axis.get_yscale() == "log"

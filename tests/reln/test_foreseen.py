@@ -5,7 +5,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import reln
-from neuralrace.errors import GateError, ProblemError, RangeError, WeightError
+from neuralrace.errors import GateError, ProblemError, RangeError, UnknownNameError, WeightError
 
 LAW = nr.initial.gaussian(1e-4)
 TIMES = np.linspace(0, 35, 36)
@@ -57,6 +57,8 @@ def test_another_number_of_modules_needs_no_other_forecast(foreseen):
     network = nr.ReLUNetwork(nr.tasks.xor().task, 4)
     with pytest.raises(WeightError, match="initial must be a law"):
         reln.foresee(network, LAW(network, 0), TIMES)
+    with pytest.raises(UnknownNameError, match="no option 'learningrate'; did you mean 'learning_rate'"):
+        reln.foresee(network, LAW, TIMES, learningrate=0.1)
 
 
 def test_when_a_module_parts():

@@ -3,6 +3,7 @@
 import dataclasses
 import re
 
+import numpy as np
 import pytest
 
 import neuralrace as nr
@@ -10,7 +11,7 @@ from neuralrace._page import letters_of, panels
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.papers import PAPERS
-from neuralrace.plotting import new_figure
+from neuralrace.plotting import heat_map, new_figure
 from neuralrace.report import render_report
 from neuralrace.report.links import letters
 
@@ -25,8 +26,7 @@ def simple():
     figure, axes = new_figure(2)
     axes[0, 0].plot([0, 1], [0, 1])
     axes[0, 0].set_title("c  one")
-    figure.colorbar(axes[0, 1].imshow([[0.0, 1.0]]), ax=axes[0, 1])
-    axes[0, 1].set_title("two")
+    heat_map(axes[0, 1], np.array([[0.0, 1.0]]), "two", horizontal="x", vertical="y", value="share")
     return figure
 
 

@@ -47,7 +47,7 @@ def test_seeds_rest_at_the_loss_they_are_to_stop_at():
 
 def test_groups_of_seeds_may_come_to_rest_at_different_times(monkeypatch):
     whole = nr.train(XOR, LAW, 0.1, 400, seeds=3, stop_at=0.05, every=7)
-    monkeypatch.setattr("neuralrace.training.groups.SEED_BYTES", 1)
+    monkeypatch.setattr("neuralrace.training.condition.SEED_BYTES", 1)
     apart = nr.train(XOR, LAW, 0.1, 400, seeds=3, stop_at=0.05, every=7)
     np.testing.assert_allclose(apart.loss, whole.loss, rtol=1e-11)
 

@@ -8,8 +8,8 @@ import xarray
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, WeightError
-from neuralrace.training import groups, loop, train
-from neuralrace.training.status import status_of
+from neuralrace.training import condition, loop, train
+from neuralrace.training.schedule import status_of
 from neuralrace.trajectory import STATUS
 
 ROUNDING = 1e-12  # some sixty steps whose sums may be taken in another order
@@ -59,7 +59,7 @@ def test_chunks_of_time_and_of_seeds_change_nothing(monkeypatch, name):
     whole = nr.train(network, INITIAL, 0.1, 60, **options)
     monkeypatch.setattr(loop, "CHUNK_BYTES", 1)
     looks = nr.train(network, INITIAL, 0.1, 60, **options)
-    monkeypatch.setattr(groups, "SEED_BYTES", 1)
+    monkeypatch.setattr(condition, "SEED_BYTES", 1)
     both = nr.train(network, INITIAL, 0.1, 60, **options)
     # other programs for the same steps: some roundings more than between seeds
     for parts in (looks, both):
@@ -89,7 +89,7 @@ def test_one_bad_seed_does_not_kill_the_others(monkeypatch, name, one_by_one):
     network = networks()[name]
     good = nr.train(network, INITIAL, 0.1, 120, seeds=3, key=2)
     if one_by_one:
-        monkeypatch.setattr(groups, "SEED_BYTES", 1)
+        monkeypatch.setattr(condition, "SEED_BYTES", 1)
     run = nr.train(network, OneTooLarge(2, 1), 0.1, 120, seeds=3, key=2, record="weight_singular_values")
     assert run.status[1] == "diverged"
     assert not np.isfinite(run.loss[1, -1])

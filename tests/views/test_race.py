@@ -37,12 +37,6 @@ def test_contract():
     assert views.race([0.1, 0.1], 1.0).winner == 0  # of equal views the first
 
 
-def test_invariants_are_those_of_the_end():
-    race = views.race(START, RATES, 3)
-    later = views.race(race.final, RATES, 3)
-    np.testing.assert_allclose(later.invariants, race.invariants, rtol=1e-9)  # readings are as large as 1/a = 25
-
-
 @pytest.mark.parametrize(("depth", "saturation"), [(2, 1.0), (3, 0.7), (5, 1.0)])
 def test_phases_end_where_the_filled_fraction_says(depth, saturation):
     race = views.race(START, RATES, depth, saturation)

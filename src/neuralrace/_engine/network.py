@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.plan import Block, Plan
+from neuralrace._engine.plan import Block, OutputRows, Plan
 from neuralrace._engine.sparse_rows import RowMap, Unchanged, row_map
 from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights
@@ -76,13 +76,6 @@ class EdgeGroup(eqx.Module):
             gathered = self.gather(rows[self.source])
             product = batched_product(gathered.reshape(len(self.edges), -1, gathered.shape[-1]), weights)
         return self.spread(product.reshape(-1, product.shape[-1]))
-
-
-class OutputRows(eqx.Module):
-    """The rows of one output block that a loss is summed over: their weights and targets."""
-
-    weights: Array  # (rows,)
-    targets: Array  # (rows, size)
 
 
 class Network(eqx.Module):
@@ -183,7 +176,7 @@ def make_network(
         place=place,
         activations=tuple((activations or {}).items()),
         idle=plan.idle,
-        outputs={block: OutputRows(rows.weights, rows.targets) for block, rows in plan.outputs.items()},
+        outputs=dict(plan.outputs),
         constant_loss=np.asarray(plan.constant_loss),
         neuron_gates=dict(neuron_gates or {}),
         examples={n: row_map(plan.states[n].per_example()) for n in plan.place} if every_example else {},

@@ -8,13 +8,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+import equinox as eqx
 import numpy as np
 from scipy import sparse
 
-from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.example_rows import carrying_gates
 from neuralrace._engine.states import NodeStates, node_states
 from neuralrace.architecture import Architecture
-from neuralrace.axes import Edge
+from neuralrace.axes import Array, Edge
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
@@ -37,12 +38,11 @@ class Group:
     spread: sparse.csr_matrix  # (target block rows, edges * rows)
 
 
-@dataclass(frozen=True)
-class OutputRows:
-    """The squared error as a weighted sum over the rows of one block, up to a constant."""
+class OutputRows(eqx.Module):
+    """The rows of one output block that a loss is summed over; the squared error is, up to a constant."""
 
-    weights: np.ndarray  # (rows,)
-    targets: np.ndarray  # (rows, size)
+    weights: Array  # (rows,)
+    targets: Array  # (rows, size)
 
 
 @dataclass(frozen=True)
@@ -253,19 +253,17 @@ def _output_rows(
     block_rows: Mapping[Block, int],
 ) -> tuple[dict[Block, OutputRows], float]:
     """Write the squared error over examples as one over basis rows, plus what is left over."""
-    outputs: dict[Block, OutputRows] = {}
+    weights = {place[node][0]: np.zeros(block_rows[place[node][0]]) for node in architecture.outputs}
+    targets = {block: np.zeros((block_rows[block], block[1])) for block in weights}
     constant = 0.0
     for node in architecture.outputs:
         block, rows = place[node]
-        if block not in outputs:
-            shape = (block_rows[block], architecture.nodes[node])
-            outputs[block] = OutputRows(np.zeros(block_rows[block]), np.zeros(shape))
         per_example = states[node].per_example()
         weighted = sparse.csr_matrix(per_example.multiply(task.weights[:, None]))
         # the basis is orthogonal in the weights of the examples (see row_basis), so this Gram matrix is diagonal
         weight = np.asarray(weighted.multiply(per_example).sum(axis=0)).ravel()
         target = (weighted.T @ task.targets[node]) / np.where(weight > 0, weight, 1.0)[:, None]
-        outputs[block].weights[rows], outputs[block].targets[rows] = weight, target
+        weights[block][rows], targets[block][rows] = weight, target
         left = task.targets[node] - per_example @ target
         constant += 0.5 * float(task.weights @ (left**2).sum(axis=1))
-    return outputs, constant
+    return {block: OutputRows(weights[block], targets[block]) for block in weights}, constant

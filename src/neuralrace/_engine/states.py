@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from neuralrace._engine.equal_rows import partition, representatives
+from neuralrace._engine.example_rows import partition, representatives
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Chosen, Edge, PerExample, Rows, States
 from neuralrace.task import Task

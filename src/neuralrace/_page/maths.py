@@ -14,12 +14,14 @@ GREEK = {
     "eta": "η",
     "alpha": "α",
     "beta": "β",
+    "phi": "φ",
 }
 SYMBOL = rf"(?:{'|'.join(GREEK)}|[A-Za-z])"
 RULES = (
     (r"\$([^$]*)\$", lambda m: _plain(m[1])),  # a label of a figure
     (r"(?<![\w.])(\d+(?:\.\d+)?)e([+-]?)0*(\d+)\b", lambda m: _power(m[1], m[2], m[3])),
     (r"\bsqrt\(([^()]*)\)", lambda m: f'√<span class="root">{m[1]}</span>'),
+    (r"\bsum_([a-z])\b", lambda m: f"∑<sub>{m[1]}</sub>"),
     # W_h^T, sigma_m, w_out^2, a_m(0)^(L-2)
     (rf"(?<![\w&;])({SYMBOL})_([A-Za-z]+|\d+)(?:\^([A-Z]\b|\d))?", lambda m: _symbol(m[1], m[2], m[3])),
     (r"(?<![\w&;])([A-Z])([12])\^(\d)", lambda m: _symbol(m[1], m[2], m[3])),

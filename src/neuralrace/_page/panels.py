@@ -10,7 +10,6 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
 
 INCH = 96  # pixels of the screen that an inch of a figure takes
 DENSE = 1500  # markers beyond which a cloud of points is stored as pixels
@@ -32,7 +31,7 @@ class Panel(NamedTuple):
         """The panel as an image that is part of a page."""
         encoded = quote(self.svg.decode("utf-8").replace('"', "'"), safe=PLAIN)
         return (
-            f'<img class="panel" width="{self.width}" loading="lazy" alt="{escape(self.title)}" '
+            f'<img class="panel" width="{self.width}" decoding="async" alt="{escape(self.title)}" '
             f'src="data:image/svg+xml,{encoded}">'
         )
 
@@ -44,12 +43,7 @@ def panels(figure: Figure) -> list[Panel]:
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # what is hidden must not move the rest
-    every = list(figure.axes)
-    found = []
-    for axis in every:
-        if axis.get_label() != "<colorbar>" and axis.get_visible():
-            found.append(_panel(figure, axis, [axis, *_bars(axis)]))
-    return found
+    return [_panel(figure, axis) for axis in figure.axes if axis.get_visible()]
 
 
 def letters_of(title: str) -> tuple[tuple[str, ...], str]:
@@ -60,25 +54,19 @@ def letters_of(title: str) -> tuple[tuple[str, ...], str]:
     return tuple(part for part in match.groups() if part), title[match.end() :].strip()
 
 
-def _bars(axis: Axes) -> list[Axes]:
-    """The axes of the colour bars that belong to what an axis shows."""
-    bars = [getattr(thing, "colorbar", None) for thing in (*axis.images, *axis.collections)]
-    return [bar.ax for bar in bars if bar is not None]
-
-
-def _panel(figure: Figure, axis: Axes, shown: list[Axes]) -> Panel:
+def _panel(figure: Figure, axis: Axes) -> Panel:
     title = axis.title.get_text() or axis.get_title(loc="left")
     letters, words = letters_of(" ".join(title.split("\n")))
-    hidden = [other for other in figure.axes if other not in shown and other.get_visible()]
+    hidden = [other for other in figure.axes if other is not axis and other.get_visible()]
     axis.title.set_visible(False)
     for other in hidden:
         other.set_visible(False)
     for line in axis.lines:
         if line.get_marker() not in ("None", None, "") and np.size(line.get_xdata()) > DENSE:
             line.set_rasterized(True)
-    inches = figure.dpi_scale_trans.inverted()
-    boxes = [box.transformed(inches) for part in shown if (box := part.get_tightbbox()) is not None]
-    around = Bbox.union(boxes).padded(MARGIN)
+    box = axis.get_tightbbox()
+    assert box is not None  # it is visible
+    around = box.transformed(figure.dpi_scale_trans.inverted()).padded(MARGIN)
     buffer = io.BytesIO()
     # fixed names within the image, no date: the same data give the same page
     with matplotlib.rc_context({"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}):

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from neuralrace._engine.open_edges import edge_gates
+from neuralrace._engine.example_rows import edge_gates
+from neuralrace.architecture import check_weights
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, require_kind
-from neuralrace.problem import Problem, check_weights
+from neuralrace.problem import Problem
 
 
 def tangent_kernel(problem: Problem, weights: Weights, *, traced: bool = False) -> np.ndarray:

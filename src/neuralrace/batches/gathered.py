@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralrace._engine.equal_rows import partition
-from neuralrace._engine.open_edges import carrying_gates
+from neuralrace._engine.example_rows import carrying_gates, partition
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge

@@ -8,12 +8,17 @@ Thing = TypeVar("Thing")
 
 
 class Paper(NamedTuple):
-    """A text: the sign it is known by here, its name, who wrote it, and where and when it appeared."""
+    """A text: the sign it is known by here, its name, who wrote it, where and when it appeared, what it says.
+
+    found: what came of that, in a sentence that the claims bear out.
+    """
 
     sign: str
     name: str
     authors: str
     place: str
+    says: str
+    found: str
 
     @property
     def short(self) -> str:
@@ -32,12 +37,20 @@ PAPERS = {
             "The Neural Race Reduction: Dynamics of Abstraction in Gated Networks",
             "A. M. Saxe, S. Sodhani, S. Lewallen",
             "Proceedings of the 39th International Conference on Machine Learning, PMLR 162, 2022. arXiv:2207.10430",
+            "In networks of linear layers that gates switch on and off, pathways race: those that most of the data "
+            "share learn first and take the solution, so that the network works where it was never trained.",
+            "So it is. Forecasts from the statistics of a task follow training to a few per cent, and shared pathways "
+            "win.",
         ),
         Paper(
             "P2",
             "Make Haste Slowly: A Theory of Emergent Structured Mixed Selectivity in Feature Learning ReLU Networks",
             "D. Jarvis, R. Klein, B. Rosman, A. M. Saxe",
             "International Conference on Learning Representations, 2025",
+            "A ReLU network learns as such a gated network does: its neurons form a few modules, those that win the "
+            "race.",
+            "In part. The modules are found and outputs agree; but with one law for all first weights losses part, "
+            "neurons have many more gate patterns than its lemma allows, and another gating may win the race.",
         ),
         Paper(
             "P3",
@@ -45,6 +58,9 @@ PAPERS = {
             "views",
             "A lab",
             "unpublished, 2026",
+            "The views by which a class can be told race by one simple law, and a single one takes all.",
+            "The law is right, the outcome rarely: at depth two shares stay as they start, and beyond it losers keep "
+            "what they gained.",
         ),
     )
 }

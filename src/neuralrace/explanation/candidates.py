@@ -9,7 +9,7 @@ from neuralrace import reln
 from neuralrace.explanation.gating import Gating
 from neuralrace.initial import Gaussian, Initialiser
 from neuralrace.problem import BIAS, Problem
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
 
@@ -25,7 +25,7 @@ def race_of(
     law: Initialiser,
     layers: Mapping[str, Gating],
     groups: np.ndarray | None,
-) -> tuple[Race, tuple[str, ...]]:
+) -> tuple[Ranking, tuple[str, ...]]:
     """Race the gatings that respect the groups and the one that was found; say under which names it takes part.
 
     Candidates that are too large to be solved in seconds stay out. Nothing is trained.

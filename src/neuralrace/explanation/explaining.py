@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +18,18 @@ from neuralrace.explanation.candidates import race_of
 from neuralrace.explanation.cautions import warnings_of
 from neuralrace.explanation.checkpoints import ALONG, along_gradient, from_elsewhere, law_like, run_of_folder
 from neuralrace.explanation.explanation import Explanation
+from neuralrace.explanation.foretold import Foretold, foretell, matches
 from neuralrace.explanation.gating import Gating
-from neuralrace.explanation.measures import describe_modules, growth, measure_assumptions, measure_selectivity
+from neuralrace.explanation.measures import describe_modules, growth, measure_assumptions, measure_selectivity, words_of
 from neuralrace.explanation.pricing import Priced, fewest, prices
 from neuralrace.explanation.recipe import Recipe, check_given, choose_recipe, choose_width, curvature, records_of
 from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
 from neuralrace.explanation.watched import Watched
 from neuralrace.initial import Initialiser, as_data
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 from neuralrace.reln.discovery import check_modules
+from neuralrace.reln.foreseen import METHODS
 from neuralrace.reln.recorded import again, can_repeat, law_of, network_of
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
@@ -36,7 +39,6 @@ from neuralrace.training.estimates import check_size
 from neuralrace.trajectory import Trajectory
 
 SEEDS, QUICK_SEEDS = 5, 3
-QUICK_RTOL = 2e-3
 
 Groups = str | Sequence[Any] | np.ndarray | None
 Said = Callable[[str], None]
@@ -50,7 +52,8 @@ class Trained(NamedTuple):
     run: Trajectory
     law: Initialiser | None
     forecast: Forecast | None
-    before: bool  # whether it was made before the training
+    foretold: Foretold | None
+    before: bool  # whether both were made before the training
     capped: bool = False
 
 
@@ -81,11 +84,12 @@ def explain(
     done.
     """
     check_modules(modules)
+    asked = None if isinstance(modules, str) else modules
     said = _sayer(progress)
     if isinstance(task, Trajectory) or checkpoints is not None:
-        given: dict[str, Any] = {"hidden": hidden, "seeds": seeds, "steps": steps}
-        given |= {"learning_rate": learning_rate} if isinstance(task, Trajectory) else {}
-        names = [name for name, value in given.items() if value is not None]
+        own: dict[str, Any] = {"hidden": hidden, "seeds": seeds, "steps": steps}
+        own |= {"learning_rate": learning_rate} if isinstance(task, Trajectory) else {}
+        names = [name for name, value in own.items() if value is not None]
         if names:
             raise RangeError(f"the run that is explained has its own {' and '.join(names)}: leave that out")
         if isinstance(task, Trajectory):
@@ -96,7 +100,7 @@ def explain(
             said(f"reading the checkpoints in {folder}")
             run = run_of_folder(named.task, folder, learning_rate)
         labels = _groups(named, groups)
-        trained = _of_run(named, run, initial, quick, key, said)
+        trained = _of_run(named, run, initial, asked, quick, key, said)
     else:
         named = resolve(task)
         labels = _groups(named, groups)
@@ -104,18 +108,19 @@ def explain(
         network = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
         check_given(network, initial, learning_rate, steps, key)
         check_size(network, 0 if steps is None else steps, None, count)
-        trained = _train(named, network, (initial, learning_rate, steps), count, quick, key, progress, said)
+        given = initial, learning_rate, steps
+        trained = _train(named, network, given, count, asked, quick, key, progress, said)
     if (trained.run.status == "diverged").any():
         rate = trained.run.settings["settings"]["learning_rate"]
         raise RangeError(f"training diverged at learning_rate={rate}: give a smaller learning_rate")
-    return _explained(trained, labels, None if isinstance(modules, str) else modules, quick, key, said)
+    return _explained(trained, labels, asked, quick, key, said)
 
 
 def _explained(
     trained: Trained, labels: np.ndarray | None, modules: int | None, quick: bool, key: int, said: Said
 ) -> Explanation:
     """Everything that follows training."""
-    named, network, run, law, forecast = trained[:5]
+    named, network, run, law, forecast, foretold = trained[:6]
     rate = run.settings["settings"]["learning_rate"]
     if len(network.hidden) == 1:
         watched = Watched.of(run, network)
@@ -127,7 +132,7 @@ def _explained(
         said("finding modules layer by layer")
         rows, layers = _deep(run, law, modules, key)
         chosen, grown = fewest(rows), {}
-    race: Race | None = None
+    race: Ranking | None = None
     entered: tuple[str, ...] = ()
     if law is not None and not quick:
         said("racing gatings")
@@ -135,6 +140,7 @@ def _explained(
     inputs, outputs = _labels(named)
     measure = measure_of(network.targets, outputs, labels, network.task.weights)
     described = describe_modules(run, network, layers, grown, labels, (inputs, outputs))
+    words = partial(words_of, groups=labels, rows=network.inputs, labels=inputs)
     parts = [
         (module.name, module.layer, layers[module.layer].members == index)
         for layer in layers
@@ -149,6 +155,8 @@ def _explained(
         run=_only_what_is_used(run),
         forecast=forecast,
         foreseen=None if forecast is None else agreement(forecast, run),
+        foretold=foretold,
+        matches=() if foretold is None else matches(foretold.layers(layers), layers, network.task.weights, words),
         prices=rows,
         chosen=chosen,
         layers=layers,
@@ -170,6 +178,7 @@ def _train(
     network: ReLUNetwork,
     given: tuple[Initialiser | None, float | None, int | None],
     seeds: int,
+    modules: int | None,
     quick: bool,
     key: int,
     progress: bool,
@@ -180,7 +189,7 @@ def _train(
     recipe = choose_recipe(network, *given, key=key, quick=quick)
     records = records_of(recipe.steps)
     said(f"foreseeing {recipe.steps} steps")
-    forecast = _foresee(network, recipe, recipe.learning_rate * records, quick, key)
+    foreseen = _foresee(network, recipe, recipe.learning_rate * records, modules, quick, key)
     said(f"training {seeds} networks")
     run = train(
         network,
@@ -193,24 +202,30 @@ def _train(
         at=records.tolist(),
         progress=progress,
     )
-    return Trained(named, network, run, recipe.law, forecast, True, recipe.capped)
+    return Trained(named, network, run, recipe.law, *foreseen, True, recipe.capped)
 
 
-def _foresee(network: ReLUNetwork, recipe: Recipe, times: np.ndarray, quick: bool, key: int) -> Forecast:
-    """The forecast from the law of the weights: by the flow for one hidden layer, by steps for more.
+def _foresee(
+    network: ReLUNetwork, recipe: Recipe, times: np.ndarray, modules: int | None, quick: bool, key: int
+) -> tuple[Forecast, Foretold]:
+    """Loss and modules from the law of the weights, by the steps that are planned: for few neurons the cheapest way.
 
-    Its draws are never those of a training, whatever the key.
+    The draws are never those of a training, whatever the key.
     """
-    options: dict[str, Any] = {"learning_rate": recipe.learning_rate, "key": key}
-    if len(network.hidden) > 1:
-        return predict(network, recipe.law, times, dynamics="descent", draws=1 if quick else 2, **options)
-    if quick:
-        options |= {"draws": 1, "rtol": QUICK_RTOL}
-    return predict(network, recipe.law, times, **options)
+    law, rate = recipe.law, recipe.learning_rate
+    draws = 1 if quick else 2
+    forecast = predict(network, law, times, METHODS, key, learning_rate=rate, dynamics="descent", draws=draws)
+    return forecast, foretell(network, forecast, rate, modules, key)
 
 
 def _of_run(
-    named: NamedTask, run: Trajectory, initial: Initialiser | None, quick: bool, key: int, said: Said
+    named: NamedTask,
+    run: Trajectory,
+    initial: Initialiser | None,
+    modules: int | None,
+    quick: bool,
+    key: int,
+    said: Said,
 ) -> Trained:
     """Networks that were trained before, here or elsewhere."""
     network, settings = network_of(run), run.settings["settings"]
@@ -222,12 +237,12 @@ def _of_run(
     if law is None and from_elsewhere(run):
         law = law_like(run)
     run = _with_weights(run, network, said)
-    forecast = None
+    foreseen: tuple[Forecast | None, Foretold | None] = None, None
     if law is not None and along_gradient(run) >= ALONG:
         said("foreseeing what the run should have done")
         recipe = Recipe(law, float(settings["learning_rate"]), int(run.data["step"].values[-1]))
-        forecast = _foresee(network, recipe, run.time, quick, key)
-    return Trained(named, network, run, law, forecast, False)
+        foreseen = _foresee(network, recipe, run.time, modules, quick, key)
+    return Trained(named, network, run, law, *foreseen, False)
 
 
 def _with_weights(run: Trajectory, network: ReLUNetwork, said: Said) -> Trajectory:
@@ -261,15 +276,7 @@ def _deep(
     if law is None:
         raise ProblemError("with several hidden layers the law of the first weights is required: give initial=...")
     found = reln.discover(run, "auto" if modules is None else modules, draws=2, initial=law, key=key)
-    layers = {
-        layer.name: Gating(
-            np.asarray(layer.modules.patterns, dtype=float),
-            layer.members,
-            layer.modules.consistency,
-            layer.modules.share,
-        )
-        for layer in found.layers
-    }
+    layers = {layer.name: Gating.of_layer(layer) for layer in found.layers}
     assert found.agreement is not None
     assert found.reconstruction is not None
     most = max(len(layer) for layer in layers.values())

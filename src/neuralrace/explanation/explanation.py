@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from neuralrace.analysis import Agreement
 from neuralrace.datafiles import make_folder, write_text, write_whole
 from neuralrace.explanation import panels, sections, verdicts
+from neuralrace.explanation.foretold import Foretold, Match
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.page import render_page
@@ -23,7 +24,7 @@ from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.sections import Section
 from neuralrace.explanation.text import render_text
 from neuralrace.plotting import new_figure
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
@@ -35,7 +36,8 @@ class Explanation:
     """The whole story of one task; print it, draw it, or save it.
 
     run: the trained ReLU networks. forecast: what was foreseen before they were trained, None where no law of first
-    weights is known; foreseen: its distance. prices: every number of modules and stretches that was tried; chosen: the
+    weights is known; foreseen: its distance. foretold: the modules that its neurons formed; matches: these beside those
+    that were found. prices: every number of modules and stretches that was tried; chosen: the
     fewest that explain. layers: hidden layer -> its modules at the end. race: candidate gatings in the order in which
     the theory lets them finish; entered: the names under which the gating that was found takes part. scores: of the
     networks as they are, and then with each module taken out. warnings: what to mind; notes: what was done to the data
@@ -49,10 +51,12 @@ class Explanation:
     run: Trajectory = field(repr=False)
     forecast: Forecast | None = field(repr=False)
     foreseen: Agreement | None = field(repr=False)
+    foretold: Foretold | None = field(repr=False)
+    matches: tuple[Match, ...] = field(repr=False)
     prices: tuple[Priced, ...] = field(repr=False)
     chosen: Priced = field(repr=False)
     layers: Mapping[str, Gating] = field(repr=False)
-    race: Race | None = field(repr=False)
+    race: Ranking | None = field(repr=False)
     entered: tuple[str, ...] = field(repr=False)
     modules: tuple[Module, ...] = field(repr=False)
     measure: Measure = field(repr=False)
@@ -104,7 +108,9 @@ class Explanation:
         score, constant = self.scores[0].score, self.measure.constant
         if score <= constant:
             told.append(verdicts.of_no_use(self.measure.kind, score, constant))
-        return " ".join([verdicts.of_modules(self.prices, self.chosen), *told])
+        if self.foretold is not None:
+            told.append(verdicts.of_foretold(self.foretold, self.matches))
+        return " ".join([verdicts.of_modules(self.prices, self.chosen, len(self.layers)), *told])
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -113,8 +119,9 @@ class Explanation:
             *((sections.of_warnings(self.warnings, self.notes),) if self.warnings or self.notes else ()),
             sections.of_forecast(self.foreseen, self.forecast, self.run, self.before),
             sections.of_modules(self.modules),
+            *((sections.of_foretold(self.foretold, self.matches, self.before),) if self.foretold is not None else ()),
             *sections.of_worth(self.scores, self.measure),
-            sections.of_prices(self.prices, self.chosen),
+            sections.of_prices(self.prices, self.chosen, len(self.layers)),
             *((sections.of_race(self.race, self.entered),) if self.race is not None else ()),
             *(sections.of_selectivity(one) for one in self.selectivity),
             sections.of_assumptions(self.assumptions),
@@ -144,6 +151,7 @@ class Explanation:
                     for r in self.prices
                 ],
                 "modules": self.modules,
+                "modules_foreseen": None if self.foretold is None else self._foretold(self.foretold),
                 "worth": {"measure": self.measure.kind, "classes": self.measure.names, "rows": self.scores},
                 "race": None if self.race is None else self._race(self.race),
                 "selectivity": self.selectivity,
@@ -162,7 +170,13 @@ class Explanation:
             "certificate": certificate,
         }
 
-    def _race(self, race: Race) -> dict[str, Any]:
+    def _foretold(self, foretold: Foretold) -> dict[str, Any]:
+        fewest = foretold.chosen
+        number = {} if fewest is None else {"modules": fewest.modules, "stretches": fewest.stretches}
+        rows = [one._asdict() | {"same": one.same} for one in self.matches]
+        return {"before_training": self.before, **number, "beside_found": rows}
+
+    def _race(self, race: Ranking) -> dict[str, Any]:
         order = [
             {"gating": r.name, "found": r.name in self.entered, "time": r.time, "rate": r.rate, "final_loss": r.final}
             for r in race.runners

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neuralrace.explanation.watched import Stretch
+from neuralrace.reln import Layer
 
 RESTARTS = 6
 ROUNDS = 30
@@ -24,6 +25,12 @@ class Gating:
     members: np.ndarray = field(repr=False)
     consistency: np.ndarray
     share: np.ndarray
+
+    @classmethod
+    def of_layer(cls, layer: Layer) -> "Gating":
+        """The modules of a layer as `reln` finds them."""
+        modules = layer.modules
+        return cls(np.asarray(modules.patterns, dtype=float), layer.members, modules.consistency, modules.share)
 
     def __len__(self) -> int:
         return len(self.gates)

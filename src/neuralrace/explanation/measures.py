@@ -85,7 +85,7 @@ def describe_modules(
                     share=float(gating.share[index]),
                     consistency=float(gating.consistency[index]),
                     on=pattern,
-                    responds=_responds(pattern, groups, network.inputs, labels[0]),
+                    responds=words_of(pattern, groups, network.inputs, labels[0]),
                     writes=_columns(added, labels[1], "output") if last else "all modules of the next layer",
                     written=added,
                     singular_values=_effective(network.task, network.inputs, network.targets, pattern),
@@ -182,7 +182,7 @@ def _effective(task: Task, rows: np.ndarray, wanted: np.ndarray, pattern: np.nda
     return np.linalg.svd(correlation, compute_uv=False)[:SINGULAR_VALUES]
 
 
-def _responds(pattern: np.ndarray, groups: np.ndarray | None, rows: np.ndarray, labels: Sequence[str]) -> str:
+def words_of(pattern: np.ndarray, groups: np.ndarray | None, rows: np.ndarray, labels: Sequence[str]) -> str:
     """What a module is on for, in words."""
     if pattern.all():
         return "every example"

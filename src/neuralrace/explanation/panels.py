@@ -18,7 +18,7 @@ from neuralrace.plotting import (
     theory_line,
     training_band,
 )
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
@@ -87,7 +87,7 @@ def draw_written(axis: Axes, modules: Sequence[Module], names: Sequence[str]) ->
     axis.set_xticks(columns, titles, fontsize=8, rotation=30 if max(map(len, titles)) > 3 else 0)
 
 
-def draw_race(axis: Axes, race: Race, entered: Sequence[str]) -> None:
+def draw_race(axis: Axes, race: Ranking, entered: Sequence[str]) -> None:
     """The forecast of every candidate; the one that was found in the networks in the colour of what uses a run."""
     for runner in race.runners:
         curve = runner.forecast

@@ -40,7 +40,7 @@ class Priced:
 
 
 def prices(
-    run: Trajectory,
+    run: Trajectory | Line,
     watched: Watched,
     rate: float,
     modules: int | None = None,
@@ -50,7 +50,7 @@ def prices(
 ) -> tuple[Priced, ...]:
     """Play networks of one hidden layer with more and more modules, in 1, 2 and 4 stretches.
 
-    modules: so many alone; None: tier by tier until some number explains the networks.
+    run: whose loss is to be met. modules: so many alone; None: tier by tier until some number explains the networks.
     """
     cuts = stretches_of(watched, STRETCHES)
     tiers = TIERS if modules is None else ((modules,),)
@@ -83,7 +83,7 @@ def fewer(rows: Sequence[Priced], chosen: Priced) -> Priced | None:
     return min(good, key=lambda row: (row.modules, row.stretches)) if good else None
 
 
-def _row(run: Trajectory, count: int, plan: Sequence[Gating], loss: np.ndarray) -> Priced:
+def _row(run: Trajectory | Line, count: int, plan: Sequence[Gating], loss: np.ndarray) -> Priced:
     most = max(len(gating) for gating in plan)
     finite = np.where(np.isfinite(loss), loss, np.inf)
     return Priced(min(count, most), len(plan), agreement(Line(run.time, finite), run), tuple(plan), loss)

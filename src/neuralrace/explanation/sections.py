@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.explanation.checkpoints import ALONG, along_gradient
+from neuralrace.explanation.foretold import ALIKE, Foretold, Match
 from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
-from neuralrace.explanation.wording import beside, moment
-from neuralrace.reln import Race
+from neuralrace.explanation.wording import beside, counted, moment
+from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
@@ -78,6 +79,38 @@ def of_modules(modules: Sequence[Module]) -> Section:
     return Section("Modules", note, (*head, "half grown at") if timed else head, rows)
 
 
+def of_foretold(foretold: Foretold, matches: Sequence[Match], before: bool) -> Section:
+    """Which modules were foreseen, and as what they were found."""
+    layered = len({one.layer for one in matches}) > 1
+
+    def name(kind: str, one: Match, place: int | None) -> str:
+        return "" if place is None else f"{one.layer}_{kind}{place}" if layered else f"{kind}{place}"
+
+    rows = tuple(
+        (
+            name("f", one, one.foreseen) or "not foreseen",
+            one.responds,
+            name("m", one, one.found) or "not found",
+            f"{one.alike:.1%}" if one.found is not None and one.foreseen is not None else "",
+            " and ".join(f"{share:.0%}" for share in one.share),
+            "yes" if one.same else "no",
+        )
+        for one in matches
+    )
+    fewest = foretold.chosen
+    number = (
+        "as many as were found"
+        if fewest is None
+        else f"the fewest that explain them, {fewest.modules} in {counted(fewest.stretches, 'stretch')}"
+    )
+    note = (
+        f"{'Before any' if before else 'Without a look at the'} training the neurons of the forecast were put into "
+        f"modules by the same rule: {number}. Foreseen and found are the same module if both are on or both are off "
+        f"for at least {ALIKE:.0%} of the examples."
+    )
+    return Section("Modules foreseen", note, ("foreseen", "on for", "found as", "alike", "carry", "the same"), rows)
+
+
 def of_worth(scores: Sequence[Score], measure: Measure) -> tuple[Section, ...]:
     """Loss and score of the networks, and with each module taken out; the loss of each class in a table of its own."""
     accuracy = measure.kind == "accuracy"
@@ -98,8 +131,8 @@ def of_worth(scores: Sequence[Score], measure: Measure) -> tuple[Section, ...]:
     return whole, Section("Loss of each class or group", "", ("networks", *measure.names), losses)
 
 
-def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
-    """How near reconstructions come with fewer and with more."""
+def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int) -> Section:
+    """How near reconstructions come with fewer and with more; layers: hidden ones."""
     told = tuple(
         (
             f"{row.modules}",
@@ -112,15 +145,18 @@ def of_prices(rows: Sequence[Priced], chosen: Priced) -> Section:
     )
     note = (
         "The networks played again from their own first weights with gates that are imposed, constant over each "
-        "stretch of time and shared by all neurons of a module. Gates come from the run, so these are reconstructions "
-        "and no forecasts."
+        "stretch of time and shared by all neurons of a module."
+        if layers == 1
+        else "The gated network with these modules, solved from the law of the first weights. With several hidden "
+        "layers gates never change here: stretches are tried with one hidden layer only (reln.rebuild plays them)."
     )
+    note += " Gates come from the run, so these are reconstructions and no forecasts."
     return Section(
         "What fidelity costs", note, ("modules", "stretches", "normalised L1", "log10 gap", "explains"), told
     )
 
 
-def of_race(race: Race, entered: Sequence[str]) -> Section:
+def of_race(race: Ranking, entered: Sequence[str]) -> Section:
     """Candidate gatings in the order of their finish."""
     rows = tuple(
         (r.name, "yes" if r.name in entered else "", moment(r.time), f"{r.rate:.4g}", f"{r.final:.3g}")

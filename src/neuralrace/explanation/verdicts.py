@@ -5,15 +5,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuralrace.analysis import Agreement
+from neuralrace.explanation.foretold import Foretold, Match
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
 from neuralrace.explanation.wording import counted, distance
-from neuralrace.reln import Race
+from neuralrace.reln import Ranking
 
 ASKED = (NEAR_L1, NEAR_LOG)
 
 
-def of_modules(rows: Sequence[Priced], chosen: Priced) -> str:
-    """How many modules explain the networks, and with how few it could be done otherwise."""
+def of_modules(rows: Sequence[Priced], chosen: Priced, layers: int = 1) -> str:
+    """How many modules explain the networks of so many hidden layers, and how few could otherwise."""
     apart, asked = distance(chosen.agreement, ASKED), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
     if not chosen.meets:
         most = max(row.modules for row in rows)
@@ -22,7 +23,8 @@ def of_modules(rows: Sequence[Priced], chosen: Priced) -> str:
             f"{counted(chosen.modules, 'module')} {_gates(chosen)}, is off by {apart}; {asked}."
         )
     told = f"{counted(chosen.modules, 'module')} explain{'s' if chosen.modules == 1 else ''} these networks"
-    first = f"{told}: played again {_gates(chosen)}, they learn alike ({apart}; {asked})."
+    again = "played again" if layers == 1 else "in each layer, and solved from the law of the first weights"
+    first = f"{told}: {again} {_gates(chosen)}, they learn alike ({apart}; {asked})."
     other = fewer(rows, chosen)
     if other is None:
         return first
@@ -37,17 +39,31 @@ def of_forecast(foreseen: Agreement, before: bool) -> str:
     return f"The forecast, made {made}, {held}: {distance(foreseen, ASKED)}."
 
 
+def of_foretold(foretold: Foretold, matches: Sequence[Match]) -> str:
+    """Whether the modules that were found are those that were foreseen."""
+    there = [one for one in matches if one.found is not None]
+    expected = sum(one.foreseen is not None for one in matches)
+    same = sum(one.same for one in there)
+    told = f"{counted(expected, 'module')} {'was' if expected == 1 else 'were'} foreseen"
+    if foretold.chosen is None:
+        told = f"Neurons of the forecast, put into {counted(expected, 'module')}, were foreseen"
+    if same == len(there) == expected:
+        return f"{told}, and {'the one found is this' if same == 1 else f'the {same} found are these'}."
+    return f"{told}; of the {len(there)} found {same} {'is' if same == 1 else 'are'} among them."
+
+
 def of_course(foreseen: bool, before: bool, raced: bool) -> str:
     """What was done, in its order; before: whether the forecast was made before the networks were trained."""
     modules = "their modules were found by what passes through their neurons."
     if before:
         start = (
-            f"First the loss was foreseen from the law of the weights. Then ReLU networks were trained, and {modules}"
+            "First the loss and the modules were foreseen from the law of the weights. Then ReLU networks were "
+            f"trained, and {modules}"
         )
     elif foreseen:
         start = (
-            "These ReLU networks had been trained already. Their loss was foreseen from the law of the first weights, "
-            f"without a look at the training, and {modules}"
+            "These ReLU networks had been trained already. Their loss and modules were foreseen from the law of the "
+            f"first weights, without a look at the training, and {modules}"
         )
     else:
         start = f"These ReLU networks had been trained already; nothing was foreseen of them, and {modules}"
@@ -70,7 +86,7 @@ def of_no_use(kind: str, score: float, constant: float) -> str:
     return f"But the networks answer no better than a constant: {kind} {score:.3f}, and {constant:.3f} without inputs."
 
 
-def wins(race: Race, entered: Sequence[str]) -> bool | None:
+def wins(race: Ranking, entered: Sequence[str]) -> bool | None:
     """Whether a name wins; None where nobody finished."""
     return race.winner in entered if np.isfinite(race.runners[0].time) else None
 

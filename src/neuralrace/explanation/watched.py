@@ -1,6 +1,7 @@
 """What there is to see of networks with one rectified layer while they learned: their weights at every record."""
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,16 +31,18 @@ class Watched:
     @classmethod
     def of(cls, run: Trajectory, network: ReLUNetwork) -> "Watched":
         """Read a run of one hidden layer whose weights were recorded."""
+        edges = network.architecture.edges
+        weights = {edge: run.values(f"weights[{edge[0]}->{edge[1]}]") for edge in edges}
+        return cls.over_time(network, np.asarray(run.data["step"].values), weights)
 
-        def recorded(edge: Edge) -> np.ndarray:
-            return run.values(f"weights[{edge[0]}->{edge[1]}]")
-
-        incoming = recorded(("x", "h1"))
+    @classmethod
+    def over_time(cls, network: ReLUNetwork, steps: np.ndarray, weights: Mapping[Edge, np.ndarray]) -> "Watched":
+        """Weights after some steps, (seeds, records, target, source) each, of any number of neurons."""
+        incoming = weights["x", "h1"]
         if network.biases:
-            incoming = np.concatenate([incoming, recorded((BIAS, "h1"))], axis=-1)
-        offset = recorded((BIAS, "y"))[..., 0] if network.biases else None
-        outgoing = recorded(("h1", "y")).swapaxes(-1, -2)
-        return cls(network, np.asarray(run.data["step"].values), incoming, outgoing, offset)
+            incoming = np.concatenate([incoming, weights[BIAS, "h1"]], axis=-1)
+        offset = weights[BIAS, "y"][..., 0] if network.biases else None
+        return cls(network, steps, incoming, weights["h1", "y"].swapaxes(-1, -2), offset)
 
     @property
     def inputs(self) -> np.ndarray:

@@ -21,7 +21,7 @@ from neuralrace.explorer.stage import Stage, frames_of, law_of, make_stage, sche
 from neuralrace.precision import float64
 from neuralrace.theory import Forecast, predict
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.sharpness import flow_regime
+from neuralrace.theory.flow.method import flow_regime
 from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
 

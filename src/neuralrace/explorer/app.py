@@ -191,7 +191,8 @@ async def _answer(desk: Desk, kind: str, make: Callable[[Scene, dict[str, Any]],
             return make(scene, asked)
 
         loop = asyncio.get_running_loop()
-        return JSONResponse(await loop.run_in_executor(desk.theory, work))
+        with desk.serving():
+            return JSONResponse(await loop.run_in_executor(desk.theory, work))
     except ClientDisconnect:
         return _mistake("the page went away", 499)
     except Exception as error:
@@ -206,11 +207,11 @@ async def _stream(desk: Desk, kind: str, pool: Executor, run: Callable[..., None
         return _failure(error)
     token = desk.token(page, kind)
     return StreamingResponse(
-        _events(pool, token, lambda send: run(scene, asked, token, send)), media_type="text/event-stream"
+        _events(desk, pool, token, lambda send: run(scene, asked, token, send)), media_type="text/event-stream"
     )
 
 
-async def _events(pool: Executor, token: Token, run: Callable[[answers.Send], None]) -> AsyncIterator[str]:
+async def _events(desk: Desk, pool: Executor, token: Token, run: Callable[[answers.Send], None]) -> AsyncIterator[str]:
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
     def put(text: str | None) -> None:
@@ -230,8 +231,9 @@ async def _events(pool: Executor, token: Token, run: Callable[[answers.Send], No
             put(None)
 
     try:
-        pool.submit(work)
-        while (text := await queue.get()) is not None:
-            yield text
+        with desk.serving():
+            pool.submit(work)
+            while (text := await queue.get()) is not None:
+                yield text
     finally:
         token.drop()

@@ -101,6 +101,7 @@ TASKS: Mapping[str, Mapping[str, Bound]] = {
     "routing": {
         "domains": Number("domains M", 4, 2, 10, tuple(range(2, 11)), whole=True, shape=True),
         "trained": Number("trained K", 2, 1, 10, tuple(range(1, 11)), whole=True, shape=True),
+        "items": Choice("items of a domain", "features", ("features", "digits")),
     },
     "views": {
         "classes": Number("classes", 3, 2, 6, (2, 3, 4, 5, 6), whole=True, shape=True),

@@ -1,8 +1,9 @@
 """The desk where requests are worked on: few threads, results kept by scene, older requests of a page dropped."""
 
+import contextlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
@@ -45,6 +46,7 @@ class Kept(Generic[Value]):
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()
         self._values: OrderedDict[Hashable, Value] = OrderedDict()
+        self._making: dict[Hashable, threading.Lock] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -66,9 +68,16 @@ class Kept(Generic[Value]):
         return value
 
     def get(self, name: Hashable, make: Callable[[], Value]) -> Value:
-        """What is kept, or else made and kept; made outside the lock, since making takes long."""
-        found = self.find(name)
-        return self.keep(name, make()) if found is None else found
+        """What is kept, or else made and kept. Who asks for what is being made waits for it; others do not wait."""
+        with self._lock:
+            turn = self._making.setdefault(name, threading.Lock())
+        try:
+            with turn:
+                found = self.find(name)
+                return self.keep(name, make()) if found is None else found
+        finally:
+            with self._lock:
+                self._making.pop(name, None)
 
 
 class Desk:
@@ -83,6 +92,22 @@ class Desk:
         self.theory = ThreadPoolExecutor(THREADS, "theory")
         self.training = ThreadPoolExecutor(THREADS, "training")
         self._tokens: OrderedDict[tuple[str, str], Token] = OrderedDict()
+        self._asked = 0
+        self.closed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody waits for an answer."""
+        return self._asked > 0
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[None]:
+        """While somebody waits; entered by the one thread that answers."""
+        self._asked += 1
+        try:
+            yield
+        finally:
+            self._asked -= 1
 
     def token(self, page: str, kind: str) -> Token:
         """A token for a request of a page; the page's earlier request of the same kind is dropped."""
@@ -96,6 +121,7 @@ class Desk:
 
     def close(self) -> None:
         """Drop all work; what runs stops at its next look."""
+        self.closed = True
         for token in self._tokens.values():
             token.drop()
         self.theory.shutdown(wait=False, cancel_futures=True)

@@ -35,7 +35,17 @@ def read_machine(stage: Stage, problem: Problem, time: np.ndarray, history: Hist
         "lanes": race(time, lanes),
         "similarity": _similarity(problem, activity),
         "units": _units(problem, history),
+        "untrained": _untrained(stage, problem, history),
     }
+
+
+def _untrained(stage: Stage, problem: Problem, history: History) -> Any:
+    """The loss over time of what is never trained, routes between domains; None where there is no such thing."""
+    if stage.whole is None:
+        return None
+    every, seen = len(stage.whole.task), len(problem.task)
+    losses = np.array([(float(stage.whole.loss(one)), float(problem.loss(one))) for one in history])
+    return numbers((every * losses[:, 0] - seen * losses[:, 1]) / (every - seen))
 
 
 def race(time: np.ndarray, lanes: Mapping[str, np.ndarray]) -> dict[str, Any]:

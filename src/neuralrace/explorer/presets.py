@@ -23,7 +23,7 @@ STARTS: Mapping[str, Given] = {
     "contextual": _scene("contextual", {"contexts": 3}, gating="common + all-but-one", scale=1e-3, rate=0.1, steps=900),
     "contextual_classification": _scene("contextual_classification", gating="context", scale=0.01, rate=0.2, steps=600),
     "routing": _scene(
-        "routing", {"domains": 4, "trained": 2}, law="orthogonal", scale=0.2, rate=0.05, steps=300, width=16
+        "routing", {"domains": 4, "trained": 2}, depth=3, law="orthogonal", scale=0.2, rate=0.05, steps=300, width=16
     ),
     "views": _scene("views", {"presence": "all"}, gating="views", width=8, scale=0.01, rate=0.1, steps=400),
     "digits": _scene("digits", {"examples": 200}, scale=1e-3, rate=0.05, steps=3000),
@@ -34,7 +34,18 @@ FIRST = Scene.read(STARTS["hierarchy"])
 _CONTEXTS: Given = {"gating": "common + all-but-one", "width": 32, "scale": 7e-6, "rate": 0.1, "steps": 2000}
 _RELU: Given = {"network": "relu", "width": 128, "scale": 5e-4, "rate": 0.1, "steps": 2000, "seeds": 2}
 _MIXED: Given = {"contexts": 3, "structure": "mixed"}
-_IMAGES = "handwritten digits through one route; the figure has many routes of real images"
+_ROUTED: Given = {"gating": "shared", "depth": 3, "law": "orthogonal"}
+_IMAGES: Given = _ROUTED | {"width": 16, "scale": 0.3, "rate": 0.2, "steps": 1500, "seeds": 2}
+
+
+def _images(trained: int, **rest: Any) -> Given:
+    return _scene("routing", {"domains": 5, "trained": trained, "items": "digits"}, **(_IMAGES | rest))
+
+
+_SMALLER = (
+    "50 digits from any of five domains to any of five, by the squared error on these images; the figure has more "
+    "domains and images, cross-entropy and test errors."
+)
 _VIEWS: Given = {"gating": "views", "width": 8, "scale": 0.05, "rate": 0.1, "steps": 500}
 
 # experiment -> its scene, and where that is smaller than the experiment
@@ -46,27 +57,27 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
         "",
     ),
     "saxe2022-fig4": (
-        _scene("routing", {"domains": 7, "trained": 4}, gating="shared", law="orthogonal", width=64, scale=0.2)
+        _scene("routing", {"domains": 7, "trained": 4}, width=64, scale=0.2, **_ROUTED)
         | {"rate": 0.16, "steps": 500, "seeds": 2},
         "two networks where the figure has ten",
     ),
     "saxe2022-fig5": (
-        _scene("routing", {"domains": 3, "trained": 3}, gating="shared + P=1", law="orthogonal", width=8)
+        _scene("routing", {"domains": 3, "trained": 3}, width=8, **(_ROUTED | {"gating": "shared + P=1"}))
         | {"scale": 0.1, "rate": 0.1, "steps": 400, "seeds": 2},
         "three domains where the figure has ten",
     ),
     "saxe2022-fig6": (
-        _scene("routing", {"domains": 7, "trained": 4}, gating="shared", law="orthogonal", width=64, scale=1.0)
+        _scene("routing", {"domains": 7, "trained": 4}, width=64, scale=1.0, **_ROUTED)
         | {"rate": 0.048, "steps": 700, "seeds": 2},
         "one scale of six; move the slider for the others",
     ),
-    "saxe2022-fig7": (_scene("digits", {"examples": 100}, scale=1e-3, rate=0.05, steps=3000, seeds=2), _IMAGES),
-    "saxe2022-fig8": (_scene("digits", {"examples": 200}, scale=1e-3, rate=0.05, steps=3000, seeds=2), _IMAGES),
-    "saxe2022-fig9": (
-        _scene("digits", {"examples": 100}, network="relu", width=32, scale=0.01, rate=0.05, steps=1000, seeds=2),
-        _IMAGES,
+    "saxe2022-fig7": (_images(3), f"{_SMALLER} Three of five routes are trained, and those that are not follow"),
+    "saxe2022-fig8": (_images(2), f"{_SMALLER} Two of five routes are too few; move the slider for others"),
+    "saxe2022-fig9": (_images(3, network="relu"), f"{_SMALLER} ReLU where the figure has a slope of 0.01"),
+    "saxe2022-fig10": (
+        _images(3, scale=1.5, rate=0.05),
+        f"{_SMALLER} Too large a scale; move the slider for others",
     ),
-    "saxe2022-fig10": (_scene("digits", {"examples": 200}, scale=0.1, rate=0.05, steps=3000, seeds=2), _IMAGES),
     "jarvis2025-fig2": (
         _scene("xor", {"delta": 0.8}, network="relu", width=128, scale=1.77e-5, rate=0.4, steps=250),
         "one margin of eleven; move the slider for the others",
@@ -90,7 +101,7 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
     "jarvis2025-fidelity": (_scene("contextual", _MIXED, **_RELU), "the ReLU network that is taken apart there"),
     "modules-foreseen": (_scene("contextual", {"contexts": 3}, **_RELU), "one of the tasks whose modules are foreseen"),
     "pairs": (
-        _scene("routing", {"domains": 7, "trained": 3}, gating="shared", law="orthogonal", width=16, scale=0.1)
+        _scene("routing", {"domains": 7, "trained": 3}, width=16, scale=0.1, **_ROUTED)
         | {"rate": 0.1, "steps": 500, "seeds": 2},
         "neighbouring pairs, one of the choices that are compared",
     ),
@@ -114,7 +125,7 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
 }
 
 _ROUTES: Given = {"domains": 4, "trained": 2}
-_LAZY: Given = {"gating": "shared", "law": "orthogonal", "width": 16, "rate": 0.05, "steps": 300, "seeds": 2}
+_LAZY: Given = _ROUTED | {"width": 16, "rate": 0.05, "steps": 300, "seeds": 2}
 _MARGIN: Given = {"width": 32, "scale": 1e-4, "rate": 0.1, "steps": 400}
 _LOSERS: Given = {"gating": "views", "width": 8, "rate": 0.1, "seeds": 2}
 

@@ -7,7 +7,7 @@ from neuralrace.explorer.answers import DRAWS, RTOL, stage_of
 from neuralrace.explorer.desk import Desk
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage
-from neuralrace.explorer.tables import last_columns
+from neuralrace.explorer.tables import ROUTED_DIGITS, last_columns
 
 
 def python_text(desk: Desk, scene: Scene) -> str:
@@ -36,13 +36,17 @@ def python_text(desk: Desk, scene: Scene) -> str:
 
 def _task(scene: Scene) -> list[str]:
     settings = dict(scene.settings)
-    if scene.task == "digits":
-        count = settings["examples"]
+    if "digits" in (scene.task, settings.pop("items", None)):
+        count = settings.pop("examples", ROUTED_DIGITS)
+        routes = ", ".join(f"{name}={value!r}" for name, value in settings.items())
         return [
             "from sklearn.datasets import load_digits",
             "",
             "digits = load_digits()",
-            f'task = nr.Task({{"x": digits.data[:{count}] / 16}}, {{"y": np.eye(10)[digits.target[:{count}]]}})',
+            f"images, classes = digits.data[:{count}] / 16, np.eye(10)[digits.target[:{count}]]",
+            'task = nr.Task({"x": images}, {"y": classes})'
+            if scene.task == "digits"
+            else f"named = nr.tasks.routing({routes}, inputs=images, targets=classes)",
         ]
     if scene.task == "table":
         return [f'named = nr.tasks.read("table.csv", targets="{last_columns(settings["targets"])}")  # your file']
@@ -52,13 +56,14 @@ def _task(scene: Scene) -> list[str]:
 
 def _problem(scene: Scene, stage: Stage) -> list[str]:
     task = "task" if scene.task == "digits" else "named.task"
-    if scene.network == "relu":
+    if scene.network == "relu" and len(stage.problem.architecture.inputs) == 1:
         return [f"problem = nr.ReLUNetwork({task}, hidden={(scene.width,) * (scene.depth - 1)!r})"]
     if stage.named and scene.task not in ("digits", "table"):
         return [f"problem = named.problem({stage.gating!r}, hidden={scene.width})"]
     architecture = stage.problem.architecture
     if len(stage.task.task.inputs) > 1 or set(stage.problem.task.inputs) != set(stage.task.task.inputs):
         task = f"named.problem({stage.gating!r}, hidden=1).task"  # whose input nodes are those of the gating
+    rectified = f", activations={dict.fromkeys(architecture.hidden, 'relu')!r}" if stage.problem.activations else ""
     gates = [f"    {node!r}: {_gate(gate)}," for node, gate in stage.problem.gates.nodes.items()]
     return [
         "architecture = nr.Architecture(",
@@ -66,7 +71,7 @@ def _problem(scene: Scene, stage: Stage) -> list[str]:
         f"    {_edges(list(architecture.edges))},",
         ")",
         *(["gates = nr.Gates(nodes={", *gates, "})"] if gates else ["gates = nr.Gates()"]),
-        f"problem = nr.Problem(architecture, {task}, gates)",
+        f"problem = nr.Problem(architecture, {task}, gates{rectified})",
     ]
 
 

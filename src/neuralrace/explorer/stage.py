@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace import initial, tasks
-from neuralrace._engine.equal_rows import partition
+from neuralrace import initial
+from neuralrace._engine.example_rows import partition
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.errors import RangeError, UnknownNameError, nearest
 from neuralrace.explorer.bounds import FRAME_BYTES, FRAMES, WORK
 from neuralrace.explorer.scene import Scene
-from neuralrace.explorer.tables import OPEN, Tables, digits
+from neuralrace.explorer.tables import Tables, opened
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
+from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
-from neuralrace.tasks.pathways import parallel_pathways
 from neuralrace.training import ReLUNetwork
 from neuralrace.training.schedule import Schedule, make_schedule
 
@@ -30,7 +30,8 @@ MOST_ROWS = 64
 class Stage:
     """A network on a task. rows: the examples of each row of the grid. pathways: the columns of the grid.
 
-    named: whether `NamedTask.problem` gives the same problem. deep: whether the depth can be chosen.
+    named: whether `NamedTask.problem` gives the same problem. whole: the same network on all that can be asked, where
+    training sees only a part of it.
     """
 
     task: NamedTask
@@ -40,7 +41,7 @@ class Stage:
     rows: tuple[np.ndarray, ...]
     pathways: tuple[str, ...]
     named: bool
-    deep: bool
+    whole: Problem | None
 
     @cached_property
     def parameters(self) -> int:
@@ -74,7 +75,6 @@ class Stage:
         return {
             "gating": self.gating,
             "gatings": list(self.gatings),
-            "deep": self.deep,
             "examples": len(self.problem.task),
             "parameters": self.parameters,
             "nodes": [
@@ -96,25 +96,26 @@ class Stage:
 
 def make_stage(scene: Scene, tables: Tables) -> Stage:
     """Build the problem of a scene."""
-    task = _task(scene, tables)
+    task = tables.make(scene.task, dict(scene.settings))
     gatings = _gatings(task)
     gating = scene.gating or next(iter(gatings))
     if gating not in gatings:
         raise UnknownNameError(f"task {task.name!r} has no gating {gating!r}; {nearest(gating, gatings)}")
     if scene.network == "relu":
-        problem: Problem = ReLUNetwork(task.task, hidden=(scene.width,) * (scene.depth - 1))
+        problem = _rectified(task.task, gatings[gating], scene)
         rows = tuple(np.array([example]) for example in range(min(len(task.task), EACH)))
-        return Stage(task, gating, tuple(gatings), problem, rows, (), False, True)
+        whole = _whole(task, lambda one: _rectified(one.task, _gatings(one)[gating], scene))
+        return Stage(task, gating, tuple(gatings), problem, rows, (), False, whole)
     plain = gatings[gating](scene.width)
-    deep = all(plain.architecture.level[node] == 1 for node in plain.architecture.hidden)
-    problem = _deepened(plain, scene.depth) if deep and scene.depth > 2 else plain
+    problem = _chained(plain, scene.depth)
     pathways = tuple(node for node in plain.architecture.hidden if plain.architecture.level[node] == 1)
     rows = _rows(plain)
-    if scene.flips:
-        problem = _flipped(problem, rows, pathways, scene.flips)
-    return Stage(
-        task, gating, tuple(gatings), problem, rows, pathways, problem is plain and gating in task.gatings, deep
-    )
+    named = problem is plain and gating in task.gatings and not scene.flips
+    if scene.flips:  # they say nothing of what is not trained
+        flipped = _flipped(problem, rows, pathways, scene.flips)
+        return Stage(task, gating, tuple(gatings), flipped, rows, pathways, named, None)
+    whole = _whole(task, lambda one: _chained(_gatings(one)[gating](scene.width), scene.depth))
+    return Stage(task, gating, tuple(gatings), problem, rows, pathways, named, whole)
 
 
 def law_of(scene: Scene) -> initial.Initialiser:
@@ -146,36 +147,54 @@ def schedule_of(scene: Scene, stage: Stage) -> Schedule:
     return make_schedule(scene.steps, 1, frames_of(scene, stage).tolist())
 
 
-def _task(scene: Scene, tables: Tables) -> NamedTask:
-    settings = dict(scene.settings)
-    if scene.task == "digits":
-        return digits(**settings)
-    return tables.task(**settings) if scene.task == "table" else tasks.get(scene.task, **settings)
-
-
 def _gatings(task: NamedTask) -> dict[str, Callable[[int], Problem]]:
     """Those of the task, and one open pathway where no gating is just that."""
     found = dict(task.gatings)
     smallest = [build(1) for build in found.values()]
     there = any(not one.gates.nodes and len(one.architecture.hidden) == 1 for one in smallest)
     if len(task.task.inputs) == 1 and not there:
-        found[OPEN] = lambda hidden: parallel_pathways(task.task, {"h": None}, hidden)
+        found |= opened(task.task)
     return found
 
 
-def _deepened(problem: Problem, depth: int) -> Problem:
-    """Every pathway of two layers with so many; the added nodes are open, like those of `tasks.views`."""
+def _whole(task: NamedTask, build: Callable[[NamedTask], Problem]) -> Problem | None:
+    return None if task.whole is None or len(task.complete().task) == len(task.task) else build(task.complete())
+
+
+def _rectified(task: Task, gating: Callable[[int], Problem], scene: Scene) -> Problem:
+    """Rectified layers; those of a task with many domains stay routed, every example from its domain to its domain."""
+    if len(task.inputs) == 1:
+        return ReLUNetwork(task, hidden=(scene.width,) * (scene.depth - 1))
+    linear = _chained(gating(scene.width), scene.depth)
+    rectified = dict.fromkeys(linear.architecture.hidden, "relu")
+    return Problem(linear.architecture, linear.task, linear.gates, activations=rectified)
+
+
+def _chained(problem: Problem, depth: int) -> Problem:
+    """Every pathway with so many layers of weights; the gate is at its first node, added ones are open."""
     plain = problem.architecture
     nodes = {node: plain.nodes[node] for node in plain.inputs}
     edges: list[tuple[str, str]] = []
-    for node in plain.hidden:
-        chain = [node, *(f"{node}_{layer}" for layer in range(2, depth))]
-        nodes |= dict.fromkeys(chain, plain.nodes[node])
-        edges += [(plain.source(edge), node) for edge in plain.incoming[node]]
-        edges += itertools.pairwise(chain)
-        edges += [(chain[-1], plain.target(edge)) for edge in plain.outgoing[node]]
+    for chain in _chains(plain):
+        longer = (*chain, *(f"{chain[0]}_{layer}" for layer in range(len(chain) + 1, depth)))[: depth - 1]
+        nodes |= dict.fromkeys(longer, plain.nodes[chain[0]])
+        edges += [(plain.source(edge), chain[0]) for edge in plain.incoming[chain[0]]]
+        edges += itertools.pairwise(longer)
+        edges += [(longer[-1], plain.target(edge)) for edge in plain.outgoing[chain[-1]]]
     nodes |= {node: plain.nodes[node] for node in plain.outputs}
-    return Problem(Architecture(nodes, edges), problem.task, problem.gates)
+    same = len(nodes) == len(plain.nodes)
+    return problem if same else Problem(Architecture(nodes, edges), problem.task, problem.gates)
+
+
+def _chains(plain: Architecture) -> list[list[str]]:
+    """The hidden nodes of each pathway, from the first on."""
+    found = []
+    for node in (node for node in plain.hidden if plain.level[node] == 1):
+        chain = [node]
+        while (after := plain.target(plain.outgoing[chain[-1]][0])) not in plain.outputs:
+            chain.append(after)
+        found.append(chain)
+    return found
 
 
 def _rows(problem: Problem) -> tuple[np.ndarray, ...]:

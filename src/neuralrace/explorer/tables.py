@@ -1,14 +1,17 @@
-"""Tasks that come from outside the registry: handwritten digits, and a table that a visitor brought."""
+"""The tasks of the cards: of the registry, of handwritten digits, of a table that a visitor brought."""
 
 import hashlib
 import tempfile
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from neuralrace import tasks
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError
 from neuralrace.explorer.bounds import BODY_BYTES, TABLE_COLUMNS, TABLE_ROWS
 from neuralrace.task import Task
@@ -16,17 +19,38 @@ from neuralrace.tasks import Gating, NamedTask, read
 from neuralrace.tasks.pathways import parallel_pathways
 
 KEPT = 8  # tables
+ROUTED_DIGITS, ROUTED_DOMAINS = 50, 6  # images that every domain shows, and how many domains may show images
 OPEN = "one open pathway"
 
 
-def digits(examples: int) -> NamedTask:
+def digit_rows(examples: int) -> tuple[np.ndarray, np.ndarray]:
     """The first so many of scikit-learn's 8 x 8 digits, pixels between 0 and 1, and their classes."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
-    task = Task({"x": data.data[:examples] / 16}, {"y": np.eye(10)[data.target[:examples]]})
-    settings, groups = {"examples": examples}, {"digit": data.target[:examples]}
+    return data.data[:examples] / 16, np.eye(10)[data.target[:examples]]
+
+
+def digits(examples: int) -> NamedTask:
+    """Digits through one route."""
+    images, classes = digit_rows(examples)
+    task = Task({"x": images}, {"y": classes})
+    settings, groups = {"examples": examples}, {"digit": np.argmax(classes, axis=1)}
     return NamedTask(name="digits", settings=settings, task=task, gatings=opened(task), hidden=16, groups=groups)
+
+
+@lru_cache(KEPT)
+def routed(items: str, domains: int, trained: int) -> NamedTask:
+    """Routing with the items of P1 Fig 4, or with digits in every domain.
+
+    Permuting the pixels or labels of a domain changes nothing that is shown: its encoder or decoder absorbs that.
+    """
+    if items != "digits":
+        return tasks.routing(domains, trained)
+    if domains > ROUTED_DOMAINS:
+        raise RangeError(f"digits are routed between at most {ROUTED_DOMAINS} domains here; {domains} came: take fewer")
+    images, classes = digit_rows(ROUTED_DIGITS)
+    return tasks.routing(domains, trained, inputs=images, targets=classes)
 
 
 def opened(task: Task) -> dict[str, Gating]:
@@ -62,6 +86,11 @@ class Tables:
         while len(self._texts) > KEPT:
             self._texts.popitem(last=False)
         return {"table": digest, "rows": examples, "width": width}
+
+    def make(self, task: str, settings: Mapping[str, Any]) -> NamedTask:
+        """The task of a card."""
+        known: dict[str, Callable[..., NamedTask]] = {"digits": digits, "routing": routed, "table": self.task}
+        return known.get(task, partial(tasks.get, task))(**settings)
 
     def task(self, table: str, targets: int) -> NamedTask:
         """The last columns as targets, the others as inputs."""

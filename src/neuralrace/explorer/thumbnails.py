@@ -5,11 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace import tasks
 from neuralrace.explorer.bounds import TASKS
 from neuralrace.explorer.rounding import numbers
-from neuralrace.explorer.tables import digits
-from neuralrace.task import Task
+from neuralrace.explorer.tables import Tables
 
 MOST = 24  # rows and columns
 
@@ -21,9 +19,9 @@ def thumbnails() -> dict[str, Any]:
 
 
 def _picture(name: str) -> dict[str, Any]:
+    task = Tables().make(name, {key: bound.default for key, bound in TASKS[name].items()}).task
     if name == "digits":
-        return {"table": numbers(digits(20).task.inputs["x"][0].reshape(8, 8), 2)}
-    task: Task = tasks.get(name, **{key: bound.default for key, bound in TASKS[name].items()}).task
+        return {"table": numbers(task.inputs["x"][0].reshape(8, 8), 2)}
     inputs, targets = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
     if inputs.shape[1] == 2 and targets.shape[1] == 1:
         return {"points": numbers(np.column_stack([inputs, np.sign(targets)]), 3)}

@@ -5,6 +5,7 @@ from neuralrace.plotting.curves import (
     difference_strip,
     interval_points,
     loss_axis,
+    loss_curves,
     mode_lines,
     reconstruction_line,
     theory_line,
@@ -13,7 +14,7 @@ from neuralrace.plotting.curves import (
 )
 from neuralrace.plotting.heat import heat_map
 from neuralrace.plotting.labels import end_labels, label_axes
-from neuralrace.plotting.style import COLOURS, SERIES, new_figure, sequence
+from neuralrace.plotting.style import COLOURS, SERIES, new_figure, new_panels, sequence
 
 __all__ = [
     "COLOURS",
@@ -25,8 +26,10 @@ __all__ = [
     "interval_points",
     "label_axes",
     "loss_axis",
+    "loss_curves",
     "mode_lines",
     "new_figure",
+    "new_panels",
     "reconstruction_line",
     "sequence",
     "theory_line",

@@ -3,13 +3,19 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from neuralrace.plotting.labels import below, inches_below, label_axes
 from neuralrace.plotting.style import COLOURS, sequence
 
 TIME = "time t (learning rate x step)"
+NONE: Mapping[str, Any] = {}
+DASHES: dict[str, Any] = {"theory": (0, (4, 2)), "reconstruction": (0, (6, 1.5, 1, 1.5))}
+DOTS: Any = (0, (1, 1.5))  # of the second of its kind on an axis
+FAR = 10  # tolerances that a strip of differences shows
 NAME = 0.3  # inches between a strip and the name of its axis
 STRIP = (-0.36, 0.26)  # where a strip of differences lies and how high it is, in parts of the axis above it
 
@@ -29,28 +35,42 @@ def theory_line(
 ) -> None:
     """Draw a prediction; a second one on the same axis is dotted, one of many draws faint."""
     look: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.4} if faint else {"linewidth": 1.3}
-    style = (0, (1, 1.5)) if dotted else (0, (4, 2))
+    style = DOTS if dotted else DASHES["theory"]
     axis.plot(time, values, color=COLOURS["theory"], linestyle=style, label=label, **look)
 
 
 def reconstruction_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
     """Draw what was made with the help of a run, which is no prediction; a second one on the same axis is dotted."""
-    style = (0, (1, 1.5)) if dotted else (0, (6, 1.5, 1, 1.5))
+    style = DOTS if dotted else DASHES["reconstruction"]
     axis.plot(time, values, color=COLOURS["reconstruction"], linewidth=1.5, linestyle=style, label=label)
 
 
-def mode_lines(axis: Axes, time: NDArray, values: NDArray, theory: NDArray, kind: str, label: str) -> None:
-    """Draw every mode of a training, (seeds, T, modes), with its prediction, (T, modes)."""
-    for mode in range(values.shape[-1]):
-        training_band(axis, time, values[..., mode], kind, f"{label}, training" if mode == 0 else None)
-        theory_line(axis, time, theory[:, mode], f"{label}, theory" if mode == 0 else None)
+def mode_lines(
+    axis: Axes, time: NDArray, trained: Mapping[str, tuple[str, NDArray]], theory: Mapping[str, NDArray]
+) -> None:
+    """Draw every mode: of trainings, (seeds, T, modes) or (T, modes) with what is trained; of forecasts, (T, modes).
+
+    A second forecast is dotted; one whose label is "_" has no name.
+    """
+    for label, (kind, values) in trained.items():
+        runs = values if values.ndim > 2 else values[None]
+        for mode in range(runs.shape[-1]):
+            training_band(axis, time, runs[..., mode], kind, None if mode else label)
+    for number, (label, values) in enumerate(theory.items()):
+        for mode in range(values.shape[-1]):
+            theory_line(axis, time, values[:, mode], None if mode else label, dotted=number > 0)
 
 
-def interval_points(axis: Axes, places: Any, intervals: Sequence[tuple[float, float, float]], **style: Any) -> None:
-    """Draw means with their intervals; each is (mean, low, high)."""
+def interval_points(
+    axis: Axes, places: Any, intervals: Sequence[tuple[float, float, float]], *, across: bool = False, **style: Any
+) -> None:
+    """Draw means with their intervals, each (mean, low, high), upwards or across."""
     means, lows, highs = zip(*intervals, strict=True)
     reach = [[m - low for m, low in zip(means, lows, strict=True)], [h - m for h, m in zip(highs, means, strict=True)]]
-    axis.errorbar(places, means, reach, capsize=2, **style)
+    if across:
+        axis.errorbar(means, places, xerr=reach, capsize=2, **style)
+    else:
+        axis.errorbar(places, means, yerr=reach, capsize=2, **style)
 
 
 def loss_axis(axis: Axes, title: str) -> None:
@@ -58,32 +78,71 @@ def loss_axis(axis: Axes, title: str) -> None:
     label_axes(axis, title, TIME, "loss")
 
 
+def loss_curves(
+    axis: Axes,
+    title: str,
+    time: NDArray,
+    trained: Mapping[str, tuple[str, NDArray]],
+    theory: Mapping[str, NDArray] = NONE,
+    rebuilt: Mapping[str, NDArray] = NONE,
+    *,
+    horizontal: str = TIME,
+    tolerance: float | None = None,
+) -> None:
+    """Draw losses: trainings in colour, forecasts in black dashes, reconstructions in violet, each with its label.
+
+    trained: label -> what is trained, and its loss, (seeds, T) or (T,). theory, rebuilt: (T,), or several in one style,
+    (n, T); a second label is dotted. tolerance: of log10; all that comes after the
+    first training is then held against its mean in a strip below.
+    """
+    for label, (kind, values) in trained.items():
+        training_band(axis, time, np.atleast_2d(values), kind, label)
+    for draw, lines in ((theory_line, theory), (reconstruction_line, rebuilt)):
+        for number, (label, values) in enumerate(lines.items()):
+            for place, line in enumerate(np.atleast_2d(values)):
+                draw(axis, time, line, None if place else label, dotted=number > 0)
+    label_axes(axis, title, horizontal, "loss")
+    if tolerance is not None:
+        (_, first), *others = trained.values()
+        mean = np.atleast_2d(first).mean(axis=0)
+        curves = [(kind, np.atleast_2d(values).mean(axis=0)) for kind, values in others]
+        curves += [("theory", values) for values in theory.values()]
+        curves += [("reconstruction", values) for values in rebuilt.values()]
+        difference_strip(axis, time, [(kind, np.log10(curve / mean)) for kind, curve in curves], tolerance)
+
+
 def difference_strip(
-    axis: Axes, time: NDArray, differences: Mapping[str, NDArray], tolerance: float, name: str = "log10 gap"
+    axis: Axes, time: NDArray, differences: Sequence[tuple[str, NDArray]], tolerance: float, name: str = "log10 gap"
 ) -> None:
     """Below a loss on a log axis: how far log10 of other curves is from that of training, with what is tolerated.
 
-    differences: for each curve, drawn as `COLOURS` has it, log10 of it less log10 of the mean run.
+    differences: of each curve what it is, which has its look, and log10 of it less log10 of the mean run; a second one
+    of theory, or of reconstructions, is dotted. A curve that goes beyond FAR tolerances leaves the strip.
     """
     axis.set_yscale("log")
     bottom, height = STRIP
     strip = axis.inset_axes((0.0, bottom, 1.0, height))
     strip.axhspan(-tolerance, tolerance, color=COLOURS["reference"], alpha=0.25, linewidth=0)
     strip.axhline(0.0, color=COLOURS["reference"], linewidth=0.6)
-    for kind, values in differences.items():
-        style = {"theory": (0, (4, 2)), "reconstruction": (0, (6, 1.5, 1, 1.5))}.get(kind, "-")
+    drawn: set[str] = set()
+    for kind, values in differences:
+        style = DOTS if kind in drawn and kind in DASHES else DASHES.get(kind, "-")
         strip.plot(time, values, color=COLOURS.get(kind, kind), linestyle=style, linewidth=1.2)
+        drawn.add(kind)
+    low, high = strip.get_ylim()
+    strip.set_ylim(max(low, -FAR * tolerance), min(high, FAR * tolerance))
     for side in ("top", "right"):
         strip.spines[side].set_visible(False)
     strip.set_xlim(axis.get_xlim())
     strip.tick_params(labelsize=9)
+    strip.xaxis.set_major_locator(MaxNLocator(5))
     strip.set_ylabel(name, fontsize=9)
     axis.tick_params(labelbottom=False)
     axis.xaxis.set_label_coords(0.5, bottom, transform=inches_below(axis, NAME))
     below(axis, bottom)
 
 
-def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], distance: str) -> None:
+def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], title: str, distance: str) -> None:
     """Draw a distance over the number of stretches, a line for each number of modules; None is every neuron.
 
     rows: modules, stretches and the distance, such as those of `reln.trade_off`.
@@ -97,4 +156,4 @@ def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], d
         colour = COLOURS["reconstruction"] if own else colours.pop(0)
         label = "every neuron" if own else f"{modules} modules"
         axis.loglog(*zip(*points, strict=True), "s-" if own else "o-", color=colour, markersize=4, label=label)
-    label_axes(axis, "distance from the ReLU networks", "stretches of constant gates", distance)
+    label_axes(axis, title, "stretches of constant gates", distance)

@@ -46,6 +46,6 @@ def heat_map(
     for side in ("top", "right"):
         axis.spines[side].set_visible(True)
     label_axes(axis, title, horizontal, vertical)
-    bar = axis.figure.colorbar(picture, ax=axis, shrink=0.8)
+    bar = axis.figure.colorbar(picture, cax=axis.inset_axes((1.03, 0.1, 0.05, 0.8)))
     bar.set_label(value, fontsize=9)
     bar.ax.tick_params(labelsize=9)

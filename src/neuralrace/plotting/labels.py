@@ -10,9 +10,10 @@ from matplotlib.transforms import ScaledTranslation, Transform
 
 Place = Literal["best", "center right", "below", "ends"]
 LINE = 1.35  # height of a line of text, in parts of its font's
+BESIDE = 0.55  # inches left of an axis that its title does not stand over
 UNDER = 0.46  # inches that ticks and name of an axis take
 SIZE = 9  # points of labels and ticks
-SHORT = 16  # letters up to which labels stand in two columns
+SHORT = 19  # letters up to which labels stand in two columns
 
 
 def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: Place = "below") -> None:
@@ -69,7 +70,8 @@ def end_labels(axis: Axes) -> None:
     for line, label in named:
         points = np.column_stack([np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)])
         points = points[np.isfinite(points).all(axis=1)]
-        ends.append((float(np.clip(to_axis.transform(points[-1])[1], 0, 1)), label, line.get_color()))
+        last = points[np.argmax(points[:, 0])]
+        ends.append((float(np.clip(to_axis.transform(last)[1], 0, 1)), label, line.get_color()))
     step = LINE * SIZE / 72 / _height(axis)
     ends.sort(key=_first)
     for (end, label, colour), place in zip(ends, _apart([_first(one) for one in ends], step), strict=True):
@@ -120,5 +122,5 @@ def _height(axis: Axes) -> float:
 def _fitting(axis: Axes, title: str) -> str:
     """A title in lines that fit the axis, at about eleven letters an inch."""
     letter, gap, rest = title.partition("  ")
-    lines = textwrap.wrap(rest if gap else title, max(20, int(11 * _cell(axis)[0])))
+    lines = textwrap.wrap(rest if gap else title, max(20, int(11 * (_cell(axis)[0] - BESIDE))))
     return f"{letter}{gap}" * bool(gap) + "\n".join(lines)

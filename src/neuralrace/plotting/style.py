@@ -35,6 +35,14 @@ def new_figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: floa
     return figure, axes
 
 
+def new_panels(count: int, columns: int = 3, width: float = 4.2, height: float = 3.6) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, one after the other, at most so many in a row."""
+    figure, axes = new_figure(min(columns, count), -(-count // columns), width, height)
+    for axis in axes.flat[count:]:
+        axis.remove()
+    return figure, list(axes.flat[:count])
+
+
 def tidy(axis: Axes) -> None:
     """Take away what carries no information, and draw unnamed lines in the colours of a series."""
     axis.set_prop_cycle(color=SERIES)

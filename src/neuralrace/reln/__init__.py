@@ -18,7 +18,7 @@ from neuralrace.reln.modules import Modules, find_modules, gated_problem
 from neuralrace.reln.passing import neuron_strengths
 
 # Which gating wins
-from neuralrace.reln.race import Race, Runner, gatings_of_groups, race
+from neuralrace.reln.race import Ranking, Runner, gatings_of_groups, race
 
 # A sequence of gatings
 from neuralrace.reln.rebuilt import Rebuilt, rebuild, table_of, trade_off
@@ -38,7 +38,7 @@ __all__ = [
     "Modular",
     "Modules",
     "Pair",
-    "Race",
+    "Ranking",
     "Rebuilt",
     "Runner",
     "Staged",

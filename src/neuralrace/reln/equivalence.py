@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralrace._engine.equal_rows import partition, representatives
+from neuralrace._engine.example_rows import partition, representatives
 from neuralrace.activations import LeakyReLU, leaky_relu
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import Architecture, check_weights
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_number
 from neuralrace.gates import Gates
-from neuralrace.problem import BIAS, Problem, check_weights
+from neuralrace.problem import BIAS, Problem
 from neuralrace.task import Task
 
 MOST_EDGES = 20_000  # a plan of more edges than this takes minutes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.analysis import Agreement
-from neuralrace.errors import ProblemError, WeightError, require_count, shortened
+from neuralrace.errors import ProblemError, UnknownNameError, WeightError, nearest, require_count, shortened
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.course import Course, course_of_weights
@@ -29,8 +29,8 @@ from neuralrace.theory import Forecast, NetworkFlow, Representatives, predict
 from neuralrace.training import ReLUNetwork
 
 MOMENTS = 41  # at which neurons are looked at, evenly over the times
-# Drawn neurons are followed to the end and never replaced by points, which have a strength but cannot be counted.
-METHODS = (Representatives(clusters=Representatives.drawn), NetworkFlow())
+OPTIONS = ("learning_rate", "dynamics", "rtol", "max_steps", "tolerance")  # of predict, that are passed on
+METHODS = (Representatives(), NetworkFlow())
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def foresee(
     """Say which modules a ReLU network will form, when they part, what each writes and how large it is.
 
     Nothing is trained: neurons are drawn from the law, by a stream that no training has, and followed by `predict`, to
-    which options such as learning_rate go. Of one hidden layer at most 2048 stand for all. They are clustered as
+    which options such as learning_rate go. Of a wide hidden layer an eighth stands for all. They are clustered as
     `discover` clusters those of a run. modules: how many in each layer, or "auto": the fewest whose gated network comes
     within the elbow of the forecast, as there.
     """
@@ -110,9 +110,12 @@ def foresee(
         raise ProblemError(f"a ReLUNetwork is required; {type(network).__name__} came")
     if not callable(initial):
         raise WeightError(f"initial must be a law such as initial.gaussian(std); it was {shortened(initial)}")
+    for name in options:
+        if name not in OPTIONS:
+            raise UnknownNameError(f"foresee has no option {name!r}; {nearest(name, OPTIONS)}")
     counts = counts_of(modules, most)
     forecast = predict(network, initial, times, METHODS, key, draws=draws, **options)
-    neurons = _followed(network, forecast)
+    neurons = followed(network, forecast)
     some = isinstance(modules, str)
     tried = [
         Modular(neurons.layers(count, some), network.given, network.biases, False)
@@ -129,7 +132,7 @@ def _foreseen(one: Modular, *rest: Any) -> Foreseen:
     return Foreseen(one.layers, one.task, one.biases, one.fractional, *rest)
 
 
-def _followed(network: ReLUNetwork, forecast: Forecast) -> Neurons:
+def followed(network: ReLUNetwork, forecast: Forecast) -> Neurons:
     """The neurons of all draws at some of the forecast's times."""
     moments = forecast.time[evenly(len(forecast.time), MOMENTS)]
     draws = [forecast.weights_at(moments, draw) for draw in range(len(forecast.losses))]

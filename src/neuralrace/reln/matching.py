@@ -29,16 +29,15 @@ def match(first: Modular, first_course: Course, second: Modular, second_course: 
     """Pair the modules of two descriptions of one hidden layer so that their gates differ least on the whole."""
     if first.gates.shape[1] != second.gates.shape[1]:
         raise GateError(f"the same examples are required; there are {first.gates.shape[1]} and {second.gates.shape[1]}")
-    apart = np.abs(first.modules.gates[:, None] - second.modules.gates).mean(axis=-1)
     courses = first_course, second_course
     share = [course.share[:, -1] for course in courses]
     parted = [course.parted for course in courses]
     found = []
-    for one, other in zip(*linear_sum_assignment(apart), strict=True):
+    for one, other in paired(first.modules.gates, second.modules.gates):
         found.append(
             Pair(
-                first=int(one),
-                second=int(other),
+                first=one,
+                second=other,
                 alike=float(np.mean(first.modules.patterns[one] == second.modules.patterns[other])),
                 share=(float(share[0][one]), float(share[1][other])),
                 parted=(float(parted[0][one]), float(parted[1][other])),
@@ -46,6 +45,12 @@ def match(first: Modular, first_course: Course, second: Modular, second_course: 
             )
         )
     return tuple(found)
+
+
+def paired(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int]]:
+    """Places of gates (modules, N) that are paired so that they differ least on the whole."""
+    apart = np.abs(first[:, None] - second).mean(axis=-1)
+    return [(int(one), int(other)) for one, other in zip(*linear_sum_assignment(apart), strict=True)]
 
 
 def _correlation(first: np.ndarray, second: np.ndarray) -> float:

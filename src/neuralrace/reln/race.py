@@ -41,7 +41,7 @@ class Runner:
 
 
 @dataclass(frozen=True, eq=False)
-class Race:
+class Ranking:
     """The candidates in the order in which they meet the criterion."""
 
     runners: tuple[Runner, ...]
@@ -94,7 +94,7 @@ def race(
     neurons: int = 120,
     draws: int = 2,
     key: Any = 0,
-) -> Race:
+) -> Ranking:
     """Rank candidate gatings by the time at which the theory says they reach a loss; nothing is trained.
 
     candidates: name -> patterns (k, N), or a Problem. Patterns share the `neurons` equally, so that no gating has more
@@ -113,7 +113,7 @@ def race(
     law = gaussian(SMALL / neurons) if initial is None else initial
     rates = {name: _rates(problem) for name, problem in problems.items()}
 
-    def run(moments: Any) -> Race:
+    def run(moments: Any) -> Ranking:
         forecasts = {
             name: predict(problem, law, moments, method="flow", draws=draws, key=key, rtol=RTOL)
             for name, problem in problems.items()
@@ -124,12 +124,12 @@ def race(
             Runner(name, float(forecast.time_to(level)), rates[name], float(forecast.loss[-1]), forecast)
             for name, forecast in forecasts.items()
         ]
-        return Race(tuple(sorted(runners, key=lambda runner: (runner.time, runner.final))), level)
+        return Ranking(tuple(sorted(runners, key=lambda runner: (runner.time, runner.final))), level)
 
     return run(times) if times is not None else _long_enough(run, max(max(r.values()) for r in rates.values()))
 
 
-def _long_enough(run: Callable[[np.ndarray], Race], rate: float) -> Race:
+def _long_enough(run: Callable[[np.ndarray], Ranking], rate: float) -> Ranking:
     """Double the time until some candidate meets the criterion in the first half of it."""
     end = 10.0 / rate if rate > 0 else 10.0
     for _ in range(DOUBLINGS):

@@ -6,21 +6,20 @@ from collections.abc import Sequence
 from neuralrace._page import Panel
 from neuralrace.experiments.claim import Claim
 
-FIGURE = re.compile(r"Figs? (\d+)([a-h](?:-[a-h])?)?(?:, ([a-h])\b)?")
-
-ROWS = re.compile(r"rows? (\d)(?: and (\d))?")  # of a figure whose panels have no letters
+ONE = r"(?:\d+[a-h]?(?:-[a-h])?|[a-h]\b)"  # 4, 4c, 2a-c, or a further letter
+FIGURES = re.compile(rf"Figs? ({ONE}(?:(?:, | and ){ONE})*)")  # Fig 4c; Figs 7b, 7c and 8
+PARTS = re.compile(r"(\d*)([a-h]?)(?:-([a-h]))?")
 
 
 def letters(claim: Claim) -> set[str]:
     """What a claim calls its panels: letters of its own, or those of its source, or the number of its figure."""
     if claim.panel:
         return set(claim.panel.replace(" ", "").split(","))
-    found = {number for pair in ROWS.findall(claim.source) for number in pair if number}
-    for number, first, second in FIGURE.findall(claim.source):
-        if "-" in first:
-            found |= {chr(code) for code in range(ord(first[0]), ord(first[-1]) + 1)}
-        found |= {part for part in (first, second) if len(part) == 1} or (set() if first else {number})
-    return found
+    listed = [one for found in FIGURES.findall(claim.source) for one in re.split(", | and ", found)]
+    names: set[str] = set()
+    for number, first, last in (match.groups() for one in listed if (match := PARTS.fullmatch(one))):
+        names |= {chr(code) for code in range(ord(first), ord(last or first) + 1)} if first else {number}
+    return names
 
 
 def linked(claims: Sequence[Claim], panels: Sequence[Panel]) -> tuple[list[list[int]], list[list[int]]]:

@@ -66,7 +66,8 @@ def _filter(name: str, values: Mapping[str, str]) -> str:
 def _group(paper: str, results: Sequence[Result]) -> str:
     claims = [claim for result in results if result.judged for claim in result.claims]
     numbers = counts(claims)
-    cells = "".join(f"<th>{counted(kind, numbers[kind]) if kind in numbers else ''}</th>" for kind in KINDS)
+    told = {kind: counted(kind, numbers[kind]) if kind in numbers else "" for kind in KINDS}
+    cells = "".join(f'<th data-label="{WHOSE[kind]}">{words}</th>' for kind, words in told.items())
     rows = "".join(_row(paper, result) for result in results)
     return f'<tbody data-holder><tr class="paper"><th>{escape(heading(paper))}</th>{cells}</tr>{rows}</tbody>'
 

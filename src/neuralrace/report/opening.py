@@ -32,35 +32,34 @@ def render_opening(results: Sequence[Result], groups: Mapping[str, Sequence[Resu
     outcome = "".join(_outcome(results))
     return f"""<header>
 <h1>How gated and ReLU networks learn: predicted and trained</h1>
-<p>{_texts(groups)} say how such networks learn, in which order, and why. Here their figures are computed again in two
-ways that share no random number: by <strong>theory</strong>, from the statistics of the task alone, and by
-<strong>training</strong> real networks. What they say is then measured, sentence by sentence.</p>
+<p>Papers on neural networks with gates, ReLU networks among them, say what is learned first, how fast, and by which
+inner parts. Here their figures are computed again in two ways that share no random number: by
+<strong>theory</strong>, from the statistics of the task alone and before anything is trained, and by
+<strong>training</strong> real networks. What the papers say is then measured, sentence by sentence.</p>
 {outcome}
+{_texts(groups)}
 </header>
 """
 
 
-def render_key(groups: Mapping[str, Sequence[Result]]) -> str:
-    """The texts in full, and what the words mean."""
-    cited = "".join(
-        f'<li id="{paper.sign}"><strong>{paper.sign}</strong> {escape(paper.authors)}. '
-        f"<cite>{escape(paper.name)}</cite>. {escape(paper.place)}.</li>"
-        for sign, paper in PAPERS.items()
-        if sign in groups
-    )
+def render_key() -> str:
+    """What the words mean."""
     words = "".join(f"<dt>{word}</dt><dd>{set_maths(meaning)}</dd>" for word, meaning in WORDS.items())
     key = f'<summary>Key to the words: {", ".join(WORDS)}</summary><dl class="words">{words}</dl>'
-    return f"""<section class="plain"><h2>The texts</h2><ul class="texts">{cited}</ul>
-<details class="key">{key}</details></section>
-"""
+    return f'<details class="key">{key}</details>'
 
 
 def _texts(groups: Mapping[str, Sequence[Result]]) -> str:
-    cited = [paper for sign, paper in PAPERS.items() if sign in groups]
-    names = [f'<a href="#{paper.sign}">{escape(paper.name.partition(":")[0])}</a>' for paper in cited]
-    if not names:
-        return "Papers on gated networks"
-    return ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
+    """The texts in full, what each says and what came of it."""
+    cited = (
+        f'<li id="{paper.sign}"><strong>{paper.sign}</strong> {escape(paper.authors)}. '
+        f"<cite>{escape(paper.name)}</cite>. {escape(paper.place)}.<br>"
+        f'<span class="soft">It says:</span> {escape(paper.says)}<br>'
+        f'<span class="soft">What came out:</span> <strong>{escape(paper.found)}</strong></li>'
+        for sign, paper in PAPERS.items()
+        if sign in groups
+    )
+    return f'<ul class="texts">{"".join(cited)}</ul>'
 
 
 def _outcome(results: Sequence[Result]) -> list[str]:

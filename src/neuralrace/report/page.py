@@ -25,7 +25,7 @@ def render_report(results: Sequence[Result]) -> str:
     """The report as HTML that needs no other file and no network, and is complete without its script."""
     groups = by_paper(results, lambda result: (result.experiment.name, result.experiment.source))
     papers = "".join(_paper(sign, chosen) for sign, chosen in groups.items())
-    body = f"{render_opening(results, groups)}{render_key(groups)}{render_matrix(groups)}{papers}"
+    body = f"{render_opening(results, groups)}{render_key()}{render_matrix(groups)}{papers}"
     return document(TITLE, body)
 
 

@@ -13,7 +13,6 @@ from neuralrace.report.matrix import data, mark, style
 from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, verdict
 
 EXPLORER = "http://127.0.0.1:8642/"  # where `neuralrace explore` answers unless told otherwise
-BORDER = 8  # pixels around the image of a panel
 
 
 def render_section(paper: str, result: Result) -> str:
@@ -49,8 +48,7 @@ def _panel(name: str, place: int, panel: Panel, claims: Sequence[int]) -> str:
     links = ", ".join(f'<a href="#{name}-{number + 1}">{number + 1}</a>' for number in claims)
     told = f' <span class="soft">claim{"s" if len(claims) > 1 else ""} {links}</span>' if claims else ""
     title = f"{letter}{set_maths(panel.title)}{told}"
-    at = f'id="{name}-panel-{place + 1}" style="width: {panel.width + BORDER}px"'
-    return f"<figure {at}><figcaption>{title}</figcaption>{panel.image()}</figure>"
+    return f'<figure id="{name}-panel-{place + 1}"><figcaption>{title}</figcaption>{panel.image()}</figure>'
 
 
 def _claims(result: Result, items: dict[int, str]) -> str:
@@ -81,13 +79,13 @@ def _claim(
     name, judged, known = result.experiment.name, result.judged, reason(claim)
     word = verdict(claim).capitalize() if judged else "Not judged"
     why = f"<dt>why</dt><dd>{set_maths(known)}</dd>" if known else ""
-    shown = ", ".join(
-        f'<a href="#{name}-panel-{place + 1}">{", ".join(panel.letters) or "the figure"}</a>'
-        for panel, place in zip(drawn, places[number - 1], strict=True)
-    )
-    panel = f"<dt>panel</dt><dd>{shown}</dd>" if shown else ""
+    firsts: dict[str, int] = {}  # of panels with the same letter the first, beside which the others stand
+    for panel, place in zip(drawn, places[number - 1], strict=True):
+        firsts.setdefault(", ".join(panel.letters) or "the figure", place)
+    links = (f'<a href="#{name}-panel-{place + 1}">{words}</a>' for words, place in firsts.items())
+    shown = ", ".join(links) or "none: a number alone"
     return f"""<li id="{name}-{number}" {data(paper, claim, judged)}>{mark(claim, judged)} {number}.
 <span class="verdict {style(claim, judged)}">{word}.</span> {set_maths(claim.text)}
 <dl><dt>place</dt><dd>{set_maths(claim.source)}</dd><dt>asked</dt><dd>{set_maths(claim.expected)}</dd>
-<dt>measured</dt><dd>{set_maths(claim.measured)}</dd>{why}{panel}</dl></li>
+<dt>measured</dt><dd>{set_maths(claim.measured)}</dd>{why}<dt>panel</dt><dd>{shown}</dd></dl></li>
 """

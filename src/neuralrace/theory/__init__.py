@@ -20,6 +20,7 @@ from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.reduction.system import ReducedSystem
 
 # Neurons that stand for many
+from neuralrace.theory.representatives.layers import NarrowerLayers
 from neuralrace.theory.representatives.method import Representatives
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "InitialStrength",
     "Learned",
     "Modes",
+    "NarrowerLayers",
     "NetworkFlow",
     "ReducedSystem",
     "Reduction",

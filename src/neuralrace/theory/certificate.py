@@ -48,11 +48,6 @@ class Declined:
     method: str
     failed: Assumption
 
-    @property
-    def reason(self) -> str:
-        """Why it was not taken."""
-        return self.failed.reason
-
 
 @dataclass(frozen=True)
 class Certificate:
@@ -89,6 +84,6 @@ class Certificate:
     def __str__(self) -> str:
         lines = [f"method: {self.method}" + (" (forced: an assumption fails)" if self.forced else "")]
         lines += [f"  {assumption}" for assumption in self.assumptions]
-        lines += [f"  not {entry.method}: {entry.reason}" for entry in self.declined]
+        lines += [f"  not {entry.method}: {entry.failed.reason}" for entry in self.declined]
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)

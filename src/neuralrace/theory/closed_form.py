@@ -13,10 +13,9 @@ from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.method import Reduction
+from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability
 from neuralrace.theory.reduction.path_table import listed_paths
 from neuralrace.theory.reduction.polynomial import Terms
-from neuralrace.theory.reduction.start import Reduced, diagonalisability
 from neuralrace.theory.reduction.system import States
 
 Solution = Callable[[np.ndarray], dict[int, np.ndarray]]  # times -> variable -> values

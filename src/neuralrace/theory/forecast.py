@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import xarray
 
+from neuralrace.analysis import time_to
 from neuralrace.architecture import Architecture, Path
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
@@ -189,15 +190,7 @@ class Forecast:
 
     def time_to(self, criterion: float) -> float:
         """When the mean loss first comes down to a value, between recorded times by interpolation; inf if never."""
-        below = np.flatnonzero(self.loss <= criterion)
-        if not len(below):
-            return float("inf")
-        i = int(below[0])
-        if i == 0:
-            return float(self.time[0])
-        before, after = self.loss[i - 1], self.loss[i]
-        share = (before - criterion) / (before - after)
-        return float(self.time[i - 1] + share * (self.time[i] - self.time[i - 1]))
+        return float(time_to(self.time, self.loss, criterion))
 
     def order(self) -> tuple[Learned, ...]:
         """The modes of all paths in the order in which they are learned: half of their last strength reached."""

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from neuralrace.architecture import check_weights
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
@@ -23,7 +24,7 @@ from neuralrace.errors import (
 from neuralrace.initial import Initialiser, as_key
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.precision import float64
-from neuralrace.problem import Problem, check_weights
+from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
 from neuralrace.theory.activated.system import ACTIVATED_RTOL
 from neuralrace.theory.aligned.method import Aligned
@@ -31,10 +32,9 @@ from neuralrace.theory.alignment import gaussian_law
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import Flow
-from neuralrace.theory.flow.sharpness import flow_regime
+from neuralrace.theory.flow.method import Flow, flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
-from neuralrace.theory.method import Descent, Ground, Method, Outcome, Request, is_linear, saddle_notes
+from neuralrace.theory.method import Ground, Method, Outcome, Request, Steps, is_linear, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives.method import Representatives
 
@@ -140,7 +140,7 @@ def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Out
             return method.name, outcome, tuple(declined)
         declined[outcome] = None
     last = list(declined)[-1] if declined else None
-    reason = "at least one method is required; none came" if last is None else last.reason
+    reason = "at least one method is required; none came" if last is None else last.failed.reason
     raise AssumptionError(f"{reason}: {_advice(request, methods[-1:])}")
 
 
@@ -206,14 +206,14 @@ def _checked_times(times: Any) -> np.ndarray:
     return moments
 
 
-def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> Descent | None:
+def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> Steps | None:
     if dynamics not in ("flow", "descent"):
         raise UnknownNameError(f"there is no dynamics {dynamics!r}; {nearest(dynamics, ('flow', 'descent'))}")
     if dynamics == "flow":
         return None
     if rate is None:
         raise RangeError("gradient descent needs its step size: give learning_rate, or use dynamics='flow'")
-    descent = Descent(rate)
+    descent = Steps(rate)
     off = np.abs(descent.steps(times) * rate - times) > 1e-6 * rate
     if off.any():
         raise RangeError(

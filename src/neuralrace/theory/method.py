@@ -10,13 +10,13 @@ from typing import ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVa
 import jax
 import numpy as np
 
-from neuralrace.architecture import Path
+from neuralrace.architecture import Path, check_weights
 from neuralrace.axes import Edge
 from neuralrace.errors import require_number
 from neuralrace.initial import Decoupled, Initialiser, draw
 from neuralrace.limits import require_memory
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.problem import Problem, check_weights
+from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution
@@ -27,7 +27,7 @@ Options = ParamSpec("Options")
 Found = TypeVar("Found")
 
 
-class Descent(NamedTuple):
+class Steps(NamedTuple):
     """Gradient descent in place of the flow: times are whole numbers of steps."""
 
     learning_rate: float
@@ -65,7 +65,7 @@ class Request:
     draws: int
     times: np.ndarray
     learning_rate: float | None
-    descent: Descent | None
+    descent: Steps | None
     rtol: float
     max_steps: int
     tolerance: float

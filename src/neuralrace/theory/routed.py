@@ -26,7 +26,7 @@ from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.initial import Initialiser, as_key, draw
 from neuralrace.precision import float64
 from neuralrace.theory.integration.integrate import Curve, integrate
-from neuralrace.theory.integration.recorded import NOISE
+from neuralrace.theory.integration.system import NOISE
 from neuralrace.theory.ladder import THEORY_STREAM
 
 NEVER_SHOWN = 1e-12  # part of the largest variance below which an input direction is left out

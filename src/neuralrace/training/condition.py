@@ -8,20 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.architecture import check_weights
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count
 from neuralrace.initial import Gaussian, Initialiser, Orthogonal, Xavier, as_key, draw
-from neuralrace.problem import Problem, check_weights
+from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, Penalty, make_learner
-from neuralrace.training.loop import Batches, Program
 from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
 from neuralrace.training.objectives import Objective, as_objective
+from neuralrace.training.program import Batches, Program
 from neuralrace.training.records import make_recorder
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Rule
 
 BY_SHAPE = (Gaussian, Orthogonal, Xavier)  # laws that look at nothing but the shapes of the edges
 BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
+SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much of each device
+STREAMS = 64  # seeds whose keys are made at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +61,30 @@ class Prepared:
         """The first weights as the loop has them, seeds first."""
         return self.program.learner.pack(self.narrowing.weights)
 
+    def groups(self, seeds: int) -> list[slice]:
+        """As many seeds side by side as memory allows; each group is one run of the same program."""
+        program = self.program
+        rows = program.learner.example_count if program.batches is None else program.batches.size
+        activity = rows * sum(program.learner.architecture.nodes.values())
+        per_seed = 8 * (6 * sum(matrix[0].size for matrix in self.first.values()) + 4 * activity)
+        at_once = int(np.clip(jax.local_device_count() * (SEED_BYTES // max(per_seed, 1)), 1, seeds))
+        return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
+
     def final(self, parameters: Mapping[str, np.ndarray]) -> dict[Edge, np.ndarray]:
         """Weights by edge, (seeds, target, source), as those of the original network."""
         found = self.program.learner.unpack(parameters)
         return {edge: widen_weights(self.narrowing, edge, matrix) for edge, matrix in found.items()}
+
+
+def joined_parameters(group: Sequence[Prepared]) -> Any:
+    """The first weights of several conditions as the loop has them, packed once where conditions share them."""
+    owners = {id(one.narrowing.weights): one for one in group}
+    packed = {place: one.parameters() for place, one in owners.items()}
+    # on the host: nothing to compile
+    return jax.tree.map(
+        lambda *parts: jax.device_put(np.concatenate([np.asarray(part) for part in parts])),
+        *(packed[id(one.narrowing.weights)] for one in group),
+    )
 
 
 Drawn = dict[Any, dict[Edge, np.ndarray]]  # (law, architecture) -> first weights
@@ -120,12 +143,26 @@ def _routed_learner(
 
 def seed_keys(key: Any, seeds: int) -> list[jax.Array]:
     """One key per seed, the same for a seed however many others there are."""
-    return [jax.random.fold_in(as_key(key), seed) for seed in range(seeds)]
+    return [jax.random.wrap_key_data(words) for words in _words(key, seeds)[0]]
 
 
-def batch_keys(key: Any, seeds: int) -> jax.Array:
-    """The streams of mini-batches, one per seed."""
-    return jnp.stack([jax.random.fold_in(one, BATCH_STREAM) for one in seed_keys(key, seeds)])
+def batch_keys(key: Any, seeds: int, conditions: int = 1) -> jax.Array:
+    """The streams of mini-batches, one per seed, the same under all conditions."""
+    return jax.random.wrap_key_data(jnp.asarray(np.tile(_words(key, seeds)[1], (conditions, 1))))
+
+
+def _words(key: Any, seeds: int) -> np.ndarray:
+    """The words of the keys of every seed, (2, seeds, words); in blocks, so that any number of seeds is one program."""
+    root = as_key(key)
+    blocks = [np.asarray(_streams(root, np.uint32(first))) for first in range(0, seeds, STREAMS)]
+    return np.concatenate(blocks, axis=1)[:, :seeds]
+
+
+@jax.jit
+def _streams(root: jax.Array, first: jax.Array) -> jax.Array:
+    own = jax.vmap(lambda seed: jax.random.fold_in(root, seed))(first + jnp.arange(STREAMS, dtype=jnp.uint32))
+    batches = jax.vmap(lambda one: jax.random.fold_in(one, BATCH_STREAM))(own)
+    return jnp.stack([jax.random.key_data(own), jax.random.key_data(batches)])
 
 
 def _first_weights(

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.example_rows import carrying_gates, edge_gates
 from neuralrace._engine.network import Matrices, Network, Rows, Stacks
-from neuralrace._engine.open_edges import carrying_gates, edge_gates
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge, Weights

@@ -1,4 +1,4 @@
-"""The training loop: one compiled program for all steps, seeds and conditions, that hands records back in chunks.
+"""The training loop: a program compiled once for all steps, seeds and conditions, that hands records back in chunks.
 
 The program is compiled at module level for a shape: networks, rules and examples are its arguments.
 """
@@ -6,7 +6,7 @@ The program is compiled at module level for a shape: networks, rules and example
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
@@ -14,14 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import everywhere, padded, room_for, spread
+from neuralrace._engine.devices import padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.progress import Meter
 from neuralrace.training.estimates import check_records
-from neuralrace.training.learner import Learner
-from neuralrace.training.records import Recorder
-from neuralrace.training.rules import Rule, Step
+from neuralrace.training.program import Carried, How, Program, Views
 from neuralrace.training.schedule import Schedule
 
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
@@ -30,136 +28,7 @@ BLOCK = 100  # steps of known number in a row, at most
 CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and to stop on divergence
 
 Finish = Callable[[np.ndarray], np.ndarray]
-Views = dict[str, jax.Array]  # variable -> array
 Room = dict[str, jax.ShapeDtypeStruct]  # variable -> (looks, seeds, ...)
-
-
-class State(NamedTuple):
-    """What training carries from step to step; seeds first."""
-
-    parameters: Stacks
-    memory: Any  # the rule's
-    order: jax.Array  # of the examples, for mini-batches
-    resting: jax.Array  # seeds that have reached the loss to stop at
-
-
-class Batches(eqx.Module):
-    """How mini-batches are drawn: each epoch goes once through a new order of the examples, or each step draws anew.
-
-    drawn: every step draws its examples by their weights, with replacement.
-    """
-
-    size: int = eqx.field(static=True)
-    drawn: bool = eqx.field(static=True)
-
-
-class Program(eqx.Module):
-    """What the loop is compiled for. mapped: which arrays of learner and rule have an axis for the seeds."""
-
-    learner: Learner
-    rule: Rule
-    recorder: Recorder
-    batches: Batches | None
-    level: Array | None  # the loss at which a seed stops
-    mapped: tuple[bool, ...] = eqx.field(static=True)  # in the order of their leaves; empty: none
-
-    def start(self, parameters: Stacks) -> State:
-        """The state of each seed before the first step; parameters have a leading axis of seeds."""
-        seeds = jax.tree.leaves(parameters)[0].shape[0]
-        shuffled = self.batches is not None and not self.batches.drawn
-        order = jnp.zeros((seeds, self.learner.example_count if shuffled else 0), dtype=jnp.int32)
-        memory = self._each(lambda learner, rule, p: rule.start(learner, p))(parameters)
-        return State(parameters, memory, order, jnp.zeros(seeds, dtype=bool))
-
-    def look(self, state: State, how: "How") -> tuple[State, Views]:
-        """Look at every seed."""
-        return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), how)
-
-    def look_and_step(self, state: State, keys: jax.Array, step: jax.Array, how: "How") -> tuple[State, Views]:
-        """Look at every seed and take one step; a full batch shares the gradient's forward pass with the loss."""
-        if self.batches is not None:
-            state, seen = self.look(state, how)
-            return self._moved(state, None, keys, step), seen
-        loss, slope = self._each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
-        state, seen = self._seen(state, loss, how)
-        return self._moved(state, slope, keys, step), seen
-
-    def step(self, state: State, keys: jax.Array, step: jax.Array) -> State:
-        """Take one step for every seed."""
-        return self._moved(state, None, keys, step)
-
-    def _seen(self, state: State, loss: jax.Array, how: "How") -> tuple[State, Views]:
-        record = self._each(lambda learner, rule, p: self.recorder.look(learner, p))
-        if self.recorder.costly:  # not where it would be thrown away
-            shapes = jax.eval_shape(record, state.parameters)
-            blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
-            seen = jax.lax.cond(how.kept, record, lambda _: blank, state.parameters)
-        else:
-            seen = record(state.parameters)
-        if self.level is not None:
-            state = state._replace(resting=state.resting | (how.regular & (loss <= self.level)))
-        return state, seen | {"loss": loss}
-
-    def _moved(self, state: State, slope: Stacks | None, keys: jax.Array, step: jax.Array) -> State:
-        chosen, order = self._batch(state.order, keys, step)
-
-        def one(learner: Learner, rule: Rule, parameters: Stacks, memory: Any, slope: Any, chosen: Any) -> Any:
-            def gradient(at: Stacks) -> Stacks:
-                if self.batches is None:
-                    return learner.loss_and_gradient(at)[1]
-                return learner.batch_gradient(at, chosen, by_weight=not self.batches.drawn)
-
-            here = gradient(parameters) if slope is None else slope
-            return rule.move(learner, memory, Step(parameters, here, gradient, step))
-
-        parameters, memory = self._each(one)(state.parameters, state.memory, slope, chosen)
-        if self.level is not None:  # a seed that has arrived rests
-            parameters, memory = jax.tree.map(
-                lambda new, old: jnp.where(state.resting.reshape(-1, *[1] * (new.ndim - 1)), old, new),
-                (parameters, memory),
-                (state.parameters, state.memory),
-            )
-        return State(parameters, memory, order, state.resting)
-
-    def _batch(self, order: jax.Array, keys: jax.Array, step: jax.Array) -> tuple[jax.Array | None, jax.Array]:
-        """The examples of this step for each seed; what does not fill a batch of an epoch waits."""
-        if self.batches is None:
-            return None, order
-        count = self.learner.example_count
-        if self.batches.drawn:
-            size = self.batches.size
-            draw = self._each(lambda learner, rule, key: learner.draw(jax.random.fold_in(key, step), size))
-            return draw(keys), order
-        batches = max(count // self.batches.size, 1)
-
-        def shuffle(_: jax.Array) -> jax.Array:
-            epoch_keys = jax.vmap(lambda key: jax.random.fold_in(key, step // batches))(keys)
-            return jax.vmap(lambda key: jax.random.permutation(key, count).astype(jnp.int32))(epoch_keys)
-
-        order = jax.lax.cond(step % batches == 0, shuffle, lambda old: old, order)
-        start = (step % batches) * self.batches.size
-        return jax.lax.dynamic_slice_in_dim(order, start, min(self.batches.size, count), axis=1), order
-
-    def _each(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Map (learner, rule, ...) over the seeds."""
-        arrays, static = eqx.partition((self.learner, self.rule), eqx.is_array)
-        leaves, structure = jax.tree.flatten(arrays)
-        axes = [0 if own else None for own in self.mapped] or [None] * len(leaves)
-
-        def apply(*arguments: Any) -> Any:
-            def one(inner: list[Any], *rest: Any) -> Any:
-                return function(*eqx.combine(jax.tree.unflatten(structure, inner), static), *rest)
-
-            return jax.vmap(one, in_axes=(axes, *[0] * len(arguments)))(leaves, *arguments)
-
-        return apply
-
-
-class How(NamedTuple):
-    """What a look is for: one of those that are made in any case, one that is recorded, or both."""
-
-    regular: Array
-    kept: Array
 
 
 class Looks(NamedTuple):
@@ -173,8 +42,8 @@ class Looks(NamedTuple):
 
 @eqx.filter_jit
 def _advance(
-    program: Program, state: State, keys: jax.Array, looks: Looks, room: Room, block: int
-) -> tuple[State, Views, jax.Array]:
+    program: Program, state: Carried, keys: jax.Array, looks: Looks, room: Room, block: int
+) -> tuple[Carried, Views, jax.Array]:
     """Make some looks with the steps between them; also return how many were made before all seeds came to rest.
 
     block: the steps between two looks are a multiple of this; 0: there is one step after every look.
@@ -186,7 +55,7 @@ def _advance(
         going = (i < looks.number) if program.level is None else (i < looks.number) & ~state.resting.all()
         return going | ((i == 0) & (looks.number > 0))  # a last look is made at rest too
 
-    def steps(state: State, first: jax.Array) -> State:
+    def steps(state: Carried, first: jax.Array) -> Carried:
         if block == 1:
             return program.step(state, keys, first)
         return jax.lax.scan(lambda s, k: (program.step(s, keys, first + k), None), state, jnp.arange(block))[0]
@@ -208,7 +77,7 @@ def _advance(
 
 
 @dataclass
-class Memory:
+class Seen:
     """What was seen so far, on the host, seeds first; without those that only fill up the devices."""
 
     seeds: int
@@ -253,8 +122,8 @@ class Training:
     program: Program
     schedule: Schedule
     keys: jax.Array
-    state: State
-    memory: Memory
+    state: Carried
+    memory: Seen
     next: int = 0
 
     @property
@@ -277,25 +146,22 @@ def begin(program: Program, parameters: Stacks, keys: jax.Array, schedule: Sched
     """A training before its first step; parameters: seeds first. The seeds are spread over all local devices."""
     seeds = len(keys)
     room = room_for(seeds)
-    on_device = _placed(program, room)
+    on_device = program.placed(room)
     parameters, keys = spread(padded((parameters, keys), room))
-    memory = Memory(seeds, len(schedule.recorded), program.recorder.finish())
+    memory = Seen(seeds, len(schedule.recorded), program.recorder.finish())
     return Training(on_device, schedule, keys, on_device.start(parameters), memory)
 
 
-def _placed(program: Program, room: int) -> Program:
-    """The program with its arrays on the devices: those that each seed has of its own spread, the rest on each."""
-    if not any(program.mapped):
-        return everywhere(program, room)
-    arrays, static = eqx.partition((program.learner, program.rule), eqx.is_array)
-    leaves, structure = jax.tree.flatten(arrays)
-    placed = [
-        spread(padded(leaf, room)) if mapped else everywhere(leaf, room)
-        for leaf, mapped in zip(leaves, program.mapped, strict=True)
-    ]
-    learner, rule = eqx.combine(jax.tree.unflatten(structure, placed), static)
-    recorder, batches, level = everywhere((program.recorder, program.batches, program.level), room)
-    return Program(learner, rule, recorder, batches, level, program.mapped)
+def part_of(training: Training, chosen: slice, *, weights: bool = True) -> Training:
+    """Some seeds of a finished training; weights: with their state."""
+    memory = training.memory
+    arrays = {name: array[chosen] for name, array in memory.arrays.items()}
+    count = len(range(*chosen.indices(memory.seeds)))
+    mine = replace(memory, seeds=count, arrays=arrays, curve=[part[:, chosen] for part in memory.curve])
+    state = training.state
+    if weights:
+        state = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], state)  # on the host: nothing to compile
+    return replace(training, state=state, memory=mine, keys=training.keys[chosen])
 
 
 def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) -> None:
@@ -376,7 +242,7 @@ def _room(training: Training) -> Room:
     return {name: leaf.update(shape=sizes[name]) for name, leaf in shapes.items()}
 
 
-def _check_memory(memory: Memory, shapes: Mapping[str, jax.ShapeDtypeStruct]) -> None:
+def _check_memory(memory: Seen, shapes: Mapping[str, jax.ShapeDtypeStruct]) -> None:
     """Refuse records that do not fit, as they are after they are finished on the host."""
     for name, leaf in shapes.items():
         one = np.zeros((1, 1, *leaf.shape[1:]), leaf.dtype)

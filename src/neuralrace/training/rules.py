@@ -40,9 +40,9 @@ class Step(eqx.Module):
 class Rule(eqx.Module):
     """One seed's update."""
 
-    @abstractmethod
     def start(self, learner: Learner, parameters: Parameters) -> Any:
-        """What the rule remembers before the first step."""
+        """What the rule remembers before the first step: nothing, unless it says otherwise."""
+        return ()
 
     @abstractmethod
     def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
@@ -62,10 +62,6 @@ class Descent(Rule):
     """W <- W - rate * gradient; rate: a number, or one for every step."""
 
     rate: Array
-
-    def start(self, learner: Learner, parameters: Parameters) -> tuple[()]:
-        """Nothing is remembered."""
-        return ()
 
     def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """One step down the slope."""
@@ -100,10 +96,6 @@ class RungeKutta(Rule):
     """Gradient flow by the classical method of fourth order, with the step of descent."""
 
     rate: Array
-
-    def start(self, learner: Learner, parameters: Parameters) -> tuple[()]:
-        """Nothing is remembered."""
-        return ()
 
     def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """One step of the flow."""

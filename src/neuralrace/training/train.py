@@ -19,15 +19,14 @@ from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
-from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, prepare
+from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
 from neuralrace.training.estimates import check_size
-from neuralrace.training.groups import part_of, seed_groups, shape_of, side_by_side
-from neuralrace.training.loop import Training, Watcher, begin, go_on
+from neuralrace.training.loop import Training, Watcher, begin, go_on, part_of
+from neuralrace.training.program import shape_of, side_by_side
 from neuralrace.training.records import matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
-from neuralrace.training.schedule import Schedule, make_schedule
-from neuralrace.training.status import status_of
+from neuralrace.training.schedule import Schedule, make_schedule, status_of
 from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
 
 THREADS = 2  # programs that run side by side
@@ -84,7 +83,7 @@ def train(
     level = None if stop_at is None else require_number("stop_at", stop_at)
     prepared = prepare(condition, require_count("seeds", seeds), key, record, level)
     settings = _common(schedule, seeds, key, level, precision)
-    groups = seed_groups(prepared, seeds) if callback is None else [slice(0, seeds)]
+    groups = prepared.groups(seeds) if callback is None else [slice(0, seeds)]
     done: list[Training] = []
     with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
         parameters, keys = prepared.parameters(), batch_keys(key, seeds)
@@ -135,7 +134,8 @@ def train_together(
 
     def run(group: list[Prepared]) -> None:
         with in_precision(precision):  # a thread has its own
-            training = begin(*side_by_side(group, seeds, key), schedule)
+            program = side_by_side([one.program for one in group], seeds)
+            training = begin(program, joined_parameters(group), batch_keys(key, seeds, len(group)), schedule)
             go_on(training, meter)
         for place, one in enumerate(group):
             mine = part_of(training, slice(place * seeds, (place + 1) * seeds), weights=keep_weights)

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuralrace import initial
-from neuralrace.architecture import Path
+from neuralrace.architecture import Path, check_weights
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import AssumptionError, ProblemError, require_count, require_kind
-from neuralrace.problem import Problem, check_weights
+from neuralrace.problem import Problem
 from neuralrace.theory import ReducedSystem, predict
 from neuralrace.theory.reduction.equations import Equations
 from neuralrace.views.coupled import CoupledRace, coupled_race

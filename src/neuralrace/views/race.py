@@ -1,4 +1,4 @@
-"""The race of views in exact form: shares, winner, amplitudes over time, what is conserved, and P3's three phases."""
+"""The race of views in exact form: shares, winner, amplitudes over time, and P3's three phases."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from neuralrace.arrays import real_array
 from neuralrace.errors import RangeError, require_number
-from neuralrace.theory.exact import RaceEnd, race_amplitudes, race_end, race_invariants
+from neuralrace.theory.exact import RaceEnd, race_amplitudes, race_end
 
 BLOCK = 64  # times that are solved together; one shape, so that one program serves any number of them
 
@@ -63,14 +63,6 @@ class Race:
             for block in flat.reshape(-1, BLOCK)
         ]
         return np.concatenate(solved)[: moments.size].reshape(*moments.shape, len(self.strengths))
-
-    @property
-    def invariants(self) -> np.ndarray:
-        """The conserved differences T_m - T_1 between the clocks of the views, (M,); zero first.
-
-        T_m = log(a_m) / r_m at depth two, (1 - a_m^(2-L)) / ((L-2) r_m) beyond.
-        """
-        return np.asarray(race_invariants(self.strengths, self.rates, self.depth))
 
     def filled(self, times: Any) -> np.ndarray:
         """G = sum_n a_n^L / A^L, the part of the target that is explained."""

@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+import scipy.ndimage
 
 import neuralrace as nr
 from neuralrace.errors import FileFormatError, RangeError, TaskError, UnknownNameError
@@ -46,6 +47,15 @@ def test_rotations_turn_and_forget_what_leaves_the_image():
     assert [turned[0, 0], turned[0, 4], turned[4, 0], turned[4, 4]] == [0, 0, 0, 0]
     assert turned[2, 2] == image[2, 2]
     assert turned[0, 2] == image[1, 3]  # two pixels from the middle towards the upper right, rounded
+
+
+def test_a_rotation_takes_the_nearest_pixel():
+    image = np.arange(1.0, 32 * 32 + 1).reshape(32, 32)
+    turned = np.append(image.ravel(), 0.0)[rotations((1, 32, 32), 10, 270)[1]].reshape(32, 32)
+    oracle = scipy.ndimage.rotate(image, 27, reshape=False, order=0)
+    known = oracle > 0  # scipy stops at the centres of the outermost pixels, half a pixel earlier
+    assert known.mean() > 0.7
+    np.testing.assert_array_equal(turned[known], oracle[known])
 
 
 def test_domains_are_made_when_they_are_asked_for():

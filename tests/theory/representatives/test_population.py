@@ -39,6 +39,7 @@ def test_drawn_neurons_have_the_second_moments_of_the_layer():
     law = gaussian({("x", "h1"): 0.1, ("h1", "y"): 0.3})
     drawn = spans.neurons(drawn_neurons(spans, law, 50, 1000, jax.random.key(0)))
     np.testing.assert_allclose(drawn.T @ drawn, 1000 * np.diag([0.01] * 3 + [0.09]), atol=1e-10)
+    np.testing.assert_allclose(drawn[:25], -drawn[25:], atol=1e-12)  # so that every half space has half of them
     # as many as there are: a plain draw, whose moments vary as those of a network do
     whole = spans.neurons(drawn_neurons(spans, law, 1000, 1000, jax.random.key(0)))
     assert 1e-3 < np.abs(whole.T @ whole / 1000 - np.diag([0.01] * 3 + [0.09])).max() < 0.05
@@ -48,8 +49,8 @@ def test_drawn_neurons_have_the_second_moments_of_the_layer():
 
 def test_the_first_output_is_foreseen():
     problem = nr.ReLUNetwork(TASK, hidden=(400,), slope=0.3)
-    spans, law = Spans.of(problem), gaussian(0.1)
+    law = gaussian(0.1)
     size = np.sqrt((TASK.targets["y"] ** 2).sum(axis=1).mean())
     outputs = [problem.forward(law(problem, key))["y"] for key in range(40)]
     measured = np.sqrt(np.mean([(rows**2).sum(axis=1).mean() for rows in outputs])) / size
-    assert initial_output(spans, law, 400) == pytest.approx(measured, rel=0.3)  # forty draws, few directions
+    assert initial_output(problem, law) == pytest.approx(measured, rel=0.3)  # forty draws, few directions

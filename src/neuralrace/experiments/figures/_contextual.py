@@ -1,29 +1,20 @@
-"""What P2's contextual figures share: the paper's parameters and protocols, and how near is near.
+"""What P2's contextual figures share: the paper's parameters and protocols, and how near is near."""
 
-Where we differ from the paper, for all of them:
-- Its loss is a sum over the examples and ours a mean, so its rate is multiplied by their number.
-- Its appendix H gives first weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and
-  so do these. From 1e-7 (`--set std=1e-7`) the gated network of Fig 4 is farther from the ReLU networks (normalised L1
-  0.22, not 0.10), and the correlation of their outputs falls to 0.975; of Fig 8's four clusters three are those of the
-  text, not four, and the elbow by outputs is at three; with three contexts Fig 5's gated network is at 0.058, not 0.04.
-- Its gated networks have 100 neurons in each pathway. So have ours under its protocol; where pathways are trained
-  jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said otherwise.
-- It sets the first scales of single pathways by hand. Here all are drawn from one law.
-"""
-
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 
 from neuralrace import initial, reln
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
 from neuralrace.experiments.claim import FAILS, HOLDS, Claim, Condition, at_most
 from neuralrace.initial import Initialiser
+from neuralrace.plotting import COLOURS, label_axes
 from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -35,6 +26,15 @@ from neuralrace.trajectory import Trajectory
 
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
+DIFFERS = (
+    "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its "
+    "gated networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are "
+    "trained jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said "
+    "otherwise. It sets the first scales of single pathways by hand; here all are drawn from one law. Appendix H "
+    "gives first weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do "
+    "these."
+)
+BAR = 0.27  # width of a bar, of which three stand side by side
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 
 
@@ -49,6 +49,12 @@ class Paper:
     std: float = 0.005 / 700
     steps: int = 8000
     every: int = 100
+
+    @classmethod
+    def tiny(cls, **others: Any) -> Self:
+        """Settings that take seconds."""
+        small = {"seeds": 1, "hidden": 40, "width": 10, "paper_rate": 0.002, "std": 0.01, "steps": 60, "every": 20}
+        return cls(**small | others)
 
     @property
     def law(self) -> Initialiser:
@@ -76,6 +82,11 @@ class Paper:
     def relu(self, task: Task, **options: Any) -> Trajectory:
         """Trained ReLU networks with one hidden layer."""
         return self.train(ReLUNetwork(task, hidden=(self.hidden,)), **{"seeds": self.seeds} | options)
+
+    def race(self, task: Task, gatings: Mapping[str, np.ndarray]) -> reln.Ranking:
+        """Forecasts of gatings, jointly trained, every pathway as wide as the paper's; nothing is trained."""
+        problems = {name: reln.gated_problem(task, patterns, self.width) for name, patterns in gatings.items()}
+        return reln.race(task, problems, initial=self.law, times=self.times(task), draws=1, key=THEORY_KEY)
 
     def protocol(self, named: NamedTask, gating: str, **options: Any) -> tuple[Problem, Trajectory]:
         """A gated network trained as in P2 appendix F: beside the common pathway the others see the items only.
@@ -132,6 +143,17 @@ def selectivity(named: NamedTask, last: np.ndarray, strength: np.ndarray) -> xar
         },
         coords={"active": np.arange(contexts_of(named) + 1)},
     )
+
+
+def draw_selectivity(axis: Axes, data: xarray.Dataset, title: str) -> None:
+    """In how many contexts neurons are on at the end: by number, by strength and by chance."""
+    looks = (("share", "relu", 0.5, "neurons"), ("share_of_strength", "relu", 1.0, "by strength"))
+    places = data["active"].values
+    for index, (name, kind, alpha, label) in enumerate((*looks, ("chance", "reference", 1.0, "random neurons"))):
+        style: dict[str, Any] = {"color": COLOURS[kind], "alpha": alpha, "label": label}
+        axis.bar(places + BAR * (index - 1), data[name].values, BAR, **style)
+    axis.set_xticks(places)
+    label_axes(axis, title, "contexts in which a neuron is on", "share")
 
 
 def final_patterns(run: Trajectory) -> tuple[np.ndarray, np.ndarray]:

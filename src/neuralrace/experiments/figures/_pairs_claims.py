@@ -1,9 +1,9 @@
-"""What is claimed of trained and untrained pairs; thresholds were set after small trials and before the full run."""
+"""What is claimed of the tables; thresholds were set after small trials and before the full run."""
 
 import numpy as np
 import xarray
 
-from neuralrace.experiments.claim import Claim, falling, rising
+from neuralrace.experiments.claim import Claim, falling, rising, shown
 
 SOURCE = "docs/theory/pairs.md"
 FLOOR = 1e-5  # of the error of output zero: below this nothing is left to tell apart
@@ -11,7 +11,6 @@ WORKS = 0.01  # an untrained pair works when its error is below this part of tha
 FACTOR = 0.3  # log10: a forecast within a factor of two
 CURVE = 0.5  # log10: one curve within a factor of three
 RANKS = 0.9  # rank correlation
-GAP = 0.1  # of the first error, the distance of two learning curves
 
 
 def select(data: xarray.Dataset, mask: xarray.DataArray) -> xarray.Dataset:
@@ -24,9 +23,17 @@ def plain(data: xarray.Dataset, leaky: bool) -> xarray.Dataset:
     return select(data, (data["series"] == "kinds") & (data["leaky"] == leaky))
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
-    """The hypothesis, what theory says instead, and what of it is left on images."""
-    return [*_hypothesis(data), *_forecasts(data), *_leaky(data), *_scale(data), *_images(data), *_curves(data)]
+def table_claims(data: xarray.Dataset) -> list[Claim]:
+    """The hypothesis, and what theory says instead."""
+    ordered, *curve, fewer = _hypothesis(data)
+    return [
+        ordered.shown_in("a, b"),
+        *shown("a", curve),
+        fewer.shown_in("b"),
+        *shown("c", _forecasts(data)),
+        *shown("d", _leaky(data)),
+        *shown("c", _scale(data)),
+    ]
 
 
 def _untrained(data: xarray.Dataset) -> np.ndarray:
@@ -38,7 +45,12 @@ def _log(values: np.ndarray) -> np.ndarray:
     return np.log10(np.maximum(values, FLOOR))
 
 
-def _ranks(one: np.ndarray, other: np.ndarray) -> float:
+def _apart(forecast: np.ndarray, measured: np.ndarray) -> float:
+    """The median distance of their log10."""
+    return float(np.median(np.abs(_log(forecast) - _log(measured))))
+
+
+def ranks(one: np.ndarray, other: np.ndarray) -> float:
     """Spearman's rank correlation; NaN where one of them is constant, or there is none."""
     from scipy.stats import spearmanr  # half a second of imports
 
@@ -51,7 +63,7 @@ def _hypothesis(data: xarray.Dataset) -> list[Claim]:
     linear = plain(data, leaky=False)
     errors, ratio = _untrained(linear), linear["ratio"].values
     fraction = linear["trained"].values / data.attrs["domains"]
-    by_fraction = _ranks(-fraction, errors)
+    by_fraction = ranks(-fraction, errors)
     return [
         Claim.at_least(
             "The ratio of the second to the first singular value of the trained pairs orders the errors of untrained "
@@ -59,7 +71,7 @@ def _hypothesis(data: xarray.Dataset) -> list[Claim]:
             SOURCE,
             "ours",
             "rank correlation of ratio and error",
-            _ranks(ratio, errors),
+            ranks(ratio, errors),
             RANKS,
             detail=f"that of the fraction of pairs that are trained is {by_fraction:.3g}",
         ),
@@ -137,7 +149,7 @@ def _forecasts(data: xarray.Dataset) -> list[Claim]:
             SOURCE,
             "ours",
             "median distance of log10 of forecast and measured error",
-            float(np.median(np.abs(_log(wide) - _log(measured)))),
+            _apart(wide, measured),
             FACTOR,
             detail=f"largest {np.max(np.abs(_log(wide) - _log(measured))):.2g}, of {len(wide)} tables",
         ),
@@ -146,7 +158,7 @@ def _forecasts(data: xarray.Dataset) -> list[Claim]:
             SOURCE,
             "check",
             "median distance of log10 of the two",
-            float(np.median(np.abs(_log(regular["wide"].isel(kind=1).values) - _log(regular["closed"].values)))),
+            _apart(regular["wide"].isel(kind=1).values, regular["closed"].values),
             FACTOR,
         ),
         Claim.at_most(
@@ -155,7 +167,7 @@ def _forecasts(data: xarray.Dataset) -> list[Claim]:
             "ours",
             "median distance of log10 of forecast and measured error",
             {
-                f"depth {depth}": float(np.median(np.abs(_log(part["closed"].values) - _log(_untrained(part)))))
+                f"depth {depth}": _apart(part["closed"].values, _untrained(part))
                 for depth in dict.fromkeys(deep["depth"].values)
                 for part in [select(deep, deep["depth"] == depth)]
             },
@@ -199,7 +211,7 @@ def _leaky(data: xarray.Dataset) -> list[Claim]:
             SOURCE,
             "ours",
             "rank correlation of ratio and error",
-            _ranks(leaky["ratio"].values, errors),
+            ranks(leaky["ratio"].values, errors),
             RANKS,
             on_record="does not hold: nearly; blocks transfer better than their ratio says",
             detail=f"least K that works: circulant {least[0]:g}, regular {least[1]:g}",
@@ -226,74 +238,6 @@ def _scale(data: xarray.Dataset) -> list[Claim]:
             rising("error of untrained pairs, regular", _scales(data, "regular"), "scale"),
         ),
     ]
-
-
-def _images(data: xarray.Dataset) -> list[Claim]:
-    error = data["image_error"].mean("image_seed")
-    lost = {str(kind): (error.sel(objective=kind, kind="untrained") - error.sel(objective=kind, kind="trained")).values
-            for kind in data["objective"].values}  # fmt: skip
-    ratio, name = data["image_ratio"].values, data.attrs["data"]
-    return [
-        Claim.at_least(
-            "On images the ratio orders how much worse untrained pairs are than trained ones, for every objective.",
-            SOURCE,
-            "ours",
-            "rank correlation of ratio and difference of test errors",
-            {kind: _ranks(ratio, values) for kind, values in lost.items()},
-            RANKS,
-            detail=f"{name}, {len(ratio)} kinds and numbers of pairs",
-        ),
-        Claim.at_least(
-            "Cross-entropy leaves the order of the errors as the squared error has it.",
-            SOURCE,
-            "ours",
-            "rank correlation of the differences of test errors",
-            _ranks(lost["squared"], lost["cross-entropy"]),
-            RANKS,
-            on_record="does not hold: nearly; untrained pairs lose less under cross-entropy",
-            detail="mean test error of untrained pairs: "
-            + ", ".join(f"{kind} {float(error.sel(objective=kind, kind='untrained').mean()):.3f}" for kind in lost),
-        ),
-    ]
-
-
-def _curves(data: xarray.Dataset) -> list[Claim]:
-    if "curve" not in data.dims:
-        return []
-    trained, flow = data["curve_trained"].mean("draw"), data["curve_flow"].mean("draw")
-    start = float(flow.isel(image_time=0, kind=0).mean())
-    reduction = np.abs(data["curve_reduction"] - flow.isel(kind=0)).max() / start
-    both = zip(data["left_reduction"].values, flow.isel(image_time=-1, kind=1).values, strict=True)
-    ends = [f"{one:.3g} for {other:.3g}" for one, other in both]
-    ranges = [_ranges(data.isel(curve=place, image_time=-1, kind=1)) for place in range(data.sizes["curve"])]
-    return [
-        Claim.at_most(
-            "Trained and untrained squared errors of routed images follow from Sigma_x and Sigma_yx alone.",
-            SOURCE,
-            "ours",
-            "largest gap of the flow of moments to training, means over draws and seeds, in parts of the first error,",
-            {str(kind): float(abs(flow - trained).sel(kind=kind).max() / start) for kind in data["kind"].values},
-            GAP,
-            detail=f"untrained pairs at the end: {'; '.join(ranges)}",
-            on_record="does not hold: trained ones do; untrained ones differ from draw to draw by more than this, and "
-            "four draws do not tell their mean",
-        ),
-        Claim.at_most(
-            "The reduction carries to images, whose inputs are not white: modes of the mean domain, one by one.",
-            SOURCE,
-            "ours",
-            "largest gap of the error of trained pairs to the flow of moments, in parts of the first error,",
-            float(reduction),
-            GAP,
-            detail=f"untrained pairs at the end: {'; '.join(ends)}",
-        ),
-    ]
-
-
-def _ranges(end: xarray.Dataset) -> str:
-    """Least to largest over theory's draws, and over seeds."""
-    draws, seeds = end["curve_flow"].values, end["curve_trained"].values
-    return f"{draws.min():.2f} to {draws.max():.2f} forecast, {seeds.min():.2f} to {seeds.max():.2f} trained"
 
 
 def _scales(data: xarray.Dataset, name: str) -> list[float]:

@@ -1,23 +1,27 @@
 """Routed images, trained on pairs of every kind, and what moments alone say of them before."""
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import xarray
 
 from neuralrace import initial
 from neuralrace.activations import LeakyReLU
-from neuralrace.tasks import routed_images
+from neuralrace.tasks import RoutedImages, routed_images
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.theory.exact import pair_race, routing_loss
 from neuralrace.theory.routed import RoutedFlow, RoutedWeights, drawn_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
+from neuralrace.trajectory import Trajectory
 
 SLOPE = 0.01  # of leaky ReLU
 KEY = 23  # of the pairs
 KINDS = ("squared", "cross-entropy", "leaky cross-entropy")
+PAIRS = ("trained", "untrained")
+
+Moments = tuple[np.ndarray, np.ndarray, float]  # Sigma_x, Sigma_yx and <|y|^2> of one domain
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,19 @@ class Pictures:
     draws: int = 4  # of theory, and as many seeds of the training beside it
     looks: int = 40
 
+    @cached_property
+    def task(self) -> RoutedImages:
+        """The images in their domains."""
+        return routed_images(self.data, self.domains, min(4, self.domains), folder=self.folder or None)
+
+    def pattern(self, name: str, trained: int) -> np.ndarray:
+        """Which pairs are trained."""
+        return trained_pairs(name, self.domains, trained, KEY)
+
 
 def measure(given: Pictures) -> xarray.Dataset:
     """Errors on test images after training, and the curves of squared errors beside their forecast."""
-    task = routed_images(given.data, given.domains, folder=given.folder or None)
-    patterns = [trained_pairs(name, given.domains, trained, KEY) for name, trained in given.pairs]
+    patterns = [given.pattern(*pairs) for pairs in given.pairs]
     found = xarray.Dataset(
         {
             "image_ratio": ("graph", [spectrum(pattern).ratio for pattern in patterns]),
@@ -51,48 +63,52 @@ def measure(given: Pictures) -> xarray.Dataset:
             "image_trained": ("graph", [trained for _, trained in given.pairs]),
         }
     )
-    wrong = [_test_errors(task, given, patterns, kind) for kind in KINDS]
+    wrong = [_test_errors(given, patterns, kind) for kind in KINDS]
     found["image_error"] = (("objective", "graph", "image_seed", "kind"), np.array(wrong))
-    curves = [
-        _curves(task, given, trained_pairs(name, given.domains, trained, KEY)) for name, trained in given.forecast
-    ]
+    return xarray.merge([found, curves(given)]).assign_coords(objective=list(KINDS), kind=list(PAIRS))
+
+
+def curves(given: Pictures) -> xarray.Dataset:
+    """Squared errors of trained and untrained pairs over time: trained, by the exact flow, and by the reduction."""
+    if not given.forecast:
+        return xarray.Dataset()
+    moments, patterns = moments_of(given.task), [given.pattern(*pairs) for pairs in given.forecast]
+    looks = np.unique(np.linspace(0, given.steps, given.looks).astype(int))
+    conditions = [_condition(given, pattern, "squared") for pattern in patterns]
+    runs = train_together(
+        conditions, given.steps, seeds=given.draws, record="weights", at=looks.tolist(), precision="single"
+    )
+    found = [_curve(given, moments, pattern, run) for pattern, run in zip(patterns, runs, strict=True)]
     named = [f"{name}, K = {trained}" for name, trained in given.forecast]
-    curve = xarray.Dataset()
-    if curves:
-        curve = xarray.concat(curves, "curve", data_vars="all", coords="minimal").assign_coords(curve=named)
-    return xarray.merge([found, curve]).assign_coords(objective=list(KINDS), kind=["trained", "untrained"])
+    return xarray.concat(found, "curve", data_vars="all", coords="minimal").assign_coords(curve=named, kind=list(PAIRS))
 
 
-def _condition(task: Any, given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
+def _condition(given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
     leaky, loss = kind.startswith("leaky"), "squared" if kind == "squared" else "cross-entropy"
     network = RoutedNetwork(
-        task.with_pairs(pattern), given.width, LeakyReLU(SLOPE) if leaky else None, biases=False, tested=given.tested
+        given.task.with_pairs(pattern),
+        given.width,
+        LeakyReLU(SLOPE) if leaky else None,
+        biases=False,
+        tested=given.tested,
     )
     rule, time = make_rule(given.rate, None, given.steps)
     return Condition(network, initial.orthogonal(given.gain), rule, time, loss, batch_size=given.batch)
 
 
-def _test_errors(task: Any, given: Pictures, patterns: list[np.ndarray], kind: str) -> np.ndarray:
+def _test_errors(given: Pictures, patterns: list[np.ndarray], kind: str) -> np.ndarray:
     """The part of test images that trained and untrained pairs get wrong at the end, (graph, seed, kind)."""
-    conditions = [_condition(task, given, pattern, kind) for pattern in patterns]
+    conditions = [_condition(given, pattern, kind) for pattern in patterns]
     runs = train_together(
         conditions, given.steps, seeds=given.seeds, record="pair_errors", at=[given.steps], precision="single"
     )
-    kinds = ("trained", "untrained")
-    return np.array([np.stack([run.values(f"pair_errors[{kind}]")[:, -1] for kind in kinds], axis=1) for run in runs])
+    return np.array([np.stack([run.values(f"pair_errors[{kind}]")[:, -1] for kind in PAIRS], axis=1) for run in runs])
 
 
-def _curves(task: Any, given: Pictures, pattern: np.ndarray) -> xarray.Dataset:
-    """Squared errors of trained and untrained pairs over time: trained, by the exact flow, and by the reduction."""
-    moments = _moments(task)
+def _curve(given: Pictures, moments: Moments, pattern: np.ndarray, run: Trajectory) -> xarray.Dataset:
     flow = RoutedFlow.of(pattern, *moments)
-    looks = np.unique(np.linspace(0, given.steps, given.looks).astype(int))
-    condition = _condition(task, given, pattern, "squared")
-    (run,) = train_together(
-        [condition], given.steps, seeds=given.draws, record="weights", at=looks.tolist(), precision="single"
-    )
     measured = [
-        [_pair_means(flow.errors(_stacked(run, seed, look, given.domains)), pattern) for look in range(len(looks))]
+        [_pair_means(flow.errors(_stacked(run, seed, look, given.domains)), pattern) for look in range(len(run.time))]
         for seed in range(given.draws)
     ]
     sizes, law = (moments[0].shape[0], given.width, moments[1].shape[0]), initial.orthogonal(given.gain)
@@ -114,16 +130,14 @@ def _curves(task: Any, given: Pictures, pattern: np.ndarray) -> xarray.Dataset:
     )
 
 
-def _moments(task: Any) -> tuple[np.ndarray, np.ndarray, float]:
+def moments_of(task: RoutedImages) -> Moments:
     """Sigma_x, Sigma_yx and <|y|^2> of one domain."""
     base = task.base
     rows, targets = base.images * base.scale, np.eye(base.classes)[base.labels]
     return rows.T @ rows / len(rows), targets.T @ rows / len(rows), 1.0
 
 
-def _reduced(
-    moments: tuple[np.ndarray, np.ndarray, float], pattern: np.ndarray, given: Pictures, times: np.ndarray
-) -> tuple[np.ndarray, float]:
+def _reduced(moments: Moments, pattern: np.ndarray, given: Pictures, times: np.ndarray) -> tuple[np.ndarray, float]:
     """The reduction, modes of Sigma_yx as if inputs were white: the trained error over time, the untrained at the end.
 
     In the uniform mode of the pairs the growing half of an encoder's and a decoder's first weights is what counts.
@@ -140,7 +154,7 @@ def _reduced(
     return losses.sum(axis=1) + floor, floor + float(np.sum(0.5 * explained * race.untrained))
 
 
-def _stacked(run: Any, seed: int, look: int, domains: int) -> RoutedWeights:
+def _stacked(run: Trajectory, seed: int, look: int, domains: int) -> RoutedWeights:
     """The weights of a run at one look."""
 
     def at(edge: str) -> np.ndarray:

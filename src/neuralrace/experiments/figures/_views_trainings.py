@@ -1,6 +1,6 @@
 """The trainings that P3's predictions are measured on, gated and ReLU networks alike, and their figure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from neuralrace.analysis.intervals import interval
 from neuralrace.experiments.figures._views_measures import coverage, gates_added, gates_apart, winner_share
 from neuralrace.experiments.figures._views_training import Conditions, draw_weights, lone_rows, train_views
 from neuralrace.experiments.settings import setting
-from neuralrace.plotting import COLOURS, TIME, interval_points, label_axes, new_figure, sequence
+from neuralrace.plotting import COLOURS, SERIES, TIME, interval_points, label_axes, new_panels, sequence
 from neuralrace.views.two_layer import lone_responses, two_layer_end
 
 CLASSES = VIEWS = 3
@@ -24,6 +24,18 @@ TEMPERATURE = 2.0  # of the teacher's soft targets
 PENALTY = 0.1  # lambda of the competition loss
 CHANCE = 0.9  # of a view where views are sometimes missing
 FINER = 5  # how many times smaller the fine step is
+RESTS = 0.02  # of the largest strength: what is nearer to its end has come to rest
+DRAWN = {  # the trainings that are drawn -> in words
+    "flow": "flow",
+    "momentum": "momentum",
+    "entropy": "cross-entropy",
+    "standard": "views missing",
+    "compete": "with a penalty",
+    "student": "student",
+    "student, all views": "student, all views",
+}
+WINS = {"gated": "B  the deeper, the stronger the winner", "relu": "B  no view wins but by a penalty"}
+COVERS = {"gated": "C  depth leaves fewer views learned", "relu": "C  only a penalty leaves views out"}
 
 
 @dataclass(frozen=True)
@@ -128,32 +140,63 @@ def _exact_end(conditions: Conditions, seeds: int) -> np.ndarray:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Strengths over time at two depths, and the winner's share and coverage of every training."""
-    figure, axes = new_figure(2, rows=2, width=4.4, height=3.9)
-    depths = [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
-    for axis, depth in zip(axes[0], (depths[0], depths[-1]), strict=True):
+    """Strengths over time at two depths, winner's share and coverage of every training, and gates where there are any.
+
+    What is said of a panel is what is found in the networks of this kind.
+    """
+    network, depths = data.attrs["network"], [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
+    figure, (first, last, shares, covered, *opened) = new_panels(4 + ("gates_apart" in data), columns=2, width=4.4)
+    for axis, depth in ((first, depths[0]), (last, depths[-1])):
         _draw_strengths(axis, data, depth)
-    kinds = ("flow", "momentum", "entropy", "standard", "compete", "student", "student, all views")
-    measures = ((axes[1, 0], winner_share, "B  winner's share"), (axes[1, 1], coverage, "C  coverage"))
-    for axis, measured, title in measures:
+    for axis in opened:
+        _draw_gates(axis, data, depths)
+    for axis, measured, words, title in (
+        (shares, winner_share, "winner's share", WINS[network]),
+        (covered, coverage, "coverage", COVERS[network]),
+    ):
         for index, (depth, colour) in enumerate(zip(depths, sequence(len(depths)), strict=True)):
-            final = [data["responses"].sel(training=named(kind, depth)).values[:, -1] for kind in kinds]
+            final = [data["responses"].sel(training=named(kind, depth)).values[:, -1] for kind in DRAWN]
             values = [measured(part[np.isfinite(part).all(axis=(1, 2))]).mean(axis=-1) for part in final]
-            places = np.arange(len(kinds)) + 0.15 * (index - (len(depths) - 1) / 2)
             spans = [interval(part if part.size else [np.nan]) for part in values]
-            interval_points(axis, places, spans, fmt="o", color=colour, label=f"depth {depth}")
-        axis.axhline(1 / VIEWS, color=COLOURS["reference"], linewidth=0.8)
-        axis.set_xticks(range(len(kinds)), kinds, rotation=40, ha="right")
-        label_axes(axis, f"{title}, mean and 95 % interval", "", title[3:], "best")
-        axis.set_xlabel("training", fontsize=9)
+            places = np.arange(len(DRAWN)) + 0.15 * (index - (len(depths) - 1) / 2)
+            interval_points(axis, places, spans, across=True, fmt="o", color=colour, label=f"depth {depth}")
+        axis.axvline(1 / VIEWS, color=COLOURS["reference"], linewidth=0.8)
+        _down(axis, DRAWN.values())
+        label_axes(axis, title, f"{words}, mean and 95 % interval", "")
     return figure
 
 
 def _draw_strengths(axis: Axes, data: xarray.Dataset, depth: int) -> None:
-    """Every view of every class of one seed."""
-    one = data.sel(training=named("flow", depth)).isel(look=slice(1, None))
+    """Every view of every class of one seed, until all have come to rest."""
+    one = data.sel(training=named("flow", depth))
     time, curve, colour = one["time"].values, one["strengths"].values[0], COLOURS[data.attrs["network"]]
     for k, m in np.ndindex(*curve.shape[1:]):
         axis.plot(time, curve[:, k, m], color=colour, alpha=1.0 if curve[-1, k].argmax() == m else 0.35, linewidth=1.2)
-    axis.set_xscale("log")
-    label_axes(axis, f"A  views of one network of depth {depth}, winners dark", TIME, "strength of a view")
+    moving = np.flatnonzero((np.abs(curve - curve[-1]) > RESTS * curve[-1].max()).any(axis=(1, 2)))
+    axis.set_xlim(0, 1.3 * time[moving[-1] + 1] if len(moving) else time[-1])
+    share = winner_share(one["responses"].values[:, -1]).mean()
+    title = f"A  depth {depth}: winners (dark) end with {100 * share:.0f} %"
+    label_axes(axis, title, TIME, "strength of a view")
+
+
+def _draw_gates(axis: Axes, data: xarray.Dataset, depths: Sequence[int]) -> None:
+    """How far different views open different units (A4), and all together their union (A5), at start and end."""
+    moments = [f"{moment}, depth {depth}" for moment in ("start", "end") for depth in depths]
+    for name, colour, label in (
+        ("gates_apart", SERIES[0], "A4: only one of two views opens it"),
+        ("gates_added", SERIES[1], "A5: open for all if for some view"),
+    ):
+        spans = [interval(part.mean(axis=-1)) for part in data[name].values.reshape(-1, *data[name].shape[2:])]
+        interval_points(axis, range(len(moments)), spans, across=True, fmt="o", color=colour, label=label)
+    _down(axis, moments)
+    label_axes(
+        axis, "D  the views of a class come to open the same units", "share of units, mean and 95 % interval", ""
+    )
+
+
+def _down(axis: Axes, names: Iterable[str]) -> None:
+    """Rows with names, the first on top, over a share."""
+    listed = list(names)
+    axis.set_yticks(range(len(listed)), listed)
+    axis.invert_yaxis()
+    axis.set_xlim(0, 1.05)

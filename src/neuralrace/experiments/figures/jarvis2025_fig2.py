@@ -1,6 +1,7 @@
 """P2 Fig 2: between XOR and a linear margin, ReLU networks learn like the faster of two gatings, and decide like it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -13,8 +14,10 @@ from neuralrace.axes import Weights
 from neuralrace.experiments.claim import Claim, at_least, at_most, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import L1, apart, check, paper
+from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.settings import setting
-from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.initial import Initialiser
+from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
 from neuralrace.training import ReLUNetwork, train
@@ -23,6 +26,7 @@ CRITERION = 0.2  # the loss to which learning is timed
 CROSSOVER = float(np.sqrt(2 / 3))
 NEAR = 0.1  # of the crossover: as the margins lie to each other there
 GATINGS = {"xor": 4, "linear": 2}  # and their pathways
+MARGIN = r"half margin $\Delta$"
 PLANE = np.linspace(-1.5, 1.5, 21)  # of the first two features, with the third at zero
 
 
@@ -38,6 +42,7 @@ class Settings:
     margins: tuple[float, ...] = setting((0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0), least=0)
     shown: tuple[float, ...] = setting((0.3, 0.8, 1.5), least=0)
     draws: int = 2
+    fine: int = 40  # margins between the first and the last at which forecasts alone are timed
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -54,32 +59,30 @@ def compute(settings: Settings) -> xarray.Dataset:
         planes.append(
             decision(weights[0], np.array([[a, b, 0.0] for b in PLANE for a in PLANE])).reshape(2 * PLANE.shape)
         )
-        forecasts.append(
-            [
-                predict(
-                    named.problem(gating, hidden=settings.hidden // paths),
-                    law,
-                    time,
-                    key=1,
-                    draws=settings.draws,
-                    learning_rate=rate,
-                    dynamics="descent",
-                    method="flow",
-                ).loss
-                for gating, paths in GATINGS.items()
-            ]
-        )
+        forecasts.append(_forecasts(settings, law, margin))
+    fine = np.linspace(min(settings.margins), max(settings.margins), settings.fine)
+    foretold = [time_to(time, _forecasts(settings, law, margin), CRITERION) for margin in fine.tolist()]
     return xarray.Dataset(
         {
             "relu": (("margin", "seed", "time"), np.array(relu)),
             "theory": (("margin", "gating", "time"), np.array(forecasts)),
             "share": (("margin", "seed"), np.array(shares)),
             "plane": (("margin", "second", "first"), np.array(planes)),
+            "foretold": (("fine_margin", "gating"), np.array(foretold)),
             "crossover": ((), float(crossover_margin())),
             "shown": ("panel", np.array(settings.shown)),
         },
-        coords={"margin": np.array(settings.margins), "gating": list(GATINGS), "time": time},
+        coords={"margin": np.array(settings.margins), "fine_margin": fine, "gating": list(GATINGS), "time": time},
     )
+
+
+def _forecasts(settings: Settings, law: Initialiser, margin: float) -> np.ndarray:
+    """The losses of both gatings, (gatings, T), iterated at the step size of training."""
+    named, rate = tasks.xor(margin), settings.learning_rate
+    way: dict[str, Any] = {"key": 1, "draws": settings.draws, "learning_rate": rate, "dynamics": "descent"}
+    time = rate * np.arange(settings.steps + 1)
+    problems = [named.problem(gating, hidden=settings.hidden // paths) for gating, paths in GATINGS.items()]
+    return np.array([predict(problem, law, time, method="flow", **way).loss for problem in problems])
 
 
 def decision(weights: Weights, points: np.ndarray) -> np.ndarray:
@@ -125,7 +128,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             "appendix C, eqs 24-26",
             "The growth rates of the two gatings are equal at Delta = sqrt(2/3).",
             at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6),
-        ),
+        ).shown_in("B, d"),
         paper(
             "Fig 2d (caption)",
             "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
@@ -161,7 +164,7 @@ def _boundaries(data: xarray.Dataset) -> list[Claim]:
             "half of the decision comes from the first two features, in the mean network, at margin",
             float(time_to(margins, share.mean(axis=1), 0.5)),
             NEAR,
-        ),
+        ).shown_in("A, B"),
         paper(
             "section 3",
             "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
@@ -170,51 +173,71 @@ def _boundaries(data: xarray.Dataset) -> list[Claim]:
                 f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5
             ),
             at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5),
-        ),
+        ).shown_in("A, B"),
     ]
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """What networks say over the plane, how much of it is XOR, learning time against the margin, and loss curves."""
-    shown = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
-    figure, axes = new_figure(max(2, len(shown)), rows=3, width=4.2, height=3.5)
-    margins, time = data["margin"].values, data["time"].values
-    ticks = [f"{PLANE[place]:g}" for place in (0, 10, 20)]
-    for axis, chosen in zip(axes[0], shown, strict=False):
-        title = rf"a  output at third feature 0, $\Delta$ = {float(chosen['margin']):g}"
-        places = {"horizontal": "first feature", "vertical": "second feature", "value": "output"}
-        heat_map(axis, chosen["plane"].values, title, blocks=(10, 10), names=(ticks, ticks), largest=1.0, **places)
-        axis.set_xticks((0, 10, 20), ticks)
-        axis.set_yticks((0, 10, 20), ticks)
-    share, speed = axes[1, :2]
-    share.plot(margins, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
-    share.lines[0].set_label("ReLU networks")
-    share.plot([CROSSOVER] * 2, [0.0, 1.0], ":", color=COLOURS["reference"], label="rates equal, theory")
-    title = "b, c  networks change from XOR to a linear decision"
-    label_axes(share, title, r"half margin $\Delta$", "share of XOR in the decision")
+    """The task, both gated networks, learning time against the margin, loss curves, and what the networks decide by."""
+    chosen = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
+    figure, (task, linear, xor, speed, share, *others) = new_panels(5 + 2 * len(chosen), height=3.5)
+    _draw_task(task)
+    for axis, letter, gating, words in (
+        (linear, "b", "linear", "the linear gating: a pathway for each answer"),
+        (xor, "c", "xor", "the XOR gating: a pathway for each example"),
+    ):
+        problem = tasks.xor(CROSSOVER).problem(gating, hidden=Settings.hidden // GATINGS[gating])
+        draw_network(axis, problem.architecture, f"{letter}  {words}")
     _draw_times(speed, data)
-    for axis, chosen in zip(axes[2], shown, strict=False):
-        training_band(axis, time, chosen["relu"].values, "relu", "ReLU networks")
-        for index, gating in enumerate(GATINGS):
-            theory_line(axis, time, chosen["theory"].values[index], f"theory, {gating} gating", dotted=bool(index))
-        loss_axis(axis, rf"e  as the faster gating, $\Delta$ = {float(chosen['margin']):g}")
-    for axis in axes.flat:
-        if not axis.has_data():
-            axis.remove()
+    share.plot(data["margin"].values, data["share"].values, ".", color=COLOURS["relu"], markersize=4)
+    share.lines[0].set_label("ReLU networks")
+    theory_line(share, np.array([CROSSOVER] * 2), np.array([0.0, 1.0]), "theory: both gatings are as fast")
+    label_axes(share, "B  networks change from XOR to a linear decision", MARGIN, "share of XOR in the decision")
+    fastest = np.argmin(learning_times(data.sel(margin=data["shown"], method="nearest"))[0], axis=1)
+    for axis, one, first in zip(others, chosen, fastest, strict=False):
+        title = rf"e  $\Delta$ = {float(one['margin']):g}: learned as the faster gating, {list(GATINGS)[int(first)]}"
+        theory = {f"theory, {gating} gating": one["theory"].values[index] for index, gating in enumerate(GATINGS)}
+        loss_curves(axis, title, data["time"].values, {"ReLU networks": ("relu", one["relu"].values)}, theory)
+    for axis, one in zip(others[len(chosen) :], chosen, strict=True):
+        _draw_plane(axis, one)
     return figure
+
+
+def _draw_task(axis: Axes) -> None:
+    """The examples in the plane of the first two features, with their third."""
+    task = tasks.xor(CROSSOVER).task
+    for value, sign, colour, third in ((1.0, "+", "untrained", r"$+\Delta$"), (-1.0, "_", "linear", r"$-\Delta$")):
+        examples = task.inputs["x"][np.sign(task.targets["y"][:, 0]) == value]
+        label = f"target {value:+.0f}, third feature {third}"
+        axis.plot(*examples[:, :2].T, sign, color=COLOURS[colour], markersize=12, markeredgewidth=3, label=label)
+    axis.margins(0.4)
+    title = r"a  XOR in two features, and a margin of $2\Delta$ in the third"
+    label_axes(axis, title, "first feature", "second feature")
+
+
+def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
+    """What the first network of one margin says where the third feature is zero."""
+    middle = len(PLANE) // 2
+    ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
+    title = rf"A  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
+    sides: dict[str, Any] = {"horizontal": "first feature", "vertical": "second feature, third at 0", "value": "output"}
+    heat_map(axis, one["plane"].values, title, blocks=(middle, middle), names=(ticks, ticks), largest=1.0, **sides)
+    for mark in (axis.set_xticks, axis.set_yticks):
+        mark((0, middle, 2 * middle), ticks)
 
 
 def _draw_times(axis: Axes, data: xarray.Dataset) -> None:
     """When the loss has fallen to the criterion: theory for both gatings, and networks with their range."""
-    theory, relu = learning_times(data)
+    _, relu = learning_times(data)
     margins = data["margin"].values
     for index, gating in enumerate(GATINGS):
-        theory_line(axis, margins, theory[:, index], f"theory, {gating} gating", dotted=bool(index))
+        foretold = data["foretold"].values[:, index]
+        theory_line(axis, data["fine_margin"].values, foretold, f"theory, {gating} gating", dotted=bool(index))
     for row, margin in zip(np.where(np.isfinite(relu), relu, np.nan), margins, strict=True):
         axis.plot([margin] * 2, [row.min(), row.max()], color=COLOURS["relu"], linewidth=3, alpha=0.4)
     axis.plot(margins, relu.mean(axis=1), "o", color=COLOURS["relu"], markersize=4, label="ReLU networks")
     title = f"d  ReLU networks take the time of the faster gating to loss {CRITERION}"
-    label_axes(axis, title, r"half margin $\Delta$", TIME)
+    label_axes(axis, title, MARGIN, TIME)
 
 
 EXPERIMENT = Experiment(
@@ -222,7 +245,7 @@ EXPERIMENT = Experiment(
     title="From XOR to a linear margin: which gating a ReLU network learns by",
     source="P2 Fig 2",
     full=Settings(),
-    tiny=Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5), shown=(0.5,), draws=1),
+    tiny=Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5), shown=(0.5,), draws=1, fine=2),
     compute=compute,
     claims=claims,
     draw=draw,

@@ -1,6 +1,7 @@
 """P2 Fig 3, Definition 3.1, appendix H: the data set, the gated network that a ReLU network is, and its least width."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -9,9 +10,9 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import L1, Paper, apart, check, left_over, ours, paper
+from neuralrace.experiments.figures._contextual import DIFFERS, L1, Paper, apart, check, left_over, ours, paper
 from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.plotting import heat_map, label_axes, new_figure, training_band
+from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_curves, new_panels
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
 
@@ -74,7 +75,8 @@ def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """The structure of the data, the definition, and the remark on widths."""
-    return [*_data_set(data), _definition(data), *shown("B", _width(data))]
+    first, *others = _data_set(data)
+    return [first, *shown("A", others), _definition(data).shown_in("C"), *shown("B", _width(data))]
 
 
 def _data_set(data: xarray.Dataset) -> list[Claim]:
@@ -144,23 +146,27 @@ def _width(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """The data set, the gated network of the text, what no linear map learns, and two widths."""
-    figure, axes = new_figure(3, rows=2, width=4.2, height=3.6)
+    """The data set, the gated network of the text, what no linear map learns, two widths, and gate patterns."""
+    figure, (inputs, targets, network, left, widths, patterns) = new_panels(6)
+    missed = np.sum(data["left"].values ** 2) / np.sum(data["targets"].values ** 2)
     for axis, name, title, rows in (
-        (axes[0, 0], "inputs", "3  inputs: item and context", ITEMS),
-        (axes[0, 1], "targets", "3  targets: one block for all contexts, one for each", PROPERTIES),
-        (axes[1, 0], "left", "A  what no linear map learns of them", PROPERTIES),
+        (inputs, "inputs", "3  inputs: every item in every context", ITEMS),
+        (targets, "targets", "3  targets: one block for all contexts, one for each", PROPERTIES),
+        (left, "left", f"A  {100 * missed:.0f} % of the targets no linear map learns", PROPERTIES),
     ):
-        picture, blocks = data[name].values.T, (rows, ITEMS)
-        heat_map(axis, picture, title, horizontal="context", vertical="block", value="value", blocks=blocks)
-    problem = tasks.contextual(CONTEXTS, "mixed").problem("common + all-but-one", hidden=Settings().width)
-    draw_network(axes[0, 2], problem.architecture, "3  the gated network of the text: four pathways")
-    time = data["epoch"].values
-    training_band(axes[1, 1], time, data["wide"].values, "gated", "100 neurons per pathway")
-    training_band(axes[1, 1], time, data["rank"].values, "linear", "as many as the rank")
-    axes[1, 1].set_yscale("log")
-    label_axes(axes[1, 1], "B  few neurons learn the same, later", "epoch", "loss")
-    axes[1, 2].remove()
+        sides: dict[str, Any] = {"horizontal": "context", "vertical": "block", "value": "value"}
+        heat_map(axis, data[name].values.T, title, blocks=(rows, ITEMS), **sides)
+    problem = tasks.contextual(CONTEXTS, "mixed").problem(GATING, hidden=Settings().width)
+    draw_network(network, problem.architecture, "3  the gated network of the text has four pathways")
+    trained = {"100 neurons per pathway": ("gated", data["wide"].values)}
+    trained["as many as the rank"] = ("linear", data["rank"].values)
+    title = "B  as many neurons as the rank learn the same, later"
+    loss_curves(widths, title, data["epoch"].values, trained, horizontal="epoch")
+    widths.set_yscale("log")
+    patterns.plot(data["moment"].values, data["nodes"].values, "o-", color=COLOURS["relu"])
+    patterns.set_ylim(bottom=0)
+    title = "C  as a gated network a ReLU network has hundreds of modules"
+    label_axes(patterns, title, "epoch", "gate patterns of its neurons")
     return figure
 
 
@@ -169,10 +175,13 @@ EXPERIMENT = Experiment(
     title="The data set, ReLU networks as gated networks, and the least width",
     source="P2 Fig 3, Definition 3.1, appendix H",
     full=Settings(),
-    tiny=Settings(seeds=1, hidden=20, width=12, paper_rate=0.002, std=0.01, steps=60, every=20, moments=(0, 60)),
+    tiny=Settings.tiny(width=12, moments=(0, 60)),
     compute=compute,
     claims=claims,
     draw=draw,
+    differs=f"{DIFFERS} "
+    "From 1e-7 (--set std=1e-7) networks as narrow as the rank, and wider ones too, have not finished "
+    "after 8,000 epochs: 4 % of the first loss is left, where 1 % is asked.",
     finding="A ReLU network is a gated linear one to rounding, with hundreds of gate patterns; as many neurons "
     "as the rank learn the task, though later than a hundred do.",
 )

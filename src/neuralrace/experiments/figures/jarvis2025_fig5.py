@@ -1,7 +1,8 @@
 """P2 Fig 5: more contexts. Modules, loss, singular values and the race of gatings from three contexts up to eight."""
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from neuralrace.analysis import time_to
 from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
+    DIFFERS,
     KINDS,
     L1,
     LOG10,
@@ -23,6 +25,7 @@ from neuralrace.experiments.figures._contextual import (
     as_set,
     by_kind,
     contexts_of,
+    draw_selectivity,
     final_patterns,
     forecast_values,
     left_over,
@@ -36,7 +39,7 @@ from neuralrace.experiments.figures._contextual import (
     value_gap,
 )
 from neuralrace.experiments.settings import setting
-from neuralrace.plotting import COLOURS, difference_strip, label_axes, new_figure, theory_line, training_band
+from neuralrace.plotting import label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.structures import hierarchy_block
 from neuralrace.theory import exact, predict
@@ -65,7 +68,7 @@ FAILED = {  # claim and contexts -> what came instead
     ("modes", "published"): "0.6 to 0.7; until the common pathway has learned, its targets drive the others too",
 }
 
-COLUMNS = 3  # panels in a row
+ROWS = "abcd"  # of panels, each for every number of contexts: loss, both kinds of pathways, neurons
 
 
 @dataclass(frozen=True)
@@ -117,14 +120,7 @@ def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     count, task = contexts_of(named), named.task
     sizes = [m for m in range(1, count) if m == count - 1 or math.comb(count, m) < settings.most]
     gatings = reln.gatings_of_groups(named.groups["context"], sizes)
-    found = reln.race(
-        task,
-        {name: reln.gated_problem(task, patterns, settings.width) for name, patterns in gatings.items()},
-        initial=settings.law,
-        times=settings.times(task),
-        draws=1,
-        key=THEORY_KEY,
-    )
+    found = settings.race(task, gatings)
     loss = np.array([found[name].forecast.loss for name in gatings])
     late = 0.25 * np.mean(np.sum(left_over(task) ** 2, axis=1))
     return xarray.Dataset(
@@ -181,12 +177,21 @@ def claims(data: xarray.Dataset) -> list[Claim]:
     labels = [str(label) for label in data["contexts"].values]
     numbered = [label for label in labels if label != "mixed"]
     found = [claim for label in numbered for claim in _of_relu(data.sel(contexts=label), label)]
-    found += shown("1, A", [_winner(data.sel(contexts=label), label) for label in labels])
+    found += [_winner(data.sel(contexts=label), label).shown_in(_panels([label], "ad")) for label in labels]
     for beyond in (False, True):
         parts = {label: data.sel(contexts=label) for label in numbered if (label not in IN_PAPER) == beyond}
-        found += [*_of_closed_forms(parts, beyond), *shown("A", _of_neurons(parts, beyond))] if parts else []
+        if parts:
+            loss, values = _of_closed_forms(parts, beyond)
+            found += [loss.shown_in(_panels(parts, "a")), values.shown_in(_panels(parts, "bc"))]
+            found += shown(_panels(parts, "d"), _of_neurons(parts, beyond))
     parts = {label: data.sel(contexts=label) for label in numbered}
-    return [*found, *shown("1", _of_gatings(parts)), *shown("2, 3", _of_other_modes(parts))]
+    modes = shown(_panels(parts, "bc"), _of_other_modes(parts))
+    return [*found, *shown(_panels(parts, "a"), _of_gatings(parts)), *modes]
+
+
+def _panels(labels: Iterable[str], rows: str) -> str:
+    """The panels of some rows for some numbers of contexts."""
+    return ", ".join(f"{label}{row}" for row in rows for label in labels)
 
 
 def _whose(beyond: bool) -> tuple[Callable[..., Claim], str]:
@@ -204,19 +209,19 @@ def _of_relu(data: xarray.Dataset, label: str) -> list[Claim]:
             f"{label} contexts: a pathway is active for all contexts, and {label} are active for {count - 1}.",
             at_least(f"of these, found by {count + 1} clusters,", int(data["found"]), count + 1, detail=consistent),
             failed=FAILED.get(("modules", label)),
-        ),
+        ).shown_in(f"{label}d"),
         claim(
             f"{beyond}Fig 5, row 1 (perfect agreement)",
             f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks.",
             *near(apart(epochs, data["published_loss"].values, relu)),
             failed=FAILED.get(("protocol", label)),
-        ),
+        ).shown_in(f"{label}a"),
         ours(
             "after P2 Fig 5: exact flow, nothing trained",
             f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained.",
             *near(apart(epochs, data["race"].sel(size=count - 1).values, relu)),
             failed=FAILED.get(("race", label)),
-        ),
+        ).shown_in(f"{label}a"),
     ]
 
 
@@ -356,57 +361,48 @@ def _of_other_modes(parts: Parts) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """For each number of contexts the loss, and the contexts of neurons; for the paper's own, singular values."""
+    """For each number of contexts the loss, the singular values of both kinds of pathways, and neurons."""
     labels = [str(label) for label in data["contexts"].values if label != "mixed"]
-    rows = -(-len(labels) // COLUMNS)
-    figure, axes = new_figure(COLUMNS, rows=2 * rows + 2, width=4.2, height=3.5)
-    for axis, label in zip(axes[:rows].flat, labels, strict=False):
-        _draw_loss(axis, data, label)
-    for column, label in zip(axes[rows : rows + 2].T, labels, strict=False):
-        for axis, kind in zip(column, KINDS, strict=True):
-            _draw_values(axis, data, label, kind)
-    for axis, label in zip(axes[rows + 2 :].flat, labels, strict=False):
-        _draw_selectivity(axis, data, label)
-    for axis in axes.flat:
-        if not axis.has_data():
-            axis.remove()
+    figure, axes = new_panels(len(ROWS) * len(labels))
+    for axis, (row, label) in zip(axes, itertools.product(ROWS, labels), strict=True):
+        part, letter = data.sel(contexts=label), f"{label}{row}"
+        if row == "a":
+            _draw_loss(axis, part, letter)
+        elif row == "d":
+            most = int(np.nanargmax(part["share_of_strength"].values))
+            title = f"{letter}  {label} contexts: most strength is in neurons on in {most}"
+            draw_selectivity(axis, part.dropna("active"), title)
+        else:
+            _draw_values(axis, part, letter, KINDS[ROWS.index(row) - 1])
     return figure
 
 
-def _draw_loss(axis: Axes, data: xarray.Dataset, label: str) -> None:
+def _draw_loss(axis: Axes, part: xarray.Dataset, letter: str) -> None:
     """The losses on a log axis, and below it how far each is from that of the ReLU networks."""
-    chosen, epochs = data.sel(contexts=label), data["epoch"].values
-    mean = chosen["relu"].values.mean(axis=0)
-    training_band(axis, epochs, chosen["relu"].values, "relu", "ReLU networks")
-    training_band(axis, epochs, chosen["published_loss"].values[None], "linear", "gated, P2's protocol")
-    theory = chosen["race"].sel(size=int(label) - 1).values
-    theory_line(axis, epochs, theory, "theory, joint training")
-    theory_line(axis, epochs, chosen["closed_loss"].values, "closed form", dotted=True)
-    label_axes(axis, f"1  loss with {label} contexts", "epoch", "loss")
-    curves = {"linear": chosen["published_loss"].values, "theory": theory}
-    difference_strip(axis, epochs, {kind: np.log10(curve / mean) for kind, curve in curves.items()}, LOG10)
+    relu, published = part["relu"].values, part["published_loss"].values
+    found = apart(part["epoch"].values, published, relu)
+    loss_curves(
+        axis,
+        f"{letter}  {letter[:-1]} contexts: the gated network's loss is {found.log10_gap:.2f} off in log10",
+        part["epoch"].values,
+        {"ReLU networks": ("relu", relu), "gated, P2's protocol": ("linear", published)},
+        {
+            "theory, joint training": part["race"].sel(size=int(letter[:-1]) - 1).values,
+            "closed form": part["closed_loss"].values,
+        },
+        horizontal="epoch",
+        tolerance=LOG10,
+    )
 
 
-def _draw_values(axis: Axes, data: xarray.Dataset, label: str, kind: str) -> None:
+def _draw_values(axis: Axes, part: xarray.Dataset, letter: str, kind: str) -> None:
     """The singular values of one kind of pathways, trained jointly, by theory for that, and in closed form."""
-    chosen, epochs = data.sel(contexts=label), data["epoch"].values
-    modes = {name: chosen[f"{name}_{kind}"].dropna("mode").values.T for name in ("joint", "aligned", "closed")}
-    for mode, values in enumerate(modes["joint"]):
-        training_band(axis, epochs, values[None], "gated", None if mode else "gated, joint training")
-    for mode, values in enumerate(modes["aligned"]):
-        theory_line(axis, epochs, values, None if mode else "theory, joint training")
-    for mode, values in enumerate(modes["closed"]):
-        theory_line(axis, epochs, values, None if mode else "closed form", dotted=True)
-    label_axes(axis, f"{2 + KINDS.index(kind)}  {kind} pathway, {label} contexts", "epoch", "singular value")
-
-
-def _draw_selectivity(axis: Axes, data: xarray.Dataset, label: str) -> None:
-    """In how many contexts neurons are on at the end, by strength and by chance."""
-    chosen = data.sel(contexts=label)
-    for shift, (name, words) in enumerate((("share_of_strength", "strength"), ("chance", "random neurons"))):
-        colour = COLOURS["relu" if shift == 0 else "reference"]
-        axis.bar(data["active"].values + 0.4 * shift - 0.2, chosen[name], 0.4, color=colour, label=words)
-    label_axes(axis, f"A  ReLU neurons with {label} contexts", "contexts in which a neuron is on", "share")
+    joint, aligned, closed = (part[f"{name}_{kind}"].dropna("mode").values for name in ("joint", "aligned", "closed"))
+    theory = {"theory, joint training": aligned, "closed form": closed}
+    mode_lines(axis, part["epoch"].values, {"gated, joint training": ("gated", joint)}, theory)
+    gap = value_gap(part, "aligned", "joint", kind)
+    title = f"{letter}  {letter[:-1]} contexts: {kind} pathways are forecast to {100 * gap:.1f} %"
+    label_axes(axis, title, "epoch", "singular value")
 
 
 EXPERIMENT = Experiment(
@@ -414,12 +410,15 @@ EXPERIMENT = Experiment(
     title="More contexts: modules, losses, singular values and the race",
     source="P2 Fig 5",
     full=Settings(),
-    tiny=Settings(
-        contexts=(3,), seeds=1, hidden=40, width=10, paper_rate=0.002, std=0.01, steps=60, every=20, most=1, mixed=False
-    ),
+    tiny=Settings.tiny(contexts=(3,), most=1, mixed=False),
     compute=compute,
     claims=claims,
     draw=draw,
+    differs=f"{DIFFERS} "
+    "From 1e-7 (--set std=1e-7) the paper's sentences come out otherwise in part: the loss is at 0.058, "
+    "0.079, 0.037 with 3, 4, 5 contexts (not 0.04, 0.03, 0.06), so that with five it now agrees and with "
+    "three it no longer does; and with every number of contexts pathways closed in one come nearest to "
+    "the ReLU networks.",
     finding="The modules are the paper's up to five contexts, not with six or eight; the loss agrees with three "
     "contexts and parts from the ReLU networks with more, and the closed form of the loss does not hold.",
 )

@@ -13,18 +13,20 @@ from neuralrace.axes import Edge, Weights
 from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, listed, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._contextual import (
+    DIFFERS,
     L1,
     THEORY_KEY,
     Paper,
     apart,
     check,
+    draw_selectivity,
     final_patterns,
     ours,
     paper,
     selectivity,
     trained_values,
 )
-from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, theory_line, training_band
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
@@ -140,15 +142,7 @@ def _least(outputs: np.ndarray) -> np.ndarray:
 
 def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """Forecasts of the gatings that treat contexts alike, jointly trained; all pathways are as wide as the paper's."""
-    gatings = _gatings(named.groups["context"], settings.every_gating)
-    found = reln.race(
-        named.task,
-        {name: reln.gated_problem(named.task, patterns, settings.width) for name, patterns in gatings.items()},
-        initial=settings.law,
-        times=settings.times(named.task),
-        draws=1,
-        key=THEORY_KEY,
-    )
+    found = settings.race(named.task, _gatings(named.groups["context"], settings.every_gating))
     return xarray.Dataset(
         {
             "race": (("gating", "time"), np.array([runner.forecast.loss for runner in found.runners])),
@@ -197,13 +191,13 @@ def _together(settings: Settings, named: NamedTask) -> xarray.Dataset:
 def claims(data: xarray.Dataset) -> list[Claim]:
     """The lemma in trained networks, the steps of the proof in their order, and what follows for neurons."""
     return [
-        *_lemma(data),
+        *shown("F", _lemma(data)),
         *shown("A", _algebra(data)),
         *shown("B", _positivity(data)),
         *shown("D", _exhaustion(data)),
         *shown("C", _inactivity(data)),
         *shown("D", _uniqueness(data)),
-        _specific(data),
+        _specific(data).shown_in("E"),
     ]
 
 
@@ -418,41 +412,44 @@ def _specific(data: xarray.Dataset) -> Claim:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Singular values of what is left, the least output, the pathways trained together, and the race."""
-    figure, axes = new_figure(2, rows=2, width=4.3, height=3.8)
+    """Singular values of what is left, the least output, the pathways trained together, the race, and neurons."""
+    figure, (removed, least, sizes, race, neurons, lemma) = new_panels(6, height=3.8)
     time = data["time"].values
-    for index, (name, kind) in enumerate((("without_features", "gated"), ("without_examples", "relu"))):
-        label = ("features and properties", "examples")[index]
-        axes[0, 0].hist(data[name].values, bins=40, color=COLOURS[kind], alpha=0.6, label=f"without some {label}")
+    for name, kind, label in (
+        ("without_features", "gated", "features and properties"),
+        ("without_examples", "relu", "examples"),
+    ):
+        removed.hist(data[name].values, bins=40, color=COLOURS[kind], alpha=0.6, label=f"without some {label}")
     title = "A  whatever is taken away, the first singular value falls"
-    label_axes(axes[0, 0], title, "first singular value / that of the whole", "random sets")
+    label_axes(removed, title, "first singular value / that of the whole", "random sets")
     for name, kind, label in (("relu_least", "relu", "ReLU networks"), ("gated_least", "gated", "gated network")):
-        training_band(axes[0, 1], time, data[name].values[None], kind, f"always-on module, {label}")
-    axes[0, 1].axhline(0, color=COLOURS["reference"], linewidth=0.6)
-    label_axes(axes[0, 1], "B  the common output is not positive", TIME, "least / largest output")
-    groups = ("reference", "gated", "linear")
-    for pathway, values in enumerate(data["size"].values.T):
-        group = (pathway - 1) // CONTEXTS + 1 if pathway else 0
-        named = ("common", "two contexts", "one context")[group] if pathway in (0, 1, 1 + CONTEXTS) else None
-        training_band(axes[1, 0], time, values[None], COLOURS[groups[group]], named)
+        training_band(least, time, data[name].values[None], kind, f"always-on module, {label}")
+    least.axhline(0, color=COLOURS["reference"], linewidth=0.6)
+    label_axes(least, "B  the common output is not positive", TIME, "least / largest output")
+    groups = (("reference", "common", 0), ("gated", "two contexts", 1), ("linear", "one context", 1 + CONTEXTS))
+    for kind, label, first in groups:
+        values = data["size"].values[:, first : first + (CONTEXTS if first else 1)]
+        mode_lines(sizes, time, {label: (kind, values)}, {})
     title = "C  trained together, pathways open in one context grow too"
-    label_axes(axes[1, 0], title, TIME, "size of the map", "ends")
-    _draw_race(axes[1, 1], data)
+    label_axes(sizes, title, TIME, "size of the map", "ends")
+    _draw_race(race, data)
+    draw_selectivity(neurons, data, "E  neurons on in a single context are rarer than by chance")
+    lemma.bar((0, 1), 100 * data["allowed"].values, 0.5, color=COLOURS["relu"])
+    lemma.set_xticks((0, 1), ("number", "strength"))
+    lemma.set_ylim(0, 100)
+    title = "F  few trained neurons have a gate pattern that the lemma allows"
+    label_axes(lemma, title, "counted by", "share with such a pattern (%)")
     return figure
 
 
 def _draw_race(axis: Axes, data: xarray.Dataset) -> None:
-    """Forecasts for all gatings by context, in dashes; that of the text in black, the others by what they hold."""
-    time = data["time"].values
-    training_band(axis, time, data["relu"].values, "relu", "ReLU")
+    """Forecasts for all gatings by context, each named at its end, and the ReLU networks."""
+    training_band(axis, data["time"].values, data["relu"].values, "relu", "ReLU")
     for name, curve in zip(data["gating"].values, data["race"].values, strict=True):
-        if name == TEXT:
-            theory_line(axis, time, curve, f"{name}, the text's")
-            continue
-        kind = "gated" if "2" in name else "linear" if "1" in name else "reference"
-        axis.plot(time, curve, "--" if "3" in name else ":", color=COLOURS[kind], linewidth=1.2, label=name)
+        theory_line(axis, data["time"].values, curve, f"{name}, the text's" if name == TEXT else str(name))
     axis.set_yscale("log")
-    label_axes(axis, "D  forecasts for pathways open in so many contexts", TIME, "loss", "ends")
+    title = "D  not the text's gating is nearest: forecasts, by the contexts in which pathways are open"
+    label_axes(axis, title, TIME, "loss", "ends")
 
 
 EXPERIMENT = Experiment(
@@ -460,12 +457,14 @@ EXPERIMENT = Experiment(
     title="Proposition 4.2 step by step, on the task and on trained networks",
     source="P2 Proposition 4.2, appendix E",
     full=Settings(),
-    tiny=Settings(
-        seeds=1, hidden=28, width=4, paper_rate=0.002, std=0.01, steps=60, every=20, subsets=10, every_gating=False
-    ),
+    tiny=Settings.tiny(subsets=10, every_gating=False),
     compute=compute,
     claims=claims,
     draw=draw,
+    differs=f"{DIFFERS} "
+    "From 1e-7 (--set std=1e-7) pathways for single contexts stay inactive as the paper says (0.09 of the "
+    "others, one tenth is asked; here 0.15), and the network that has them beside the common one alone is "
+    "1.6 times as far from the ReLU networks as that of the text, where twice is asked.",
     finding="Singular values interlace and labels are positive as the proof needs; but pathways for single "
     "contexts do grow, and a gating with them comes as near to the ReLU networks as that of the text.",
 )

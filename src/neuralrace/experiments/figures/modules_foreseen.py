@@ -10,10 +10,10 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Line, agreement, time_to
-from neuralrace.experiments.claim import Claim, Condition, at_least, at_most
+from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.settings import setting
-from neuralrace.plotting import SERIES, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import SERIES, TIME, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.task import Task
 from neuralrace.theory import Forecast
 from neuralrace.training import ReLUNetwork, train
@@ -27,7 +27,6 @@ CONTEXTUAL = ("mixed", "hierarchy 4")
 AS_NEAR = 0.05  # by which gates may agree less than with other networks
 IN_TIME = 0.1  # of its time: a fall that comes when it was foreseen
 RIGHT = 0.15  # the same, for how far the race is followed
-COLUMNS = 3  # panels in a row
 
 
 @dataclass(frozen=True)
@@ -101,11 +100,14 @@ def _case(case: Case, settings: Settings) -> xarray.Dataset:
     data["forecast"], data["race"] = ("point", foreseen.forecast.loss), ("point", race.loss(run.time))
     data["apart"] = agreement(foreseen.forecast, run).normalised_l1
     data["between"] = agreement(Line(run.time, other.loss), Line(run.time, one.loss)).normalised_l1
-    for name, shown, places in (
+    for name, seen_of, places in (
         ("foreseen_course", course, [pair.first for pair in pairs]),
         ("found_course", seen, [pair.second for pair in pairs]),
     ):
-        data[name] = (("pair", "point"), np.array([np.interp(run.time, shown.time, shown.share[p]) for p in places]))
+        data[name] = (
+            ("pair", "point"),
+            np.array([np.interp(run.time, seen_of.time, seen_of.share[p]) for p in places]),
+        )
     return data
 
 
@@ -134,7 +136,7 @@ def _falls(race: reln.Directions, forecast: Forecast, run: Trajectory) -> xarray
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """What was asked: thresholds were fixed before hierarchy, XOR 0.5, XOR 1.5 and the table were looked at."""
-    return [*_modules(data), *_race(data)]
+    return [*shown("B", _modules(data)), *shown("A", _race(data))]
 
 
 def _ours(text: str, *conditions: Condition, failed: str = "") -> Claim:
@@ -228,28 +230,25 @@ def _by_share(data: xarray.Dataset, name: str, what: str) -> np.ndarray:
 
 def draw(data: xarray.Dataset) -> Figure:
     """For every task the loss, with forecast and race, and the modules' shares of the strength over time."""
-    figure, axes = new_figure(COLUMNS, rows=2 * -(-data.sizes["task"] // COLUMNS), width=4.2, height=3.5)
-    for place, name in enumerate(data["task"].values):
+    names = [str(name) for name in data["task"].values]
+    figure, axes = new_panels(2 * len(names), height=3.5)
+    for name, axis in zip(names, axes, strict=False):
         one = data.sel(task=name)
-        row, column = 2 * (place // COLUMNS), place % COLUMNS
-        training_band(axes[row, column], one["time"].values, one["trained"].values, "relu", "trained")
-        theory_line(axes[row, column], one["time"].values, one["forecast"].values, "forecast")
-        theory_line(axes[row, column], one["time"].values, one["race"].values, "race of directions", dotted=True)
-        loss_axis(axes[row, column], f"A  loss, {name}")
-        _shares(axes[row + 1, column], one.dropna("pair", subset=["foreseen_alike"]), str(name))
-    for axis in axes.flat:
-        if not axis.has_data():
-            axis.remove()
+        title = f"A  {name}: the forecast is {100 * float(one['apart']):.1f} % from the networks"
+        theory = {"forecast": one["forecast"].values, "race of directions": one["race"].values}
+        loss_curves(axis, title, one["time"].values, {"trained": ("relu", one["trained"].values)}, theory)
+    for name, alike, axis in zip(names, _by_share(data, "foreseen", "alike"), axes[len(names) :], strict=True):
+        title = f"B  {name}: {100 * alike:.0f} % of the modules' gates are foreseen"
+        _draw_shares(axis, data.sel(task=name).dropna("pair", subset=["foreseen_alike"]), title)
     return figure
 
 
-def _shares(axis: Axes, one: xarray.Dataset, task: str) -> None:
+def _draw_shares(axis: Axes, one: xarray.Dataset, title: str) -> None:
     time = one["time"].values
-    for pair in range(one.sizes["pair"]):
-        found, foreseen = (one[name].isel(pair=pair).values for name in ("found_course", "foreseen_course"))
+    for pair, found in enumerate(one["found_course"].values):
         axis.plot(time, found, color=SERIES[pair % len(SERIES)], linewidth=1.8, label=f"module {pair + 1}")
-        theory_line(axis, time, foreseen, "foreseen" if pair == 0 else None)
-    label_axes(axis, f"B  modules, {task}", "time t (learning rate x step)", "share of strength")
+    mode_lines(axis, time, {}, {"foreseen": one["foreseen_course"].values.T})
+    label_axes(axis, title, TIME, "share of strength")
 
 
 EXPERIMENT = Experiment(

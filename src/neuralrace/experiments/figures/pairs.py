@@ -8,14 +8,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.errors import require_count
+from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
-from neuralrace.experiments.figures._pairs_claims import claims, plain, select
+from neuralrace.experiments.figures._pairs_claims import plain, select, table_claims
+from neuralrace.experiments.figures._pairs_image_claims import image_claims
 from neuralrace.experiments.figures._pairs_images import Pictures
 from neuralrace.experiments.figures._pairs_tables import Table
 from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
 
+LEAST = {"domains": 2, "steps": 1, "seeds": 1, "width_seeds": 1}
 MIDDLE = 4  # the K of which scales and depths are tried
 MARKERS = {"circulant": "o", "regular": "s", "blocks": "^", "hubs": "D"}
 IMAGES = {
@@ -30,7 +33,7 @@ IMAGES = {
         pairs=(("circulant", 4), ("circulant", 8), ("circulant", 12), ("circulant", 16), ("circulant", 20),
                ("regular", 2), ("regular", 3), ("regular", 4), ("regular", 6), ("regular", 8),
                ("blocks", 4), ("blocks", 10), ("blocks", 20), ("hubs", 2), ("hubs", 3), ("hubs", 4)),
-        draws=2, looks=12, forecast=(("circulant", 12), ("regular", 4)),
+        draws=4, looks=16, forecast=(("circulant", 12), ("circulant", 16), ("regular", 4)),
     ),
 }  # fmt: skip
 
@@ -66,6 +69,15 @@ class Settings:
     curves: bool = True
 
 
+def check(settings: Settings) -> None:
+    """All tables and images are there before the first of them trains."""
+    for name, least in LEAST.items():
+        require_count(name, getattr(settings, name), least=least)
+    for table in (*_tables(settings), *_widths(settings)):
+        table.pattern(settings.domains)
+    _ = _pictures(settings).task
+
+
 def compute(settings: Settings) -> xarray.Dataset:
     """Train and forecast the tables, then the images."""
     pictures = _pictures(settings)
@@ -74,13 +86,6 @@ def compute(settings: Settings) -> xarray.Dataset:
     data = xarray.concat(measured, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
     data = xarray.merge([data, _pairs_images.measure(pictures)])
     return data.assign_attrs(domains=settings.domains, data=pictures.data, image_domains=pictures.domains)
-
-
-def check(settings: Settings) -> None:
-    """No domain is trained with more others than there are."""
-    for name in (*MARKERS, "fresh"):
-        for count in getattr(settings, name):
-            require_count(name, count, most=settings.domains)
 
 
 def _tables(settings: Settings) -> list[Table]:
@@ -109,13 +114,19 @@ def _widths(settings: Settings) -> list[Table]:
 def _pictures(settings: Settings) -> Pictures:
     found = replace(IMAGES[settings.data], folder=settings.folder or None)
     if settings.image_steps:
-        found = replace(found, steps=settings.image_steps)
+        found = replace(found, steps=require_count("image_steps", settings.image_steps))
     if settings.image_domains:
-        few = tuple((name, k) for name, k in found.pairs if k < settings.image_domains)
-        found = replace(found, domains=settings.image_domains, pairs=few, forecast=few[-1:])
+        count = require_count("image_domains", settings.image_domains, least=3)
+        few = tuple((name, k) for name, k in found.pairs if k < count)
+        found = replace(found, domains=count, pairs=few, forecast=few[-1:])
     if not settings.curves:
         found = replace(found, forecast=())
     return found
+
+
+def claims(data: xarray.Dataset) -> list[Claim]:
+    """The hypothesis, what theory says instead, and what of it is left on images."""
+    return [*table_claims(data), *image_claims(data)]
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -130,7 +141,7 @@ def draw(data: xarray.Dataset) -> Figure:
         "fraction",
     )
     _forecasts(axes[0, 2], data)
-    _errors(axes[1, 0], plain(data, leaky=True), "d  leaky ReLU: nearly so", "ratio")
+    _errors(axes[1, 0], plain(data, leaky=True), "d  with leaky ReLU it nearly does", "ratio")
     _images(axes[1, 1], data)
     if data.sizes.get("curve", 0):
         _curves(axes[1, 2], data)
@@ -160,7 +171,10 @@ def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
     ends = np.array([1e-5, 1.0])
     theory_line(axis, ends, ends, "equal")
     label_axes(
-        axis, "c  forecast before training, all scales, depths, widths", "forecast error of untrained pairs", "measured"
+        axis,
+        "c  errors are as forecast before training, at all scales, depths, widths",
+        "forecast error of untrained pairs",
+        "measured",
     )
 
 
@@ -170,23 +184,23 @@ def _images(axis: Axes, data: xarray.Dataset) -> None:
         axis.semilogy(data["image_ratio"], error, "os^"[place], color=colour, markersize=5, label=kind)
     trained = float(data["image_error"].isel(kind=0).mean())
     axis.axhline(trained, color=COLOURS["reference"], linewidth=1, label="trained pairs, mean")
-    label_axes(axis, f"e  {data.attrs['data']}, M = {data.attrs['image_domains']}", "ratio of singular values, g2/g1",
-               "test error of untrained pairs")  # fmt: skip
+    shown = f"{data.attrs['data']}, M = {data.attrs['image_domains']}"
+    title = f"e  on images the ratio orders the errors too: {shown}"
+    label_axes(axis, title, "ratio of singular values, g2/g1", "test error of untrained pairs")
 
 
 def _curves(axis: Axes, data: xarray.Dataset) -> None:
-    """Means over seeds and over theory's draws."""
-    for place, style in zip(range(data.sizes["curve"]), ("-", ":"), strict=False):
+    """Means over seeds and over theory's draws; colours are kinds of pairs, styles are curves."""
+    for place, style in zip(range(data.sizes["curve"]), ("-", ":", "-."), strict=False):
         time, one = data["image_time"].values, data.isel(curve=place).mean("draw")
-        for kind, colour in enumerate((COLOURS["gated"], COLOURS["untrained"])):
-            label = f"{data['curve'].values[place]}, {data['kind'].values[kind]}"
-            axis.plot(time, one["curve_trained"][:, kind], style, color=colour, linewidth=1.8, label=label)
-            theory_line(axis, time, one["curve_flow"][:, kind].values, None if place or kind else "moments alone")
-        if place == 0:
-            axis.plot(
-                time, one["curve_reduction"], color=COLOURS["reference"], linewidth=1.2, label="reduction, trained"
-            )
-    label_axes(axis, "f  squared error, from moments", TIME, "half the squared error")
+        axis.plot([], [], style, color=COLOURS["reference"], label=str(data["curve"].values[place]))
+        for kind, colour in zip(data["kind"].values, (COLOURS["gated"], COLOURS["untrained"]), strict=True):
+            label = None if place else f"{kind} pairs"
+            axis.plot(time, one["curve_trained"].sel(kind=kind), style, color=colour, linewidth=1.8, label=label)
+            told = None if place or kind == "trained" else "moments alone"
+            theory_line(axis, time, one["curve_flow"].sel(kind=kind).values, told)
+    theory_line(axis, time, data["curve_reduction"][0].values, "reduction, trained pairs", dotted=True)
+    label_axes(axis, "f  trained pairs follow from moments alone", TIME, "half the squared error")
 
 
 EXPERIMENT = Experiment(

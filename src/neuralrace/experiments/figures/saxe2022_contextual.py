@@ -10,7 +10,7 @@ from neuralrace import initial, tasks
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import follows
-from neuralrace.plotting import loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import loss_curves, new_panels
 from neuralrace.theory import predict
 from neuralrace.training import train
 
@@ -87,13 +87,15 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Both learning curves."""
-    figure, axes = new_figure(width=4.6, height=3.6)
-    time = data["time"].values
-    for gating, kind, label in (("linear", "linear", "linear network"), ("context", "gated", "gated by context")):
-        training_band(axes[0, 0], time, data[gating].values, kind, label)
-        theory_line(axes[0, 0], time, data[f"theory_{gating}"].values, "theory" if gating == "context" else None)
-    axes[0, 0].set_ylim(bottom=0)
-    loss_axis(axes[0, 0], "Gates solve what a linear network cannot")
+    figure, (loss,) = new_panels(1, width=4.6)
+    loss_curves(
+        loss,
+        "Gates solve what a linear network cannot",
+        data["time"].values,
+        {"linear network": ("linear", data["linear"].values), "gated by context": ("gated", data["context"].values)},
+        {"theory": np.stack([data["theory_linear"].values, data["theory_context"].values])},
+    )
+    loss.set_ylim(bottom=0)
     return figure
 
 

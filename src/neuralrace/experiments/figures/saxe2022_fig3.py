@@ -13,7 +13,7 @@ from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.settings import setting
-from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import COLOURS, label_axes, loss_curves, new_panels
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork, train
 
@@ -99,7 +99,9 @@ def claims(data: xarray.Dataset) -> list[Claim]:
                 unit=" %",
             ),
         ),
-        follows("The gated network follows the forecast.", "P1 eqs 21-23", "ours", data, "theory", "gated"),
+        follows("The gated network follows the forecast.", "P1 eqs 21-23", "ours", data, "theory", "gated").shown_in(
+            "c"
+        ),
         Claim.at_most(
             "Both kinds of network follow the solution for gradient flow, eqs 21-23, at the step of training.",
             "P1 eqs 21-23, Fig 3c",
@@ -121,16 +123,17 @@ def claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """The task with where the ReLU network's incoming weights point, the gated network, and the learning curves."""
-    figure, axes = new_figure(3, width=4.2, height=3.8)
-    _draw_weights(axes[0, 0], data["incoming"].values[0])
+    figure, (weights, network, loss) = new_panels(3, height=3.8)
+    _draw_weights(weights, data["incoming"].values[0])
     problem = tasks.xor().problem("xor", hidden=data.sizes["unit"] // 4)
-    draw_network(axes[0, 1], problem.architecture, "b  the gated network: a pathway for each example")
-    time = data["time"].values
-    training_band(axes[0, 2], time, data["relu"].values, "relu", "ReLU networks")
-    training_band(axes[0, 2], time, data["gated"].values, "gated", "gated network")
-    theory_line(axes[0, 2], time, data["theory"].values, "theory, descent")
-    theory_line(axes[0, 2], time, data["theory_flow"].values, "theory, flow", dotted=True)
-    loss_axis(axes[0, 2], "c  ReLU networks learn XOR as theory says of the gated one")
+    draw_network(network, problem.architecture, "b  the gated network: a pathway for each example")
+    loss_curves(
+        loss,
+        "c  ReLU networks learn XOR as theory says of the gated one",
+        data["time"].values,
+        {"ReLU networks": ("relu", data["relu"].values), "gated network": ("gated", data["gated"].values)},
+        {"theory, descent": data["theory"].values, "theory, flow": data["theory_flow"].values},
+    )
     return figure
 
 

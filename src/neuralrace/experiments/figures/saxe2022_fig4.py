@@ -27,7 +27,7 @@ from neuralrace.experiments.routing import (
     route_errors,
     same_item_similarity,
 )
-from neuralrace.plotting import TIME, heat_map, label_axes, loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels, training_band
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.pairs import trained_pairs
@@ -173,7 +173,7 @@ def _loss_claims(data: xarray.Dataset) -> list[Claim]:
             data,
             "theory",
             "random",
-        ),
+        ).shown_in("e"),
         Claim.at_most(
             "The reduction started at the strength of the random weights, B(0) = sigma_0, describes their learning.",
             "P1 Fig 4e with sigma_0 = 0.2, the only strength in the text",
@@ -246,7 +246,7 @@ def _strength_claims(data: xarray.Dataset) -> list[Claim]:
             tuple(data["conserved"].values),
             FINER,
             "the final W_h^T W_h",
-        ),
+        ).shown_in("f"),
     ]
 
 
@@ -276,28 +276,29 @@ def _final_claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """The network and its task, loss and singular values over time, similarity and outputs at the end."""
-    figure, axes = new_figure(3, 3, width=4.2, height=3.5)
-    _draw_task(data, axes[0])
-    time = data["time"].values
-    loss, strengths, crosstalk = axes[1]
-    training_band(loss, time, data["random"].values, "gated", "training, random weights")
-    training_band(loss, time, data["decoupled"].values[None], "linear", "training, decoupled")
-    theory_line(loss, time, data["theory"].values, "theory, random weights")
-    theory_line(loss, time, data["theory_flow"].values, "theory, decoupled", dotted=True)
-    loss_axis(loss, "e  one mode after the other, as theory says")
-    for layer, (kind, name) in enumerate((("linear", "outer\nmatrices"), ("gated", "hidden\nmatrix"))):
-        for mode in range(data.sizes["mode"]):
-            values, label = data["strengths"].values[layer, ..., mode], name if mode == 0 else None
-            training_band(strengths, time, values, kind, label)
-            theory_line(strengths, time, data["theory_strengths"].values[layer, :, mode], None)
+    figure, (*task, loss, strengths, crosstalk, similarity, outputs) = new_panels(8, height=3.5)
+    _draw_task(data, task)
+    time, seven = data["time"].values, (data["strengths"].values, data["theory_strengths"].values)
+    loss_curves(
+        loss,
+        "e  one mode after the other, as theory says",
+        time,
+        {
+            "training, random weights": ("gated", data["random"].values),
+            "training, decoupled": ("linear", data["decoupled"].values),
+        },
+        {"theory, random weights": data["theory"].values, "theory, decoupled": data["theory_flow"].values},
+    )
+    for kind, name, trained, theory in zip(
+        ("linear", "gated"), ("outer\nmatrices", "hidden\nmatrix"), *seven, strict=True
+    ):
+        mode_lines(strengths, time, {name: (kind, trained)}, {"_": theory})
     title = r"f  the shared matrix is $\sqrt{M}$ times as strong"
     label_axes(strengths, title, TIME, "singular value", "ends")
     training_band(crosstalk, data["look_time"].values, data["crosstalk"].values, "gated", None)
-    title = "A  weights decouple before learning shows"
-    label_axes(crosstalk, title, TIME, "part of the maps between modes")
-    draw_similarity(axes[2, 0], data["similarity"].values[0], "g  an item looks the same in every domain")
-    draw_outputs(axes[2, 1], data["outputs"].values, "h  routes that were never trained work")
-    axes[2, 2].remove()
+    label_axes(crosstalk, "A  weights decouple before learning shows", TIME, "part of the maps between modes")
+    draw_similarity(similarity, data["similarity"].values[0], "g  an item looks the same in every domain")
+    draw_outputs(outputs, data["outputs"].values, "h  routes that were never trained work")
     return figure
 
 
@@ -307,9 +308,9 @@ def _draw_task(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
     few = tasks.routing(FEW, FEW).problem("shared", hidden=HIDDEN_SHOWN)
     title = f"a, b  {FEW} of {data.sizes['source']} domains: all routes share the hidden matrix"
     draw_network(network, few.architecture, title)
-    heat_map(items, BASE, "c  the targets of every route", horizontal="output", vertical="item", value="target")
-    title = "d  routes that are trained, one row per input domain"
+    heat_map(items, BASE, "c  all routes have the same targets", horizontal="output", vertical="item", value="target")
     pairs = data["trained"].values.astype(float)
+    title = f"d  each input is trained with {pairs[0].sum():.0f} of {len(pairs)} outputs"
     heat_map(routes, pairs, title, horizontal="output domain", vertical="input domain", value="trained")
 
 

@@ -1,6 +1,7 @@
 """P1 Fig 5: sharing makes pathways faster, and the fastest pathway takes the solution."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import xarray
@@ -13,16 +14,20 @@ from neuralrace.experiments.claim import Claim, falling
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.routing import MODES, VARIANCE, WORKS, ZERO_OUTPUT, draw_errors, paper_rate, route_errors
-from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, sequence, theory_line
+from neuralrace.plotting import COLOURS, TIME, label_axes, new_panels, sequence, theory_line
 from neuralrace.problem import Problem
 from neuralrace.theory.exact import routing_layers
 from neuralrace.training import train
 
 FINER = 4  # how many times smaller the fine step is
-EVERY = 5  # steps between records of singular values
 ROUNDING = 1e-12  # a drift below this is none
-EARLY = 4.0  # time up to which the axis of time is linear
+EARLY = 1.0  # time from which on strengths are drawn
 HIDDEN_SHOWN = 64  # width of the networks that are drawn
+SCHEMES = (  # domains and gating of each
+    (2, "P=1", "two domains: a pathway for each route"),
+    (4, "P=4", "four domains: groups of two share one"),
+    (2, "P=4", "two domains: one for all"),
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,7 @@ def _layers(problem: Problem, settings: Settings, rate: float, finer: int) -> tu
         rate / finer,
         settings.sharing_steps * finer,
         record="weight_singular_values",
-        every=EVERY * finer,
+        every=finer,
     )
     outer, hidden = (
         run.values(f"weight_singular_values[{name}]")[0, :, 0] for name in (f"x0->{near}", f"{near}->{far}")
@@ -178,7 +183,7 @@ def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
             lag,
             4,
             detail=f"forecast {', '.join(f'{t:.1f}' for t in predicted)}",
-        ),
+        ).shown_in("b"),
         Claim.within(
             "sqrt(P) B1^2 - B2^2 is conserved for every degree of sharing.",
             "P1 eqs 16-17",
@@ -187,7 +192,7 @@ def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
             (coarse / fine)[moved],
             (FINER / 2, 2 * FINER),
             detail=f"{', '.join(f'{value:.1e}' for value in coarse)} of the final B2^2",
-        ),
+        ).shown_in("b"),
         Claim.at_least(
             "In a combined network that uses both shared and non-shared representations the most-shared structure "
             "dominates.",
@@ -248,17 +253,16 @@ def _generalisation_claims(data: xarray.Dataset) -> list[Claim]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Two gatings, the strength over time for each P, the error against K/M, and the shares of the race."""
-    figure, axes = new_figure(3, 2, width=4.2, height=3.6)
-    for axis, gating, words in zip(axes[0], ("P=1", "P=4"), ("a pathway for each route", "one for all"), strict=False):
-        problem = tasks.routing(2, 2).problem(gating, hidden=HIDDEN_SHOWN)
-        draw_network(axis, problem.architecture, f"a  two domains: {words}, {gating.replace('=', ' = ')}")
-    _draw_sharing(axes[0, 2], data)
+    figure, (*networks, sharing, errors, shares) = new_panels(6)
+    for axis, (domains, gating, words) in zip(networks, SCHEMES, strict=True):
+        problem = tasks.routing(domains, domains).problem(gating, hidden=HIDDEN_SHOWN)
+        draw_network(axis, problem.architecture, f"a  {words}, {gating.replace('=', ' = ')}")
+    _draw_sharing(sharing, data)
     fraction, title = data["trained"].values / data.sizes["trained"], "c  untrained routes work from about 40 % on"
-    draw_errors(axes[1, 0], fraction, data["error"], title, "fraction of routes trained, K/M")
-    axes[1, 1].hist(data["share"].values, bins=np.linspace(0, 1, 51), color=COLOURS["gated"])
+    draw_errors(errors, fraction, data["error"], title, "fraction of routes trained, K/M")
+    shares.hist(data["share"].values, bins=np.linspace(0, 1, 51).tolist(), color=COLOURS["gated"])
     title = "A  in one network with both kinds the shared pathway takes every route"
-    label_axes(axes[1, 1], title, "share of the shared pathway in a route", "routes")
-    axes[1, 2].remove()
+    label_axes(shares, title, "share of the shared pathway in a route", "routes")
     return figure
 
 
@@ -272,9 +276,10 @@ def _draw_sharing(axis: Axes, data: xarray.Dataset) -> None:
         reached = half_time(time, strength)
         if np.isfinite(reached):
             place = (reached, (0.28 + 0.14 * index) * strength.max())
-            axis.annotate(f"P = {count}", place, (3, 0), textcoords="offset points", color=colour, fontsize=9)
-    axis.set_xscale("symlog", linthresh=EARLY)
-    axis.set_xlim(0.0, 1.5 * time[-1])
+            beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "color": colour, "fontsize": 9}
+            axis.annotate(f"P = {count}", place, (-5, 0), **beside)
+    axis.set_xscale("log")
+    axis.set_xlim(EARLY, 1.5 * time[-1])
     label_axes(axis, "b  the more a pathway is shared, the sooner it learns", TIME, "strength of the strongest mode")
 
 

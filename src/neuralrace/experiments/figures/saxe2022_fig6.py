@@ -26,7 +26,7 @@ from neuralrace.experiments.routing import (
     route_errors,
     same_item_similarity,
 )
-from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_figure, sequence, training_band
+from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_panels, sequence, training_band
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import train
 
@@ -209,24 +209,26 @@ def _outputs_right(data: xarray.Dataset) -> np.ndarray:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Loss, errors and laziness against scale; similarity and outputs for a small, a middle and a large scale."""
-    figure, axes = new_figure(3, 3, width=4.2, height=3.5)
-    scales = data["scale"].values
-    for index, (scale, colour) in enumerate(zip(scales, sequence(len(scales)), strict=True)):
-        loss, time = data["loss"][index].values, data["time"][index].values
-        training_band(axes[0, 0], time, loss, colour, rf"$\sigma_0$ = {scale:.2f}")
-    axes[0, 0].set_xscale("symlog", linthresh=1.0)
-    axes[0, 0].set_xlim(left=0.0)
-    loss_axis(axes[0, 0], "a  small weights learn in stages, large ones at once")
-    title = "b  untrained routes fail as first weights grow"
-    draw_errors(axes[0, 1], scales, data["error"], title, r"initial scale $\sigma_0$")
-    axes[0, 2].plot(scales, data["change"], "o-", color=COLOURS["gated"])
-    title, vertical = "A  and the tangent kernel turns less", "1 - cosine, start to end"
-    label_axes(axes[0, 2], title, r"initial scale $\sigma_0$", vertical)
+    figure, (loss, errors, lazy, *pictures) = new_panels(9, height=3.5)
+    scales, across = data["scale"].values, r"initial scale $\sigma_0$"
+    for scale, colour, time, runs in zip(
+        scales, sequence(len(scales)), data["time"].values, data["loss"].values, strict=True
+    ):
+        training_band(loss, time, runs, colour, rf"$\sigma_0$ = {scale:.2f}")
+    loss.set_xscale("function", functions=(np.sqrt, np.square))  # early and late times at once, without a kink
+    loss.set_xlim(left=0.0)
+    loss_axis(loss, "a  small weights learn in stages, large ones at once")
+    draw_errors(errors, scales, data["error"], "b  untrained routes fail as first weights grow", across)
+    lazy.plot(scales, data["change"], "o-", color=COLOURS["gated"])
+    label_axes(lazy, "A  and the tangent kernel turns less", across, "1 - cosine, start to end")
     largest = float(abs(data["outputs"]).max())
+    same, right = same_item_similarity(data["similarity"].values), _outputs_right(data)
     for column, index in enumerate((0, len(scales) // 2, len(scales) - 1)):
         at = rf"$\sigma_0$ = {scales[index]:.2f}"
-        draw_similarity(axes[1, column], data["similarity"][index].values, f"c  similarity at h1, {at}")
-        draw_outputs(axes[2, column], data["outputs"][index].values, f"d  outputs, {at}", largest)
+        title = f"c  {at}: an item in two domains, cosine {same[index]:.2f}"
+        draw_similarity(pictures[column], data["similarity"][index].values, title)
+        title = f"d  {at}: untrained outputs and targets, cosine {right[index]:.2f}"
+        draw_outputs(pictures[3 + column], data["outputs"][index].values, title, largest)
     return figure
 
 

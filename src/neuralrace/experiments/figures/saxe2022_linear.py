@@ -11,16 +11,7 @@ from neuralrace import initial, tasks
 from neuralrace.experiments.claim import Claim, rising
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import follows
-from neuralrace.plotting import (
-    TIME,
-    heat_map,
-    label_axes,
-    loss_axis,
-    mode_lines,
-    new_figure,
-    theory_line,
-    training_band,
-)
+from neuralrace.plotting import TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.theory import predict
 from neuralrace.training import train
 
@@ -89,25 +80,25 @@ def claims(data: xarray.Dataset) -> list[Claim]:
             "P2 eq. 7: each at a rate of 2 lambda",
             "ours",
             rising("time to half strength", times, "the number of the mode"),
-        ),
+        ).shown_in("c"),
     ]
 
 
 def draw(data: xarray.Dataset) -> Figure:
     """The data, the input modes, the loss and the strengths of the modes."""
-    figure, axes = new_figure(2, 2, width=4.4, height=3.6)
-    time = data["time"].values
-    items, properties = (data[name].values.tolist() for name in ("item", "property"))
-    sides: dict[str, Any] = {"horizontal": "property", "vertical": "item"}
-    title = "a  items and their properties"
-    heat_map(axes[0, 0], data["targets"].values, title, **sides, value="target", names=(items, properties))
-    title, sides = "b  what each mode tells apart", {"horizontal": "item", "vertical": "mode"}
-    heat_map(axes[0, 1], data["right"].values, title, **sides, value="entry of the vector", names=(None, items))
-    training_band(axes[1, 0], time, data["loss"].values, "linear", "training")
-    theory_line(axes[1, 0], time, data["theory"].values, "theory")
-    loss_axis(axes[1, 0], "c  the loss falls in steps, as forecast")
-    mode_lines(axes[1, 1], time, data["strengths"].values, data["theory_strengths"].values, "linear", "modes")
-    label_axes(axes[1, 1], "c  strong modes first", TIME, r"singular value of $W_2 W_1$")
+    figure, (targets, modes, loss, strengths) = new_panels(4, columns=2, width=4.4)
+    time, items = data["time"].values, data["item"].values.tolist()
+    names = (items, data["property"].values.tolist())
+    sides: dict[str, Any] = {"horizontal": "property", "vertical": "item", "value": "target"}
+    heat_map(targets, data["targets"].values, "a  animals share some properties, plants others", **sides, names=names)
+    sides = {"horizontal": "item", "vertical": "mode", "value": "entry of the vector"}
+    title = "b  the second mode tells animals from plants, the others tell items"
+    heat_map(modes, data["right"].values, title, **sides, names=(None, items))
+    title, trained = "c  the loss falls in steps, as forecast", {"training": ("linear", data["loss"].values)}
+    loss_curves(loss, title, time, trained, {"theory": data["theory"].values})
+    trained = {"training": ("linear", data["strengths"].values)}
+    mode_lines(strengths, time, trained, {"theory": data["theory_strengths"].values})
+    label_axes(strengths, "c  strong modes first", TIME, r"singular value of $W_2 W_1$")
     return figure
 
 

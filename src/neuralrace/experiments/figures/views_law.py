@@ -12,7 +12,7 @@ from neuralrace.errors import RangeError
 from neuralrace.experiments.claim import Claim, at_most, shown, within
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.settings import setting
-from neuralrace.plotting import COLOURS, TIME, label_axes, new_figure, sequence, theory_line, training_band
+from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, sequence
 from neuralrace.problem import Problem
 from neuralrace.training import train
 from neuralrace.views.coupled import co_occurrence, coupled_race
@@ -226,32 +226,23 @@ def _end_claims(data: xarray.Dataset) -> list[Claim]:
 def draw(data: xarray.Dataset) -> Figure:
     """Exact and trained races at every depth, and when the views that come late are learned."""
     depths = _depths(data)
-    figure, axes = new_figure(2, rows=-(-(len(depths) + 1) // 2), width=4.2, height=3.5)
-    colours = sequence(len(depths))
-    *races, late = axes.flat[: len(depths) + 1]
+    figure, (*races, late) = new_panels(len(depths) + 1, columns=2, height=3.5)
     for axis, depth in zip(races, depths, strict=True):
         _draw_depth(axis, data, depth)
-    for row, depth, colour in zip(data["late"].values, depths, colours, strict=True):
+    for row, depth, colour in zip(data["late"].values, depths, sequence(len(depths)), strict=True):
         late.loglog(data["missing"], row, "o-", color=colour, label=f"depth {depth}")
     title, across = (
         "B  a view that is ever seen apart is learned, late",
         "chance that it is missing where another is seen",
     )
     label_axes(late, title, across, "time at which the last view is learned", "ends")
-    for axis in axes.flat[len(depths) + 1 :]:
-        axis.remove()
     return figure
 
 
 def _draw_depth(axis: Axes, data: xarray.Dataset, depth: int) -> None:
     """Every view of one race, trained and by the law, and where P3's phases end."""
-    time = data[f"time L{depth}"].values
-    for view in range(data.sizes["view"]):
-        first = view == 0
-        training_band(
-            axis, time, data[f"trained L{depth}"].values[None, :, view], "gated", "training" if first else None
-        )
-        theory_line(axis, time, data[f"law L{depth}"].values[:, view], "theory, the law" if first else None)
+    trained = {"training": ("gated", data[f"trained L{depth}"].values)}
+    mode_lines(axis, data[f"time L{depth}"].values, trained, {"theory, the law": data[f"law L{depth}"].values})
     for moment in data[f"phases L{depth}"].values:
         axis.axvline(moment, color=COLOURS["reference"], linewidth=0.8)
     said = "all views keep their part" if depth == 2 else "losers stop and keep what they have"

@@ -15,7 +15,7 @@ from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
 from neuralrace.experiments.figures._views_training import LOSSES, RULES, Conditions, train_views
 from neuralrace.experiments.settings import setting
-from neuralrace.plotting import heat_map, new_figure
+from neuralrace.plotting import heat_map, new_panels
 
 AXES = ("depth", "probability", "loss", "rule", "scale")
 TAKEN = 0.9  # the winner takes all: its share is above this
@@ -62,8 +62,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     )
 
 
-def _last(data: xarray.Dataset, name: str = "share") -> xarray.DataArray:
-    return data[name].isel(time=-1)
+def _last(data: xarray.Dataset) -> xarray.DataArray:
+    return data["share"].isel(time=-1)
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:
@@ -182,29 +182,29 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """A panel for each loss and optimiser, depth and scale against co-occurrence; the last are of coverage."""
-    losses, rules = data["loss"].values, data["rule"].values
-    shown = [(f"A  share: {loss}, {rule}", "share", loss, rule) for loss in losses for rule in rules]
-    shown += [(f"B  coverage: {loss}, {rules[0]}", "coverage", loss, rules[0]) for loss in losses]
-    figure, axes = new_figure(3, -(-len(shown) // 3), width=4.2, height=3.6)
-    for axis, (title, name, loss, rule) in zip(axes.flat, shown, strict=False):
-        _panel(axis, _last(data, name).sel(loss=loss, rule=rule), title, name)
-    for axis in axes.flat[len(shown) :]:
-        axis.remove()
+    """A panel for each loss and optimiser: the winner's share, depth and scale against co-occurrence."""
+    kinds = list(itertools.product(data["loss"].values, data["rule"].values))
+    figure, axes = new_panels(len(kinds))
+    for axis, (loss, rule) in zip(axes, kinds, strict=True):
+        cells = _last(data).sel(loss=loss, rule=rule).mean("seed").transpose("depth", "scale", "probability")
+        _draw_cells(axis, cells, f"A  {loss}, {rule}: a winner takes at most {100 * float(cells.max()):.0f} %")
     return figure
 
 
-def _panel(axis: Axes, values: xarray.DataArray, title: str, name: str) -> None:
+def _draw_cells(axis: Axes, cells: xarray.DataArray, title: str) -> None:
     """One picture with its numbers; rows are depth and scale, columns the chance of a view."""
-    ordered = values.mean("seed").transpose("depth", "scale", "probability")
-    cells = ordered.values.reshape(-1, ordered.sizes["probability"])
-    names = [f"L={int(d)}, {s:g}" for d in ordered["depth"].values for s in ordered["scale"].values]
-    chances = [f"{p:g}" for p in ordered["probability"].values]
-    sides: dict[str, Any] = {"horizontal": "chance of a view", "vertical": "depth, initial scale"}
-    heat_map(axis, cells, title, value=name, names=(names, chances), **sides)
-    for i, j in np.ndindex(*cells.shape):
-        colour = "white" if cells[i, j] > 0.6 else "black"
-        axis.text(j, i, f"{cells[i, j]:.2f}", ha="center", va="center", fontsize=8, color=colour)
+    names = [f"L={int(d)}, {s:g}" for d in cells["depth"].values for s in cells["scale"].values]
+    chances = [f"{p:g}" for p in cells["probability"].values]
+    shares = cells.values.reshape(-1, len(chances))
+    sides: dict[str, Any] = {
+        "horizontal": "chance of a view",
+        "vertical": "depth, initial scale",
+        "value": "winner's share",
+    }
+    heat_map(axis, shares, title, names=(names, chances), **sides)
+    for i, j in np.ndindex(*shares.shape):
+        colour = "white" if shares[i, j] > 0.6 else "black"
+        axis.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=9, color=colour)
 
 
 EXPERIMENT = Experiment(

@@ -50,7 +50,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         at_least("part of units open for all views together just where some view alone opens them (A5)", added, 0.9),
         on_record="does not hold: at the start units open for a view and not for the sum, and at the end "
         "the views of a class open the same units",
-    )
+    ).shown_in("D")
     held = f"; A2 by construction, at the end A4 {listed(_last(apart))}, A5 {listed(_last(added))}"
     predicted = judged(data, REASONS, assumed=False)
     return [assumptions, *(replace(claim, measured=claim.measured + held) for claim in predicted)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import Interval, interval, proportion
@@ -13,7 +14,7 @@ from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.experiments.claim import Claim, at_most, falling, shown
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
-from neuralrace.plotting import COLOURS, interval_points, label_axes, new_figure, sequence
+from neuralrace.plotting import COLOURS, interval_points, label_axes, new_panels, sequence
 from neuralrace.theory.exact import race_end
 from neuralrace.views.two_layer import lone_responses, two_layer_end
 
@@ -201,32 +202,31 @@ def _by(data: xarray.Dataset, axis: str, name: str) -> dict[str, Interval]:
 
 def draw(data: xarray.Dataset) -> Figure:
     """How often P3's rule is right at each depth and scale, and what random pathways leave to the winner."""
-    figure, axes = new_figure(2, rows=2, width=4.4, height=3.6)
-    for axis, rule in zip(axes[0], ("advantage", "blow-up"), strict=True):
-        cells = data["right"].sel(rule=rule).mean("draw")
-        for depth, colour in zip(data["depth"].values, sequence(data.sizes["depth"]), strict=True):
-            scores = cells.sel(depth=depth)
-            places = np.arange(data.sizes["spread"])
-            axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=colour, alpha=0.15, linewidth=0)
-            axis.plot(places, scores.mean("scale"), "o-", color=colour, label=f"depth {depth:g}")
-        axis.axhline(0.8, color=COLOURS["reference"], linewidth=0.8)
-        axis.set_xticks(range(data.sizes["spread"]), [f"{s:g}" for s in data["spread"].values])
-        axis.set_ylim(0, 1.05)
-        own = r"P3's rule, largest $\sigma a(0)$, is right at depth 3"
-        better = r"Largest $\sigma a(0)^{L-2}$ is right beyond depth 2"
-        title = f"{'A' if rule == 'advantage' else 'B'}  {own if rule == 'advantage' else better}"
-        label_axes(axis, title, "spread of the rates (log)", "right about the winner", "ends")
-    for axis, name, values, title in (
-        (axes[1, 0], "width", data["width_share"], "C  wide pathways leave no winner"),
-        (axes[1, 1], "classes", data["class_coverage"], "D  more classes, more views learned"),
+    figure, (own, better, widths, classes) = new_panels(4, columns=2, width=4.4)
+    _draw_rule(own, data, "advantage", r"A  P3's rule, largest $\sigma a(0)$, is right at depth 3")
+    _draw_rule(better, data, "blow-up", r"B  the largest $\sigma a(0)^{L-2}$ is right beyond depth 2")
+    for axis, name, values, title, vertical in (
+        (widths, "width", data["width_share"], "C  wide pathways leave no winner", "winner's share"),
+        (classes, "classes", data["class_coverage"], "D  more classes, more views learned", "coverage"),
     ):
-        spans = [interval(row) for row in values.values]
-        interval_points(axis, data[name], spans, fmt="o-", color=COLOURS["gated"])
+        interval_points(axis, data[name], list(map(interval, values.values)), fmt="o-", color=COLOURS["gated"])
         axis.axhline(1 / data.attrs["views"], color=COLOURS["reference"], linewidth=0.8)
         axis.set_xscale("log")
-        vertical = "winner's share" if name == "width" else "coverage"
         label_axes(axis, title, f"{name} of a network of depth 2", vertical)
     return figure
+
+
+def _draw_rule(axis: Axes, data: xarray.Dataset, rule: str, title: str) -> None:
+    """How often a rule is right: the mean and the range over scales, for each depth."""
+    cells, places = data["right"].sel(rule=rule).mean("draw"), np.arange(data.sizes["spread"])
+    for depth, colour in zip(data["depth"].values, sequence(data.sizes["depth"]), strict=True):
+        scores = cells.sel(depth=depth)
+        axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=colour, alpha=0.15, linewidth=0)
+        axis.plot(places, scores.mean("scale"), "o-", color=colour, label=f"depth {depth:g}")
+    axis.axhline(0.8, color=COLOURS["reference"], linewidth=0.8)
+    axis.set_xticks(places, [f"{spread:g}" for spread in data["spread"].values])
+    axis.set_ylim(0, 1.05)
+    label_axes(axis, title, "spread of the rates (log)", "right about the winner", "ends")
 
 
 EXPERIMENT = Experiment(

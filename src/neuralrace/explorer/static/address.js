@@ -25,8 +25,9 @@ export function fromFragment(fragment, about) {
   const view = Object.fromEntries(VIEW.filter((name) => given.has(name)).map((name) => [name, given.get(name)]));
   const pins = given.getAll("pin").map((text) => sceneOf(new URLSearchParams(text), about));
   if (given.has("preset")) {
-    const preset = about.presets.find((one) => one.name === given.get("preset"));
-    if (preset) return { scene: preset.scene, view, pins, preset: preset.name };
+    const name = given.get("preset");
+    const preset = about.presets.find((one) => one.name === name);
+    return preset ? { scene: preset.scene, view, pins, preset } : { scene: about.first, view, pins, unknown: `there is no scene for a figure ${name}` };
   }
   if (given.has("guided")) return { guided: given.get("guided"), view, pins };
   return given.has("task") ? { scene: sceneOf(given, about), view, pins } : { scene: about.first, view, pins };

@@ -21,8 +21,9 @@ export class Chart {
     return { left: MARGIN.l, right: width - MARGIN.r, top: MARGIN.t, bottom: MARGIN.t + inner * (1 - LOSS[0]), end: height - MARGIN.b };
   }
 
-  range({ forecast, training, pins }, log) {
-    const all = [forecast.high, forecast.loss, training?.mean, ...pins.map((pin) => pin.forecast.loss)].flat().filter((v) => v > 0);
+  range({ forecast, training, machine, pins }, log) {
+    const untrained = [machine?.untrained, training?.done?.machine.untrained];
+    const all = [forecast.high, forecast.loss, training?.mean, ...untrained, ...pins.map((pin) => pin.forecast.loss)].flat().filter((v) => v > 0);
     const first = forecast.loss[0];
     const most = Math.min(Math.max(...all, 1e-30), 20 * first);
     if (!log) return [0, 1.06 * most];
@@ -30,16 +31,16 @@ export class Chart {
     return [Math.log10(least) - 0.15, Math.log10(most) + 0.15];
   }
 
-  async show(state, { log, hidden }) {
+  async show(state, log) {
     if (!window.Plotly) await new Promise((ready) => addEventListener("load", ready, { once: true }));
-    const { forecast, training, pins, scene } = state;
+    const { forecast, training, machine, pins, scene, hidden } = state;
     this.end = forecast.time.at(-1);
     this.limits = this.range(state, log);
     this.log = log;
     const traces = [];
-    if (!hidden) traces.push(...this.theory(forecast));
+    if (!hidden) traces.push(...this.theory(forecast), ...untrained("theory", machine, colour("theory")));
     pins.forEach((pin) => traces.push(...this.pinned(pin)));
-    if (training) traces.push(...this.trained(training, scene));
+    if (training) traces.push(...this.trained(training, scene), ...untrained("training", training.done?.machine, this.about.colours.untrained));
     traces.push({ x: [0], y: [0], xaxis: "x", yaxis: "y2", mode: "lines", hoverinfo: "skip", showlegend: false }); // keeps the lower panel
     await Plotly.react(this.plot, traces, this.layout(forecast, training, log), FIXED);
     this.cursor(this.time ?? this.end);
@@ -128,6 +129,9 @@ export class Chart {
     return Plotly.toImage(this.plot, { format, width: 900, height: 560, scale: format === "png" ? 2 : 1 });
   }
 }
+
+// the loss of routes that are never trained, where there are such
+const untrained = (who, machine, color) => (machine?.untrained ? [line(machine.time, machine.untrained, `${who}, untrained routes`, { color, width: 2, dash: "2px,3px" })] : []);
 
 const line = (x, y, name, style) => ({ x, y, name, mode: "lines", line: style, hovertemplate: `${name}<br>t %{x:.4g}: %{y:.4g}<extra></extra>` });
 

@@ -53,7 +53,6 @@ export class Controls {
     for (const [name, bound] of Object.entries(this.about.tasks[scene.task])) set(name, bound, scene.settings[name]);
     $("gating-box").hidden = scene.network === "relu";
     if (!stage) return;
-    $("control-depth").disabled = this.disabled || !stage.deep;
     $("gating").replaceChildren(...stage.gatings.map((name) => make("option", { value: name, selected: name === stage.gating }, name)));
     this.grid(scene, stage);
   }

@@ -13,6 +13,7 @@ import { asCsv, asJson, copy, save } from "./share.js";
 import { Live, Mistake, Recorded, same } from "./source.js";
 
 const RESTING = 350; // ms without a change before training starts
+const PATIENCE = 600; // ms without an answer before the page says that it works
 const PLAYING = 6000; // ms from the first to the last time
 const MOST_PINS = 6;
 
@@ -41,7 +42,7 @@ async function start() {
 }
 
 async function read() {
-  const { scene, view: seen, pins, guided } = fromFragment(location.hash.slice(1), about);
+  const { scene, view: seen, pins, guided, preset, unknown } = fromFragment(location.hash.slice(1), about);
   if (seen.tab in PANELS) view.tab = seen.tab;
   if (seen.t !== undefined) view.part = Math.min(1, Math.max(0, Number(seen.t) || 0));
   view.row = Number(seen.row) || 0;
@@ -49,6 +50,8 @@ async function read() {
   choose($(`tab-${view.tab}`), false);
   if (guided) return tellStory(guided.split(".")[0], Number(guided.split(".")[1] ?? 1) - 1);
   await open(scene);
+  if (preset?.note) complain(new Mistake(`${preset.source}: ${preset.note}`, 0));
+  if (unknown) complain(new Mistake(unknown, 404));
   for (const one of pins.slice(0, MOST_PINS)) await pin(one).catch(complain);
 }
 
@@ -83,11 +86,22 @@ async function ask() {
       again = false;
       document.body.classList.add("busy");
       clearTimeout(rest);
-      await forecast(state.scene);
+      await working("a network of a new shape is compiled once, which takes a few seconds", () => forecast(state.scene));
     }
   } finally {
     asking = false;
     document.body.classList.remove("busy");
+  }
+}
+
+// say what is waited for, if it takes long
+async function working(text, act) {
+  const late = setTimeout(() => { $("waiting").hidden = false; $("waiting-told").textContent = text; }, PATIENCE);
+  try {
+    return await act();
+  } finally {
+    clearTimeout(late);
+    $("waiting").hidden = true;
   }
 }
 
@@ -112,7 +126,7 @@ async function forecast(scene) {
   sweep.show(state.scene);
   fillExamples();
   showCertificate(state.forecast.certificate, null);
-  await chart.show(state, { log: view.log, hidden: state.hidden });
+  await chart.show(state, view.log);
   document.body.dataset.milliseconds = Math.round(performance.now() - began);
   document.body.dataset.forecasts = Number(document.body.dataset.forecasts ?? 0) + 1;
   moveTo(view.part);
@@ -127,6 +141,7 @@ async function machine() {
     if (state.forecast !== forecast) return;
     state.machine = found;
     showCertificate(forecast.certificate, found.regime);
+    if (found.untrained) await chart.show(state, view.log);
     look(false);
   } catch (error) {
     if (error.name !== "AbortError" && error.status !== 409) complain(error);
@@ -148,7 +163,7 @@ async function train() {
         data.loss.forEach((loss, k) => (run.loss[k] ??= []).push(...loss));
       }
       state.training = run;
-      chart.show(state, { log: view.log, hidden: state.hidden });
+      chart.show(state, view.log);
       look(false);
     });
     if (run.done?.status.includes("diverged")) complain(new Mistake("a network diverged: take a smaller learning rate; see the chip “flow regime”", 0));
@@ -221,7 +236,7 @@ async function pin(scene) {
 
 async function pinsChanged() {
   showPins(state.pins, (one) => open(structuredClone(one.scene)), (one) => { state.pins = state.pins.filter((other) => other !== one); pinsChanged(); });
-  await chart.show(state, { log: view.log, hidden: state.hidden });
+  await chart.show(state, view.log);
   remember();
 }
 
@@ -264,7 +279,7 @@ function guessing(wanted) {
     $("auto").checked = false;
     guess.begin(state.forecast.loss[0]);
   } else guess.end();
-  return chart.show(state, { log: view.log, hidden: state.hidden }).then(() => { guess.show(); look(false); });
+  return chart.show(state, view.log).then(() => { guess.show(); look(false); });
 }
 
 async function reveal() {
@@ -304,10 +319,9 @@ function wire() {
     event.target.value = "";
     if (!found) return;
     endStory();
-    await open(structuredClone(found.scene));
-    if (found.note) complain(new Mistake(`${found.source}: ${found.note}`, 0));
+    location.hash = `preset=${found.name}`;
   };
-  $("log").onchange = () => { view.log = $("log").checked; chart.show(state, { log: view.log, hidden: state.hidden }).then(() => guess.show()); remember(); };
+  $("log").onchange = () => { view.log = $("log").checked; chart.show(state, view.log).then(() => guess.show()); remember(); };
   $("train").onclick = () => ($("train").textContent === "Stop" ? source.stop("training") : train());
   $("guess").onclick = () => guessing(!state.hidden);
   $("reveal").onclick = () => reveal().catch(complain);
@@ -330,7 +344,6 @@ function wire() {
       if (next) next.focus(), choose(next);
     };
   }
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { if (state.forecast) chart.show(state, { log: view.log, hidden: state.hidden }).then(() => look(false)); });
   addEventListener("resize", () => look(true));
 }
 

@@ -28,8 +28,9 @@ export function asCsv({ forecast, training }) {
   return [head, ...rows].map((row) => row.map((value) => value ?? "").join(",")).join("\n") + "\n";
 }
 
-export function asJson({ scene, forecast, training }) {
+export function asJson({ scene, forecast, machine, training }) {
   const { time, loss, low, high, certificate } = forecast;
   const run = training && { time: training.time, loss: training.loss, mean: training.mean, agreement: training.done?.agreement ?? null, status: training.done?.status ?? null };
-  return JSON.stringify({ scene, theory: { time, loss, low, high, certificate }, training: run ?? null }, null, 1);
+  const untrained = machine?.untrained && { time: machine.time, theory: machine.untrained, training: training?.done?.machine.untrained ?? null };
+  return JSON.stringify({ scene, theory: { time, loss, low, high, certificate }, training: run ?? null, untrained: untrained ?? null }, null, 1);
 }

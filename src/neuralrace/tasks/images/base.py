@@ -1,6 +1,7 @@
 """The base data sets: images with labels, for training and held out, before any domain is made of them."""
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -188,7 +189,9 @@ def _from_openml(name: str, shape: tuple[int, ...]) -> Images:
     from sklearn.datasets import fetch_openml
 
     try:
-        rows, labels = fetch_openml(OPENML[name], version=1, as_frame=False, return_X_y=True, parser="liac-arff")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # each time that it tries again
+            rows, labels = fetch_openml(OPENML[name], version=1, as_frame=False, return_X_y=True, parser="liac-arff")
     except Exception as error:  # whatever a network does
         reason = in_one_line(error, 120)
         raise TaskError(

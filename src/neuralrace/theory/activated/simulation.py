@@ -5,27 +5,24 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import spread
-from neuralrace._engine.network import Network, Stacks
+from neuralrace._engine.network import Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
-from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem, gradient
+from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.descent import descend
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
-from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.integrate import Followed, integrate
+from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
-
-KEPT_UNKNOWNS = 30_000  # up to this many weights every step is kept when weights are asked for
-ROUNDS = 20  # of the power iteration for the sharpness
+from neuralrace.theory.sharpness import regime, sharpness
 
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
@@ -60,10 +57,10 @@ class Simulation:
         if self.request.descent is not None:
             marks = np.append(self.request.descent.steps(times), self.request.descent.steps(np.array(end)))
             rate = self.request.descent.learning_rate
-            last, (losses, _) = descend(self.system, self.start, rate, np.diff(marks, prepend=0))
+            last, losses = descend(self.system, self.start, rate, np.diff(marks, prepend=0))
             return np.asarray(losses)[:-1].T, last
         curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
-        return np.asarray(curve.at(times)[0]).T, curve.last
+        return np.asarray(curve.at(times)).T, curve.last
 
     def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> list[dict[Edge, np.ndarray]]:
         """A state as one set of weights per draw."""
@@ -82,23 +79,19 @@ class Simulation:
 
     def at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of the first draw at increasing times."""
-        end = float(times[-1]) if len(times) else 0.0
-        if self.request.descent is None and end > 0 and self._unknowns <= KEPT_UNKNOWNS:
-            keeping = NetworkSystem(self.system.network, self.system.step, keep=True)
-            curve = integrate(keeping, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
-            _, states = curve.at(times)
-            yield from (self.weights({name: part[i] for name, part in states.items()})[0] for i in range(len(times)))
+        if self.request.descent is None:
+            yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
         here, before = self, 0.0
-        for time in times:  # too large to keep, or steps: from one time to the next
+        for time in times:  # steps: from one time to the next
             if time > before:
                 _, state = here.follow(np.zeros(0), float(time) - before)
                 here, before = Simulation(self.problem, self.weights(state)[:1], self.request), float(time)
             yield dict(here.first[0])
 
-    @property
-    def _unknowns(self) -> int:
-        return sum(matrix.size for matrix in self.first[0].values())
+    @cached_property
+    def _followed(self) -> Followed:
+        return Followed(self.system, self.start, self.request.rtol, self.request.max_steps)
 
     @cached_property
     def start(self) -> Stacks:
@@ -109,31 +102,13 @@ class Simulation:
 
 
 def flow_regime(simulation: Simulation, last: Stacks) -> tuple[Assumption, ...]:
-    """The planned step size against the curvature at the end, where squared error is sharpest: below 2 / rate."""
+    """The planned step size against the curvature of the first draw at the end, where squared error is sharpest."""
     rate = simulation.request.learning_rate
     if rate is None:
         return ()
-    value = float(_sharpness(simulation.problem.network, {name: part[0] for name, part in last.items()}))
-    detail = f"rate * sharpness; the sharpness is {value:.3g} at the end"
-    return (Assumption("flow regime", rate * value, 2.0, detail, needed=False),)
-
-
-@eqx.filter_jit
-def _sharpness(network: Network, point: Stacks) -> jax.Array:
-    """The largest eigenvalue of the Hessian in absolute value, by the power iteration from the gradient."""
-
-    def turn(_: int, carry: tuple[Stacks, jax.Array]) -> tuple[Stacks, jax.Array]:
-        direction, size = carry
-        unit = jax.tree.map(lambda d: d / jnp.where(size > 0, size, 1.0), direction)
-        product = jax.jvp(lambda at: gradient(network, at), (point,), (unit,))[1]
-        return product, _norm(product)
-
-    ones = jax.tree.map(jnp.ones_like, point)
-    return jax.lax.fori_loop(0, ROUNDS, turn, (ones, _norm(ones)))[1]
-
-
-def _norm(stacks: Stacks) -> jax.Array:
-    return jnp.sqrt(sum((jnp.sum(part**2) for part in stacks.values()), start=jnp.zeros(())))
+    plain = NetworkSystem(simulation.problem.network)
+    value = sharpness(plain.velocity, {name: part[:1] for name, part in last.items()})
+    return (regime(rate, np.array([simulation.request.end]), [value]),)
 
 
 def without_modes(matrices: MatricesAt) -> MatrixEvolution:

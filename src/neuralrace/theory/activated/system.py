@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks, squared_loss
-from neuralrace.theory.integration.recorded import NOISE
+from neuralrace.theory.integration.system import NOISE
 
 # On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalised L1 and .003 to .014 in log10 from
 # descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.
@@ -47,15 +47,10 @@ class NetworkSystem(eqx.Module):
 
     network: Network
     step: jax.Array | None = None  # None: the flow itself
-    keep: bool = eqx.field(static=True, default=False)  # record the weights beside the loss
 
     def gradient(self, state: Stacks) -> Stacks:
         """By automatic differentiation, draw by draw."""
         return jax.vmap(lambda stacks: gradient(self.network, stacks))(state)
-
-    def losses(self, state: Stacks) -> jax.Array:
-        """(draws,)."""
-        return jax.vmap(lambda stacks: squared_loss(self.network, stacks))(state)
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
@@ -65,17 +60,16 @@ class NetworkSystem(eqx.Module):
             slope = self.gradient(jax.tree.map(lambda w, g: w + half * g, state, slope))
         return jax.tree.map(jnp.negative, slope)
 
-    def record(self, state: Stacks) -> tuple[jax.Array, Stacks]:
-        """The loss of every draw, and the weights if they are kept."""
-        return self.losses(state), state if self.keep else {}
+    def record(self, state: Stacks) -> jax.Array:
+        """The loss of every draw."""
+        return jax.vmap(lambda stacks: squared_loss(self.network, stacks))(state)
 
-    def rate(self, state: Stacks, velocity: Stacks) -> tuple[jax.Array, Stacks]:
-        """dL/dt, and dW/dt."""
+    def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
+        """dL/dt."""
         slope = self.gradient(state)
         draws = next(iter(slope.values())).shape[0]  # edges that no example passes have one axis less
         parts = (jnp.sum((slope[name] * velocity[name]).reshape(draws, -1), axis=1) for name in slope)
-        drop = sum(parts, start=jnp.zeros(()))
-        return drop, velocity if self.keep else {}
+        return sum(parts, start=jnp.zeros(()))
 
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:
         """The largest error of a block's incoming weights relative to what is allowed, over blocks and draws."""

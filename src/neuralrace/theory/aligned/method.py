@@ -1,6 +1,6 @@
 """The method `aligned`: paths with singular vectors of their own (P2 appendix F), diagonal or whole strengths."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -9,7 +9,6 @@ import numpy as np
 
 from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
-from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import (
     OwnStart,
@@ -25,11 +24,10 @@ from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors
+from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors, start_flow
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.method import solved
+from neuralrace.theory.reduction.method import Reduced, Start, initial_output, solved
 from neuralrace.theory.reduction.path_table import listed_paths
-from neuralrace.theory.reduction.start import Reduced, Start, initial_output
 from neuralrace.theory.reduction.system import reduced_system
 
 Starts = tuple[OwnStart, ...]  # one per draw
@@ -70,15 +68,14 @@ class Aligned(Method[Starts]):
     def _whole(self, request: Request, starts: Starts) -> Outcome:
         statistics, modes = request.statistics, request.statistics.once(own_modes)
         quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
-        paths, whole = statistics.once(_path_factory) if quick else None, statistics.once(FlowFactory)
+        factory = statistics.once(_path_factory) if quick else None
 
         def followed(start: OwnStart) -> tuple[np.ndarray, MatrixEvolution]:
-            if paths is not None:
-                small = paths.start(start.hidden, start.strengths, self.atol)
-                losses = small.solve(request.times, rtol=request.rtol, max_steps=request.max_steps)[0]
-                return losses, _path_evolution(request, small)
+            if factory is not None:
+                small = factory.start(start.hidden, start.strengths, request.rtol, request.max_steps, self.atol)
+                return small.solve(request.times)[0], _path_evolution(request, small)
             weights = aligned_weights(modes, statistics.architecture, start.hidden, start.strengths)
-            flow = whole.start(weights, request.end, request.rtol, self.atol)
+            flow = start_flow(request, weights, self.atol)
             return flow_loss(request, flow), flow_evolution(request, flow)
 
         losses, draws = zip(*each_on_a_device(followed, starts), strict=True)
@@ -132,11 +129,8 @@ def _path_factory(statistics: PathStatistics) -> PathFactory:
 def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:
     modes = request.statistics.once(own_modes)
 
-    def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
-        return flow.weights_at(times, rtol=request.rtol, max_steps=request.max_steps)
-
     def strengths(paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        found = flow.solve(times, rtol=request.rtol, max_steps=request.max_steps)[1]
+        found = flow.solve(times)[1]
         return [found[:, flow.paths.index(path), : len(modes[path].strengths)] for path in paths]
 
-    return MatrixEvolution(matrices, own_vectors(request.statistics), strengths)
+    return MatrixEvolution(flow.weights_at, own_vectors(request.statistics), strengths)

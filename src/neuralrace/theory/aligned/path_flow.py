@@ -4,7 +4,7 @@ Few paths make this smaller than the flow over nodes: a velocity is four product
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import equinox as eqx
 import jax
@@ -15,12 +15,11 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import OwnModes
-from neuralrace.theory.flow.invariant_bases import DataBases
-from neuralrace.theory.flow.matrix_flow import BATCH
-from neuralrace.theory.integration.integrate import integrate
-from neuralrace.theory.integration.recorded import NOISE
+from neuralrace.theory.flow.moments import DataBases
+from neuralrace.theory.integration.integrate import Followed
+from neuralrace.theory.integration.system import NOISE
 
-State = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
+Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 WRITTEN_OUT = 16  # longest sum that is written out term by term
 
 
@@ -31,30 +30,25 @@ class PathField(eqx.Module):
     best: jax.Array  # the maps of least loss, transposed, (paths, inputs, outputs)
     output: jax.Array  # U_p, (paths, outputs, modes)
     atol: jax.Array
-    keep: bool = eqx.field(static=True, default=False)
 
-    def velocity(self, state: State) -> State:
+    def velocity(self, state: Layers) -> Layers:
         """dA/dt = B E^T, dB/dt = A E."""
         first, last = state
         error = self._pull(self._gap(state))
         return last @ jnp.swapaxes(error, 1, 2), _product(first, error)
 
-    def record(self, state: State) -> State | tuple[jax.Array, jax.Array]:
-        """The loss above its least value and the strength of each path's modes, or the weights."""
-        if self.keep:
-            return state
+    def record(self, state: Layers) -> tuple[jax.Array, jax.Array]:
+        """The loss above its least value and the strength of each path's modes."""
         gap = self._gap(state)
         return -0.5 * jnp.sum(self._pull(gap) * gap), self._strengths(*state)
 
-    def rate(self, state: State, velocity: State) -> State | tuple[jax.Array, jax.Array]:
+    def rate(self, state: Layers, velocity: Layers) -> tuple[jax.Array, jax.Array]:
         """The derivative in time of the record."""
-        if self.keep:
-            return velocity
         (first, last), (first_rate, last_rate) = state, velocity
         drop = jnp.sum(first_rate**2) + jnp.sum(last_rate**2)
         return -drop, self._strengths(first_rate, last) + self._strengths(first, last_rate)
 
-    def error(self, error: State, before: State, after: State, rtol: jax.Array) -> jax.Array:
+    def error(self, error: Layers, before: Layers, after: Layers, rtol: jax.Array) -> jax.Array:
         """The largest error of a mode of a path relative to what is allowed."""
         wrong = jnp.stack([jnp.sum(e**2, 2) for e in error])  # squares; (2, paths, modes)
         sizes = [jnp.maximum(jnp.sum(y0**2, 2), jnp.sum(y1**2, 2)) for y0, y1 in zip(before, after, strict=True)]
@@ -62,7 +56,7 @@ class PathField(eqx.Module):
         allowed = rtol * size + self.atol + NOISE * jnp.max(size, initial=0.0)
         return jnp.max(jnp.sqrt(wrong) / allowed, initial=0.0)
 
-    def _gap(self, state: State) -> jax.Array:
+    def _gap(self, state: Layers) -> jax.Array:
         """The maps less the best ones, transposed; (paths, inputs, outputs)."""
         return _product(jnp.swapaxes(state[0], 1, 2), state[1]) - self.best
 
@@ -87,8 +81,7 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 class PathFlow:
     """The flow of the aligned part of the weights of two-layer paths."""
 
-    system: PathField
-    start: State
+    followed: Followed
     constant: float
     paths: tuple[Path, ...]
     inputs: Mapping[Path, np.ndarray]  # coordinates of each path's input, its own modes first
@@ -97,24 +90,18 @@ class PathFlow:
     architecture: Architecture
     _memory: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
-    def solve(self, times: np.ndarray, *, rtol: float, max_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    def solve(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The loss (times,) and the mode strengths (times, paths, modes); the last answer is kept."""
         last = self._memory
         if "times" not in last or not np.array_equal(last["times"], times):
-            curve = integrate(self.system, self.start, float(times[-1]), rtol=rtol, max_steps=max_steps)
-            excess, strengths = curve.at(times)
+            excess, strengths = self.followed.curve(float(times[-1])).at(times)
             strengths.flags.writeable = False  # it is handed out
             last.update(times=times, loss=excess + self.constant, strengths=strengths)
         return last["loss"], last["strengths"]
 
-    def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> Iterator[dict[Edge, np.ndarray]]:
+    def weights_at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
-        keeping = replace(self.system, keep=True)
-        end = float(times[-1]) if len(times) else 0.0
-        curve = integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps)
-        for batch in np.array_split(times, len(times) // BATCH + 1):
-            first, last = curve.at(batch)
-            yield from (self._matrices(first[i], last[i]) for i in range(len(batch)))
+        return (self._matrices(np.asarray(first), np.asarray(last)) for first, last in self.followed.states(times))
 
     def _matrices(self, first: np.ndarray, last: np.ndarray) -> dict[Edge, np.ndarray]:
         weights = {edge: np.zeros(self.architecture.shape(edge)) for edge in self.architecture.edges}
@@ -156,7 +143,14 @@ class PathFactory:
         self.against, self.best = jnp.asarray(-flat), jnp.asarray(best.reshape(len(paths), wide, high))
         self.output = jnp.asarray(left)
 
-    def start(self, hidden: Mapping[str, np.ndarray], strengths: Mapping[Edge, np.ndarray], atol: float) -> PathFlow:
+    def start(
+        self,
+        hidden: Mapping[str, np.ndarray],
+        strengths: Mapping[Edge, np.ndarray],
+        rtol: float,
+        max_steps: int,
+        atol: float,
+    ) -> PathFlow:
         """The flow of paths that start decoupled in their own modes."""
         scales = np.zeros((2, len(self.paths), self.output.shape[2], 1))
         for i, path in enumerate(self.paths):
@@ -166,8 +160,7 @@ class PathFactory:
         last = scales[1] * np.swapaxes(np.asarray(self.output), 1, 2)
         *start, floor = jax.device_put((first, last, np.asarray(max(atol, 1e-290))))
         return PathFlow(
-            PathField(self.against, self.best, self.output, floor),
-            tuple(start),
+            Followed(PathField(self.against, self.best, self.output, floor), tuple(start), rtol, max_steps, always=0),
             self.constant,
             self.paths,
             self.inputs,

@@ -1,4 +1,11 @@
-"""Checks of plain numbers at the entry points; a traced value passes unchecked, it has no value yet."""
+"""The front door of every exact solution: numbers checked, double precision inside, plain NumPy arrays out.
+
+A traced value passes unchecked, it has no value yet.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -7,6 +14,7 @@ from jax.typing import ArrayLike
 
 from neuralrace.arrays import real_array
 from neuralrace.errors import RangeError
+from neuralrace.precision import float64
 
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
 TIME_HINT = "time runs forward from the initial weights, t = learning_rate * step"
@@ -70,3 +78,27 @@ def matrix(name: str, value: ArrayLike) -> jax.Array:
     if entries.ndim != 2:
         raise RangeError(f"{name} must be a matrix with two axes; its shape was {entries.shape}")
     return entries
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _plain(leaf: Any) -> Any:
+    concrete = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
+    return np.asarray(leaf) if concrete else leaf
+
+
+def entry_point(function: Callable[P, R]) -> Callable[P, R]:
+    """Run in double precision; return NumPy arrays, or JAX's own inside a transformation of the caller's.
+
+    A float64 JAX array would be cut to 32 bits by the first operation outside; a NumPy array is not.
+    For gradients wrap the transformed function: `float64(jax.grad(f))`.
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = jax.tree.map(_plain, float64(function)(*args, **kwargs))
+        return result
+
+    return wrapped

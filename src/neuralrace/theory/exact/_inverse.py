@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 Increasing = Callable[..., jax.Array]
-State = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
+Search = tuple[jax.Array, jax.Array, jax.Array, jax.Array, jax.Array]
 MOST_STEPS = 200
 NEARLY = 1e-7  # the square of this is below rounding
 
@@ -27,10 +27,10 @@ def _safe_newton(function: Increasing, guess: jax.Array, parameters: Any, tolera
     """
     epsilon = float(np.finfo(guess.dtype).eps)
 
-    def unfinished(state: State) -> jax.Array:
+    def unfinished(state: Search) -> jax.Array:
         return ~jnp.all(state[3]) & (state[4] < MOST_STEPS)
 
-    def step(state: State) -> State:
+    def step(state: Search) -> Search:
         lower, upper, x, done, count = state
         value, slope = _value_and_slope(function, x, parameters)
         lower = jnp.where(value <= 0, x, lower)

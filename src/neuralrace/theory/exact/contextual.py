@@ -23,7 +23,7 @@ from jax.typing import ArrayLike
 
 from neuralrace.errors import AssumptionError, RangeError, require_count
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 from neuralrace.theory.exact.two_layer import (
     two_layer_loss,
     two_layer_mode,

@@ -19,7 +19,7 @@ from jax.scipy.special import digamma
 from jax.typing import ArrayLike
 
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 from neuralrace.theory.exact._inverse import invert_elapsed
 from neuralrace.theory.exact._special import power_ratio
 

@@ -20,7 +20,7 @@ from jax.typing import ArrayLike
 
 from neuralrace.errors import AssumptionError, RangeError
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 from neuralrace.theory.exact._special import expm1_ratio
 
 DEGENERATE = 1e-9  # relative difference below which two eigenvalues count as one

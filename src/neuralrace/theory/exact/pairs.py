@@ -20,7 +20,7 @@ from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError, require_count
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 
 NODES, WEIGHTS = (0.5 * (part + add) for part, add in zip(np.polynomial.legendre.leggauss(48), (1, 0), strict=True))
 

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 from neuralrace.theory.exact._inverse import solve_increasing
 from neuralrace.theory.exact.two_layer import two_layer_loss, two_layer_time_to_loss
 

@@ -21,7 +21,7 @@ from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 from neuralrace.theory.exact.lambda_balanced import TwoLayerFlow, lambda_balanced_flow
 from neuralrace.theory.exact.two_layer import two_layer_loss, two_layer_mode, two_layer_time
 

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 from neuralrace.theory.exact._special import expm1_ratio
 
 

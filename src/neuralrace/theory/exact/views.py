@@ -20,7 +20,7 @@ from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
 
 from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._entry import entry_point
+from neuralrace.theory.exact._checks import entry_point
 from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
 from neuralrace.theory.exact._special import expm1_ratio, log1p_ratio
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
-from neuralrace.theory.flow.moments import Moments, OutputMoments, State
+from neuralrace.theory.flow.moments import OutputMoments, State, StateMoments
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
@@ -144,7 +144,7 @@ class Blocks:
 
 def make_field(
     architecture: Architecture,
-    moments: Moments,
+    moments: StateMoments,
     sizes: Mapping[str, int],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
@@ -192,7 +192,7 @@ class _Batches:
 
 
 def _batches(
-    moments: Moments, sizes: Mapping[str, int], widths: Mapping[str, int], inputs: tuple[str, ...] | None
+    moments: StateMoments, sizes: Mapping[str, int], widths: Mapping[str, int], inputs: tuple[str, ...] | None
 ) -> _Batches:
     """Where all states have one shape they share one table, which begins with the maps of the inputs."""
     depth: dict[int, int] = {}
@@ -225,7 +225,7 @@ def _batches(
 
 
 def _slots(
-    moments: Moments, members: tuple[int, ...], widths: Mapping[str, int], place: Places, batches: _Batches
+    moments: StateMoments, members: tuple[int, ...], widths: Mapping[str, int], place: Places, batches: _Batches
 ) -> tuple[Slot, ...]:
     """One slot for each kind of edge and source that some state of the group has."""
     kinds: dict[tuple[Any, ...], list[list[tuple[Pair, float]]]] = {}
@@ -279,7 +279,7 @@ def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, i
 
 
 def _moments_in(
-    moments: Moments,
+    moments: StateMoments,
     entries: list[OutputMoments],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],

@@ -1,8 +1,8 @@
 """The exact matrix flow of P1 eqs 3-4, and gradient descent, from the statistics of a problem alone."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -12,16 +12,18 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.descent import descend
 from neuralrace.theory.flow.field import Blocks, MatrixField, Stacks, make_field
-from neuralrace.theory.flow.invariant_bases import Coordinates, DataBases, data_bases, make_coordinates
-from neuralrace.theory.flow.moments import Moments, collect_moments
-from neuralrace.theory.integration.integrate import Curve, integrate
-from neuralrace.theory.integration.recorded import NOISE
+from neuralrace.theory.flow.moments import (
+    Coordinates,
+    DataBases,
+    StateMoments,
+    collect_moments,
+    data_bases,
+    make_coordinates,
+)
+from neuralrace.theory.integration.integrate import Followed
+from neuralrace.theory.integration.system import NOISE, descend, velocity_of
 
-ALWAYS_KEPT = 1_000  # up to this many weights every step is kept
-KEPT_UNKNOWNS = 30_000  # up to this many when weights are asked for
-BATCH = 256  # times at which weights are held at once
 NEGLIGIBLE = 0.1  # of the tolerance, for what is left out
 
 
@@ -32,20 +34,18 @@ class FlowSystem(eqx.Module):
     rows: tuple[jax.Array, ...]  # per block and edge: 1 where the rows are modes of an output
     columns: tuple[jax.Array, ...]  # per block and edge: 1 where the columns are modes of an input
     atol: jax.Array
-    keep: bool = eqx.field(static=True)  # record the weights and not only the loss
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
         return self.field.velocity(state)
 
-    def record(self, state: Stacks) -> tuple[jax.Array, Stacks | None]:
-        """The loss above its constant part, and the weights."""
-        return self.field.excess(state), state if self.keep else None
+    def record(self, state: Stacks) -> jax.Array:
+        """The loss above its constant part."""
+        return self.field.excess(state)
 
-    def rate(self, state: Stacks, velocity: Stacks) -> tuple[jax.Array, Stacks | None]:
-        """dL/dt = -|dW/dt|^2, and dW/dt."""
-        drop = sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
-        return -drop, velocity if self.keep else None
+    def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
+        """dL/dt = -|dW/dt|^2."""
+        return -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
 
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:
         """The largest error of a mode relative to what is allowed: rtol of that mode, and rounding of the largest."""
@@ -62,63 +62,30 @@ class FlowSystem(eqx.Module):
 
 @dataclass(frozen=True, eq=False)
 class MatrixFlow:
-    """The flow that starts at given weights, ready to integrate."""
+    """The flow that starts at given weights; followed: its excess loss and its stacks at any times."""
 
-    system: FlowSystem
+    followed: Followed
     blocks: Blocks
     coordinates: Coordinates
-    start: Stacks
-    _memory: dict[float, Curve] = field(default_factory=dict, repr=False)
 
-    def curve(
-        self,
-        end: float,
-        *,
-        rtol: float,
-        max_steps: int,
-        stop: Callable[[float, Any], bool] | None = None,
-    ) -> Curve:
-        """The excess loss over time, from zero to `end` or until `stop` says so."""
-        whole = integrate(self.system, self.start, end, rtol=rtol, max_steps=max_steps, stop=stop)
-        if self.system.keep:
-            self._remember(whole, rtol)
-        return replace(whole, records=whole.records[0])
+    @property
+    def system(self) -> FlowSystem:
+        """What is followed."""
+        return cast(FlowSystem, self.followed.system)
 
-    def weights_at(self, times: np.ndarray, *, rtol: float, max_steps: int) -> Iterator[dict[Edge, np.ndarray]]:
+    @property
+    def start(self) -> Stacks:
+        """The first weights in the coordinates."""
+        return cast(Stacks, self.followed.start)
+
+    def weights_at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
-        if not len(times) or times[-1] == 0:
-            yield from (self.matrices(self.start) for _ in times)
-        elif sum(stack.size for stack in self.start) <= KEPT_UNKNOWNS:
-            curve = self._kept(float(times[-1]), rtol, max_steps)
-            for batch in np.array_split(times, len(times) // BATCH + 1):
-                stacks = curve.at(batch)
-                yield from (self.matrices(tuple(stack[i] for stack in stacks)) for i in range(len(batch)))
-        else:  # too large to keep: integrate from one time to the next
-            state, before = self.start, 0.0
-            for time in times:
-                if time > before:
-                    state = integrate(self.system, state, float(time) - before, rtol=rtol, max_steps=max_steps).last
-                    before = float(time)
-                yield self.matrices(state)
-
-    def _kept(self, end: float, rtol: float, max_steps: int) -> Curve:
-        """The flow with its weights at every step; one that was followed far enough already serves."""
-        if rtol not in self._memory or self._memory[rtol].ends[-1] < end:
-            keeping = replace(self.system, keep=True)
-            self._remember(integrate(keeping, self.start, end, rtol=rtol, max_steps=max_steps), rtol)
-        curve = self._memory[rtol]
-        return replace(curve, records=curve.records[1])
-
-    def _remember(self, curve: Curve, rtol: float) -> None:
-        self._memory.clear()
-        self._memory[rtol] = curve
+        return map(self.matrices, self.followed.states(times))
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """Gradient descent: the excess loss at the given step numbers."""
         counts = np.diff(steps, prepend=0)
-        lossy = replace(self.system, keep=False)
-        losses, _ = descend(lossy, self.start, learning_rate, counts)[1]
-        return np.asarray(losses)
+        return np.asarray(descend(self.system, self.start, learning_rate, counts)[1])
 
     def descended_weights(self, learning_rate: float, steps: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of gradient descent at increasing step numbers, one set after the other."""
@@ -129,7 +96,8 @@ class MatrixFlow:
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt in the coordinates."""
-        return _velocity(self.system, state)
+        found: Stacks = velocity_of(self.system, state)
+        return found
 
     def excess(self, state: Stacks) -> float:
         """The loss above its constant part."""
@@ -151,14 +119,16 @@ class FlowFactory:
 
     statistics: PathStatistics
     bases: DataBases = field(init=False)
-    _moments: Moments = field(init=False)
+    _moments: StateMoments = field(init=False)
     _fields: dict[Any, tuple[MatrixField, Blocks]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_moments", collect_moments(self.statistics))
         object.__setattr__(self, "bases", data_bases(self.statistics))
 
-    def start(self, weights: Mapping[Edge, np.ndarray], end: float, rtol: float, atol: float = 0.0) -> MatrixFlow:
+    def start(
+        self, weights: Mapping[Edge, np.ndarray], end: float, rtol: float, max_steps: int = 0, atol: float = 0.0
+    ) -> MatrixFlow:
         """The flow from these weights, good for a relative accuracy up to a time."""
         architecture = self.statistics.architecture
         bases = self.bases
@@ -171,20 +141,14 @@ class FlowFactory:
         matrix_field, blocks = self._fields[sizes]
         rows, columns = (_masks(architecture, blocks, side) for side in (1, 0))
         stacks = blocks.stack(coordinates.enter(weights))
-        keep = sum(stack.size for stack in stacks) <= ALWAYS_KEPT
-        system = FlowSystem(matrix_field, rows, columns, jnp.asarray(max(atol, 1e-290)), keep)
-        return MatrixFlow(system, blocks, coordinates, stacks)
+        system = FlowSystem(matrix_field, rows, columns, jnp.asarray(max(atol, 1e-290)))
+        return MatrixFlow(Followed(system, stacks, rtol, max_steps), blocks, coordinates)
 
 
 def _masks(architecture: Architecture, blocks: Blocks, side: int) -> tuple[jax.Array, ...]:
     """Per block and edge: 1 where the target (side 1) is an output, or the source (side 0) an input."""
     inside = set(architecture.outputs if side else architecture.inputs)
     return tuple(jnp.array([float(architecture.edges[e][side] in inside) for e in block]) for block in blocks.edges)
-
-
-@eqx.filter_jit
-def _velocity(system: FlowSystem, state: Stacks) -> Stacks:
-    return system.velocity(state)
 
 
 @eqx.filter_jit

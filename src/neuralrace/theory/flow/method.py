@@ -1,6 +1,6 @@
 """The method `flow`: the exact matrix flow, or gradient descent on whole matrices. It always applies."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -11,9 +11,11 @@ from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.evolution import Evolution, MatrixEvolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory, MatrixFlow
 from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.sharpness import regime, sharpness
 
 Vectors = tuple[np.ndarray, np.ndarray]  # output and input vectors of a path's modes
 
@@ -31,7 +33,7 @@ class Flow(Method[FlowFactory]):
 
     def solve(self, request: Request, ground: FlowFactory) -> Outcome:
         """Integrate, or take steps, draw by draw."""
-        flows = [ground.start(weights, request.end, request.rtol, self.atol) for weights in request.weights]
+        flows = [start_flow(request, weights, self.atol) for weights in request.weights]
         statistics = request.statistics
         return Outcome(
             np.array(each_on_a_device(partial(flow_loss, request), flows)),
@@ -40,13 +42,18 @@ class Flow(Method[FlowFactory]):
         )
 
 
+def start_flow(request: Request, weights: Mapping[Edge, np.ndarray], atol: float = 0.0) -> MatrixFlow:
+    """The flow from these weights, as accurate as was asked for."""
+    factory = request.statistics.once(FlowFactory)
+    return factory.start(weights, request.end, request.rtol, request.max_steps, atol)
+
+
 def flow_loss(request: Request, flow: MatrixFlow) -> np.ndarray:
     """The loss of the flow, or of gradient descent, at the times that were asked for."""
     if request.descent is not None:
         rate = request.descent.learning_rate
         return flow.descend(rate, request.descent.steps(request.times)) + flow.constant
-    curve = flow.curve(request.end, rtol=request.rtol, max_steps=request.max_steps)
-    return np.asarray(curve.at(request.times)) + flow.constant
+    return np.asarray(flow.followed.curve(request.end).at(request.times)) + flow.constant
 
 
 def flow_evolution(
@@ -57,7 +64,7 @@ def flow_evolution(
     def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         if request.descent is not None:
             return flow.descended_weights(request.descent.learning_rate, request.descent.steps(times))
-        return flow.weights_at(times, rtol=request.rtol, max_steps=request.max_steps)
+        return flow.weights_at(times)
 
     return MatrixEvolution(matrices, modes or own_vectors(request.statistics))
 
@@ -70,3 +77,19 @@ def own_vectors(statistics: PathStatistics) -> Callable[[Path], Vectors]:
         return left, right.T
 
     return vectors
+
+
+SHARPNESS_POINTS = 5
+
+
+def flow_sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> float:
+    """The largest curvature of the loss at the weights."""
+    flow = factory.start(weights, np.inf, 1.0)
+    return sharpness(flow.system.velocity, flow.start)
+
+
+def flow_regime(factory: FlowFactory, rate: float, times: np.ndarray, draw: Evolution) -> Assumption:
+    """A planned step size against the largest curvature on the way."""
+    moments = np.unique(np.linspace(0, len(times) - 1, SHARPNESS_POINTS).astype(int))
+    looks = np.concatenate([[0.0], times[moments]])
+    return regime(rate, looks, [flow_sharpness(factory, weights) for weights in draw.weights(looks)])

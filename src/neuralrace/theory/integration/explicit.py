@@ -1,18 +1,18 @@
 """An explicit diffrax solver that changes its method where stability and not accuracy would hold down the step.
 
-Tsitouras' method of fifth order, and stabilised ones of fourth (chebyshev.py). The Jacobian of a gradient flow is
+Tsitouras' method of fifth order, and stabilised ones of fourth (tableaus.py). The Jacobian of a gradient flow is
 symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one program, a recurrence and
 then a few stages that each mix the slopes before them, because a velocity is slow to compile.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import jax
 import jax.numpy as jnp
 
-from neuralrace.theory.integration.quartic import Quartic
+from neuralrace.theory.integration.system import Autonomous
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
@@ -52,19 +52,12 @@ class Estimate(NamedTuple):
         return jnp.where(self.radius > 0, limited / scale, wish)
 
 
-class Explicit(diffrax.AbstractAdaptiveSolver[Memory]):
+class Explicit(Autonomous):
     """Steps of an equation that does not depend on time."""
-
-    term_structure: ClassVar[Any] = diffrax.AbstractTerm
-    interpolation_cls: ClassVar[Any] = Quartic
 
     def order(self, terms: Any) -> int:
         """The lower of the two."""
         return 4
-
-    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """The velocity."""
-        return terms.vf(t0, y0, args)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Memory:
         """Start with Tsitouras' method and no knowledge of the Jacobian."""

@@ -6,8 +6,8 @@ step, the explicit solver changes its method; on the longest plateaus of small s
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,11 +19,10 @@ import numpy as np
 
 from neuralrace.errors import RangeError
 from neuralrace.progress import Pace
-from neuralrace.theory.integration.controller import Before, ErrorOfModes
 from neuralrace.theory.integration.explicit import Explicit, Memory
-from neuralrace.theory.integration.quartic import quartic_weights
-from neuralrace.theory.integration.recorded import Noted, Recorded, System, term, velocity_of
+from neuralrace.theory.integration.steps import Before, ErrorOfModes, Noted, Recorded
 from neuralrace.theory.integration.stiff import Stiff
+from neuralrace.theory.integration.system import System, WithState, quartic_weights, term, velocity_of
 
 Scalar = jax.Array | np.ndarray
 PAUSE = 32  # accepted steps after which the caller may stop
@@ -35,6 +34,9 @@ EXPLICIT_REACH = 60.0  # ... and below which it gives back, as it does for trans
 STRICTER = 0.01  # its tolerance: few steps cross a plateau, and their errors all shift the time at which it ends
 SHORTER = "fewer draws or neurons, a larger rtol, or an earlier end"
 DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
+ALWAYS_KEPT = 1_000  # up to this many unknowns the state is kept at every step, unless said otherwise
+KEPT_UNKNOWNS = 30_000  # up to this many where states are asked for
+BATCH = 256  # times at which states are held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +124,60 @@ def integrate(
     starts, ends, records = zip(*((part.starts, part.ends, part.records) for part in parts), strict=True)
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
     return Curve(np.concatenate(starts), np.concatenate(ends), joined, moment.state)
+
+
+@dataclass(frozen=True, eq=False)
+class Followed:
+    """A system from its start, to any times: what it records, and its states.
+
+    always: up to so many unknowns the states are kept from the first; others are followed once more when states are
+    asked for, and the largest from one time to the next.
+    """
+
+    system: System
+    start: Any
+    rtol: float
+    max_steps: int
+    always: int = ALWAYS_KEPT
+    _kept: list[Curve] = field(default_factory=list, repr=False)
+
+    def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
+        """What the system records, from zero to `end` or until `stop` says so."""
+        if self._unknowns > self.always:
+            return self._integrated(self.system, end, stop)
+        whole = self._with_states(end, stop)
+        return replace(whole, records=whole.records[0])
+
+    def states(self, times: np.ndarray) -> Iterator[Any]:
+        """The states at increasing times, one after the other."""
+        state, before = self.start, 0.0
+        if not len(times) or times[-1] == 0:
+            yield from (state for _ in times)
+        elif self._unknowns <= KEPT_UNKNOWNS:
+            whole = self._with_states(float(times[-1]))
+            curve = replace(whole, records=whole.records[1])
+            for batch in np.array_split(times, len(times) // BATCH + 1):
+                found = curve.at(batch)
+                yield from (jax.tree.map(lambda leaf, i=i: leaf[i], found) for i in range(len(batch)))
+        else:
+            for time in map(float, times):
+                if time > before:
+                    state = replace(self, start=state, _kept=[])._integrated(self.system, time - before).last
+                    before = time
+                yield state
+
+    def _with_states(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
+        """A curve that was followed far enough already serves."""
+        if stop is not None or not self._kept or self._kept[0].ends[-1] < end:
+            self._kept[:] = [self._integrated(WithState(self.system, self._unknowns > self.always), end, stop)]
+        return self._kept[0]
+
+    def _integrated(self, system: System, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
+        return integrate(system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop)
+
+    @property
+    def _unknowns(self) -> int:
+        return sum(leaf.size for leaf in jax.tree.leaves(self.start))
 
 
 class Part(NamedTuple):

@@ -4,33 +4,27 @@ Its implicit stages are solved until what is left of their error is far below th
 of 1e-12 keeps its digits beside one of 1.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 import diffrax
 import jax
 import optimistix
 
-from neuralrace.theory.integration.quartic import Quartic
+from neuralrace.theory.integration.system import Autonomous
 
 SOLVED = 1e-3  # of the error that is allowed: a correction below this is the last
 ROUNDING = 0.1  # ... and below this one that no longer shrinks
 
 
-class Stiff(diffrax.AbstractAdaptiveSolver[Any]):
+class Stiff(Autonomous):
     """Kvaerno5 with the error of each mode as the measure of its root finder."""
 
     system: Any
     rtol: Any
-    term_structure: ClassVar[Any] = diffrax.AbstractTerm
-    interpolation_cls: ClassVar[Any] = Quartic
 
     def order(self, terms: Any) -> int:
         """That of Kvaerno5."""
         return 5
-
-    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
-        """The velocity."""
-        return terms.vf(t0, y0, args)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
         """That of Kvaerno5."""

@@ -23,7 +23,7 @@ from neuralrace.theory.reduction.system import ReducedSystem, reduced_system
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class Look:
     """The weights at a time, the reduction that would start there, and how far it is from the flow."""
 
     time: float
@@ -37,7 +37,7 @@ class Moment:
 class HandOver:
     """The moment at which the flow was left, and its loss up to there."""
 
-    moment: Moment
+    moment: Look
     curve: Curve
 
 
@@ -45,16 +45,16 @@ def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float
     """Follow the flow until the reduction may take over, or to the end; the residual says which it was."""
     statistics = request.statistics
     table, bases = statistics.once(path_table), shared_bases(statistics)
-    looks: list[Moment] = []
+    looks: list[Look] = []
 
     def aligned(time: float, state: Stacks) -> bool:
         alignment = align(statistics.architecture, flow.matrices(state), bases)
         system = reduced_system(table, [alignment.strengths], lump=lump)
         residual, where = _mismatch(statistics, flow, state, alignment, system, tolerance)
-        looks.append(Moment(time, alignment, system, residual, where))
+        looks.append(Look(time, alignment, system, residual, where))
         return residual <= tolerance
 
-    curve = flow.curve(request.end, rtol=request.rtol, max_steps=request.max_steps, stop=aligned)
+    curve = flow.followed.curve(request.end, aligned)
     if not looks:  # nothing to follow
         aligned(0.0, flow.start)
     return HandOver(looks[-1], curve)

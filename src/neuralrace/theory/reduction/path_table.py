@@ -1,4 +1,11 @@
-"""The open paths of a problem in its modes: one row of strengths per path, one per pair that interacts."""
+"""The open paths of a problem in its modes, and exact lumping: which edges and modes must evolve alike.
+
+Of the paths there is one row of strengths each, and one for each pair that interacts. Edges and modes that must evolve
+alike are found by partition refinement and kept once. A variable is a pair (edge, mode), a term a pair (path, mode).
+Start from the partition by initial values and by S(p). Two terms stay together if the classes of their edges and, class
+by class, their couplings D agree; two variables stay together if, class by class, as many terms run through them. When
+nothing splits any more, members of a class have equal derivatives wherever they are equal, so they stay equal for ever.
+"""
 
 from dataclasses import dataclass
 
@@ -93,3 +100,130 @@ def listed_paths(statistics: PathStatistics) -> Assumption:
         f"{pairs:,.0f} pairs and {architecture.count_paths():,} paths"
     )
     return Assumption("paths that can be listed", 0.0 if few else 1.0, 0.0, detail)
+
+
+EQUAL = 1e-9  # relative to the largest value compared
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Classes of variables and of terms; -1 marks what takes no part in the dynamics."""
+
+    variables: np.ndarray  # (edges, modes)
+    terms: np.ndarray  # (paths, modes)
+
+    @property
+    def variable_count(self) -> int:
+        """The number of classes of variables."""
+        return int(self.variables.max(initial=-1)) + 1
+
+    @property
+    def term_count(self) -> int:
+        """The number of classes of terms."""
+        return int(self.terms.max(initial=-1)) + 1
+
+
+def trivial_partition(table: PathTable) -> Partition:
+    """Every variable and every term for itself."""
+    live, used = _live(table)
+    variables, terms = np.full(used.shape, -1), np.full(live.shape, -1)
+    variables[used], terms[live] = np.arange(used.sum()), np.arange(live.sum())
+    return Partition(variables, terms)
+
+
+def refine_partition(table: PathTable, initial: np.ndarray | None) -> Partition:
+    """The coarsest partition that the dynamics respect.
+
+    initial: (draws, edges, modes), values that members of a class must share, or None to demand symmetry alone.
+    """
+    live, used = _live(table)
+    random = np.random.default_rng(0)
+    variables = np.zeros(used.shape, dtype=np.int64)
+    for values in [] if initial is None else initial:
+        variables = _join(variables, _codes(values, used))
+    terms = _codes(table.strengths, live)
+    count = -1
+    while count != (count := _classes(variables, used) + _classes(terms, live)):
+        terms = _split_terms(table, variables, terms, live, random)
+        variables = _split_variables(table, variables, terms, live, used, random)
+    return Partition(_numbered(variables, used), _numbered(terms, live))
+
+
+def _live(table: PathTable) -> tuple[np.ndarray, np.ndarray]:
+    """Terms with any statistic, and the variables that they use."""
+    live = np.abs(table.strengths) > 0
+    np.logical_or.at(live, table.second, np.abs(table.variances) > 0)
+    used = np.zeros((len(table.edges), table.modes), dtype=bool)
+    for column in table.route.T:
+        there = column >= 0
+        np.logical_or.at(used, column[there], live[there])
+    return live, used
+
+
+def _split_terms(
+    table: PathTable, variables: np.ndarray, terms: np.ndarray, live: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """Tell terms apart by the classes of their edges and by the sum of couplings to each class of terms."""
+    along = np.where(table.route[:, :, None] >= 0, variables[table.route], -1)  # (paths, longest, modes)
+    for column in np.moveaxis(np.sort(along, axis=1), 1, 0):
+        terms = _join(terms, column)
+    before = terms
+    for _ in range(2):  # random weights per class: equal sums mean equal sums class by class
+        label = random.uniform(0.5, 1.5, size=before.max(initial=0) + 1)
+        total = np.zeros(terms.shape)
+        np.add.at(total, table.second, table.variances * label[before[table.first]])
+        terms = _join(terms, _codes(total, live))
+    return terms
+
+
+def _split_variables(
+    table: PathTable,
+    variables: np.ndarray,
+    terms: np.ndarray,
+    live: np.ndarray,
+    used: np.ndarray,
+    random: np.random.Generator,
+) -> np.ndarray:
+    """Tell variables apart by how many terms of each class run through them."""
+    for _ in range(2):
+        label = random.uniform(0.5, 1.5, size=terms.max(initial=0) + 1)
+        worth = np.where(live, label[terms], 0.0)
+        total = np.zeros(variables.shape)
+        for column in table.route.T:
+            there = column >= 0
+            np.add.at(total, column[there], worth[there])
+        variables = _join(variables, _codes(total, used))
+    return variables
+
+
+def _codes(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Number the distinct values, values closer than rounding being one."""
+    codes = np.zeros(values.shape, dtype=np.int64)
+    flat = values[where]
+    order = np.argsort(flat, kind="stable")
+    gaps = np.diff(flat[order]) > EQUAL * max(float(np.abs(flat).max(initial=0.0)), np.finfo(float).tiny)
+    ranks = np.empty(len(flat), dtype=np.int64)
+    ranks[order] = np.concatenate([[0], np.cumsum(gaps)]) if len(flat) else 0
+    codes[where] = ranks
+    return codes
+
+
+def _join(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """The common refinement of two numberings."""
+    low = int(two.min(initial=0))
+    joint = one * (int(two.max(initial=0)) - low + 1) + (two - low)
+    return np.unique(joint, return_inverse=True)[1].reshape(one.shape).astype(np.int64)
+
+
+def _classes(labels: np.ndarray, where: np.ndarray) -> int:
+    return len(np.unique(labels[where]))
+
+
+def _numbered(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
+    """Number the classes in the order in which they are met, mode by mode."""
+    numbered = np.full(labels.shape, -1)
+    flat = labels.T[where.T]
+    _, first, inverse = np.unique(flat, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    numbered.T[where.T] = rank[inverse]
+    return numbered

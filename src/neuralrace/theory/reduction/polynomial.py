@@ -8,9 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
-from neuralrace.theory.integration.recorded import NOISE
-from neuralrace.theory.reduction.lumping import Partition
-from neuralrace.theory.reduction.path_table import PathTable
+from neuralrace.theory.integration.system import NOISE
+from neuralrace.theory.reduction.path_table import Partition, PathTable
 
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from neuralrace._engine.devices import spread
 from neuralrace.axes import Edge
-from neuralrace.theory.descent import descend
 from neuralrace.theory.integration.integrate import integrate
+from neuralrace.theory.integration.system import descend, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
-from neuralrace.theory.reduction.lumping import Partition, refine_partition, trivial_partition
-from neuralrace.theory.reduction.path_table import PathTable
+from neuralrace.theory.reduction.path_table import Partition, PathTable, refine_partition, trivial_partition
 from neuralrace.theory.reduction.polynomial import Polynomial, Terms, lumped_terms, make_polynomial
 
 States = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
@@ -87,7 +86,7 @@ class ReducedSystem:
 
     def velocity(self) -> np.ndarray:
         """The velocity of the initial state; (draws, variables)."""
-        return np.asarray(_velocity(self.polynomial, jnp.asarray(self.initial_state())))
+        return np.asarray(velocity_of(self.polynomial, jnp.asarray(self.initial_state())))
 
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
@@ -133,11 +132,6 @@ def reduced_system(
     mean = system.initial_state()[:, partition.variables[there]]
     scale = max(float(np.abs(start).max(initial=0.0)), np.finfo(float).tiny)
     return replace(system, asymmetry=float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale)
-
-
-@eqx.filter_jit
-def _velocity(polynomial: Polynomial, state: jax.Array) -> jax.Array:
-    return polynomial.velocity(state)
 
 
 @eqx.filter_jit

@@ -81,7 +81,7 @@ class Spans:
         old, task = self.problem.architecture, self.problem.task
         sizes = {node: neurons if node == self.hidden else self.bases[node].shape[1] for node in old.nodes}
         return Problem(
-            Architecture(sizes, _edges(old)),
+            Architecture(sizes, named_edges(old)),
             Task(
                 {node: rows @ self.bases[node] for node, rows in task.inputs.items()},
                 {node: rows @ self.bases[node] for node, rows in task.targets.items()},
@@ -94,7 +94,7 @@ class Spans:
     def narrow(self, neurons: int) -> Problem:
         """The problem as it was asked with that many neurons."""
         old = self.problem.architecture
-        architecture = Architecture({**old.nodes, self.hidden: neurons}, _edges(old))
+        architecture = Architecture({**old.nodes, self.hidden: neurons}, named_edges(old))
         return Problem(architecture, self.problem.task, None, self.problem.activations, self.problem.biases)
 
     def leave(self, weights: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
@@ -127,7 +127,8 @@ class Spans:
         return {edge: found[edge] for edge in edges}
 
 
-def _edges(architecture: Architecture) -> list[tuple[str, str]] | dict[str, tuple[str, str]]:
+def named_edges(architecture: Architecture) -> list[tuple[str, str]] | dict[str, tuple[str, str]]:
+    """The edges as they were given: by name, or as pairs of nodes."""
     named = {edge: ends for edge, ends in architecture.edges.items() if isinstance(edge, str)}
     return named or list(architecture.edges.values())
 

@@ -1,0 +1,127 @@
+"""A step of any solver: it keeps what the system records, and is judged by the error of each mode against that mode.
+
+diffrax's own controller divides each number by its tolerance before it takes a norm; a mode is many numbers, and small
+as a whole.
+"""
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.theory.integration.explicit import Estimate, Explicit
+from neuralrace.theory.integration.stiff import Stiff
+from neuralrace.theory.integration.system import Autonomous, term
+
+
+class Noted(NamedTuple):
+    """The solver's memory, and the record and its rate at the start of a step."""
+
+    memory: Any
+    record: Any
+    rate: Any
+
+
+class Recorded(Autonomous):
+    """A solver whose dense output is the system's record.
+
+    The loss late in learning is tiny beside its terms. Drawn from itself it keeps its digits; drawn from weights that
+    are themselves drawn it would lose them, and cost an evaluation at each time that is asked for.
+    """
+
+    solver: Explicit | Stiff
+    system: Any
+    rtol: jax.Array | np.ndarray  # the tolerance that it is used with
+
+    def order(self, terms: Any) -> Any:
+        """That of the solver."""
+        return self.solver.order(terms)
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Noted:
+        """The record at the start."""
+        rate = self.system.rate(y0, self.func(terms, t0, y0, args))
+        return Noted(self.solver.init(terms, t0, t1, y0, args), self.system.record(y0), rate)
+
+    def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Noted, made_jump: Any) -> Any:
+        """A step of the solver, and the record half way and at its end."""
+        return _step(self, t0, t1, y0, solver_state, made_jump)
+
+
+@eqx.filter_jit  # diffrax asks for a step several times in one program: it is traced once
+def _step(recorded: Recorded, t0: Any, t1: Any, y0: Any, noted: Noted, made_jump: Any) -> Any:
+    equation = term(recorded.system)
+    after, error, info, memory, result = recorded.solver.step(equation, t0, t1, y0, None, noted.memory, made_jump)
+    width = t1 - t0
+    # one loop of two rounds, so that the record is compiled once
+    both = jax.lax.map(recorded.system.record, jax.tree.map(lambda *two: jnp.stack(two), info["middle"], after))
+    middle, end = (jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in (0, 1))
+    rate = recorded.system.rate(after, jax.tree.map(lambda k: k / width, info["end_slope"]))
+    parts = {
+        "start": noted.record,
+        "middle": middle,
+        "end": end,
+        "start_slope": jax.tree.map(lambda leaf: width * leaf, noted.rate),
+        "end_slope": jax.tree.map(lambda leaf: width * leaf, rate),
+    }
+    return after, error, parts, Noted(memory, end, rate), result
+
+
+class Before(NamedTuple):
+    """The accepted step before, its error, how wide the next one is to be, and after how many to pause."""
+
+    width: jax.Array
+    size: jax.Array
+    next: jax.Array
+    left: jax.Array | np.ndarray
+
+
+class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
+    """Accept a step if the worst mode's error is allowed; choose the next width by it."""
+
+    rtol: Any
+    system: Any
+    first: jax.Array  # the width of the first step
+
+    def wrap(self, direction: Any) -> "ErrorOfModes":
+        """Time runs forwards."""
+        return self
+
+    def init(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: None, args: Any, func: Any, error_order: Any
+    ) -> tuple[jax.Array, Before]:
+        """Nothing is known of a step before."""
+        return t0 + self.first, Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf))
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Before,
+    ) -> tuple[Any, Any, Any, Any, Before, diffrax.RESULTS]:
+        """Step widths go with the error to the power of -1 / order, from one fifth to five times."""
+        zero, before = jnp.zeros(()), controller_state
+        made = y_error if isinstance(y_error, Estimate) else Estimate(y_error, zero + error_order, zero, zero)
+        size = self.system.error(made.error, y0, y1_candidate, self.rtol)
+        size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
+        accepted, width = size <= 1.0, t1 - t0
+        factor = 0.9 * size ** (-1.0 / made.order)
+        # where errors grow from step to step the next one is cut before it fails (Gustafsson)
+        trend = width / before.width * (before.size / size) ** (1.0 / made.order)
+        factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
+        # a step whose stages could not be solved says only that it was too long
+        wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
+        start = jnp.where(accepted, t1, t0)
+        too_small = ~accepted & (width <= 1e-14 * jnp.maximum(t1, 1e-280))
+        left = before.left - accepted
+        result = diffrax.RESULTS.where(left > 0, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
+        result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
+        size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
+        return accepted, start, start + wish, False, Before(width, size, wish, left), result

@@ -1,0 +1,132 @@
+"""A system to integrate as diffrax has it: its equation, the polynomial within a step, and plain steps of descent."""
+
+from typing import Any, ClassVar, Protocol
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace.progress import Pace
+
+AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
+NOISE = 4e-16  # rounding of the largest number of a state, below which an error means nothing
+
+
+class System(Protocol):
+    """An autonomous differential equation with its own measure of error; an equinox module."""
+
+    def velocity(self, state: Any) -> Any:
+        """The right-hand side."""
+
+    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
+        """The largest error over the modes as a multiple of what is allowed."""
+
+    def record(self, state: Any) -> Any:
+        """What is kept of a state."""
+
+    def rate(self, state: Any, velocity: Any) -> Any:
+        """The derivative in time of what is kept."""
+
+
+@eqx.filter_jit
+def velocity_of(system: System, state: Any) -> Any:
+    """The velocity; traced once, however often it is used."""
+    return system.velocity(state)
+
+
+def term(system: System) -> diffrax.ODETerm:
+    """The equation as diffrax has it."""
+    return diffrax.ODETerm(lambda t, y, args: velocity_of(system, y))
+
+
+class WithState(eqx.Module):
+    """A system that keeps its state, beside what it records or alone."""
+
+    system: Any
+    alone: bool = eqx.field(static=True)
+
+    def velocity(self, state: Any) -> Any:
+        """That of the system."""
+        return self.system.velocity(state)
+
+    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
+        """That of the system."""
+        found: jax.Array = self.system.error(error, before, after, rtol)
+        return found
+
+    def record(self, state: Any) -> Any:
+        """What is recorded, and the state."""
+        return None if self.alone else self.system.record(state), state
+
+    def rate(self, state: Any, velocity: Any) -> Any:
+        """Of both."""
+        return None if self.alone else self.system.rate(state, velocity), velocity
+
+
+class Quartic(diffrax.AbstractLocalInterpolation):
+    """What is drawn within one step; the slopes are those in units of the step."""
+
+    t0: Any  # type: ignore[misc]  # abstract there
+    t1: Any  # type: ignore[misc]
+    start: Any
+    middle: Any
+    end: Any
+    start_slope: Any
+    end_slope: Any
+
+    def evaluate(self, t0: Any, t1: Any = None, left: bool = True) -> Any:
+        """The value at a time, or what is added from one time to another."""
+        if t1 is not None:
+            return jax.tree.map(lambda a, b: b - a, self.evaluate(t0), self.evaluate(t1))
+        weights = quartic_weights((t0 - self.t0) / (self.t1 - self.t0))
+        parts = (self.start, self.middle, self.end, self.start_slope, self.end_slope)
+        return jax.tree.map(lambda *leaves: sum(w * leaf for w, leaf in zip(weights, leaves, strict=True)), *parts)
+
+
+class Autonomous(diffrax.AbstractAdaptiveSolver[Any]):
+    """A solver of equations that do not depend on time, whose steps are drawn as quartics."""
+
+    term_structure: ClassVar[Any] = diffrax.AbstractTerm
+    interpolation_cls: ClassVar[Any] = Quartic
+
+    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
+        """The velocity."""
+        return terms.vf(t0, y0, args)
+
+
+def quartic_weights(x: Any) -> tuple[Any, ...]:
+    """Weights of start, middle, end and the two slopes at a fraction of the step."""
+    bump = 16 * x**2 * (1 - x) ** 2
+    start, end = (1 + 2 * x) * (1 - x) ** 2, x**2 * (3 - 2 * x)
+    return start - bump / 2, bump, end - bump / 2, x * (1 - x) ** 2 - bump / 8, -(x**2) * (1 - x) + bump / 8
+
+
+def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
+    """Take counts[i] steps before the i-th record: the last state, and the records."""
+    rate = jnp.asarray(learning_rate)  # an array: another rate is no other program
+    if counts.sum() <= AT_ONCE:
+        return _descend(system, start, rate, jnp.asarray(counts))
+    state, records = start, []
+    done, pace = 0, Pace("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
+    for count in counts:
+        for first in range(0, max(int(count), 1), AT_ONCE):
+            part = min(AT_ONCE, int(count) - first)
+            state, record = jax.block_until_ready(_descend(system, state, rate, jnp.asarray([part])))
+            done += part
+            pace.look(done, float(counts.sum()))
+        records.append(record)
+    return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
+
+
+@eqx.filter_jit
+def _descend(system: System, start: Any, learning_rate: jax.Array, counts: jax.Array) -> tuple[Any, Any]:
+    def one_step(_: Any, state: Any) -> Any:
+        return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))
+
+    def to_record(state: Any, count: jax.Array) -> tuple[Any, Any]:
+        state = jax.lax.fori_loop(0, count, one_step, state)
+        return state, system.record(state)
+
+    return jax.lax.scan(to_record, start, counts)

@@ -1,0 +1,46 @@
+"""The largest curvature of the loss, against which a step size must be small."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from neuralrace.theory.certificate import Assumption
+
+
+def sharpness(velocity: Callable[[Any], Any], state: Any) -> float:
+    """The largest eigenvalue of the Hessian of the loss whose flow has this velocity, the method of a system."""
+    point, restore = jax.flatten_util.ravel_pytree(state)
+    size = len(point)
+
+    def curved(vector: np.ndarray) -> np.ndarray:
+        product = _curved(velocity, state, restore(jnp.asarray(vector.ravel())))
+        return np.asarray(jax.flatten_util.ravel_pytree(product)[0])
+
+    if size < 2:
+        return float(curved(np.ones(1))[0]) if size else 0.0
+    begin = np.random.default_rng(0).normal(size=size)
+    if not np.any(curved(begin)):
+        return 0.0
+    operator = LinearOperator((size, size), matvec=curved, dtype=np.float64)
+    values = eigsh(operator, k=1, which="LA", tol=1e-4, v0=begin, ncv=min(size, 20), return_eigenvectors=False)
+    return float(values[0])
+
+
+def regime(rate: float, looks: np.ndarray, values: Sequence[float]) -> Assumption:
+    """A planned step size against the sharpness at some times: below 2 / rate descent follows the flow."""
+    worst = int(np.argmax(values))
+    before = f"{values[0]:.3g} at the start, {values[worst]:.3g} at its largest (time {looks[worst]:.4g}) and "
+    detail = f"rate * sharpness; the sharpness is {before if len(values) > 1 else ''}{values[-1]:.3g} at the end"
+    return Assumption("flow regime", rate * max(values), 2.0, detail, needed=False)
+
+
+@eqx.filter_jit
+def _curved(velocity: Callable[[Any], Any], state: Any, direction: Any) -> Any:
+    """The Hessian times a direction."""
+    return jax.tree.map(jnp.negative, jax.jvp(velocity, (state,), (direction,))[1])

@@ -1,0 +1,135 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neuralrace as nr
+import oracle
+from neuralrace._engine import example_rows
+from neuralrace._engine.example_rows import compress_rows, partition, representatives
+
+EXACT = 1e-10  # relative, as the issue of the compression demands; rounding leaves about 1e-14
+
+
+def repeated(seed, copies):
+    """A random problem with many examples in each of its few gate configurations."""
+    base = nr.tasks.random_problem(seed, examples=copies * 6, configurations=3)
+    random = np.random.default_rng(seed)
+    noise = {node: rows + 0.1 * random.normal(size=rows.shape) for node, rows in base.task.inputs.items()}
+    return nr.Problem(base.architecture, nr.Task(noise, base.task.targets, base.task.weights), base.gates)
+
+
+@given(oracle.seeds)
+@settings(max_examples=10)
+def test_loss_and_gradient_are_the_same_at_any_weights(seed):
+    problem = repeated(seed, 12)
+    small = problem.compress()
+    for draw in range(2):
+        weights = oracle.random_weights(problem.architecture, draw)
+        assert oracle.loss(small, weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
+        oracle.assert_weights_close(oracle.gradient(small, weights), oracle.gradient(problem, weights), EXACT)
+    assert small.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
+
+
+@given(oracle.seeds, st.integers(min_value=1, max_value=40))
+@settings(max_examples=40)
+def test_there_are_at_most_inputs_plus_targets_rows_per_configuration(seed, copies):
+    problem = repeated(seed, copies)
+    small = problem.compress()
+    columns = sum(problem.architecture.nodes[n] for n in (*problem.architecture.inputs, *problem.architecture.outputs))
+    gates = [*problem.gates.nodes.values(), *problem.gates.edges.values()]
+    configurations = len(np.unique(np.array(gates).T, axis=0)) if gates else 1
+    assert len(small.task) <= min(columns * configurations, len(problem.task))
+    assert small.task.weights.sum() == pytest.approx(1, rel=1e-14)  # a sum of at most 240 weights
+    assert len(small.compress().task) == len(small.task)
+    assert small.compress() is small or (problem.task.weights == 0).any()
+
+
+def test_the_statistics_are_the_same():
+    problem = repeated(4, 12)
+    one, two = problem.statistics(), problem.compress().statistics()
+    for path in problem.architecture.paths():
+        np.testing.assert_allclose(two.input_output(path), one.input_output(path), rtol=0, atol=EXACT)
+        for other in one.partners(path):
+            np.testing.assert_allclose(two.input(other, path), one.input(other, path), rtol=0, atol=EXACT)
+
+
+def test_a_large_data_set_costs_what_a_small_one_does():
+    random = np.random.default_rng(0)
+    architecture = nr.Architecture({"x": 3, "h": 4, "y": 2}, [("x", "h"), ("h", "y")])
+    rows = random.normal(size=(100_000, 3))
+    task = nr.Task({"x": rows}, {"y": rows[:, :2] + random.normal(size=(100_000, 2))})
+    problem = nr.Problem(architecture, task, nr.Gates({"h": rows[:, 0] > 0}))
+    # x and y while the gate is open, y alone while it is closed
+    assert len(problem.compress().task) == 5 + 2
+    weights = oracle.random_weights(architecture)
+    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
+
+
+def test_a_task_that_cannot_shrink_is_kept():
+    problem = nr.tasks.xor(0.5).problem("xor", hidden=2)
+    assert problem.compress() is problem
+
+
+def test_examples_without_weight_are_dropped():
+    architecture = nr.Architecture({"x": 2, "y": 1}, [("x", "y")])
+    problem = nr.Problem(architecture, nr.Task({"x": np.eye(2)}, {"y": [[1.0], [2.0]]}, [0, 1]))
+    small = problem.compress()
+    assert len(small.task) == 1
+    np.testing.assert_array_equal(small.task.inputs["x"], [[0.0, 1.0]])
+
+
+def test_rows_keep_their_moments_and_total_weight():
+    random = np.random.default_rng(1)
+    rows, weights = random.normal(size=(30, 4)), random.uniform(size=30)
+    rows[:, 2] = 0
+    fewer, mass = compress_rows(rows, weights)
+    assert fewer.shape == (3, 4)
+    # a QR of thirty rows of size one, exact to rounding
+    np.testing.assert_allclose((fewer.T * mass) @ fewer, (rows.T * weights) @ rows, rtol=0, atol=1e-12)
+    assert mass.sum() == pytest.approx(weights.sum(), rel=1e-14)
+
+
+def test_rows_of_zeros_become_one():
+    fewer, mass = compress_rows(np.zeros((5, 2)), np.full(5, 0.2))
+    np.testing.assert_array_equal(fewer, np.zeros((1, 2)))
+    assert mass.tolist() == pytest.approx([1.0], rel=1e-15)
+
+
+def test_examples_that_show_nothing_and_ask_for_nothing():
+    """Closed gates and targets of zero: rows without a single number, of which one is kept."""
+    architecture = nr.Architecture({"x": 2, "y": 1}, [("x", "y")])
+    targets = np.array([[1.0], [2.0], [0.0], [0.0], [0.0], [0.0]])
+    task = nr.Task({"x": np.random.default_rng(0).normal(size=(6, 2))}, {"y": targets})
+    problem = nr.Problem(architecture, task, nr.Gates({"y": [1, 1, 0, 0, 0, 0]}))
+    assert len(problem.compress().task) == 2 + 1
+    weights = oracle.random_weights(architecture)
+    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
+
+
+@given(
+    st.integers(min_value=0, max_value=12).flatmap(
+        lambda rows: st.lists(st.lists(st.sampled_from([0.0, 1.0, -2.5]), min_size=rows, max_size=rows), max_size=6)
+    )
+)
+@settings(max_examples=100)
+def test_rows_agree_exactly_if_their_labels_do(columns):
+    count = len(columns[0]) if columns else 3
+    labels = partition(count, [np.array(column) for column in columns])
+    rows = [tuple(column[i] for column in columns) for i in range(count)]
+    for i in range(count):
+        for j in range(count):
+            assert (labels[i] == labels[j]) == (rows[i] == rows[j])
+    assert sorted(set(labels)) == list(range(len(set(rows))))
+    first = representatives(labels)
+    assert [int(labels[i]) for i in first] == list(range(len(first)))
+    assert all(i == np.flatnonzero(labels == labels[i])[0] for i in first)
+
+
+def test_more_two_valued_columns_than_are_packed_at_once(monkeypatch):
+    columns = np.random.default_rng(0).integers(2, size=(11, 40)).astype(float)
+    whole = partition(40, columns)
+    monkeypatch.setattr(example_rows, "PACKED", 3)
+    np.testing.assert_array_equal(np.unique(whole), np.arange(len(np.unique(columns.T, axis=0))))
+    parts = partition(40, columns)
+    assert len(np.unique(np.stack([whole, parts]), axis=1).T) == len(np.unique(whole))

@@ -23,7 +23,7 @@ MIDDLE = 4  # the K of which scales and depths are tried
 MARKERS = {"circulant": "o", "regular": "s", "blocks": "^", "hubs": "D"}
 IMAGES = {
     "digits": Pictures(
-        "digits", None, domains=10, width=32, gain=0.2, rate=0.6, steps=2000, batch=16, seeds=1, tested=360,
+        "digits", None, domains=10, width=32, gain=0.2, rate=0.6, steps=2000, batch=16, seeds=4, tested=360,
         pairs=(("circulant", 2), ("circulant", 3), ("circulant", 4), ("circulant", 5), ("regular", 2), ("regular", 3),
                ("regular", 4), ("blocks", 3), ("blocks", 5), ("hubs", 2), ("hubs", 3)),
         forecast=(("circulant", 3), ("regular", 3)),

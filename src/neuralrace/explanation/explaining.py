@@ -215,6 +215,8 @@ def _foresee(
     law, rate = recipe.law, recipe.learning_rate
     draws = 1 if quick else 2
     forecast = predict(network, law, times, METHODS, key, learning_rate=rate, dynamics="descent", draws=draws)
+    if not np.isfinite(forecast.losses).all():
+        raise RangeError(f"training diverges at learning_rate={rate:.3g}: give a smaller one")
     return forecast, foretell(network, forecast, rate, modules, key)
 
 

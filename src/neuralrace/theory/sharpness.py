@@ -25,7 +25,10 @@ def sharpness(velocity: Callable[[Any], Any], state: Any) -> float:
     if size < 2:
         return float(curved(np.ones(1))[0]) if size else 0.0
     begin = np.random.default_rng(0).normal(size=size)
-    if not np.any(curved(begin)):
+    first = curved(begin)
+    if not np.isfinite(first).all():  # descent that diverged
+        return float("inf")
+    if not np.any(first):
         return 0.0
     operator = LinearOperator((size, size), matvec=curved, dtype=np.float64)
     values = eigsh(operator, k=1, which="LA", tol=1e-4, v0=begin, ncv=min(size, 20), return_eigenvectors=False)

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.datafiles import make_folder, write_whole
-from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, require_count
+from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, require_count, require_number
 from neuralrace.tasks.images.base import base_images
 from neuralrace.tasks.images.domains import rotations
 
@@ -360,6 +360,7 @@ def work(options: argparse.Namespace) -> None:
     """Read, train or load, encode, save."""
     settings = Settings(**{name: getattr(options, name) for name in asdict(Settings())})
     require_count("domains", options.domains)
+    require_number("range", options.range, above=0, most=360)
     train_set, test_set = read(options.folder)
     for count, (images, _) in zip(options.rotated, (train_set, test_set), strict=True):
         if not 0 <= count <= len(images):

@@ -113,9 +113,9 @@ def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray
     for count in counts:
         for first in range(0, max(int(count), 1), AT_ONCE):
             part = min(AT_ONCE, int(count) - first)
-            state, record = _descend(system, state, rate, jnp.asarray([part]))
+            state, found = _descend(system, state, rate, jnp.asarray([part]))
+            record = jax.tree.map(np.asarray, found)  # waits for it
             done += part
-            jax.tree.leaves(state)[0].block_until_ready()
             pace.look(done, float(counts.sum()))
         records.append(record)
     return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)

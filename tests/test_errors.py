@@ -1,8 +1,19 @@
 import numpy as np
 import pytest
 
+import neuralrace as nr
 from neuralrace import errors
-from neuralrace.errors import NeuralRaceError, RangeError, nearest, require_count, require_name, require_number
+from neuralrace.errors import (
+    NeuralRaceError,
+    RangeError,
+    ResourceError,
+    memory_told,
+    nearest,
+    require_call,
+    require_count,
+    require_name,
+    require_number,
+)
 
 
 def test_every_error_has_one_base():
@@ -44,3 +55,24 @@ def test_a_name_among_some():
         require_name("loss", "sqared", ["squared", "absolute"])
     with pytest.raises(errors.UnknownNameError, match=r"must be one of squared, absolute; it was array\(\[1\]\)$"):
         require_name("loss", np.array([1]), ["squared", "absolute"])
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError("1 PiB"), RuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 9")]
+)
+def test_memory_that_runs_out_is_told_with_how_to_need_less(error):
+    @nr.float64
+    def greedy():
+        raise error
+
+    with pytest.raises(ResourceError, match="there is not enough memory for this: give fewer seeds, draws, neurons"):
+        greedy()
+    with pytest.raises(RuntimeError, match="something else"), memory_told():
+        raise RuntimeError("something else")
+
+
+def test_a_function_of_other_arguments():
+    require_call("callback", print, "the step", 0)
+    for given in (3, lambda: 1):
+        with pytest.raises(RangeError, match="callback must be a function of the step; it was"):
+            require_call("callback", given, "the step", 0)

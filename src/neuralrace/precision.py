@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import jax
 
@@ -31,7 +31,7 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
-def _traced(arguments: Any) -> bool:
+def _traced(arguments: object) -> bool:
     try:
         leaves = jax.tree.leaves(arguments)
     except (TypeError, ValueError):  # keys that cannot be sorted, as of edges that are words and pairs: none of JAX's

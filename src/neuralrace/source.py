@@ -69,7 +69,7 @@ def made_of(value: Any, depth: int = 0) -> Any:
         owned = vars(value.__self__) if hasattr(value, "__self__") else {}
         held = _held(owned | {name: cell.cell_contents for name, cell in cells}, inner)
         return next(iter(held.values())) if list(held) == ["tx"] else {"name": _name(value)} | held  # a mere wrapper
-    told = {"repr": shortened(value)} if type(value).__repr__ is not object.__repr__ else {}
+    told = {"repr": shortened(value)} if getattr(type(value), "__repr__", None) is not object.__repr__ else {}
     return {"unread": _name(type(value))} | told
 
 

@@ -61,7 +61,7 @@ def test_points_that_differ_in_numbers_only_have_one_shape():
         ("saxe2022-fig8", {"panels": "permuted;turned"}, {}, "turned"),
         ("jarvis2025-race", {"tables": "2x2;2y3"}, {}, "a table must be items x contexts, like 4x3; it was '2y3'"),
         ("views-law", {"depths": "2;2,3"}, {}, "times must be one for each of the depths, .2, 3.; they were .10.0,."),
-        ("pairs", {"hubs": "2;7"}, {}, "hubs must be at most 6; it was 7"),
+        ("pairs", {"hubs": "2;7"}, {}, "trained must be at most the number of domains, 6; it was 7"),
         (NAME, {"std": "0.1"}, {"size": "huge"}, "size must be full or tiny; it was 'huge'"),
     ],
 )

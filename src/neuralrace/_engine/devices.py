@@ -47,7 +47,7 @@ def everywhere(tree: Any, count: int) -> Any:
 
 def each_on_a_device(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """What is made of each of several things with steps of their own: on the local devices in turn, all at once."""
-    devices, double = jax.local_devices(), jax.config.jax_enable_x64
+    devices, double = jax.local_devices(), jax.dtypes.canonicalize_dtype(np.float64) == np.float64
     if min(len(devices), len(items)) < 2:
         return [work(item) for item in items]
 

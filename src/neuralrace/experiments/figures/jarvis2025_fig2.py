@@ -211,7 +211,7 @@ def _draw_task(axis: Axes) -> None:
         label = f"target {value:+.0f}, third feature {third}"
         axis.plot(*examples[:, :2].T, sign, color=COLOURS[colour], markersize=12, markeredgewidth=3, label=label)
     axis.margins(0.4)
-    title = r"a  XOR in two features, and a margin of $2\Delta$ in the third"
+    title = r"a  XOR in two features, and a margin of 2 $\Delta$ in the third"
     label_axes(axis, title, "first feature", "second feature")
 
 

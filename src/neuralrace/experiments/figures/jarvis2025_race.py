@@ -200,7 +200,6 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
     data["published_area"], data["published_gap"] = ("gating", area), ("gating", gap)
     data["relu"] = (("seed", "moment"), run.loss)
     data["best"] = ("moment", loss[int(np.argmin(columns["area"]))])
-    data["near"] = ("moment", loss[int(np.argmin(columns["gap"]))])
     data["raced"] = (("gating", "moment"), loss)
     return data.rename({name: f"{name}_{table}" for name in {*map(str, data.variables), *map(str, data.dims)}})
 

@@ -15,7 +15,6 @@ from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.settings import setting
 from neuralrace.plotting import SERIES, TIME, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.task import Task
-from neuralrace.theory import Forecast
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
@@ -93,7 +92,7 @@ def _case(case: Case, settings: Settings) -> xarray.Dataset:
         [
             _pairs("foreseen", pairs),
             _pairs("other", reln.match(again, reln.course(other, again)[0], found, seen)),
-            _falls(race, foreseen.forecast, run),
+            _falls(race, run),
         ]
     )
     data["time"], data["trained"] = ("point", run.time), (("seed", "point"), run.loss)
@@ -124,14 +123,14 @@ def _pairs(name: str, pairs: Sequence[reln.Pair]) -> xarray.Dataset:
     )
 
 
-def _falls(race: reln.Directions, forecast: Forecast, run: Trajectory) -> xarray.Dataset:
-    """When each fall was foreseen by the race, and when the forecast and the networks come half way down it."""
-    rows = np.full((FALLS, 4), np.nan)
+def _falls(race: reln.Directions, run: Trajectory) -> xarray.Dataset:
+    """When each fall was foreseen by the race, and when the networks come half way down it."""
+    rows = np.full((FALLS, 2), np.nan)
     for place, fall in enumerate(race.falls[:FALLS]):
-        trained = float(time_to(run.time, run.loss.mean(axis=0), fall.middle))
-        rows[place] = fall.time, forecast.time_to(fall.middle), trained, fall.level / race.first
-    columns = ("fall_race", "fall_forecast", "fall_trained", "fall_level")
-    return xarray.Dataset({name: ("fall", column) for name, column in zip(columns, rows.T, strict=True)})
+        rows[place] = fall.time, float(time_to(run.time, run.loss.mean(axis=0), fall.middle))
+    return xarray.Dataset(
+        {name: ("fall", column) for name, column in zip(("fall_race", "fall_trained"), rows.T, strict=True)}
+    )
 
 
 def claims(data: xarray.Dataset) -> list[Claim]:

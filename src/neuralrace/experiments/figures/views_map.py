@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from neuralrace.analysis.intervals import interval
 from neuralrace.experiments.claim import Claim, rising, shown
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._views_measures import coverage, winner_share
+from neuralrace.experiments.figures._views_measures import winner_share
 from neuralrace.experiments.figures._views_training import LOSSES, RULES, Conditions, train_views
 from neuralrace.experiments.settings import setting
 from neuralrace.plotting import heat_map, new_panels
@@ -40,7 +40,7 @@ class Settings:
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Train every cell and keep the winner's share and the coverage, each the mean over classes, at four times."""
+    """Train every cell and keep the winner's share, the mean over classes, at four times."""
     values = (settings.depths, settings.probabilities, settings.losses, settings.rules, settings.scales)
     base = Conditions(hidden=settings.hidden, learning_rate=settings.learning_rate)
     conditions = [
@@ -49,17 +49,10 @@ def compute(settings: Settings) -> xarray.Dataset:
     ]
     looks = [settings.steps // 8, settings.steps // 4, settings.steps // 2, settings.steps]
     found = train_views(conditions, settings.steps, settings.seeds, looks)
-    responses = found["responses"].values
     shape = (*(len(axis) for axis in values), settings.seeds, len(looks))
-    names = (*AXES, "seed", "time")
-    return xarray.Dataset(
-        {
-            "share": (names, winner_share(responses).mean(axis=-1).reshape(shape)),
-            "coverage": (names, coverage(responses).mean(axis=-1).reshape(shape)),
-            "training_loss": (names, found["loss"].values.reshape(shape)),
-        },
-        coords={**dict(zip(AXES, map(list, values), strict=True)), "time": [settings.learning_rate * k for k in looks]},
-    )
+    shares = winner_share(found["responses"].values).mean(axis=-1).reshape(shape)
+    coords = {**dict(zip(AXES, map(list, values), strict=True)), "time": [settings.learning_rate * k for k in looks]}
+    return xarray.Dataset({"share": ((*AXES, "seed", "time"), shares)}, coords)
 
 
 def _last(data: xarray.Dataset) -> xarray.DataArray:

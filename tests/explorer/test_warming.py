@@ -12,6 +12,7 @@ from neuralrace.explorer.scene import Scene
 
 def test_the_cards_are_known_before_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     desk, small = Desk(), Scene.read(SMALL)
+    monkeypatch.setattr("neuralrace.explorer.desk.QUIET", 0.1)
     monkeypatch.setattr(warming, "FIRST", small)
     monkeypatch.setattr(warming, "STARTS", {"table": {"task": "table"}})
     with desk.serving():

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from neuralrace.explorer.tables import Tables
 Value = TypeVar("Value")
 THREADS = 2  # of each kind: one visitor's long work leaves room for another's
 PAGES = 256
+QUIET = 2.0  # seconds after an answer in which a hand may still be on a slider
 
 
 class SupersededError(NeuralRaceError):
@@ -92,13 +94,13 @@ class Desk:
         self.theory = ThreadPoolExecutor(THREADS, "theory")
         self.training = ThreadPoolExecutor(THREADS, "training")
         self._tokens: OrderedDict[tuple[str, str], Token] = OrderedDict()
-        self._asked = 0
+        self._asked, self._answered = 0, -QUIET
         self.closed = False
 
     @property
     def busy(self) -> bool:
-        """Whether somebody waits for an answer."""
-        return self._asked > 0
+        """Whether somebody waits for an answer, or had one a moment ago."""
+        return self._asked > 0 or time.monotonic() - self._answered < QUIET
 
     @contextlib.contextmanager
     def serving(self) -> Iterator[None]:
@@ -107,7 +109,7 @@ class Desk:
         try:
             yield
         finally:
-            self._asked -= 1
+            self._asked, self._answered = self._asked - 1, time.monotonic()
 
     def token(self, page: str, kind: str) -> Token:
         """A token for a request of a page; the page's earlier request of the same kind is dropped."""

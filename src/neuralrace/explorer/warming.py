@@ -1,4 +1,4 @@
-"""Compiling ahead: the first scene of every task card, one after the other, while nobody waits for an answer."""
+"""Compiling ahead: the first scene of every task card, one after the other, while the page rests."""
 
 import contextlib
 import time

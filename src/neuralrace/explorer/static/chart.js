@@ -91,7 +91,7 @@ export class Chart {
     return {
       margin: MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: false,
       font: { family: "system-ui, sans-serif", size: 12, color: colour("ink") }, showlegend: true,
-      legend: { x: 1, y: 1, xanchor: "right", yanchor: "top", bgcolor: "rgba(0,0,0,0)", font: { size: 12 } },
+      legend: { x: 1, y: 1, xanchor: "right", yanchor: "top", bgcolor: "rgba(0,0,0,0)", font: { size: this.plot.clientWidth < 480 ? 9 : 12 } },
       xaxis: { ...axis, range: [0, this.end], title: { text: "time t (learning rate × step)", standoff: 6, font: { size: 12 } }, anchor: "y2" },
       yaxis: { ...axis, domain: LOSS, range: this.limits, type: log ? "log" : "linear", title: { text: "loss", standoff: 4, font: { size: 12 } },
         exponentformat: "power", nticks: 6, ...(log ? { dtick: Math.max(1, Math.ceil((this.limits[1] - this.limits[0]) / 6)) } : {}) },

@@ -72,7 +72,7 @@ function change(alter) {
 
 async function open(scene) {
   state.scene = scene;
-  if (scene.task in about.tasks) controls.show(scene, state.forecast && same(state.forecast.scene.task, scene.task) ? null : undefined);
+  if (scene.task in about.tasks) controls.show(scene);
   await ask();
 }
 
@@ -86,7 +86,7 @@ async function ask() {
       again = false;
       document.body.classList.add("busy");
       clearTimeout(rest);
-      await working("a network of a new shape is compiled once, which takes a few seconds", () => forecast(state.scene));
+      await working("compiling a network of a new shape, once", () => forecast(state.scene));
     }
   } finally {
     asking = false;
@@ -115,7 +115,7 @@ async function forecast(scene) {
     if (same(scene, state.scene)) state.scene = found.scene;
     complain(null);
   } catch (error) {
-    if (error.name !== "AbortError" && error.status !== 409) complain(error);
+    complain(error);
     document.body.dataset.failed = String(error.message);
     return;
   }
@@ -144,7 +144,7 @@ async function machine() {
     if (found.untrained) await chart.show(state, view.log);
     look(false);
   } catch (error) {
-    if (error.name !== "AbortError" && error.status !== 409) complain(error);
+    complain(error);
   }
 }
 
@@ -168,7 +168,7 @@ async function train() {
     });
     if (run.done?.status.includes("diverged")) complain(new Mistake("a network diverged: take a smaller learning rate; see the chip “flow regime”", 0));
   } catch (error) {
-    if (error.name !== "AbortError" && error.status !== 409) complain(error);
+    complain(error);
   } finally {
     $("train").textContent = "Train";
     document.body.dataset.training = run.done ? "done" : "stopped";
@@ -301,7 +301,7 @@ function fillMenus() {
   const shown = source.live ? about.presets : about.presets.filter((one) => about.recordings.some((kept) => same(kept.scene, one.scene)));
   $("preset").append(...shown.map((one) => make("option", { value: one.name }, `${one.source}: ${one.title}`)));
   $("version").textContent = `neuralrace ${about.version}`;
-  for (const id of ["python", "guess", "train"]) if (!source.live && id !== "train") $(id).disabled = id === "python";
+  $("python").disabled = !source.live;
 }
 
 function fillExamples() {
@@ -387,6 +387,7 @@ function flash(id, text) {
 }
 
 function complain(error) {
+  if (error?.name === "AbortError" || error?.status === 409) return; // the page has asked for something newer
   if (error) console.info(error.message);
   $("message").hidden = !error;
   $("message").textContent = error ? error.message : "";

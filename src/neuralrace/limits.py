@@ -9,6 +9,7 @@ from pathlib import Path
 from neuralrace.errors import ResourceError
 
 LARGEST = 1e100  # of inputs, targets, gates and weights: their products and squares are still numbers
+LITTLE = 1 << 20  # bytes that nobody is asked about: asking takes longer than using them
 GROUP = Path("/sys/fs/cgroup")  # where a container says what it may use
 
 _ALLOWED: ContextVar[int | None] = ContextVar("allowed", default=None)
@@ -40,7 +41,7 @@ def at_most(allowed: int | None) -> Iterator[None]:
 
 def require_memory(what: str, needed: float, smaller: str) -> None:
     """Refuse work that surely needs more memory than is free, with the estimate and how to make it smaller."""
-    free = free_memory()
+    free = free_memory() if needed > LITTLE else None
     if free is not None and needed > free:
         raise ResourceError(f"{what} would take {in_words(needed)} of memory and {in_words(free)} are free: {smaller}")
 

@@ -13,10 +13,9 @@ from neuralrace.errors import ProblemError, RangeError, WeightError
 ROUNDING = 1e-12  # sums of a few dozen products of order one, in another order
 
 
-@pytest.mark.parametrize(("hidden", "slope"), [((12,), 0.0), ((6, 5), 0.1)])
-def test_output_is_the_same_at_every_recorded_step(hidden, slope):
+def test_output_is_the_same_at_every_recorded_step():
     named = nr.tasks.contextual(contexts=2, items=4)
-    network = nr.ReLUNetwork(named.task, hidden=hidden, slope=slope)
+    network = nr.ReLUNetwork(named.task, hidden=(6, 5), slope=0.1)
     run = nr.train(network, nr.initial.gaussian(0.2), 0.1, 120, record="weights", every=40)
     for record in range(len(run.time)):
         weights = run.weights(0, record)

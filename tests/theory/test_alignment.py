@@ -44,9 +44,8 @@ def test_the_growing_part_is_what_the_linear_phase_leaves():
     )  # what does not grow stays of order one
 
 
-@pytest.mark.parametrize("build", [lambda: chain(hidden=(20,)), lambda: gated(0, 2)])
-def test_the_projection_becomes_exact_as_the_weights_shrink(build):
-    problem = build()
+def test_the_projection_becomes_exact_as_the_weights_shrink():
+    problem = gated(0, 2)
     gaps = []
     for scale in (1e-2, 1e-4):
         weights = initial.gaussian(scale)(problem, 1)

@@ -42,26 +42,23 @@ def assert_trained_as_by_hand(problem, kind="squared", gradient_at=None, rate=0.
     np.testing.assert_allclose(run.time, rate * np.arange(STEPS + 1), rtol=1e-15)
 
 
-@pytest.mark.parametrize("seed", [2, 7, 19, 33])
+@pytest.mark.parametrize("seed", [7, 33])
 def test_random_problems(seed):
     assert_trained_as_by_hand(nr.tasks.random_problem(seed))
 
 
-@pytest.mark.parametrize("seed", [3, 12])
-def test_random_problems_with_cross_entropy(seed):
-    assert_trained_as_by_hand(probable(nr.tasks.random_problem(seed, examples=9)), "cross-entropy", rate=0.2)
+def test_a_random_problem_with_cross_entropy():
+    assert_trained_as_by_hand(probable(nr.tasks.random_problem(12, examples=9)), "cross-entropy", rate=0.2)
 
 
 @pytest.mark.parametrize("kind", ["squared", "cross-entropy"])
-@pytest.mark.parametrize("hidden", [4, 40])
-def test_narrow_and_wide_hidden_nodes(hidden, kind):
+def test_wide_hidden_nodes(kind):
     """Forty units between three inputs and two outputs are trained as five."""
-    problem = linear(hidden)
+    problem = linear(40)
     assert_trained_as_by_hand(probable(problem) if kind == "cross-entropy" else problem, kind)
 
 
-@pytest.mark.parametrize("kind", ["squared", "cross-entropy"])
-@pytest.mark.parametrize("hidden", [3, 30])
+@pytest.mark.parametrize(("hidden", "kind"), [(30, "squared"), (3, "cross-entropy")])
 def test_residual_coupling(hidden, kind):
     """FACTS, P2: the common pathway descends its own loss, the others that of what it leaves."""
     problem = nr.tasks.contextual(contexts=2, items=2).problem("common + all-but-one", hidden=hidden)

@@ -24,7 +24,7 @@ def moved(run):
     return np.diff(weights, axis=0) != 0
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("size", [2, 6])
 def test_each_epoch_goes_once_through_a_new_order(size):
     problem = linear()
     run = nr.train(problem, {("x", "y"): np.zeros((1, 6))}, 0.01, 24, batch_size=size, record="weights")
@@ -55,8 +55,7 @@ def test_a_batch_of_all_examples_is_the_full_batch(relu):
     oracle.assert_weights_close(batch.weights(0), whole.weights(0), ROUNDING)
 
 
-@pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("kind", ["squared", "cross-entropy"])
+@pytest.mark.parametrize(("relu", "kind"), [(False, "cross-entropy"), (True, "squared")])
 def test_the_gradient_is_unbiased(relu, kind):
     """The mean over all single examples is the gradient of the whole."""
     problem = nr.tasks.random_problem(19, examples=5)

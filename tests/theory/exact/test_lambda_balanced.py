@@ -38,7 +38,7 @@ def integrated(integrate, correlation, first, second, times):
     return states[:, :cut].reshape(-1, *first.shape), states[:, cut:].reshape(-1, *second.shape)
 
 
-SHAPES = [(3, 4, 2), (2, 4, 3), (4, 2, 3), (3, 2, 4), (2, 3, 4), (4, 3, 2), (3, 3, 3), (1, 1, 1)]
+SHAPES = [(3, 4, 2), (2, 3, 4), (4, 2, 3), (3, 3, 3), (1, 1, 1)]  # the hidden layer widest, between, narrowest
 
 
 def starts(inputs, hidden, outputs):

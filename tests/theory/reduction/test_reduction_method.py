@@ -22,10 +22,9 @@ def strengths(problem, seed):
     return {edge: random.uniform(0.05, 0.3, count) for edge in problem.architecture.edges}
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_reduction_is_the_flow(seed):
-    problem = gated(seed, 2)
-    weights = initial.decoupled(strengths(problem, seed))(problem, seed)
+def test_reduction_is_the_flow():
+    problem = gated(0, 2)
+    weights = initial.decoupled(strengths(problem, 0))(problem, 0)
     reduced = predict(problem, weights, TIMES, "reduction", rtol=1e-8)
     flow = predict(problem, weights, TIMES, "flow", rtol=1e-8)
     np.testing.assert_allclose(reduced.loss, flow.loss, rtol=1e-6, atol=1e-9)

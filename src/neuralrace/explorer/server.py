@@ -11,11 +11,23 @@ from importlib.metadata import version
 from neuralrace.errors import NeuralRaceError, RangeError
 
 PORT = 8642
+GRACE, INTERRUPTED = 0.5, 130  # seconds for the last words, and the status of a command that was interrupted
 NEEDED = ("starlette", "uvicorn", "plotly")
 
 
 class MissingPackageError(NeuralRaceError):
     """A package that only the explorer needs is not installed."""
+
+
+def run(port: int | None = None, browser: bool = True) -> None:
+    """Serve as a command: after Ctrl-C the process ends soon, though what is being compiled cannot be stopped."""
+    try:
+        serve(port, browser)
+    except KeyboardInterrupt:
+        end = threading.Timer(GRACE, os._exit, (INTERRUPTED,))
+        end.daemon = True  # a process that has ended by then needs no help
+        end.start()
+        raise
 
 
 def serve(port: int | None = None, browser: bool = True) -> None:
@@ -39,8 +51,9 @@ def serve(port: int | None = None, browser: bool = True) -> None:
     threading.Thread(target=warm, args=(desk,), name="warming").start()
     if browser:
         threading.Timer(0.5, webbrowser.open, (address,)).start()
+    # faults are answered; what uvicorn would log beside that are the requests that Ctrl-C cuts off
     settings = uvicorn.Config(
-        make_app(desk, number), log_level="warning", access_log=False, timeout_graceful_shutdown=1, lifespan="off"
+        make_app(desk, number), log_level="critical", access_log=False, timeout_graceful_shutdown=1, lifespan="off"
     )
     try:
         uvicorn.Server(settings).run(sockets=[listening])

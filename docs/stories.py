@@ -33,7 +33,7 @@ def record() -> None:
         (RECORDS / file).write_text(json.dumps(short(found), separators=(",", ":")), encoding="utf-8")
         recordings.append({"scene": given, "file": file})
         print(f"{file}: {given['task']}, {(RECORDS / file).stat().st_size / 1000:.0f} kB", flush=True)
-    told |= {"recordings": recordings, "thumbnails": thumbnails(), "version": version("neuralrace"), "live": False}
+    told |= {"recordings": recordings, "thumbnails": thumbnails(), "version": version("neuralrace")}
     told["presets"] = []
     told["first"] = told["guided"][0]["steps"][0]["scene"]
     (RECORDS / "about.json").write_text(json.dumps(told, separators=(",", ":")), encoding="utf-8")

@@ -1,6 +1,5 @@
 """What the server answers: the mathematics is `predict` and `train`, here it is called and written as plain values."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -56,7 +55,6 @@ def forecast_of(desk: Desk, scene: Scene) -> Forecast:
 
 def forecast_data(desk: Desk, scene: Scene) -> dict[str, Any]:
     """The curve at once, the certificate, and the stage that it belongs to."""
-    began = time.perf_counter()
     forecast, stage = forecast_of(desk, scene), stage_of(desk, scene)
     return {
         "scene": scene.as_data(),
@@ -66,7 +64,6 @@ def forecast_data(desk: Desk, scene: Scene) -> dict[str, Any]:
         "low": numbers(forecast.losses.min(axis=0)),
         "high": numbers(forecast.losses.max(axis=0)),
         "certificate": certificate_data(forecast.certificate, not stage.problem.activations),
-        "seconds": numbers(time.perf_counter() - began, 3),
     }
 
 

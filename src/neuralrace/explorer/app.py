@@ -106,7 +106,7 @@ def make_app(desk: Desk, port: int) -> Guard:
     async def tell(_: Request) -> Response:
         loop = asyncio.get_running_loop()
         pictures = await loop.run_in_executor(desk.theory, thumbnails)
-        return JSONResponse(about() | {"thumbnails": pictures, "version": version("neuralrace"), "live": True})
+        return JSONResponse(about() | {"thumbnails": pictures, "version": version("neuralrace")})
 
     async def table(request: Request) -> Response:
         try:

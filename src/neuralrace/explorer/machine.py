@@ -168,7 +168,6 @@ def _similarity(problem: Problem, activity: Sequence[Mapping[str, np.ndarray]]) 
     largest = float(np.abs(seen).max(initial=0.0)) or 1.0
     return {
         "size": seen.shape[1],
-        "every": every,
         "largest": numbers(largest),
         "percent": np.rint(100 * seen / largest).astype(int).reshape(len(seen), -1).tolist(),
     }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuralrace.experiments import listed
-from neuralrace.explorer.bounds import BODY_BYTES, FLIPS, MAP_CELLS, MAP_VALUES, SCENE, TASKS, WORK
+from neuralrace.explorer.bounds import BODY_BYTES, MAP_VALUES, SCENE, TASKS
 from neuralrace.explorer.scene import Scene
 from neuralrace.plotting.style import COLOURS, SERIES
 
@@ -238,7 +238,7 @@ def about() -> Given:
             for name, (scene, note) in PRESETS.items()
         ],
         "guided": [_complete(guided) for guided in GUIDED],
-        "limits": {"bytes": BODY_BYTES, "flips": FLIPS, "cells": MAP_CELLS, "work": WORK},
+        "limits": {"bytes": BODY_BYTES},
         "measures": list(MAP_VALUES),
         "colours": COLOURS,
         "series": list(SERIES),

@@ -75,8 +75,6 @@ class Stage:
         return {
             "gating": self.gating,
             "gatings": list(self.gatings),
-            "examples": len(self.problem.task),
-            "parameters": self.parameters,
             "nodes": [
                 {"name": node, "size": architecture.nodes[node], "level": architecture.level[node]}
                 for node in architecture.order

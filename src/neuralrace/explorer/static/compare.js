@@ -3,7 +3,7 @@
 import { $, make, tell } from "./dom.js";
 import { valueAt } from "./controls.js";
 
-export function describe(scene) {
+function describe(scene) {
   const settings = Object.entries(scene.settings).map(([name, value]) => `${name} ${typeof value === "number" ? tell(value) : value}`);
   const network = scene.network === "relu" ? "ReLU" : scene.gating || "gated";
   return [scene.task, ...settings, network, `scale ${tell(scene.scale)}`, `rate ${tell(scene.rate)}`, `depth ${scene.depth}`, `width ${scene.width}`].join(", ");

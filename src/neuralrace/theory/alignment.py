@@ -24,28 +24,16 @@ ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding, no
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Bases of all nodes, the strength of each mode on each edge, and what of each matrix lies outside."""
+    """Decoupled weights that stand for given ones, in bases of all nodes, and how far those are from them.
+
+    residual: |W_e - R_t B_e R_s^T| / |W_e| where strengths are read off; where they are those of what grows, the
+    largest initial strength relative to what the mode comes to. where: the edge, or the mode and node, that is worst.
+    """
 
     bases: Mapping[str, np.ndarray]  # R_v, (size, modes); a mode that a node does not carry is a zero column
     strengths: Mapping[Edge, np.ndarray]  # diagonal of B_e, (modes,)
-    residuals: Mapping[Edge, float]  # |W_e - R_t B_e R_s^T| / |W_e|
-    matrices: Mapping[Edge, np.ndarray]  # W_e
-
-    @property
-    def worst(self) -> tuple[str, float]:
-        """The edge that is farthest from decoupled."""
-        edge, residual = max(self.residuals.items(), key=lambda item: item[1])
-        return edge_name(edge), residual
-
-    def mixing(self, architecture: Architecture) -> float:
-        """The largest part of an edge's matrix, seen in the modes of its two ends, that is off the diagonal."""
-        worst = 0.0
-        for edge, (source, target) in architecture.edges.items():
-            seen = self.bases[target].T @ self.matrices[edge] @ self.bases[source]
-            size = float(np.linalg.norm(self.matrices[edge]))
-            off = float(np.linalg.norm(seen - np.diag(np.diagonal(seen))))
-            worst = max(worst, off / size if size > 0 else 0.0)
-        return worst
+    residual: float
+    where: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,16 +67,6 @@ class InitialStrength:
         return {edge: values.std(axis=0) for edge, values in self.values.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Growing:
-    """Decoupled weights that grow like the given ones, and how small those were."""
-
-    bases: Mapping[str, np.ndarray]
-    strengths: Mapping[Edge, np.ndarray]
-    size: float  # largest initial strength relative to what the mode comes to
-    where: str
-
-
 def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared: SharedBases) -> Alignment:
     """Find bases of the hidden nodes, mode by mode from the strongest incoming (or else outgoing) weights."""
     bases = {**shared.inputs, **shared.outputs}
@@ -101,7 +79,7 @@ def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared
         if node in architecture.hidden:
             back = [weights[e].T @ bases[architecture.target(e)] for e in architecture.outgoing[node]]
             bases[node] = _completed(bases[node], _strongest(back))
-    strengths, residuals = {}, {}
+    strengths, residual, where = {}, 0.0, "every edge"
     for edge, (source, target) in architecture.edges.items():
         matrix = weights[edge]
         if source in architecture.inputs:  # directions that no example shows do not count
@@ -110,8 +88,20 @@ def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared
         strength = np.sum(bases[target] * (matrix @ bases[source]), axis=0)
         rest = matrix - (bases[target] * strength) @ bases[source].T
         strengths[edge] = np.where(np.abs(strength) > ROUNDING * size, strength, 0.0)
-        residuals[edge] = float(np.linalg.norm(rest)) / size if size > 0 else 0.0
-    return Alignment(bases, strengths, residuals, weights)
+        off = float(np.linalg.norm(rest)) / size if size > 0 else 0.0
+        residual, where = (off, f"edge {edge_name(edge)}") if off > residual else (residual, where)
+    return Alignment(bases, strengths, residual, where)
+
+
+def mixing(architecture: Architecture, bases: Mapping[str, np.ndarray], weights: Mapping[Edge, np.ndarray]) -> float:
+    """The largest part of an edge's matrix, seen in the modes of its two ends, that is off the diagonal."""
+    worst = 0.0
+    for edge, (source, target) in architecture.edges.items():
+        seen = bases[target].T @ weights[edge] @ bases[source]
+        size = float(np.linalg.norm(weights[edge]))
+        off = float(np.linalg.norm(seen - np.diag(np.diagonal(seen))))
+        worst = max(worst, off / size if size > 0 else 0.0)
+    return worst
 
 
 def decoupled_weights(
@@ -186,7 +176,7 @@ def is_two_layer(architecture: Architecture) -> bool:
 
 def growing_strengths(
     architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared: SharedBases, table: PathTable
-) -> Growing:
+) -> Alignment:
     """Project two-layer weights onto the growing directions of all modes."""
     number = {edge: i for i, edge in enumerate(table.edges)}
     pair = {(int(row[0]), int(row[1])): k for k, row in enumerate(table.route)}
@@ -210,7 +200,7 @@ def growing_strengths(
         relative = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
         if relative.max(initial=0.0) > size:
             size, where = float(relative.max()), f"mode {int(np.argmax(relative))} at node {node!r}"
-    return Growing(bases, strengths, size, where)
+    return Alignment(bases, strengths, size, where)
 
 
 def gaussian_law(

@@ -184,12 +184,14 @@ class Recorder(eqx.Module):
 
     chosen: tuple[tuple[Record, tuple[Any, ...]], ...] = eqx.field(static=True)
 
+    def variables(self) -> dict[str, tuple[Record, Any]]:
+        """The name of each variable, and the record and the thing that it is of."""
+        return {variable(record, thing): (record, thing) for record, things in self.chosen for thing in things}
+
     def look(self, learner: Learner, parameters: Stacks) -> dict[str, jax.Array]:
         """Variable -> array, for one seed at one moment."""
         sight = Sight(learner, parameters)
-        return {
-            variable(record, thing): record.look(sight, thing) for record, things in self.chosen for thing in things
-        }
+        return {name: record.look(sight, thing) for name, (record, thing) in self.variables().items()}
 
     @property
     def costly(self) -> bool:
@@ -203,24 +205,19 @@ class Recorder(eqx.Module):
 
     def finish(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         """Variable -> what is done with its arrays on the host."""
-        return {
-            variable(record, thing): record.finish
-            for record, things in self.chosen
-            for thing in things
-            if record.finish is not None
-        }
+        found = {name: record.finish for name, (record, _) in self.variables().items()}
+        return {name: finish for name, finish in found.items() if finish is not None}
 
     def axes(self, problem: Problem | RoutedNetwork) -> dict[str, tuple[str, ...]]:
         """Variable -> the names of its axes after seed and time."""
-        return {variable(r, thing): r.axes(problem, thing) for r, things in self.chosen for thing in things}
+        return {name: record.axes(problem, thing) for name, (record, thing) in self.variables().items()}
 
     def widen(self, narrowing: Narrowing, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The records of a narrowed network as those of the original."""
         wide = dict(records)
-        for record, things in self.chosen:
-            for thing in things:
-                if record.widen is not None:
-                    wide[variable(record, thing)] = record.widen(narrowing, thing, wide[variable(record, thing)])
+        for name, (record, thing) in self.variables().items():
+            if record.widen is not None:
+                wide[name] = record.widen(narrowing, thing, wide[name])
         return wide
 
 

@@ -18,7 +18,7 @@ from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import SharedBases
-from neuralrace.theory.alignment import Growing, align, growing_strengths
+from neuralrace.theory.alignment import Alignment, align, growing_strengths
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.reduction.path_table import PathTable
 
@@ -145,17 +145,14 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
     for path, own in modes.items():
         matrices: dict[Edge, np.ndarray] = {edge_name(edge): weights[edge] for edge in path.edges}
         shallow = len(path.edges) == 2
-        nearest = None
+        found = None
         if not (shallow and _entangled(weights[path.edges[0]] @ own.input)):
-            nearest = align(own.alone, matrices, own.bases())
-        if nearest is not None and not (shallow and nearest.worst[1] > ALIGNED):
-            found, bases, misfit = nearest.strengths, nearest.bases, nearest.worst[1]
-        else:
-            growing = _growing(own, matrices)
-            found, bases, misfit, grown = growing.strengths, growing.bases, growing.size, True
-        residual, where = max((residual, where), (misfit, f"path {path}"))
-        strengths |= {edge: found[edge_name(edge)] for edge in path.edges}
-        hidden |= {node: bases[node] for node in own.alone.hidden}
+            found = align(own.alone, matrices, own.bases())
+        if found is None or (shallow and found.residual > ALIGNED):
+            found, grown = _growing(own, matrices), True
+        residual, where = max((residual, where), (found.residual, f"path {path}"))
+        strengths |= {edge: found.strengths[edge_name(edge)] for edge in path.edges}
+        hidden |= {node: found.bases[node] for node in own.alone.hidden}
     return OwnStart(strengths, hidden, residual, where, grown)
 
 
@@ -203,7 +200,7 @@ def _entangled(columns: np.ndarray) -> bool:
     return bool(np.linalg.norm(overlaps - np.diag(lengths)) > 10 * ALIGNED * lengths.sum())
 
 
-def _growing(own: OwnModes, matrices: Mapping[Edge, np.ndarray]) -> Growing:
+def _growing(own: OwnModes, matrices: Mapping[Edge, np.ndarray]) -> Alignment:
     """The growing part of a two-layer path, its modes being the path's own."""
     table = PathTable(
         edges=tuple(own.alone.edges),

@@ -33,16 +33,11 @@ class Look:
     where: str
 
 
-@dataclass(frozen=True, eq=False)
-class HandOver:
-    """The moment at which the flow was left, and its loss up to there."""
+def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float, lump: bool) -> tuple[Look, Curve]:
+    """Follow the flow until the reduction may take over, or to the end; the residual says which it was.
 
-    moment: Look
-    curve: Curve
-
-
-def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float, lump: bool) -> HandOver:
-    """Follow the flow until the reduction may take over, or to the end; the residual says which it was."""
+    Returns the moment at which the flow was left, and its excess loss up to there.
+    """
     statistics = request.statistics
     table, bases = statistics.once(path_table), shared_bases(statistics)
     looks: list[Look] = []
@@ -57,7 +52,7 @@ def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float
     curve = flow.followed.curve(request.end, aligned)
     if not looks:  # nothing to follow
         aligned(0.0, flow.start)
-    return HandOver(looks[-1], curve)
+    return looks[-1], curve
 
 
 def _mismatch(

@@ -18,6 +18,7 @@ from neuralrace.theory.alignment import (
     decoupled_weights,
     growing_strengths,
     is_two_layer,
+    mixing,
 )
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import HandedOver, ReducedEvolution, Strengths
@@ -77,26 +78,26 @@ def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], 
     statistics, architecture = request.statistics, request.statistics.architecture
     shared = shared_bases(statistics)
     node, imbalance = max((balance(architecture, w) for w in request.weights), key=lambda entry: entry[1])
-    aligned = [align(architecture, weights, shared) for weights in request.weights]
-    edge, misfit = max((entry.worst for entry in aligned), key=lambda entry: entry[1])
-    exact = misfit <= request.tolerance
+    found = [align(architecture, weights, shared) for weights in request.weights]
+    worst = max(found, key=lambda one: one.residual)
+    exact = worst.residual <= request.tolerance
     grows = not exact and is_two_layer(architecture)
-    mixing, overlap = max(entry.mixing(architecture) for entry in aligned), "overlap of the modes in the hidden nodes"
-    rows = (
+    overlap = max(mixing(architecture, one.bases, w) for one, w in zip(found, request.weights, strict=True))
+    where = "overlap of the modes in the hidden nodes"
+    rows: tuple[Assumption, ...] = (
         Assumption("balance", imbalance, small, f"node {node!r}", needed=False),
-        Assumption("decoupling", mixing, request.tolerance, overlap, needed=exact),
-        Assumption("alignment of initial weights", misfit, request.tolerance, f"edge {edge}", needed=not grows),
+        Assumption("decoupling", overlap, request.tolerance, where, needed=exact),
+        Assumption("alignment of initial weights", worst.residual, request.tolerance, worst.where, needed=not grows),
     )
-    if not grows:
-        source = "decoupled weights" if exact else "projected weights"
-        matrices = tuple(partial(decoupled_weights, architecture, one.bases) for one in aligned)
-        return rows, Start(source, tuple(one.strengths for one in aligned), matrices)
-    growing = [growing_strengths(architecture, w, shared, statistics.once(path_table)) for w in request.weights]
-    size, where = max((entry.size, entry.where) for entry in growing)
-    size, where = max((size, where), (initial_output(request), "the initial output"))
-    matrices = tuple(partial(decoupled_weights, architecture, one.bases) for one in growing)
-    start = Start("growing direction", tuple(one.strengths for one in growing), matrices)
-    return (*rows, Assumption("small initial weights", size, small, where)), start
+    source = "decoupled weights" if exact else "projected weights"
+    if grows:
+        source, table = "growing direction", statistics.once(path_table)
+        found = [growing_strengths(architecture, weights, shared, table) for weights in request.weights]
+        sizes = [(one.residual, one.where) for one in found]
+        size, where = max([*sizes, (initial_output(request), "the initial output")])
+        rows = (*rows, Assumption("small initial weights", size, small, where))
+    matrices = tuple(partial(decoupled_weights, architecture, one.bases) for one in found)
+    return rows, Start(source, tuple(one.strengths for one in found), matrices)
 
 
 def initial_output(request: Request) -> float:
@@ -197,15 +198,14 @@ class Reduction(Method[Reduced | Unaligned]):
 
         def followed(weights: Mapping[Edge, np.ndarray]) -> tuple[list[float], HandedOver, Look]:
             flow = start_flow(request, weights, self.atol)
-            course = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
-            left = course.moment
+            left, curve = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
             bases = left.alignment.bases
             matrices = partial(decoupled_weights, architecture, bases)
             after = ReducedEvolution(left.system, solved(request, left.system, left.time), 0, matrices)
             before = flow_evolution(request, flow, partial(_ends, bases))
             early = request.times < left.time
             late = left.system.loss(after.states(request.times[~early] - left.time))[:, 0]
-            losses = [*(np.asarray(course.curve.at(request.times[early])) + flow.constant), *late]
+            losses = [*(np.asarray(curve.at(request.times[early])) + flow.constant), *late]
             return losses, HandedOver(architecture, before, after, left.time, bases), left
 
         losses, draws, moments = zip(*each_on_a_device(followed, request.weights), strict=True)

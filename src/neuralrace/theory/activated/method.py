@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.simulation import Simulation, flow_regime
+from neuralrace.theory.activated.simulation import Simulation, Translate, flow_regime
 from neuralrace.theory.activated.system import SMOOTHING
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.method import Examined, Method, Outcome, Request, saddle_notes
+
+AGREE = 0.01  # in normalised L1: draws so far from their mean are still called enough
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,14 +29,32 @@ class NetworkFlow(Method[Problem]):
     def solve(self, request: Request, ground: Problem) -> Outcome:
         """Integrate, or take steps, all draws in one program."""
         simulation = Simulation(ground, request.weights, request)
-        losses, last = simulation.follow(request.times, request.end)
-        count = len(request.weights)
-        return Outcome(
-            losses,
-            tuple(simulation.evolution(draw) for draw in range(count)),
-            assumptions=flow_regime(simulation, last),
-            notes=(simulated_note(request, ground, count), step_note(request), *saddle_notes(request.weights)),
-        )
+        return followed(simulation, simulated_note(request, ground, len(request.weights)))
+
+
+def followed(
+    simulation: Simulation, note: str, simulated: Problem | None = None, translate: Translate | None = None
+) -> Outcome:
+    """What draws come to; note: what was simulated, the problem `simulated` in other coordinates where it is given."""
+    request, draws = simulation.request, len(simulation.first)
+    losses, last = simulation.follow(request.times, request.end)
+    return Outcome(
+        losses,
+        tuple(simulation.evolution(draw, translate) for draw in range(draws)),
+        assumptions=(*draws_agree(losses), *flow_regime(simulation, last)),
+        notes=(note, step_note(request), *saddle_notes(simulation.first)),
+        simulated=simulated,
+    )
+
+
+def draws_agree(losses: np.ndarray) -> tuple[Assumption, ...]:
+    """How far single draws are from their mean: the mean itself is nearer to the law than they are."""
+    if len(losses) < 2:
+        return ()
+    mean = losses.mean(axis=0)
+    apart = np.abs(losses - mean).sum(axis=1).mean() / max(float(np.abs(mean).sum()), np.finfo(float).tiny)
+    detail = f"normalised L1 of {len(losses)} draws from their mean"
+    return (Assumption("draws agree", float(apart), AGREE, detail, needed=False),)
 
 
 def examples(request: Request) -> tuple[Problem | None, Assumption]:

@@ -16,11 +16,11 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.architecture import Architecture
 from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.method import examples, step_note
-from neuralrace.theory.activated.simulation import Simulation, flow_regime
+from neuralrace.theory.activated.method import examples, followed
+from neuralrace.theory.activated.simulation import Simulation
 from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.method import Examined, Method, Outcome, Request, saddle_notes
-from neuralrace.theory.representatives.population import draws_agree, independent, initial_output
+from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.representatives.population import independent, initial_output
 from neuralrace.theory.representatives.spans import named_edges
 
 
@@ -58,17 +58,9 @@ class NarrowerLayers(Method[Problem]):
         law = scaled(request.initial, ground, narrow)
         first = [law(narrow, jax.random.fold_in(request.stream, draw)) for draw in range(request.draws)]
         simulation = Simulation(narrow, first, request)
-        losses, last = simulation.follow(request.times, request.end)
         sizes = [f"{narrow.architecture.nodes[node]} for {size}" for node, size in _hidden(ground).items()]
         told = f"{request.draws} draws of a network with {', '.join(sizes)} neurons, and larger first weights"
-        note = f"simulated: {told}; no trained network was seen"
-        return Outcome(
-            losses,
-            tuple(simulation.evolution(draw) for draw in range(request.draws)),
-            assumptions=(*draws_agree(losses), *flow_regime(simulation, last)),
-            notes=(note, step_note(request), *saddle_notes(first)),
-            simulated=narrow,
-        )
+        return followed(simulation, f"simulated: {told}; no trained network was seen", narrow)
 
     def narrow(self, problem: Problem) -> Problem:
         """The problem with fewer neurons in every hidden layer."""

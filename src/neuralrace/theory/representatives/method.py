@@ -4,15 +4,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import jax
-import numpy as np
 
-from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian
-from neuralrace.theory.activated.method import examples, step_note
-from neuralrace.theory.activated.simulation import Simulation, flow_regime
+from neuralrace.theory.activated.method import examples, followed
+from neuralrace.theory.activated.simulation import Simulation
 from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.method import Examined, Method, Outcome, Request, saddle_notes
-from neuralrace.theory.representatives.population import drawn_neurons, draws_agree, independent, initial_output
+from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.representatives.population import drawn_neurons, independent, initial_output
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
 
 
@@ -23,15 +21,6 @@ class Layer:
     spans: Spans
     law: Gaussian
     width: int
-
-    def draw(self, request: Request, count: int, number: int) -> dict[Edge, np.ndarray]:
-        """Neurons of one draw that stand for the layer."""
-        return drawn_neurons(self.spans, self.law, count, self.width, jax.random.fold_in(request.stream, number))
-
-    def simulation(self, request: Request, count: int, draws: int) -> Simulation:
-        """Draws of so many neurons, from the beginning."""
-        first = [self.draw(request, count, number) for number in range(draws)]
-        return Simulation(self.spans.network(count), first, request)
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,15 +57,10 @@ class Representatives(Method[Layer]):
     def solve(self, request: Request, ground: Layer) -> Outcome:
         """Follow the layer itself, or those that stand for it."""
         count, spans = self.drawn(ground.width), ground.spans
-        simulation = ground.simulation(request, count, request.draws)
-        losses, last = simulation.follow(request.times, request.end)
-        return Outcome(
-            losses,
-            tuple(simulation.evolution(draw, spans.leave) for draw in range(request.draws)),
-            assumptions=(*draws_agree(losses), *flow_regime(simulation, last)),
-            notes=(_drawn_note(request, ground, count), step_note(request), *saddle_notes(simulation.first)),
-            simulated=spans.narrow(count),
-        )
+        streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
+        first = [drawn_neurons(spans, ground.law, count, ground.width, stream) for stream in streams]
+        simulation = Simulation(spans.network(count), first, request)
+        return followed(simulation, _drawn_note(request, ground, count), spans.narrow(count), spans.leave)
 
     def drawn(self, width: int) -> int:
         """How many neurons are drawn for a layer."""

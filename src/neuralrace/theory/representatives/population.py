@@ -13,8 +13,6 @@ from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.method import Request
 from neuralrace.theory.representatives.spans import Spans
 
-AGREE = 0.01  # in normalised L1: draws so far from their mean are still called enough
-
 
 def drawn_neurons(spans: Spans, law: Gaussian, count: int, width: int, key: jax.Array) -> dict[Edge, np.ndarray]:
     """`count` neurons from the law in the coordinates of the spans, each for width / count of them.
@@ -69,16 +67,6 @@ def independent(request: Request) -> Assumption:
         return Assumption("independent normal neurons", 0.0, 0.0, repr(request.initial))
     kind = repr(request.initial) if callable(request.initial) else "weights were given"
     return Assumption("independent normal neurons", 1.0, 0.0, kind)
-
-
-def draws_agree(losses: np.ndarray) -> tuple[Assumption, ...]:
-    """How far single draws are from their mean: the mean itself is nearer to the law than they are."""
-    if len(losses) < 2:
-        return ()
-    mean = losses.mean(axis=0)
-    apart = np.abs(losses - mean).sum(axis=1).mean() / max(float(np.abs(mean).sum()), np.finfo(float).tiny)
-    detail = f"normalised L1 of {len(losses)} draws from their mean"
-    return (Assumption("draws agree", float(apart), AGREE, detail, needed=False),)
 
 
 def _scales(law: Gaussian, network: Problem) -> Mapping[Edge, np.ndarray]:

@@ -57,9 +57,7 @@ def test_a_name_among_some():
         require_name("loss", np.array([1]), ["squared", "absolute"])
 
 
-@pytest.mark.parametrize(
-    "error", [MemoryError("1 PiB"), RuntimeError("RESOURCE_EXHAUSTED: 9 bytes")]
-)
+@pytest.mark.parametrize("error", [MemoryError("1 PiB"), RuntimeError("RESOURCE_EXHAUSTED: 9 bytes")])
 def test_memory_that_runs_out_is_told_with_how_to_need_less(error):
     @nr.float64
     def greedy():

@@ -232,5 +232,7 @@ def test_bad_input_is_one_clear_line(task, options, error, words):
 def test_settings_of_a_task_from_text():
     assert task_settings("contextual", {"contexts": "4", "structure": "mixed"}) == {"contexts": 4, "structure": "mixed"}
     assert resolve("contextual", settings={"contexts": 4}).settings["contexts"] == 4
+    with pytest.raises(TaskError, match="beside 'xor' came '16': repeat --hidden"):
+        resolve("xor", "16")
     with pytest.raises(RangeError, match="whole number"):
         task_settings("contextual", {"contexts": "four"})

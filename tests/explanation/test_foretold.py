@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neuralrace.explanation.foretold import Foretold, matches
+from neuralrace.explanation.foretold import matches
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.verdicts import of_foretold
 
@@ -17,7 +17,7 @@ def gating(*gates):
 
 def compared(foreseen, found):
     rows = matches(gating(*foreseen), gating(*found), WEIGHTS, lambda pattern: f"{pattern.sum():.0f} on")
-    return rows, of_foretold(Foretold(None), rows)
+    return rows, of_foretold(rows)
 
 
 def test_modules_are_paired_by_their_gates_whatever_their_order():

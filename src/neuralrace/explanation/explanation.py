@@ -109,7 +109,7 @@ class Explanation:
         if score <= constant:
             told.append(verdicts.of_no_use(self.measure.kind, score, constant))
         if self.foretold is not None:
-            told.append(verdicts.of_foretold(self.foretold, self.matches))
+            told.append(verdicts.of_foretold(self.matches))
         return " ".join([verdicts.of_modules(self.prices, self.chosen, len(self.layers)), *told])
 
     @property

@@ -28,6 +28,9 @@ def resolve(
     if not isinstance(task, (str, os.PathLike)):
         raise TaskError(f"a task, the name of one or a file is required; {type(task).__name__} came")
     text = os.fspath(task)
+    if more and text in tasks.names() and not os.path.exists(text):
+        beside = ", ".join(repr(os.fspath(one)) for one in more)
+        raise TaskError(f"one named task is required; beside {text!r} came {beside}: repeat --hidden for each layer")
     if more or text.endswith(FILES) or os.path.exists(text):
         if settings:
             raise TaskError("settings are for named tasks; a file has none")

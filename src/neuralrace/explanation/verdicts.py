@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuralrace.analysis import Agreement
-from neuralrace.explanation.foretold import Foretold, Match
+from neuralrace.explanation.foretold import Match
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
 from neuralrace.explanation.wording import counted, distance
 from neuralrace.reln import Ranking
@@ -39,14 +39,12 @@ def of_forecast(foreseen: Agreement, before: bool) -> str:
     return f"The forecast, made {made}, {held}: {distance(foreseen, ASKED)}."
 
 
-def of_foretold(foretold: Foretold, matches: Sequence[Match]) -> str:
+def of_foretold(matches: Sequence[Match]) -> str:
     """Whether the modules that were found are those that were foreseen."""
     there = [one for one in matches if one.found is not None]
     expected = sum(one.foreseen is not None for one in matches)
     same = sum(one.same for one in there)
     told = f"{counted(expected, 'module')} {'was' if expected == 1 else 'were'} foreseen"
-    if foretold.chosen is None:
-        told = f"Neurons of the forecast, put into {counted(expected, 'module')}, were foreseen"
     if same == len(there) == expected:
         return f"{told}, and {'the one found is this' if same == 1 else f'the {same} found are these'}."
     return f"{told}; of the {len(there)} found {same} {'is' if same == 1 else 'are'} among them."

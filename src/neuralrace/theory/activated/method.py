@@ -49,7 +49,7 @@ def followed(
 
 def draws_agree(losses: np.ndarray) -> tuple[Assumption, ...]:
     """How far single draws are from their mean: the mean itself is nearer to the law than they are."""
-    if len(losses) < 2:
+    if len(losses) < 2 or not np.isfinite(losses).all():
         return ()
     mean = losses.mean(axis=0)
     apart = np.abs(losses - mean).sum(axis=1).mean() / max(float(np.abs(mean).sum()), np.finfo(float).tiny)

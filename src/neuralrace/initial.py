@@ -223,7 +223,8 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
         raise WeightError(
             f"initial must be an initialiser such as initial.gaussian(std), or weights by edge; it was {initial!r}"
         )
-    require_call("initial, a law of your own,", initial, "the network and a key", network, key)
+    if not isinstance(initial, tuple(LAWS.values())):
+        require_call("initial, a law of your own,", initial, "the network and a key", network, key)
     drawn: Mapping[Edge, Any] = initial(network, key)
     return drawn
 

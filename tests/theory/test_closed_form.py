@@ -43,4 +43,4 @@ def test_what_has_no_formula_is_told():
     certificate = predict(gated(0, 2), initial.decoupled(0.1), TIMES).certificate
     assert certificate.declined[0].method == "closed_form"
     assert certificate.declined[0].failed.name == "terms with a formula"
-    assert "coupled" in certificate.declined[0].reason
+    assert "coupled" in certificate.declined[0].failed.reason

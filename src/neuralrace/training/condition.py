@@ -176,9 +176,11 @@ def _first_weights(
     if isinstance(initial, Sequence) and not isinstance(initial, str):
         if len(initial) != seeds:
             raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
-        drawn = [check_weights(architecture, weights) for weights in initial]
+        drawn: Sequence[Weights] = [check_weights(architecture, weights) for weights in initial]
     else:
-        drawn = [check_weights(architecture, draw(initial, problem, one)) for one in seed_keys(key, seeds)]
+        drawn = [draw(initial, problem, one) for one in seed_keys(key, seeds)]
+        if law is None:  # what ours draw fits
+            drawn = [check_weights(architecture, weights) for weights in drawn]
     first = {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
     if law is not None:
         known[law] = first

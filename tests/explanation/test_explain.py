@@ -229,6 +229,12 @@ def test_bad_input_is_one_clear_line(task, options, error, words):
     assert "\n" not in str(caught.value)
 
 
+def test_a_folder_named_like_a_task_is_not_its_data(tmp_path, monkeypatch):
+    (tmp_path / "xor").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert resolve("xor").name == "xor"
+
+
 def test_settings_of_a_task_from_text():
     assert task_settings("contextual", {"contexts": "4", "structure": "mixed"}) == {"contexts": 4, "structure": "mixed"}
     assert resolve("contextual", settings={"contexts": 4}).settings["contexts"] == 4

@@ -28,11 +28,12 @@ def resolve(
     if not isinstance(task, (str, os.PathLike)):
         raise TaskError(f"a task, the name of one or a file is required; {type(task).__name__} came")
     text = os.fspath(task)
-    if more and text in tasks.names() and not os.path.exists(text):
+    named = text in tasks.names() and not os.path.isfile(text)  # a folder of that name is no data
+    if more and named:
         others = [os.fspath(one) for one in more]
         advice = "repeat --hidden for each layer" if others[0].isdecimal() else "explain them one by one"
         raise TaskError(f"one named task is required; beside {text!r} came {', '.join(map(repr, others))}: {advice}")
-    if more or text.endswith(FILES) or os.path.exists(text):
+    if more or text.endswith(FILES) or (os.path.exists(text) and not named):
         if settings:
             raise TaskError("settings are for named tasks; a file has none")
         return tasks.read(text, *more, **(reading or {}))

@@ -59,7 +59,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 # the same examples in every run; compiling a problem takes longer than hypothesis allows for one example
-settings.register_profile("neuralrace", derandomize=True, deadline=None, max_examples=10)
+settings.register_profile("neuralrace", derandomize=True, deadline=None, max_examples=8)
 settings.register_profile("soak", deadline=None, max_examples=300)  # other examples every time: see tests/soak.py
 settings.load_profile("neuralrace")
 

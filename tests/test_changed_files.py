@@ -14,7 +14,7 @@ from neuralrace.archives import read_archive
 from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import FileFormatError, NeuralRaceError
 
-MANY = 8 * settings.default.max_examples  # 120 in the suite, thousands in the soak
+MANY = 10 * settings.default.max_examples  # 80 in the suite, thousands in the soak
 often = settings(max_examples=MANY, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 ARRAYS = {"inputs": np.arange(8.0).reshape(4, 2), "targets": np.array([[1.0], [0.5], [-2.0], [7.0]])}

@@ -40,7 +40,7 @@ def test_modes_that_turn_are_followed_whole_and_told_once(gating):
 
 
 @given(st.integers(0, 4), st.sampled_from([1e-5, 1e-2, 0.5]), st.sampled_from(LADDER[:-1]), st.booleans())
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_no_certificate_contradicts_itself(seed, scale, method, force):
     """On random problems, forced or not; the flow, which assumes nothing, is not waited for."""
     problem = nr.tasks.random_problem(seed, sizes=(2, 3)) if seed else tangled()

@@ -119,7 +119,7 @@ REFUSING = [method for method in LADDER if method.name != "flow"]
 
 
 @given(st.sampled_from([*PROBLEMS, 0, 1]), st.sampled_from([1e-4, 0.3]), st.sampled_from(REFUSING), st.booleans())
-@settings(max_examples=24)
+@settings(max_examples=14)
 def test_advice_is_true(which, scale, method, descent):
     """Whatever an error tells the caller to do works: the method that it names, and the force that it offers."""
     problem = PROBLEMS[which] if isinstance(which, str) else nr.tasks.random_problem(which, sizes=(2, 3))

@@ -23,6 +23,7 @@ Panels = Mapping[str, tuple[str, ...]]  # data -> panels
 Conditions = tuple[tuple[int, float], ...]  # K, the trained outputs per input domain, and a gain
 
 KINDS = ("trained", "untrained")
+DATA = ("digits", "mnist", "fashion", "features", "arrays")
 MOMENTUM = 0.9
 GAIN = 0.1  # of first weights, where pairs are scanned
 PAPER_TIME = 7500.0  # rate / (1 - momentum) * steps of P1's 1000 epochs
@@ -38,7 +39,7 @@ class Settings:
     as "permuted-40" or "rotated-40". domains: M of every panel. slope: of both hidden layers, 1: linear.
     """
 
-    data: str = "digits"
+    data: str = setting("digits", words=DATA)
     folder: str = ""
     panels: tuple[str, ...] = ()
     pairs: str = setting("circulant", words=tuple(PAIRS))

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import neuralrace as nr
+from neuralrace.tasks.pairs import trained_pairs
 
 
 def descend(loss: Callable[[Any], jax.Array], weights: Any, rate: float, steps: int, record: Any = None) -> list[Any]:
@@ -59,7 +60,7 @@ def pathway_singular_values(weights: Any) -> list[np.ndarray]:
 def routing_loss(domains: int, trained: int) -> Callable[[Any], jax.Array]:
     """All encoders, the hidden matrix and all decoders as stacked einsums, untrained routes masked."""
     named = nr.tasks.routing(domains, trained)
-    routes = jnp.asarray(nr.tasks.named.routing.trained_routes(domains, trained), dtype=jnp.float64)
+    routes = jnp.asarray(trained_pairs("neighbours", domains, trained), dtype=jnp.float64)
     inputs, targets = jnp.eye(4), jnp.asarray(nr.tasks.named.routing.TARGETS, dtype=jnp.float64)
     count = len(named.task)
 

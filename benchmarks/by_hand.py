@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import neuralrace as nr
+from neuralrace.tasks.named.routing import TARGETS
 from neuralrace.tasks.pairs import trained_pairs
 
 
@@ -61,7 +62,7 @@ def routing_loss(domains: int, trained: int) -> Callable[[Any], jax.Array]:
     """All encoders, the hidden matrix and all decoders as stacked einsums, untrained routes masked."""
     named = nr.tasks.routing(domains, trained)
     routes = jnp.asarray(trained_pairs("neighbours", domains, trained), dtype=jnp.float64)
-    inputs, targets = jnp.eye(4), jnp.asarray(nr.tasks.named.routing.TARGETS, dtype=jnp.float64)
+    inputs, targets = jnp.eye(4), jnp.asarray(TARGETS, dtype=jnp.float64)
     count = len(named.task)
 
     def loss(weights: Any) -> jax.Array:

@@ -27,7 +27,7 @@ LEARNED = 1e-5  # of the first loss, below which no more is asked
 WIDE = 5_000  # from here on only these tasks
 WIDE_TASKS = ("hierarchy-4", "xor-1", "table-0", "gaussian")
 NETWORKS = 10
-TIMED = ((700, 400), (100_000, 40))  # width and steps of the rows of `make bench`
+TIMED = ((700, 400), (100_000, 200))  # width and steps of the rows of `make bench`
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,8 @@ def _larger(record: Record) -> str:
     tables = "".join(
         f"<p><strong>{WHOSE[kind]}</strong></p>{_table(chosen)}" for kind, chosen in by_kind(claims).items()
     )
-    picture = f'<p><img alt="the same figure" src="../records/{record["picture"]}"></p>'
+    image = f'<img alt="the same figure" src="../records/{record["picture"]}">'
+    picture = f"<p>{image}<br><em>Titles of panels speak of the usual settings.</em></p>"
     return f"<details><summary>With {escape(settings)}: {told}</summary>{picture}{tables}</details>"
 
 

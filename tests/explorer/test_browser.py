@@ -118,7 +118,10 @@ def page(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     options.add_experimental_option("prefs", {"download.default_directory": str(saved)} | several)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    yield Page(driver, served.address, saved)
+    page = Page(driver, served.address, saved)
+    page.open(LINK)  # so that a test may be the first one, or the only one
+    page.ready()
+    yield page
     driver.quit()
 
 
@@ -240,6 +243,9 @@ def test_guess_first(page: Page) -> None:
 
 
 def test_what_is_exported_is_what_is_shown(page: Page) -> None:
+    page.open(LINK)
+    page.ready()
+    page.wait("document.body.dataset.training === 'done'")
     rows = list(csv.DictReader(page.export("csv").decode().splitlines()))
     assert [float(row["theory"]) for row in rows] == page.theory()
     whole = json.loads(page.export("json"))
@@ -282,7 +288,9 @@ def test_a_slider_is_swept_into_a_map_whose_cells_open_their_run(page: Page) -> 
     page.choose("measure", "time to half")
     page.find("sweep").click()
     page.wait("document.querySelectorAll('#map button:not([disabled])').length === 8")
+    before = page.js("return location.hash")
     page.changes(lambda: page.js("document.querySelectorAll('#map button')[6].click()"))
+    assert page.js("return location.hash") != before  # the scene is that of the cell
 
 
 def test_a_story_is_told(page: Page) -> None:

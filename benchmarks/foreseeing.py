@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ LEARNED = 1e-5  # of the first loss, below which no more is asked
 WIDE = 5_000  # from here on only these tasks
 WIDE_TASKS = ("hierarchy-4", "xor-1", "table-0", "gaussian")
 NETWORKS = 10
-TIMED = ((700, 400), (100_000, 200))  # width and steps of the rows of `make bench`
+FINER = nr.theory.Representatives(themselves=4096, share=1 / 2, most=16_384, at_once=1)  # foretells wide layers too
+TIMED = {700: "at most 0.2", 10_000: "at most 0.02", 100_000: "at most 0.02"}  # width -> what `make bench` asks
 
 
 @dataclass(frozen=True)
@@ -80,22 +82,26 @@ TRIALS = {
 }
 
 
-def foresee(name: str, width: int, shorter: int) -> dict[str, Any]:
-    """The prediction of one task at one width, with all its settings."""
+def foresee(name: str, width: int, shorter: int, coarser: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The prediction of one task at one width, with all its settings; the finer one where a coarser one is given."""
     trial = TRIALS[name]
     network, law = nr.ReLUNetwork(trial.make(), hidden=(width,)), nr.initial.gaussian(trial.std)
-    most, seconds = max(trial.steps // shorter, POINTS), []
+    finer, seconds = coarser is not None, []
+    most = max(trial.steps // shorter, POINTS) if coarser is None else coarser["settings"]["steps"]
     for _ in range(2):  # the second call finds its programs compiled, and ends where the first said that all is learned
         steps, every = schedule(most)
         times = trial.learning_rate * np.arange(0, steps + 1, every)
         began = time.perf_counter()
-        forecast = nr.predict(network, law, times, learning_rate=trial.learning_rate, dynamics="descent", key=0)
+        method, rate = FINER if finer else "auto", trial.learning_rate
+        forecast = nr.predict(network, law, times, method, key=0, learning_rate=rate, dynamics="descent")
         seconds.append(time.perf_counter() - began)
-        learned = np.flatnonzero(forecast.loss < LEARNED * forecast.loss[0])
+        learned = np.flatnonzero((forecast.loss < LEARNED * forecast.loss[0]) & (not finer))
         most = max(int(learned[0]) * every, POINTS) if len(learned) else steps
     return {
         "task": name,
         "width": width,
+        "finer": finer,
+        "neurons": max((forecast.simulated or network).architecture.nodes.values()),
         "made": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "settings": forecast.settings | {"std": trial.std, "steps": steps, "every": every},
         "method": forecast.method,
@@ -108,21 +114,8 @@ def foresee(name: str, width: int, shorter: int) -> dict[str, Any]:
 
 def compare(prediction: dict[str, Any], networks: int, limit: float) -> dict[str, Any]:
     """Train networks and measure: the forecast from their mean, and each from the mean of the others."""
-    trial, settings = TRIALS[prediction["task"]], prediction["settings"]
-    network = nr.ReLUNetwork(trial.make(), hidden=(prediction["width"],))
-    began = time.perf_counter()
-    run = nr.train(
-        network,
-        nr.initial.gaussian(trial.std),
-        learning_rate=trial.learning_rate,
-        steps=settings["steps"],
-        every=settings["every"],
-        seeds=networks,
-        key=1,
-        progress=False,
-        callback=lambda *_: time.perf_counter() - began > limit,
-    )
-    seconds = time.perf_counter() - began
+    settings = prediction["settings"]
+    run, seconds = trained(prediction["task"], prediction["width"], settings["steps"], networks, limit)
     foreseen = np.array(prediction["losses"])
     shared = min(len(run.time), foreseen.shape[1])
     times = np.asarray(run.time)[:shared]
@@ -135,6 +128,7 @@ def compare(prediction: dict[str, Any], networks: int, limit: float) -> dict[str
     return {
         "task": prediction["task"],
         "width": prediction["width"],
+        "finer": prediction["finer"],
         "networks": networks,
         "status": [str(status) for status in run.status],
         "cut short": shared < len(prediction["time"]),
@@ -145,6 +139,24 @@ def compare(prediction: dict[str, Any], networks: int, limit: float) -> dict[str
         "seconds of the forecast": prediction["seconds"][-1],
         "last loss": [float(measured[:, -1].mean()), float(foreseen[:, -1].mean())],
     }
+
+
+@lru_cache(maxsize=1)
+def trained(task: str, width: int, steps: int, networks: int, limit: float) -> tuple[nr.Trajectory, float]:
+    """The networks, and the seconds that they took; the same serve both forecasts of a wide layer."""
+    trial, began = TRIALS[task], time.perf_counter()
+    run = nr.train(
+        nr.ReLUNetwork(trial.make(), hidden=(width,)),
+        nr.initial.gaussian(trial.std),
+        learning_rate=trial.learning_rate,
+        steps=steps,
+        every=schedule(steps)[1],
+        seeds=networks,
+        key=1,
+        progress=False,
+        callback=lambda *_: time.perf_counter() - began > limit,
+    )
+    return run, time.perf_counter() - began
 
 
 def distance(times: np.ndarray, one: np.ndarray, other: np.ndarray) -> dict[str, float]:
@@ -161,10 +173,11 @@ def schedule(steps: int) -> tuple[int, int]:
     return steps - steps % every, every
 
 
-def chosen(tasks: Sequence[str], widths: Sequence[int]) -> list[tuple[str, int]]:
-    """Tasks by widths; of the wide ones only some unless they are named."""
+def chosen(tasks: Sequence[str], widths: Sequence[int]) -> list[tuple[str, int, bool]]:
+    """Tasks by widths; of the wide ones only some unless they are named, and these also by the finer way."""
     names = list(tasks) or list(TRIALS)
-    return [(n, w) for w in sorted(widths) for n in names if w < WIDE or tasks or n in WIDE_TASKS]
+    pairs = [(n, w) for w in sorted(widths) for n in names if w < WIDE or tasks or n in WIDE_TASKS]
+    return [(n, w, finer) for n, w in pairs for finer in (False, True)[: 1 + (w >= WIDE)]]
 
 
 def attempt(work: Callable[[], dict[str, Any]], name: str, width: int) -> dict[str, Any]:
@@ -182,12 +195,12 @@ def write(path: Path, entries: list[dict[str, Any]]) -> None:
 
 def record(predictions: list[dict[str, Any]], results: list[dict[str, Any]], machine: str) -> dict[str, Any]:
     """What docs/records/foreseen.json holds: of every comparison the numbers, and none of the curves."""
-    made = {(one["task"], one["width"]): one for one in predictions}
+    made = {(one["task"], one["width"], one.get("finer")): one for one in predictions}
     kept = []
     for found in (one for one in results if "failed" not in one):
-        first = made[found["task"], found["width"]]
+        first = made[found["task"], found["width"], found["finer"]]
         kept.append(
-            {name: first[name] for name in ("task", "width", "made", "method")}
+            {name: first[name] for name in ("task", "width", "finer", "neurons", "made", "method")}
             | {"draws": len(first["losses"]), "networks": found["networks"]}
             | {"forecast": {name: round(value, 6) for name, value in found["forecast"].items()}}
             | {
@@ -213,19 +226,22 @@ def record(predictions: list[dict[str, Any]], results: list[dict[str, Any]], mac
 
 
 def rows() -> list[tuple[str, float, str]]:
-    """The mixed task: a forecast by steps, of two draws, over one training; both warm."""
+    """The mixed task, 8,000 steps: a forecast by steps, of two draws, over one training; both warm.
+
+    A training of many neurons is timed over few steps, all of which cost the same.
+    """
     trial, found = TRIALS["mixed"], []
-    law, asked = nr.initial.gaussian(trial.std), {700: "at most 0.2", 100_000: "at most 0.02"}
-    for width, steps in TIMED:
-        network = nr.ReLUNetwork(trial.make(), hidden=(width,))
-        times = trial.learning_rate * np.linspace(0, steps, 5)
+    law, (steps, every) = nr.initial.gaussian(trial.std), schedule(trial.steps)
+    times = trial.learning_rate * np.arange(0, steps + 1, every)
+    for width, asked in TIMED.items():
+        network, timed = nr.ReLUNetwork(trial.make(), hidden=(width,)), max(steps * 700 // width, 2 * every)
         options = {"learning_rate": trial.learning_rate, "dynamics": "descent"}
-        forecast = warm(lambda n=network, t=times, o=options: nr.predict(n, law, t, **o), 2)
-        every = steps // 4
+        forecast = warm(lambda n=network, o=options: nr.predict(n, law, times, **o), 2)
         training = warm(
-            lambda n=network, s=steps, e=every: nr.train(n, law, trial.learning_rate, s, every=e, progress=False), 2
+            lambda n=network, s=timed: nr.train(n, law, trial.learning_rate, s, every=every, progress=False), 2
         )
-        found.append((f"forecast of {width} rectified neurons / one training", forecast / training, asked[width]))
+        ratio = forecast / (training * steps / timed)
+        found.append((f"forecast of {width} rectified neurons / one training", ratio, asked))
     return found
 
 
@@ -242,8 +258,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     predictions: list[dict[str, Any]] = []
-    for name, width in chosen(options.tasks, options.widths):
-        predictions.append(attempt(lambda n=name, w=width: foresee(n, w, options.shorter), name, width))
+    for name, width, finer in chosen(options.tasks, options.widths):
+        like = predictions[-1] if finer else None
+        predictions.append(attempt(lambda n=name, w=width, c=like: foresee(n, w, options.shorter, c), name, width))
         write(options.out / "predictions.json", predictions)
         print(name, width, predictions[-1].get("method", "failed"), predictions[-1].get("seconds"), flush=True)
     results: list[dict[str, Any]] = []

@@ -6,10 +6,12 @@ from typing import ClassVar
 import numpy as np
 
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.simulation import Simulation, Translate, flow_regime
+from neuralrace.theory.activated.simulation import Simulation, Translate
 from neuralrace.theory.activated.system import SMOOTHING
 from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.integration.strides import SINGLE
 from neuralrace.theory.method import Examined, Method, Outcome, Request, saddle_notes
+from neuralrace.theory.sharpness import regime
 
 AGREE = 0.01  # in normalised L1: draws so far from their mean are still called enough
 
@@ -37,12 +39,15 @@ def followed(
 ) -> Outcome:
     """What draws come to; note: what was simulated, the problem `simulated` in other coordinates where it is given."""
     request, draws = simulation.request, len(simulation.first)
-    losses, last = simulation.follow(request.times, request.end)
+    losses, curvature = simulation.follow(request.times, request.end)
+    planned = (
+        () if request.learning_rate is None else (regime(request.learning_rate, request.times[-1:], [curvature()]),)
+    )
     return Outcome(
         losses,
         tuple(simulation.evolution(draw, translate) for draw in range(draws)),
-        assumptions=(*draws_agree(losses), *flow_regime(simulation, last)),
-        notes=(note, step_note(request), *saddle_notes(simulation.first)),
+        assumptions=(*draws_agree(losses), *planned),
+        notes=(note, step_note(request, simulation.at_once), *saddle_notes(simulation.first)),
         simulated=simulated,
     )
 
@@ -71,10 +76,14 @@ def simulated_note(request: Request, problem: Problem, count: int) -> str:
     return f"simulated: {kind}, every neuron ({sizes or 'no hidden node'}); no trained network was seen"
 
 
-def step_note(request: Request) -> str:
+def step_note(request: Request, at_once: int | None) -> str:
     """By which dynamics."""
     if request.descent is not None:
-        return f"simulated by steps of gradient descent of {request.descent.learning_rate:g}"
+        steps = f"simulated by steps of gradient descent of {request.descent.learning_rate:g}"
+        if at_once is None:
+            return steps
+        strides = f"up to {at_once} at once where the loss has halved" if at_once > 1 else "one by one"
+        return f"{steps}, {strides}; in single precision down to {SINGLE:g} of the loss"
     width = f"gates open over {SMOOTHING * request.rtol:.2g} of what a neuron receives"
     if request.learning_rate is None:
         return f"simulated by the gradient flow, the limit of small steps; {width}"

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import spread
+from neuralrace._engine.devices import each_on_a_device, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
@@ -17,12 +17,12 @@ from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
-from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
 from neuralrace.theory.integration.integrate import Followed, integrate
+from neuralrace.theory.integration.strides import Stride, begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
-from neuralrace.theory.sharpness import regime, sharpness
+from neuralrace.theory.sharpness import sharpness
 
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
@@ -31,12 +31,14 @@ Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 class Simulation:
     """Several draws of one network from their first weights, as a request asks for: its step, rtol and dynamics.
 
-    first: the weights of every draw at time zero of the simulation; times are counted from there.
+    first: the weights of every draw at time zero of the simulation; times are counted from there. at_once: steps of
+    descent that a stride takes at most; None: single steps in double precision.
     """
 
     problem: Problem
     first: Sequence[Mapping[Edge, np.ndarray]]
     request: Request
+    at_once: int | None = None
 
     @cached_property
     def system(self) -> NetworkSystem:
@@ -52,15 +54,35 @@ class Simulation:
         network = smoothed(self.problem.network, SMOOTHING * self.request.rtol)
         return NetworkSystem(network, None if rate is None else jnp.asarray(rate))
 
-    def follow(self, times: np.ndarray, end: float) -> tuple[np.ndarray, Stacks]:
-        """The losses (draws, T) at the times, and the state at the end."""
-        if self.request.descent is not None:
-            marks = np.append(self.request.descent.steps(times), self.request.descent.steps(np.array(end)))
-            rate = self.request.descent.learning_rate
-            last, losses = descend(self.system, self.start, rate, np.diff(marks, prepend=0))
-            return np.asarray(losses)[:-1].T, last
+    def follow(self, times: np.ndarray, end: float) -> tuple[np.ndarray, Callable[[], float]]:
+        """The losses (draws, T) at the times, and what finds the curvature of the first draw at the end."""
+        descent = self.request.descent
+        if descent is not None:
+            counts = np.diff(descent.steps(np.append(times, end)), prepend=0)
+            losses, curvature = self._descend(descent.learning_rate, counts)
+            return losses[:, :-1], curvature
         curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
-        return np.asarray(curve.at(times)).T, curve.last
+        return np.asarray(curve.at(times)).T, lambda: self.sharpness(curve.last)
+
+    def _descend(self, rate: float, counts: np.ndarray) -> tuple[np.ndarray, Callable[[], float]]:
+        """The losses (draws, records), and what finds the curvature at the end."""
+        most = self.at_once
+        if most is None:
+            state, found = descend(self.system, self.start, rate, counts)
+            return np.asarray(found).T, lambda: self.sharpness(state)
+
+        def one(draw: int) -> tuple[Stride, np.ndarray]:
+            start = {name: part[draw : draw + 1] for name, part in self.start.items()}
+            return stride(self.system, begin(self.system, start), rate, counts, most)
+
+        ends, losses = zip(*each_on_a_device(one, range(len(self.first))), strict=True)
+        known = sharpest(self.system, ends[0])
+        return np.stack(losses), lambda: known if known > 0 else self.sharpness(last(ends[0]))
+
+    def sharpness(self, state: Stacks) -> float:
+        """The largest curvature of the loss of the first draw, gates as they are."""
+        plain = NetworkSystem(self.problem.network)
+        return sharpness(plain.velocity, {name: part[:1] for name, part in state.items()})
 
     def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> list[dict[Edge, np.ndarray]]:
         """A state as one set of weights per draw."""
@@ -69,7 +91,7 @@ class Simulation:
 
     def evolution(self, draw: int, translate: Translate | None = None) -> MatrixEvolution:
         """The weights of one draw at any times."""
-        alone = Simulation(self.problem, self.first[draw : draw + 1], self.request)
+        alone = Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
 
         def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
             for weights in alone.at(times):
@@ -82,12 +104,15 @@ class Simulation:
         if self.request.descent is None:
             yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
-        here, before = self, 0.0
-        for time in times:  # steps: from one time to the next
-            if time > before:
-                _, state = here.follow(np.zeros(0), float(time) - before)
-                here, before = Simulation(self.problem, self.weights(state)[:1], self.request), float(time)
-            yield dict(here.first[0])
+        rate, state = self.request.descent.learning_rate, self.start
+        at = None if self.at_once is None else begin(self.system, state)
+        for count in np.diff(self.request.descent.steps(np.asarray(times)), prepend=0):  # from one time to the next
+            if at is None:
+                state, _ = descend(self.system, state, rate, np.array([count]))
+            elif count:
+                at, _ = stride(self.system, at, rate, np.array([count]), self.at_once or 1)
+                state = last(at)
+            yield self.weights(state)[0]
 
     @cached_property
     def _followed(self) -> Followed:
@@ -99,16 +124,6 @@ class Simulation:
         network = self.problem.network
         stacks = [network.stack(weights) for weights in self.first]
         return spread({name: jnp.stack([one[name] for one in stacks]) for name in stacks[0]})
-
-
-def flow_regime(simulation: Simulation, last: Stacks) -> tuple[Assumption, ...]:
-    """The planned step size against the curvature of the first draw at the end, where squared error is sharpest."""
-    rate = simulation.request.learning_rate
-    if rate is None:
-        return ()
-    plain = NetworkSystem(simulation.problem.network)
-    value = sharpness(plain.velocity, {name: part[:1] for name, part in last.items()})
-    return (regime(rate, np.array([simulation.request.end]), [value]),)
 
 
 def without_modes(matrices: MatricesAt) -> MatrixEvolution:

@@ -30,15 +30,17 @@ class Representatives(Method[Layer]):
     The rules, the same for every task: a layer of up to `themselves` neurons is followed as it is, in the coordinates
     that its examples span. Of a wider one a `share` is drawn, at least `themselves` and at most `most`: in opposite
     pairs, with the second moments of the law, each for width / drawn. small: of the first output relative to
-    the targets.
+    the targets. at_once: steps of descent that are taken as one where descent is asked for, once the loss has halved
+    and as far as its curvature allows.
     """
 
     name: ClassVar[str] = "representatives"
     linear: ClassVar[bool] = False
-    themselves: int = 2048
-    share: float = 1 / 8
-    most: int = 16_384
+    themselves: int = 768
+    share: float = 1 / 16
+    most: int = 4096
     small: float = 0.01
+    at_once: int = 6
 
     def assumptions(self, request: Request) -> Examined[Layer]:
         """One rectified layer of independent normal neurons, at first of small output."""
@@ -59,7 +61,7 @@ class Representatives(Method[Layer]):
         count, spans = self.drawn(ground.width), ground.spans
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
         first = [drawn_neurons(spans, ground.law, count, ground.width, stream) for stream in streams]
-        simulation = Simulation(spans.network(count), first, request)
+        simulation = Simulation(spans.network(count), first, request, self.at_once)
         return followed(simulation, _drawn_note(request, ground, count), spans.narrow(count), spans.leave)
 
     def drawn(self, width: int) -> int:

@@ -90,20 +90,24 @@ def claims_of(name: str) -> str:
 def foreseen() -> str:
     """The record of forecasts that were written down before their networks were trained, as a table."""
     record = json.loads((Path(__file__).parent / "records" / "foreseen.json").read_text(encoding="utf-8"))
-    lines = ["| task | neurons | forecast: L1, log10 | networks among themselves: L1, log10 |", "|---|---|---|---|"]
+    lines = [
+        "| task | neurons | followed | forecast: L1, log10 | networks among themselves: L1, log10 |",
+        "|---|---|---|---|---|",
+    ]
+    keys = ("normalised_l1", "log10_gap")
     for row in record["rows"]:
         found, apart = row["forecast"], row["networks_apart"]
-        foretold = ", ".join(f"{found[key]:.4f}" for key in ("normalised_l1", "log10_gap"))
-        others = ", ".join(f"{apart[key][0]:.4f} to {apart[key][1]:.4f}" for key in ("normalised_l1", "log10_gap"))
-        lines.append(f"| {row['task']} | {row['width']:,} | {foretold} | {others} |")
-    judged = [row for row in record["rows"] if row["task"] != "mixed"]  # on which the rules were fixed
-    near = [row["forecast"]["normalised_l1"] <= row["networks_apart"]["normalised_l1"][1] for row in judged]
-    few = [row["width"] <= 1000 for row in judged]
-    counted = sum(close and narrow for close, narrow in zip(near, few, strict=True))
-    said = (
-        f"In normalised L1 the forecast is as near as one of the networks in {counted} of {sum(few)} tasks of up to "
-        f"1,000 neurons, and in {sum(near) - counted} of {len(few) - sum(few)} wider ones."
-    )
+        foretold = ", ".join(f"{found[key]:.4f}" for key in keys)
+        others = ", ".join(f"{apart[key][0]:.4f} to {apart[key][1]:.4f}" for key in keys)
+        followed = f"{row['neurons']:,}" + ", every step" * row["finer"]
+        lines.append(f"| {row['task']} | {row['width']:,} | {followed} | {foretold} | {others} |")
+    counts = []
+    for width, finer in dict.fromkeys((row["width"], row["finer"]) for row in record["rows"]):
+        rows = [row for row in record["rows"] if (row["width"], row["finer"]) == (width, finer)]
+        judged = [row for row in rows if row["task"] != "mixed"]  # on which the rules were fixed
+        near = [all(row["forecast"][key] <= row["networks_apart"][key][1] for key in keys) for row in judged]
+        counts.append(f"{sum(near)} of {len(near)} with {width:,} neurons" + ", every step" * finer)
+    said = f"In both measures the forecast is as near as one of the ten networks: {'; '.join(counts)}."
     return "\n".join([*lines, "", said])
 
 

@@ -14,9 +14,8 @@ from neuralrace._engine.network import (
     compiled_gradient,
     compiled_loss,
     compiled_rows,
-    make_network,
 )
-from neuralrace._engine.plan import make_plan
+from neuralrace._engine.plan import make_network
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture, check_weights, edge_name
 from neuralrace.axes import Edge, Weights
@@ -53,10 +52,11 @@ class Problem:
         activations: Mapping[str, Any] | None = None,
         biases: bool = False,
     ) -> None:
+        gates = Gates() if gates is None else gates
         for name, value, kind in (
             ("architecture", architecture, Architecture),
             ("task", task, Task),
-            ("gates", Gates() if gates is None else gates, Gates),
+            ("gates", gates, Gates),
             ("activations", {} if activations is None else activations, Mapping),
         ):
             if not isinstance(value, kind):
@@ -65,11 +65,11 @@ class Problem:
             architecture, task = _with_biases(architecture, task)
         object.__setattr__(self, "architecture", architecture)
         object.__setattr__(self, "task", task)
-        object.__setattr__(self, "gates", Gates() if gates is None else gates)
+        object.__setattr__(self, "gates", gates)
         object.__setattr__(self, "activations", _checked_activations(architecture, activations or {}))
         object.__setattr__(self, "biases", bool(biases))
         task.check_fit(architecture)
-        self.gates.check_fit(architecture, len(task))
+        gates.check_fit(architecture, len(task))
         _check_gates(self)
 
     def __repr__(self) -> str:
@@ -213,19 +213,15 @@ class Problem:
         return self.planned(compressed=False, every_example=True)
 
     def planned(self, *, compressed: bool, every_example: bool = False) -> Network:
-        """The planned network: for squared error up to a constant, or with every distinct example kept apart.
-
-        every_example: with the activity of every node for every example, whether an output hears it or not.
-        """
-        plan = make_plan(
+        """The planned network; see make_network."""
+        return make_network(
             self.architecture,
             self.task,
             self.gates,
-            activated=self.activations,
-            reduce_outputs=compressed,
-            to_outputs_only=not every_example,
+            self.activations,
+            compressed=compressed,
+            every_example=every_example,
         )
-        return make_network(plan, self.activations, self.gates.neurons, every_example=every_example)
 
     def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
         network = self.every_example
@@ -270,7 +266,7 @@ def _checked_activations(architecture: Architecture, given: Mapping[str, Any]) -
             raise ProblemError(
                 f"an activation acts on what a node receives, and nothing enters input node {node!r}: leave it out"
             )
-    return {node: as_activation(activation) for node, activation in given.items()}
+    return {node: one if isinstance(one, Activation) else as_activation(one) for node, one in given.items()}
 
 
 def _check_gates(problem: Problem) -> None:

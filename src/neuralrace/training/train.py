@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -20,13 +21,12 @@ from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
-from neuralrace.training.estimates import check_size
 from neuralrace.training.loop import Training, Watcher, begin, go_on, part_of
 from neuralrace.training.program import shape_of, side_by_side
 from neuralrace.training.records import matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
-from neuralrace.training.schedule import Schedule, make_schedule, status_of
+from neuralrace.training.schedule import Schedule, check_size, make_schedule, status_of
 from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
 
 THREADS = 2  # programs that run side by side
@@ -85,7 +85,7 @@ def train(
     settings = _common(schedule, seeds, key, level, precision)
     groups = prepared.groups(seeds) if callback is None else [slice(0, seeds)]
     done: list[Training] = []
-    with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
+    with _metered(max(schedule.steps, 1) * seeds, progress) as meter, in_precision(precision):
         parameters, keys = prepared.parameters(), batch_keys(key, seeds)
         for number, chosen in enumerate(groups):
             part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
@@ -142,9 +142,14 @@ def train_together(
             found[id(one)] = _trajectory(one, [mine], settings, weights=keep_weights)
 
     work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
-    with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(THREADS) as pool:
+    with _metered(work, progress) as meter, ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(run, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
+
+
+def _metered(work: int, shown: bool) -> AbstractContextManager[Meter | None]:
+    """A progress bar for so much work, or nobody who counts."""
+    return Meter("training", work) if shown else nullcontext()
 
 
 @dataclass

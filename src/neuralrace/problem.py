@@ -139,7 +139,7 @@ class Problem:
         task, origin = compress_task(self.task, folded.values(), visible)
         if task is self.task:
             return self
-        return Problem(self.architecture, task, self.gates.take(origin))
+        return _of_parts(self.architecture, task, self.gates.take(origin), {}, biases=False)
 
     @cached_property
     def with_weight(self) -> "Problem":
@@ -147,14 +147,15 @@ class Problem:
         kept = np.flatnonzero(self.task.weights > 0)
         if len(kept) == len(self.task):
             return self
-        return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
+        return _of_parts(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations, biases=False)
 
     def resized(self, sizes: Mapping[str, int]) -> "Problem":
         """The same network at other widths; asked again it is the same value, which is planned once."""
         key = tuple(sizes.items())
         if key not in self._resized:
+            make = Problem if self.gates.neurons else _of_parts  # gates of single neurons may not fit other widths
             architecture = self.architecture.resized(sizes)
-            self._resized[key] = Problem(architecture, self.task, self.gates, self.activations, biases=self.biases)
+            self._resized[key] = make(architecture, self.task, self.gates, self.activations, biases=self.biases)
         return self._resized[key]
 
     @cached_property
@@ -177,7 +178,7 @@ class Problem:
 
     def knowing(self, statistics: PathStatistics) -> "Problem":
         """The same, with statistics that were taken of the examples that these few stand for."""
-        known = Problem(self.architecture, self.task, self.gates)
+        known = _of_parts(self.architecture, self.task, self.gates, {}, biases=False)
         known.__dict__["_statistics"] = statistics
         return known
 
@@ -228,6 +229,17 @@ class Problem:
         rows = compiled_rows(network, network.stack(check_weights(self.architecture, weights)))[received]
         nodes = (*self.architecture.hidden, *self.architecture.outputs)
         return {node: np.asarray(network.per_example(rows, node)) for node in nodes}
+
+
+def _of_parts(
+    architecture: Architecture, task: Task, gates: Gates, activations: Mapping[str, Activation], *, biases: bool
+) -> Problem:
+    """A problem of parts that fit, as they come from one that was checked."""
+    made = object.__new__(Problem)
+    parts = {"architecture": architecture, "task": task, "gates": gates, "activations": activations, "biases": biases}
+    for name, part in parts.items():
+        object.__setattr__(made, name, part)
+    return made
 
 
 def _has_biases(architecture: Architecture, task: Task) -> bool:

@@ -50,7 +50,9 @@ batched_product.defvjp(_product_forward, _product_backward)
 
 def mapped(matrix: RowMap, rows: jax.Array) -> jax.Array:
     """matrix @ rows."""
-    return rows if matrix is None else matrix @ rows
+    if matrix is None:
+        return rows
+    return matrix @ rows if isinstance(matrix, SparseRows) else jnp.asarray(matrix) @ rows
 
 
 class OutputRows(eqx.Module):

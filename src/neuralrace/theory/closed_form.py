@@ -12,9 +12,8 @@ from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import trusted_layers
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability
-from neuralrace.theory.reduction.path_table import listed_paths
-from neuralrace.theory.reduction.polynomial import Terms
+from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability, listed_paths
+from neuralrace.theory.reduction.path_table import Terms
 from neuralrace.theory.reduction.system import States
 
 Strengths = dict[int, np.ndarray]  # variable -> (times, draws)

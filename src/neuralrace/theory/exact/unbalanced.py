@@ -125,11 +125,9 @@ def trusted_layers(
     times: np.ndarray, singular_value: float, input_variance: float, first_layer: np.ndarray, second_layer: np.ndarray
 ) -> tuple[jax.Array, jax.Array]:
     """The same in the ambient precision, for numbers that are known to be good."""
-    return _layers(*_arrays(times), _mode(*_arrays(singular_value, input_variance, first_layer, second_layer)))
-
-
-def _arrays(*values: ArrayLike) -> tuple[jax.Array, ...]:
-    return tuple(jnp.asarray(value, dtype=jnp.result_type(float)) for value in values)
+    given = (times, singular_value, input_variance, first_layer, second_layer)
+    t, s, d, first, second = (jnp.asarray(value, dtype=jnp.result_type(float)) for value in given)
+    return _layers(t, _mode(s, d, first, second))
 
 
 def _layers(t: jax.Array, m: _Mode) -> tuple[jax.Array, jax.Array]:

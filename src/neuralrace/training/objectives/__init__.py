@@ -1,4 +1,4 @@
-"""The losses that training can descend: half the squared error, which is that of the theory; each other has a file here."""
+"""The losses that training can descend: the squared error, which is that of the theory, and one file for each other."""
 
 import importlib
 import pkgutil

@@ -10,7 +10,7 @@ from neuralrace.theory.aligned.method import Aligned, staying_diagonal
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
-from neuralrace.theory.exact.unbalanced import trusted_layers
+from neuralrace.theory.exact.unbalanced import unbalanced_layers
 from neuralrace.theory.method import Examined, Method, Outcome, Request
 from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability, listed_paths
 from neuralrace.theory.reduction.path_table import Terms
@@ -188,7 +188,7 @@ def _two_layers(term: Separated, times: np.ndarray, start: np.ndarray) -> Streng
     roots = np.sqrt(term.counts)
     scale = float(roots[0] * roots[1])
     first, second = (start[:, v] / root for v, root in zip(term.factors, roots, strict=True))
-    layers = trusted_layers(times[:, None], scale * term.strength, scale**2 * term.variance, first, second)
+    layers = unbalanced_layers(times[:, None], scale * term.strength, scale**2 * term.variance, first, second)
     return {v: root * np.asarray(w) for v, root, w in zip(term.factors, roots, layers, strict=True)}
 
 

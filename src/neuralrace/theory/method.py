@@ -36,11 +36,6 @@ class Steps(NamedTuple):
         return np.rint(times / self.learning_rate).astype(int)
 
 
-def is_linear(network: Problem | PathStatistics) -> bool:
-    """Whether moments say all: no node has an activation, and no neuron a gate of its own."""
-    return not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
-
-
 def saddle_notes(draws: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
     """What any method's user should know of initial weights that are all zero."""
     if any(np.any(matrix) for weights in draws for matrix in weights.values()):
@@ -59,6 +54,7 @@ class Request:
     """
 
     network: Problem | PathStatistics
+    linear: bool  # moments say all: no node has an activation, and no neuron a gate of its own
     initial: Initialiser | Mapping[Edge, np.ndarray]
     stream: jax.Array
     draws: int
@@ -70,11 +66,6 @@ class Request:
     tolerance: float
     law: Mapping[str, tuple[float, float]]
     _found: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False)
-
-    @cached_property
-    def linear(self) -> bool:
-        """Whether moments say all."""
-        return is_linear(self.network)
 
     @cached_property
     def statistics(self) -> PathStatistics:

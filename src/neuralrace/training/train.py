@@ -14,7 +14,7 @@ import numpy as np
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
 from neuralrace.datafiles import check_place
-from neuralrace.errors import RangeError, require_call, require_count, require_number
+from neuralrace.errors import RangeError, require_call, require_number
 from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
@@ -81,7 +81,7 @@ def train(
     rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     level = None if stop_at is None else require_number("stop_at", stop_at)
-    prepared = prepare(condition, require_count("seeds", seeds), key, record, level)
+    prepared = prepare(condition, seeds, key, record, level)
     settings = _common(schedule, seeds, key, level, precision)
     groups = prepared.groups(seeds) if callback is None else [slice(0, seeds)]
     done: list[Training] = []
@@ -125,7 +125,7 @@ def train_together(
         check_size(condition.network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
     drawn: Drawn = {}
-    prepared = [prepare(one, require_count("seeds", seeds), key, record, None, drawn) for one in conditions]
+    prepared = [prepare(one, seeds, key, record, None, drawn) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for one in prepared:
         alike.setdefault(shape_of(one.program), []).append(one)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
@@ -36,22 +35,16 @@ class _Mode(NamedTuple):
     norm: jax.Array  # w1^2 + w2^2
 
 
-def _checked_mode(
+def _mode(
     singular_value: ArrayLike, input_variance: ArrayLike, first_layer: ArrayLike, second_layer: ArrayLike
 ) -> _Mode:
-    m = _mode(
-        _checks.positive("singular_value", singular_value),
-        _checks.positive("input_variance", input_variance),
-        _checks.number("first_layer", first_layer),
-        _checks.number("second_layer", second_layer),
-    )
-    if not isinstance(m.norm, jax.core.Tracer) and not bool(jnp.all(m.norm > 0)):
-        raise RangeError(f"first_layer and second_layer must not both be 0; {_checks.STRENGTH_HINT}")
-    return m
-
-
-def _mode(s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array) -> _Mode:
+    s = _checks.positive("singular_value", singular_value)
+    d = _checks.positive("input_variance", input_variance)
+    first = _checks.number("first_layer", first_layer)
+    second = _checks.number("second_layer", second_layer)
     norm = first**2 + second**2
+    if not isinstance(norm, jax.core.Tracer) and not bool(jnp.all(norm > 0)):
+        raise RangeError(f"first_layer and second_layer must not both be 0; {_checks.STRENGTH_HINT}")
     imbalance = (second - first) * (second + first)
     rate = jnp.sqrt(4 * s**2 + (d * imbalance) ** 2)
     return _Mode(
@@ -103,7 +96,7 @@ def unbalanced_mode(
     singular_value s > 0, input_variance d > 0, first_layer w1(0) and second_layer w2(0) of either sign,
     not both zero; all broadcast. Tends to s/d, but to 0 from exactly w1 = -w2 (the saddle's own valley).
     """
-    m = _checked_mode(singular_value, input_variance, first_layer, second_layer)
+    m = _mode(singular_value, input_variance, first_layer, second_layer)
     return _strength(_checks.time(times), m)
 
 
@@ -117,20 +110,7 @@ def unbalanced_layers(
 ) -> tuple[jax.Array, jax.Array]:
     """Return both layers w1(t) and w2(t); the smaller one is had by division, so it keeps its digits."""
     t = _checks.time(times)
-    m = _checked_mode(singular_value, input_variance, first_layer, second_layer)
-    return _layers(t, m)
-
-
-def trusted_layers(
-    times: np.ndarray, singular_value: float, input_variance: float, first_layer: np.ndarray, second_layer: np.ndarray
-) -> tuple[jax.Array, jax.Array]:
-    """The same in the ambient precision, for numbers that are known to be good."""
-    given = (times, singular_value, input_variance, first_layer, second_layer)
-    t, s, d, first, second = (jnp.asarray(value, dtype=jnp.result_type(float)) for value in given)
-    return _layers(t, _mode(s, d, first, second))
-
-
-def _layers(t: jax.Array, m: _Mode) -> tuple[jax.Array, jax.Array]:
+    m = _mode(singular_value, input_variance, first_layer, second_layer)
     _, _, up, down = _map(t, m)
     valley = m.plus == 0
     growth = jnp.sqrt(up / jnp.where(valley, 1.0, down))
@@ -153,7 +133,7 @@ def unbalanced_loss(
     second_layer: ArrayLike,
 ) -> jax.Array:
     """Return the loss still to be lost, half d times (s/d - w1 w2)^2, accurate in its tail."""
-    m = _checked_mode(singular_value, input_variance, first_layer, second_layer)
+    m = _mode(singular_value, input_variance, first_layer, second_layer)
     return 0.5 * m.d * _gap(_checks.time(times), m) ** 2
 
 
@@ -170,7 +150,7 @@ def unbalanced_time(
     Zero where it is past it from the start, inf where it never gets there.
     """
     goal = _checks.number("strength", strength)
-    m = _checked_mode(singular_value, input_variance, first_layer, second_layer)
+    m = _mode(singular_value, input_variance, first_layer, second_layer)
     end = m.s / m.d
     forward = (goal - m.strength) * (end - m.strength) > 0
     reached = forward & ((end - goal) * (end - m.strength) > 0) & (m.plus > 0)
@@ -204,5 +184,5 @@ def laziness(
     It is d |w2^2 - w1^2| / k, where k = sqrt(4 s^2 + d^2 (w2^2 - w1^2)^2) is the rate of the final
     approach: near 0 the curve is the logistic one, near 1 an exponential of rate k, as in a kernel machine.
     """
-    m = _checked_mode(singular_value, input_variance, first_layer, second_layer)
+    m = _mode(singular_value, input_variance, first_layer, second_layer)
     return m.d * jnp.abs(m.imbalance) / m.rate

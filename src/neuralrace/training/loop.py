@@ -233,7 +233,7 @@ def _settle(kept: list[Future[None]]) -> None:
 
 def _room(training: Training) -> Room:
     """As many looks as fit on the device at once, up to a power of two, so that like trainings share a program."""
-    shapes = eqx.filter_eval_shape(training.program.look, training.state, How(jnp.asarray(True), jnp.asarray(True)))[1]
+    shapes = training.program.views(training.state)
     _check_memory(training.memory, shapes)
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)

@@ -107,6 +107,11 @@ class Architecture:
         return self.nodes[target], self.nodes[source]
 
     @cached_property
+    def weight_count(self) -> int:
+        """The number of weights of all edges."""
+        return sum(self.nodes[source] * self.nodes[target] for source, target in self.edges.values())
+
+    @cached_property
     def order(self) -> tuple[str, ...]:
         """The nodes so that every edge points forward."""
         before: dict[str, set[str]] = {node: set() for node in self.nodes}

@@ -17,11 +17,13 @@ from neuralrace.markup import table
 class Gates:
     """Gate values per example, of any real value; 0 is closed, 1 is open, what is not named is open.
 
-    nodes: name -> g_v, (N,), or (N, size) for a gate of every neuron. edges: edge -> g_e, (N,).
+    nodes: name -> g_v, (N,), or (N, size) for a gate of every neuron. edges: edge -> g_e, (N,). neurons: those of the
+    nodes with a gate for every neuron.
     """
 
     nodes: Mapping[str, np.ndarray]
     edges: Mapping[Edge, np.ndarray]
+    neurons: Mapping[str, np.ndarray]
 
     def __init__(self, nodes: Mapping[str, Any] | None = None, edges: Mapping[Edge, Any] | None = None) -> None:
         for kind, given in (("nodes", nodes), ("edges", edges)):
@@ -37,11 +39,7 @@ class Gates:
         }
         object.__setattr__(self, "nodes", checked_nodes)
         object.__setattr__(self, "edges", checked_edges)
-
-    @property
-    def neurons(self) -> dict[str, np.ndarray]:
-        """The nodes with a gate for every neuron, (N, size) each."""
-        return {name: gate for name, gate in self.nodes.items() if gate.ndim == 2}
+        object.__setattr__(self, "neurons", {name: gate for name, gate in checked_nodes.items() if gate.ndim == 2})
 
     def __repr__(self) -> str:
         named = ", ".join([*self.nodes, *(edge if isinstance(edge, str) else "->".join(edge) for edge in self.edges)])

@@ -1,6 +1,5 @@
 """Initial weights: each initialiser maps (network, key) to a matrix per edge."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
@@ -8,7 +7,7 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from neuralrace.architecture import Architecture, edge_name
+from neuralrace.architecture import Architecture, check_weights, edge_name
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
@@ -141,6 +140,7 @@ LAWS: dict[str, type[Gaussian] | type[Orthogonal] | type[Xavier] | type[Decouple
     "xavier": Xavier,
     "decoupled": Decoupled,
 }
+BY_SHAPE = (Gaussian, Orthogonal, Xavier)  # laws that look at nothing but the shapes of the edges
 GIVEN, OWN = "given", "own"  # what a record calls weights that were given, and a law that is none of ours
 
 
@@ -216,7 +216,7 @@ def as_key(key: Any) -> jax.Array:
 
 
 def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
-    """Weights from an initialiser, or the given weights themselves."""
+    """Weights from an initialiser, checked unless the law fits by what it is; or the given weights themselves."""
     if isinstance(initial, Mapping):
         return initial
     if not callable(initial):
@@ -226,12 +226,12 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
     if not isinstance(initial, tuple(LAWS.values())):
         require_call("initial, a law of your own,", initial, "the network and a key", network, key)
     drawn: Mapping[Edge, Any] = initial(network, key)
-    return drawn
+    return drawn if isinstance(initial, BY_SHAPE) else check_weights(network.architecture, drawn)
 
 
 def _stream(key: Any, network: Network) -> np.random.Generator:
     """A stream of random numbers that the key decides; JAX's own draws compile anew for every shape."""
-    size = sum(math.prod(network.architecture.shape(edge)) for edge in network.architecture.edges)
+    size = network.architecture.weight_count
     require_memory(f"{size:,} weights", 8 * size, "give fewer neurons")
     return np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).ravel().tolist())
 

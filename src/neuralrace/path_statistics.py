@@ -196,11 +196,13 @@ class PathStatistics:
         return paths
 
     def _entry(self, path: Path) -> OpenPath | None:
-        known = all(edge in self.architecture.edges for edge in path.edges)
-        ends = path.source in self.architecture.inputs and path.target in self.architecture.outputs
-        if not known or not ends:
-            raise UnknownNameError(f"a path of this architecture is required; {path} is not one: see paths()")
-        return self.open_paths.get(path)
+        entry = self.open_paths.get(path)
+        if entry is None:  # closed, or none of this architecture
+            known = all(edge in self.architecture.edges for edge in path.edges)
+            ends = path.source in self.architecture.inputs and path.target in self.architecture.outputs
+            if not known or not ends:
+                raise UnknownNameError(f"a path of this architecture is required; {path} is not one: see paths()")
+        return entry
 
     @cached_property
     def _listed(self) -> Mapping[Path, OpenPath] | None:

@@ -14,9 +14,8 @@ from neuralrace._engine.network import (
     compiled_gradient,
     compiled_loss,
     compiled_rows,
-    make_network,
 )
-from neuralrace._engine.plan import make_plan
+from neuralrace._engine.plan import make_network
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture, check_weights, edge_name
 from neuralrace.axes import Edge, Weights
@@ -53,10 +52,11 @@ class Problem:
         activations: Mapping[str, Any] | None = None,
         biases: bool = False,
     ) -> None:
+        gates = Gates() if gates is None else gates
         for name, value, kind in (
             ("architecture", architecture, Architecture),
             ("task", task, Task),
-            ("gates", Gates() if gates is None else gates, Gates),
+            ("gates", gates, Gates),
             ("activations", {} if activations is None else activations, Mapping),
         ):
             if not isinstance(value, kind):
@@ -65,11 +65,11 @@ class Problem:
             architecture, task = _with_biases(architecture, task)
         object.__setattr__(self, "architecture", architecture)
         object.__setattr__(self, "task", task)
-        object.__setattr__(self, "gates", Gates() if gates is None else gates)
+        object.__setattr__(self, "gates", gates)
         object.__setattr__(self, "activations", _checked_activations(architecture, activations or {}))
         object.__setattr__(self, "biases", bool(biases))
         task.check_fit(architecture)
-        self.gates.check_fit(architecture, len(task))
+        gates.check_fit(architecture, len(task))
         _check_gates(self)
 
     def __repr__(self) -> str:
@@ -139,7 +139,7 @@ class Problem:
         task, origin = compress_task(self.task, folded.values(), visible)
         if task is self.task:
             return self
-        return Problem(self.architecture, task, self.gates.take(origin))
+        return _of_parts(self.architecture, task, self.gates.take(origin), {}, biases=False)
 
     @cached_property
     def with_weight(self) -> "Problem":
@@ -147,14 +147,15 @@ class Problem:
         kept = np.flatnonzero(self.task.weights > 0)
         if len(kept) == len(self.task):
             return self
-        return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
+        return _of_parts(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations, biases=False)
 
     def resized(self, sizes: Mapping[str, int]) -> "Problem":
         """The same network at other widths; asked again it is the same value, which is planned once."""
         key = tuple(sizes.items())
         if key not in self._resized:
+            make = Problem if self.gates.neurons else _of_parts  # gates of single neurons may not fit other widths
             architecture = self.architecture.resized(sizes)
-            self._resized[key] = Problem(architecture, self.task, self.gates, self.activations, biases=self.biases)
+            self._resized[key] = make(architecture, self.task, self.gates, self.activations, biases=self.biases)
         return self._resized[key]
 
     @cached_property
@@ -177,7 +178,7 @@ class Problem:
 
     def knowing(self, statistics: PathStatistics) -> "Problem":
         """The same, with statistics that were taken of the examples that these few stand for."""
-        known = Problem(self.architecture, self.task, self.gates)
+        known = _of_parts(self.architecture, self.task, self.gates, {}, biases=False)
         known.__dict__["_statistics"] = statistics
         return known
 
@@ -213,25 +214,32 @@ class Problem:
         return self.planned(compressed=False, every_example=True)
 
     def planned(self, *, compressed: bool, every_example: bool = False) -> Network:
-        """The planned network: for squared error up to a constant, or with every distinct example kept apart.
-
-        every_example: with the activity of every node for every example, whether an output hears it or not.
-        """
-        plan = make_plan(
+        """The planned network; see make_network."""
+        return make_network(
             self.architecture,
             self.task,
             self.gates,
-            activated=self.activations,
-            reduce_outputs=compressed,
-            to_outputs_only=not every_example,
+            self.activations,
+            compressed=compressed,
+            every_example=every_example,
         )
-        return make_network(plan, self.activations, self.gates.neurons, every_example=every_example)
 
     def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
         network = self.every_example
         rows = compiled_rows(network, network.stack(check_weights(self.architecture, weights)))[received]
         nodes = (*self.architecture.hidden, *self.architecture.outputs)
         return {node: np.asarray(network.per_example(rows, node)) for node in nodes}
+
+
+def _of_parts(
+    architecture: Architecture, task: Task, gates: Gates, activations: Mapping[str, Activation], *, biases: bool
+) -> Problem:
+    """A problem of parts that fit, as they come from one that was checked."""
+    made = object.__new__(Problem)
+    parts = {"architecture": architecture, "task": task, "gates": gates, "activations": activations, "biases": biases}
+    for name, part in parts.items():
+        object.__setattr__(made, name, part)
+    return made
 
 
 def _has_biases(architecture: Architecture, task: Task) -> bool:
@@ -270,7 +278,7 @@ def _checked_activations(architecture: Architecture, given: Mapping[str, Any]) -
             raise ProblemError(
                 f"an activation acts on what a node receives, and nothing enters input node {node!r}: leave it out"
             )
-    return {node: as_activation(activation) for node, activation in given.items()}
+    return {node: one if isinstance(one, Activation) else as_activation(one) for node, one in given.items()}
 
 
 def _check_gates(problem: Problem) -> None:

@@ -2,16 +2,16 @@ import numpy as np
 
 import neuralrace as nr
 import oracle
-from neuralrace._engine.network import make_network
-from neuralrace._engine.plan import make_plan
+from neuralrace._engine.plan import make_network
 from neuralrace.precision import float64
 
 
-def rows_multiplied(plan):
+def rows_multiplied(network):
     """How many rows each edge multiplies, padding among them."""
-    count = {}
-    for group in plan.groups:
-        rows = group.gather.shape[0] if group.constant is None else group.constant.shape[1]
+    count, rows_of = {}, dict(network.blocks)
+    for group in network.groups:
+        gathered = rows_of.get(group.source) if group.gather is None else group.gather.shape[0]  # None: all rows
+        rows = gathered if group.constant is None else group.constant.shape[1]
         each = rows if group.shared or group.constant is not None else rows // len(group.edges)
         count |= dict.fromkeys(group.edges, each)
     return count
@@ -19,14 +19,14 @@ def rows_multiplied(plan):
 
 def test_edges_of_one_shape_and_role_are_one_product():
     problem = nr.tasks.routing(12, 3).problem("shared", hidden=4)
-    plan = make_plan(problem.architecture, problem.task, problem.gates)
-    assert sorted(len(group.edges) for group in plan.groups) == [1, 12, 12]
+    network = make_network(problem.architecture, problem.task, problem.gates)
+    assert sorted(len(group.edges) for group in network.groups) == [1, 12, 12]
 
 
 def test_an_edge_multiplies_only_the_rows_that_it_is_open_for():
     problem = nr.tasks.routing(12, 3).problem("shared", hidden=4)
-    plan = make_plan(problem.architecture, problem.task, problem.gates)
-    count = rows_multiplied(plan)
+    network = make_network(problem.architecture, problem.task, problem.gates)
+    count = rows_multiplied(network)
     assert len(problem.task) == 12 * 3 * 4
     # an encoder sees the four items of its domain; a decoder what three encoders sent, never all twelve
     assert {count[edge] for edge in problem.architecture.edges if edge[1] == "h1"} == {4}
@@ -35,17 +35,17 @@ def test_an_edge_multiplies_only_the_rows_that_it_is_open_for():
 
 def test_edges_that_are_always_closed_are_idle():
     problem = nr.tasks.routing(6, 1).problem("P=1", hidden=2)
-    plan = make_plan(problem.architecture, problem.task, problem.gates)
-    open_edges = {edge for group in plan.groups for edge in group.edges}
-    assert open_edges.isdisjoint(plan.idle)
-    assert open_edges | set(plan.idle) == set(problem.architecture.edges)
+    network = make_network(problem.architecture, problem.task, problem.gates)
+    open_edges = {edge for group in network.groups for edge in group.edges}
+    assert open_edges.isdisjoint(network.idle)
+    assert open_edges | set(network.idle) == set(problem.architecture.edges)
     # one hidden matrix per pair of domains, of which six pairs are trained
     assert len(open_edges) == 3 * 6
 
 
 def test_stacking_and_unstacking_are_inverse():
     problem = nr.tasks.routing(6, 2).problem("shared + P=1", hidden=2)
-    network = make_network(make_plan(problem.architecture, problem.task, problem.gates))
+    network = make_network(problem.architecture, problem.task, problem.gates)
     weights = oracle.random_weights(problem.architecture)
     back = float64(lambda: {edge: np.asarray(w) for edge, w in network.unstack(network.stack(weights)).items()})()
     assert set(back) == set(weights)
@@ -57,5 +57,5 @@ def test_what_no_weights_can_remove_is_a_constant():
     """Two equal inputs with different targets: the mean can be learned, the spread cannot."""
     architecture = nr.Architecture({"x": 1, "y": 1}, [("x", "y")])
     task = nr.Task({"x": [[1.0], [1.0]]}, {"y": [[0.0], [2.0]]})
-    plan = make_plan(architecture, task, nr.Gates())
-    assert plan.constant_loss == 0.5
+    network = make_network(architecture, task, nr.Gates())
+    assert network.constant_loss == 0.5

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from neuralrace._engine import sparse_rows
+from neuralrace._engine import plan
+from neuralrace._engine.network import mapped
 from neuralrace.precision import float64
 
 
@@ -27,14 +28,14 @@ def matrix(kind):
 @pytest.mark.parametrize("kind", ["identity", "selection", "scaled selection", "empty", "uneven", "sparse"])
 def test_every_way_of_applying_is_the_product(monkeypatch, kind, dense):
     if not dense:
-        monkeypatch.setattr(sparse_rows, "DENSE_ENTRIES", 0)
-        monkeypatch.setattr(sparse_rows, "DENSE_FRACTION", 2.0)
+        monkeypatch.setattr(plan, "DENSE_ENTRIES", 0)
+        monkeypatch.setattr(plan, "DENSE_FRACTION", 2.0)
     map_rows = matrix(kind)
     random = np.random.default_rng(1)
     x, cotangent = random.normal(size=(map_rows.shape[1], 3)), random.normal(size=(map_rows.shape[0], 3))
 
     def both():
-        value, back = jax.vjp(sparse_rows.row_map(map_rows), jax.numpy.asarray(x))
+        value, back = jax.vjp(lambda rows: mapped(plan.row_map(map_rows), rows), jax.numpy.asarray(x))
         return value, back(jax.numpy.asarray(cotangent))[0]
 
     value, slope = float64(both)()

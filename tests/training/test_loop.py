@@ -7,7 +7,10 @@ import pytest
 import neuralrace as nr
 import oracle
 from neuralrace.errors import RangeError, WeightError
+from neuralrace.precision import in_precision
 from neuralrace.training import Condition, Penalty, loop, train_together
+from neuralrace.training.condition import prepare
+from neuralrace.training.program import How
 from neuralrace.training.rules import Descent, Momentum, RungeKutta
 
 XOR = nr.tasks.xor().problem("xor", hidden=3)
@@ -30,6 +33,19 @@ def test_a_second_training_of_the_same_shape_compiles_nothing():
     before = loop._advance._cached._cache_size()
     nr.train(other, nr.initial.gaussian(0.1), 0.05, 60, key=3, **options)
     assert loop._advance._cached._cache_size() == before
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_the_room_for_records_is_that_of_what_a_look_gives(precision):
+    condition = Condition(XOR, LAW, Descent(np.asarray(0.1)), time=0.1)
+    with in_precision(precision):
+        prepared = prepare(condition, 2, 0, ("weights", "outputs"), None)
+        state = prepared.program.start(prepared.parameters())
+        seen = jax.eval_shape(prepared.program.look, state, How(jax.numpy.asarray(True), jax.numpy.asarray(True)))[1]
+        room = prepared.program.views(state)
+    assert {name: (one.shape, one.dtype) for name, one in room.items()} == {
+        name: (one.shape, one.dtype) for name, one in seen.items()
+    }
 
 
 def test_seeds_rest_at_the_loss_they_are_to_stop_at():

@@ -1,6 +1,6 @@
-"""A planned network as pure JAX functions of its stacked weights.
+"""A network, planned in `plan`, as pure JAX functions of its stacked weights.
 
-A network is a pytree: the numbers of its plan are leaves, its shape is static. So a program that was compiled for one
+A network is a pytree: the numbers of the plan are leaves, its shape is static. So a program that was compiled for one
 network serves every network of the same shape, and several of them can be stacked and mapped over.
 """
 
@@ -12,11 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.plan import Block, OutputRows, Plan
-from neuralrace._engine.sparse_rows import RowMap, Unchanged, row_map
+from neuralrace._engine.sparse_rows import SparseRows
 from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights
 
+Block = tuple[int, int]  # (level, size): the nodes whose rows are stacked into one array
+RowMap = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
 # group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]
 Rows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
@@ -47,16 +48,30 @@ def _product_backward(kept: tuple[jax.Array, jax.Array], slope: jax.Array) -> tu
 batched_product.defvjp(_product_forward, _product_backward)
 
 
+def mapped(matrix: RowMap, rows: jax.Array) -> jax.Array:
+    """matrix @ rows."""
+    if matrix is None:
+        return rows
+    return matrix @ rows if isinstance(matrix, SparseRows) else jnp.asarray(matrix) @ rows
+
+
+class OutputRows(eqx.Module):
+    """The rows of one output block that a loss is summed over; the squared error is, up to a constant."""
+
+    weights: Array  # (rows,)
+    targets: Array  # (rows, size)
+
+
 class EdgeGroup(eqx.Module):
-    """Edges that are one batched product."""
+    """Edges that are one batched product: rows of the source block, times weights, spread over the target block."""
 
     edges: tuple[Edge, ...] = eqx.field(static=True)
     source: Block | None = eqx.field(static=True)  # None: the rows are known inputs
     target: Block = eqx.field(static=True)
     shared: bool = eqx.field(static=True)  # every edge multiplies the same rows
     constant: Array | None  # (edges, rows, source size), for known inputs
-    gather: RowMap
-    spread: RowMap
+    gather: RowMap  # (edges * rows, source block rows), or (rows, ...) if shared
+    spread: RowMap  # (target block rows, edges * rows)
 
     def stack(self, weights: Weights) -> jax.Array:
         """The matrices of the edges as one array; leading axes are kept."""
@@ -71,15 +86,15 @@ class EdgeGroup(eqx.Module):
         if self.source is None:
             product = jnp.einsum("gks,gst->gkt", self.constant, weights)
         elif self.shared:
-            product = jnp.einsum("ks,gts->gkt", self.gather(rows[self.source]), weights)
+            product = jnp.einsum("ks,gts->gkt", mapped(self.gather, rows[self.source]), weights)
         else:
-            gathered = self.gather(rows[self.source])
+            gathered = mapped(self.gather, rows[self.source])
             product = batched_product(gathered.reshape(len(self.edges), -1, gathered.shape[-1]), weights)
-        return self.spread(product.reshape(-1, product.shape[-1]))
+        return mapped(self.spread, product.reshape(-1, product.shape[-1]))
 
 
 class Network(eqx.Module):
-    """Forward pass and rows of a network with known gates, following its plan."""
+    """The schedule of a forward pass over the examples, in the order in which it runs."""
 
     groups: tuple[EdgeGroup, ...]
     blocks: tuple[tuple[Block, int], ...] = eqx.field(static=True)  # in the order of their levels, with their rows
@@ -123,7 +138,7 @@ class Network(eqx.Module):
 
     def per_example(self, rows: Rows, node: str) -> jax.Array:
         """The rows of one node for every example, (N, size)."""
-        return self.examples[node](self.node_rows(rows, node))
+        return mapped(self.examples[node], self.node_rows(rows, node))
 
     def _activated(self, block: Block, received: jax.Array) -> jax.Array:
         """Apply activations to the rows of their nodes; mostly all nodes of a block have the same one."""
@@ -147,40 +162,6 @@ class Network(eqx.Module):
                     return activity * self.neuron_gates[node]
                 activity = activity.at[first:last].multiply(self.neuron_gates[node])
         return activity
-
-
-def make_network(
-    plan: Plan,
-    activations: Mapping[str, Activation] | None = None,
-    neuron_gates: Mapping[str, np.ndarray] | None = None,
-    *,
-    every_example: bool = False,
-) -> Network:
-    """Turn a plan into arrays; every_example: keep the way from basis rows back to examples."""
-    groups = tuple(
-        EdgeGroup(
-            group.edges,
-            group.source,
-            group.target,
-            group.shared,
-            group.constant,
-            Unchanged() if group.gather is None else row_map(group.gather),
-            row_map(group.spread),
-        )
-        for group in plan.groups
-    )
-    place = tuple((node, block, rows.start, rows.stop) for node, (block, rows) in plan.place.items())
-    return Network(
-        groups=groups,
-        blocks=tuple(sorted(plan.block_rows.items())),
-        place=place,
-        activations=tuple((activations or {}).items()),
-        idle=plan.idle,
-        outputs=dict(plan.outputs),
-        constant_loss=np.asarray(plan.constant_loss),
-        neuron_gates=dict(neuron_gates or {}),
-        examples={n: row_map(plan.states[n].per_example()) for n in plan.place} if every_example else {},
-    )
 
 
 def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array:

@@ -4,73 +4,48 @@ The examples are replaced by the states of `states`; an edge multiplies only the
 between nodes of the same sizes and levels are stacked into one batched product.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-import equinox as eqx
 import numpy as np
 from scipy import sparse
 
 from neuralrace._engine.example_rows import carrying_gates
+from neuralrace._engine.network import Block, EdgeGroup, Network, OutputRows, RowMap
+from neuralrace._engine.sparse_rows import sparse_rows
 from neuralrace._engine.states import NodeStates, node_states
+from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
-from neuralrace.axes import Array, Edge
+from neuralrace.axes import Edge
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
 SHARED_FRACTION = 0.35  # above this one product for all sources' rows beats gathering each edge's own
 
+DENSE_ENTRIES = 1 << 14  # below this a dense product beats any gather
+DENSE_FRACTION = 0.25
+
 Key = TypeVar("Key")
-Block = tuple[int, int]  # (level, size): the nodes whose rows are stacked into one array
 
 
-@dataclass(frozen=True)
-class Group:
-    """Edges that are one batched product: rows of the source block, times weights, spread over the target block."""
-
-    edges: tuple[Edge, ...]
-    source: Block | None  # None: the rows are known inputs
-    target: Block
-    constant: np.ndarray | None  # (edges, rows, source size), for known inputs
-    gather: sparse.csr_matrix | None  # (edges * rows, source block rows), or (rows, ...) if shared
-    shared: bool  # every edge multiplies the same rows
-    spread: sparse.csr_matrix  # (target block rows, edges * rows)
-
-
-class OutputRows(eqx.Module):
-    """The rows of one output block that a loss is summed over; the squared error is, up to a constant."""
-
-    weights: Array  # (rows,)
-    targets: Array  # (rows, size)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """The schedule of a forward pass, in the order in which it runs."""
-
-    groups: tuple[Group, ...]
-    block_rows: Mapping[Block, int]
-    place: Mapping[str, tuple[Block, slice]]  # node -> where its basis rows are
-    states: Mapping[str, NodeStates]
-    idle: tuple[Edge, ...]  # edges that are closed for every example
-    outputs: Mapping[Block, OutputRows]
-    constant_loss: float  # what no weights can remove
-
-
-def make_plan(
+def make_network(
     architecture: Architecture,
     task: Task,
     gates: Gates,
+    activations: Mapping[str, Activation] | None = None,
     *,
-    activated: Collection[str] = (),
-    reduce_outputs: bool = True,
-    to_outputs_only: bool = True,
-) -> Plan:
-    """Plan the forward pass of a network over its examples; activated: the nodes with an activation."""
-    carrying = carrying_gates(architecture, task, gates, to_outputs_only=to_outputs_only)
+    compressed: bool = True,
+    every_example: bool = False,
+) -> Network:
+    """Plan the forward pass of a network over its examples: for squared error, or with all distinct examples apart.
+
+    every_example: with the activity of every node for every example, whether an output hears it or not.
+    """
+    activated = activations or {}
+    carrying = carrying_gates(architecture, task, gates, to_outputs_only=not every_example)
     states = node_states(
-        architecture, task, carrying, reduce_outputs=reduce_outputs, activated=activated, apart=gates.neurons
+        architecture, task, carrying, reduce_outputs=compressed, activated=activated, apart=gates.neurons
     )
     place, block_rows = _places(architecture, states)
     products = _products(architecture, states)
@@ -82,8 +57,27 @@ def make_plan(
             groups.append(_group(architecture, states, place, block_rows, bucket, products))
     groups.sort(key=lambda group: group.target)
     outputs, constant = _output_rows(architecture, task, states, place, block_rows)
-    idle = tuple(edge for edge in architecture.edges if edge not in products)
-    return Plan(tuple(groups), block_rows, place, states, idle, outputs, constant)
+    return Network(
+        groups=tuple(groups),
+        blocks=tuple(sorted(block_rows.items())),
+        place=tuple((node, block, rows.start, rows.stop) for node, (block, rows) in place.items()),
+        activations=tuple(activated.items()),
+        idle=tuple(edge for edge in architecture.edges if edge not in products),
+        outputs=outputs,
+        constant_loss=np.asarray(constant),
+        neuron_gates=dict(gates.neurons),
+        examples={node: row_map(states[node].per_example()) for node in place} if every_example else {},
+    )
+
+
+def row_map(matrix: sparse.csr_matrix) -> RowMap:
+    """None for the identity, a full matrix where that is small or mostly filled, else a sparse one."""
+    rows, columns = matrix.shape
+    if rows == columns and (matrix != sparse.identity(rows, format="csr")).nnz == 0:
+        return None
+    if rows * columns <= DENSE_ENTRIES or matrix.nnz >= DENSE_FRACTION * rows * columns:
+        return np.asarray(matrix.toarray())
+    return sparse_rows(matrix)
 
 
 def _places(
@@ -168,7 +162,7 @@ def _group(
     block_rows: Mapping[Block, int],
     edges: list[Edge],
     products: Mapping[Edge, _Product],
-) -> Group:
+) -> EdgeGroup:
     target = place[architecture.target(edges[0])][0]
     most = max(products[edge].gather.shape[0] for edge in edges)
     spreads = []
@@ -181,7 +175,7 @@ def _group(
         known = [
             _padded((products[e].gather @ states[architecture.source(e)].generator).toarray(), most) for e in edges
         ]
-        return Group(tuple(edges), None, target, np.stack(known), None, False, spread)
+        return EdgeGroup(tuple(edges), None, target, False, np.stack(known), None, row_map(spread))
     source = place[architecture.source(edges[0])][0]
     gathers = []
     for edge in edges:
@@ -193,19 +187,22 @@ def _group(
         if block == source:
             used[rows] = True
     gather = _completed(sparse.vstack(gathers, format="csr"), ~used)
-    return _share(Group(tuple(edges), source, target, None, gather, False, spread), most)
+    union = _shared(gather, len(edges), most)
+    if union is None:
+        return EdgeGroup(tuple(edges), source, target, False, None, row_map(gather), row_map(spread))
+    rows, pick = union
+    return EdgeGroup(tuple(edges), source, target, True, None, row_map(rows), row_map(sparse.csr_matrix(spread @ pick)))
 
 
-def _share(group: Group, most: int) -> Group:
-    """Multiply all source rows by all edges where most pairs are used anyway and rows are only picked."""
-    gather = group.gather
-    assert gather is not None
+def _shared(gather: sparse.csr_matrix, count: int, most: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix] | None:
+    """All source rows, for all edges, where most pairs are used anyway and rows are only picked; and the picking.
+
+    gather = pick @ rows for each edge; so spread @ pick moves the picking behind the product.
+    """
     used = np.unique(gather.indices)
-    count = len(group.edges)
     picks = gather.nnz and np.diff(gather.indptr).max() == 1 and (gather.data == 1).all()
     if count < 2 or not picks or gather.nnz < SHARED_FRACTION * count * len(used):
-        return group
-    # gather = pick @ union for each edge; so spread' = spread @ pick moves the picking behind the product
+        return None
     position = np.full(gather.shape[1], -1)
     position[used] = np.arange(len(used))
     coordinates = gather.tocoo()
@@ -216,9 +213,7 @@ def _share(group: Group, most: int) -> Group:
         ),
         shape=(gather.shape[0], count * len(used)),
     )
-    union = _selection(used, gather.shape[1])
-    spread = sparse.csr_matrix(group.spread @ pick)
-    return Group(group.edges, group.source, group.target, None, union, True, spread)
+    return _selection(used, gather.shape[1]), pick
 
 
 def _embed(matrix: sparse.csr_matrix, block_rows: int, start: int, most: int, *, by_row: bool) -> sparse.csr_matrix:

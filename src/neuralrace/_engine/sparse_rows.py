@@ -1,6 +1,6 @@
-"""A constant linear map on the rows of an array, applied in the way that its sparsity makes cheapest.
+"""A sparse constant matrix times the rows of an array, `matrix @ rows`, in the way that its sparsity makes cheapest.
 
-The maps are pytrees: their numbers are leaves, so that a program compiled for one serves all of the same shapes.
+The matrices are pytrees: their numbers are leaves, so that a program compiled for one serves all of the same shapes.
 """
 
 from abc import abstractmethod
@@ -13,61 +13,41 @@ from scipy import sparse
 
 from neuralrace.axes import Array
 
-DENSE_ENTRIES = 1 << 14  # below this a dense product beats any gather
-DENSE_FRACTION = 0.25
 PADDING = 4  # a gather padded to the longest row may waste this factor
 
 
-class RowMap(eqx.Module):
-    """x -> matrix @ x for x of shape (columns, size), differentiable."""
+class SparseRows(eqx.Module):
+    """A matrix for x of shape (columns, size); the product is differentiable."""
 
     @abstractmethod
-    def __call__(self, rows: jax.Array) -> jax.Array:
-        """Apply the map."""
-
-
-class Unchanged(RowMap):
-    """The identity."""
-
-    def __call__(self, rows: jax.Array) -> jax.Array:
-        """The rows themselves."""
-        return rows
-
-
-class Dense(RowMap):
-    """A matrix product."""
-
-    matrix: Array
-
-    def __call__(self, rows: jax.Array) -> jax.Array:
+    def __matmul__(self, rows: jax.Array) -> jax.Array:
         """The product."""
-        return jnp.asarray(self.matrix) @ rows
 
 
-class Picked(RowMap):
+class Picked(SparseRows):
     """Every row is one of the given rows, times a number unless all numbers are one."""
 
     index: Array
     value: Array | None
 
-    def __call__(self, rows: jax.Array) -> jax.Array:
+    def __matmul__(self, rows: jax.Array) -> jax.Array:
         """Take the rows."""
         taken = rows[self.index]
         return taken if self.value is None else jnp.asarray(self.value)[:, None] * taken
 
 
-class Padded(RowMap):
+class Padded(SparseRows):
     """Every row is a sum of a few of the given rows, padded to the longest sum."""
 
     index: Array  # (rows, longest)
     value: Array
 
-    def __call__(self, rows: jax.Array) -> jax.Array:
+    def __matmul__(self, rows: jax.Array) -> jax.Array:
         """Take and add up."""
         return jnp.einsum("rk,rkd->rd", self.value, rows[self.index])
 
 
-class Summed(RowMap):
+class Summed(SparseRows):
     """For sums of very different lengths: entry by entry, without padding."""
 
     row: Array
@@ -75,52 +55,46 @@ class Summed(RowMap):
     value: Array
     count: int = eqx.field(static=True)
 
-    def __call__(self, rows: jax.Array) -> jax.Array:
+    def __matmul__(self, rows: jax.Array) -> jax.Array:
         """Add up row by row."""
         entries = jnp.asarray(self.value)[:, None] * rows[self.column]
         return jax.ops.segment_sum(entries, self.row, num_segments=self.count, indices_are_sorted=True)
 
 
-class TwoWay(RowMap):
-    """A sparse map whose derivative is a gather too, not a scatter."""
+class TwoWay(SparseRows):
+    """A sparse matrix whose derivative is a gather too, not a scatter."""
 
-    forward: RowMap
-    backward: RowMap  # of the transposed matrix
+    forward: SparseRows
+    backward: SparseRows  # the transposed matrix
 
-    def __call__(self, rows: jax.Array) -> jax.Array:
-        """Apply the forward map."""
+    def __matmul__(self, rows: jax.Array) -> jax.Array:
+        """The product."""
         return _two_way(rows, self)
 
 
 @eqx.filter_custom_vjp
 def _two_way(rows: jax.Array, maps: TwoWay) -> jax.Array:
-    return maps.forward(rows)
+    return maps.forward @ rows
 
 
 @_two_way.def_fwd  # type: ignore[untyped-decorator]
 def _two_way_forward(perturbed: object, rows: jax.Array, maps: TwoWay) -> tuple[jax.Array, None]:
-    return maps.forward(rows), None
+    return maps.forward @ rows, None
 
 
 @_two_way.def_bwd  # type: ignore[untyped-decorator]
 def _two_way_backward(
     residual: None, cotangent: jax.Array, perturbed: object, rows: jax.Array, maps: TwoWay
 ) -> jax.Array:
-    return maps.backward(cotangent)
+    return maps.backward @ cotangent
 
 
-def row_map(matrix: sparse.spmatrix) -> RowMap:
-    """The cheapest way to apply a sparse matrix to rows."""
-    matrix = sparse.csr_matrix(matrix)
-    rows, columns = matrix.shape
-    if rows == columns and (matrix != sparse.identity(rows, format="csr")).nnz == 0:
-        return Unchanged()
-    if rows * columns <= DENSE_ENTRIES or matrix.nnz >= DENSE_FRACTION * rows * columns:
-        return Dense(matrix.toarray())
+def sparse_rows(matrix: sparse.csr_matrix) -> SparseRows:
+    """The cheapest way to multiply rows by a sparse matrix."""
     return TwoWay(_one_way(matrix), _one_way(sparse.csr_matrix(matrix.T)))
 
 
-def _one_way(matrix: sparse.csr_matrix) -> RowMap:
+def _one_way(matrix: sparse.csr_matrix) -> SparseRows:
     lengths = np.diff(matrix.indptr)
     longest = int(lengths.max(initial=0))
     if len(lengths) * longest > PADDING * max(matrix.nnz, 1):

@@ -35,7 +35,7 @@ from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import ReLUNetwork, train
-from neuralrace.training.estimates import check_size
+from neuralrace.training.schedule import check_size
 from neuralrace.trajectory import Trajectory
 
 SEEDS, QUICK_SEEDS = 5, 3

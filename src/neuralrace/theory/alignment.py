@@ -190,17 +190,27 @@ def growing_strengths(
         drive = np.where(paths[..., None] >= 0, table.strengths[paths], 0.0)  # (out, in, modes)
         enter = [weights[e] @ bases[architecture.source(e)] for e in into]
         leave = [weights[f].T @ bases[architecture.target(f)] for f in out]
-        vectors = np.stack([*enter, *leave])  # (edges, hidden, modes)
-        directions, speeds, shares = _growing_directions(drive, vectors)
-        bases[node], lengths = _disentangled(directions, speeds)
-        for edge, share in zip((*into, *out), shares, strict=True):
-            strengths[edge] = share * lengths / np.sqrt(2)
         reach = final[paths[paths >= 0]].max(axis=0, initial=0.0)
-        begin = np.sum(vectors**2, axis=1).max(axis=0)
-        relative = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
+        bases[node], grown, relative = growing_at_node(drive, np.stack([*enter, *leave]), reach)
+        strengths |= dict(zip((*into, *out), grown, strict=True))
         if relative.max(initial=0.0) > size:
             size, where = float(relative.max()), f"mode {int(np.argmax(relative))} at node {node!r}"
     return Alignment(bases, strengths, size, where)
+
+
+def growing_at_node(
+    drive: np.ndarray, vectors: np.ndarray, reach: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What grows at one hidden node: its basis, the strength of each edge, (edges, modes), and how far it has come.
+
+    drive: S(p) of the paths through it, (out, in, modes). vectors: p_e, then q_f, (edges, hidden, modes). reach: what
+    each mode comes to.
+    """
+    directions, speeds, shares = _growing_directions(drive, vectors)
+    basis, lengths = _disentangled(directions, speeds)
+    begin = np.sum(vectors**2, axis=1).max(axis=0)
+    relative = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
+    return basis, shares * lengths / np.sqrt(2), relative
 
 
 def gaussian_law(

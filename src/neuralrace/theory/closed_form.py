@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,19 +12,19 @@ from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability
-from neuralrace.theory.reduction.path_table import listed_paths
-from neuralrace.theory.reduction.polynomial import Terms
+from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability, listed_paths
+from neuralrace.theory.reduction.path_table import Terms
 from neuralrace.theory.reduction.system import States
 
-Solution = Callable[[np.ndarray], dict[int, np.ndarray]]  # times -> variable -> values
+Strengths = dict[int, np.ndarray]  # variable -> (times, draws)
 
 
 @dataclass(frozen=True)
 class NoFormula:
-    """Why there is none."""
+    """Why there is none, and for how many draws."""
 
     reason: str
+    draws: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +60,12 @@ class ClosedForm(Method[Formulas]):
         rows, reduced = self._in_own_modes(request) if own else self._in_shared_bases(request)
         if reduced is None:
             return Examined((flow, *rows), None)
-        solutions = [closed_form(reduced.system.terms, state) for state in reduced.system.initial_state()]
-        missing = [entry for entry in solutions if isinstance(entry, NoFormula)]
-        row = Assumption("terms with a formula", len(missing), 0.0, missing[0].reason if missing else "every term")
-        if missing:
+        solution = closed_form(reduced.system.terms, reduced.system.initial_state())
+        if isinstance(solution, NoFormula):
+            row = Assumption("terms with a formula", solution.draws, 0.0, solution.reason)
             return Examined((flow, *rows, row), None)
-        found = [entry for entry in solutions if not isinstance(entry, NoFormula)]
-        states = partial(_evaluated, found, reduced.system.partition.variable_count)
-        return Examined((flow, *rows, row), Formulas(reduced, own, states), certain=not own)
+        row = Assumption("terms with a formula", 0, 0.0, "every term")
+        return Examined((flow, *rows, row), Formulas(reduced, own, solution), certain=not own)
 
     def solve(self, request: Request, ground: Formulas) -> Outcome:
         """Evaluate the formulas."""
@@ -86,14 +83,6 @@ class ClosedForm(Method[Formulas]):
         if examined.ground is None or first_failing(examined.assumptions) is not None:
             return examined.assumptions, None
         return examined.assumptions, method.reduced(request, examined.ground)
-
-
-def _evaluated(solutions: list[Solution], count: int, times: np.ndarray) -> np.ndarray:
-    values = np.zeros((len(times), len(solutions), count))
-    for draw, solution in enumerate(solutions):
-        for variable, strength in solution(times).items():
-            values[:, draw, variable] = strength
-    return values
 
 
 @dataclass(frozen=True)
@@ -133,94 +122,100 @@ def separate(terms: Terms) -> list[Separated] | NoFormula:
     return found
 
 
-def closed_form(terms: Terms, start: np.ndarray) -> Solution | NoFormula:
-    """A formula for all variables, or why there is none; start: (variables,)."""
+def closed_form(terms: Terms, start: np.ndarray) -> States | NoFormula:
+    """A formula for all variables, or why there is none; start: (draws, variables)."""
     separated = separate(terms)
     if isinstance(separated, NoFormula):
-        return separated
-    pieces = []
-    for number, term in enumerate(separated):
-        piece = _solution(term, start)
-        if isinstance(piece, NoFormula):
-            return NoFormula(f"term {number}: {piece.reason}")
-        pieces.append(piece)
+        return NoFormula(separated.reason, len(start))
+    chosen: dict[tuple[int, Formula], list[int]] = {}  # term and formula -> the draws that it is for
+    missing: dict[int, str] = {}
+    for draw, values in enumerate(start):
+        for number, term in enumerate(separated):
+            formula = _formula(term, values[list(term.factors)])
+            if isinstance(formula, NoFormula):
+                missing[draw] = f"term {number}: {formula.reason}"
+                break
+            chosen.setdefault((number, formula), []).append(draw)
+    if missing:
+        return NoFormula(next(iter(missing.values())), len(missing))
 
-    def solve(times: np.ndarray) -> dict[int, np.ndarray]:
-        return {v: values for piece in pieces for v, values in piece(times).items()}
+    def states(times: np.ndarray) -> np.ndarray:
+        values = np.zeros((len(times), *start.shape))
+        for (number, formula), draws in chosen.items():
+            for variable, strength in formula(separated[number], times, start[draws]).items():
+                values[:, draws, variable] = strength
+        return values
 
-    return solve
+    return states
 
 
-def _solution(term: Separated, start: np.ndarray) -> Solution | NoFormula:
-    values = start[list(term.factors)]
+Formula = Callable[[Separated, np.ndarray, np.ndarray], Strengths]  # term, times, start of some draws
+
+
+def _formula(term: Separated, values: np.ndarray) -> Formula | NoFormula:
+    """The formula of a term whose factors start at these values."""
     if np.count_nonzero(values == 0.0) >= 2:  # a saddle: nothing moves
-        return lambda times: {v: np.full(len(times), start[v]) for v in term.distinct}
+        return _standing
     if term.variance <= 0:
         return NoFormula("its input variance is zero")
     if len(term.factors) == 1:
-        return _one_layer(term, float(start[term.factors[0]]))
+        return _one_layer
     if term.strength <= 0:
         return NoFormula("its input-output correlation is not positive")
     if len(term.factors) == 2:
-        return _two_layers(term, start)
+        return _two_layers
     if (values <= 0).any():
         return NoFormula("a layer does not start above zero")
     if len(term.distinct) == 1:
-        return _equal_layers(term, float(values[0]))
-    ratio = term.count(term.distinct[1]) / term.count(term.distinct[0])
-    if len(term.factors) == 3 and len(term.distinct) == 2 and ratio >= 1:
-        return _routing(term, start, ratio)
+        return _equal_layers
+    if len(term.factors) == 3 and len(term.distinct) == 2 and _ratio(term) >= 1:
+        return _routing
     return NoFormula(f"{len(term.factors)} layers of which {len(term.distinct)} differ")
 
 
-def _one_layer(term: Separated, start: float) -> Solution:
+def _standing(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
+    return {v: np.tile(start[:, v], (len(times), 1)) for v in term.distinct}
+
+
+def _one_layer(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
     final, rate = term.strength / term.variance, term.counts[0] * term.variance
-    return lambda times: {term.factors[0]: start + (start - final) * np.expm1(-rate * times)}
+    begin = start[:, term.factors[0]]
+    return {term.factors[0]: begin + (begin - final) * np.expm1(-rate * times)[:, None]}
 
 
-def _two_layers(term: Separated, start: np.ndarray) -> Solution:
+def _two_layers(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
     """b_i = sqrt(n_i) w_i turns the counts n_i into a common factor g = sqrt(n_1 n_2) of S and g^2 of D."""
-    first, second = term.factors
     roots = np.sqrt(term.counts)
     scale = float(roots[0] * roots[1])
-
-    def solve(times: np.ndarray) -> dict[int, np.ndarray]:
-        layers = unbalanced_layers(
-            times,
-            scale * term.strength,
-            scale**2 * term.variance,
-            float(start[first] / roots[0]),
-            float(start[second] / roots[1]),
-        )
-        return {v: root * np.asarray(w) for v, root, w in zip((first, second), roots, layers, strict=True)}
-
-    return solve
+    first, second = (start[:, v] / root for v, root in zip(term.factors, roots, strict=True))
+    layers = unbalanced_layers(times[:, None], scale * term.strength, scale**2 * term.variance, first, second)
+    return {v: root * np.asarray(w) for v, root, w in zip(term.factors, roots, layers, strict=True)}
 
 
-def _equal_layers(term: Separated, start: float) -> Solution:
+def _equal_layers(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
     depth, count = len(term.factors), term.counts[0]
+    strengths = [
+        deep_mode(times, count * term.strength, count * term.variance, float(begin) ** depth, depth)
+        for begin in start[:, term.factors[0]]
+    ]
+    return {term.factors[0]: np.stack([np.asarray(strength) ** (1.0 / depth) for strength in strengths], axis=1)}
 
-    def solve(times: np.ndarray) -> dict[int, np.ndarray]:
-        strength = deep_mode(times, count * term.strength, count * term.variance, start**depth, depth)
-        return {term.factors[0]: np.asarray(strength) ** (1.0 / depth)}
 
-    return solve
-
-
-def _routing(term: Separated, start: np.ndarray, ratio: float) -> Solution:
+def _routing(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
     """P1 eqs 13-14 with M = ratio: the counts of the repeated factor go into S and D."""
     outer, hidden = term.distinct
+    ratio = _ratio(term)
     scale = term.count(outer) * ratio
+    layers = [
+        routing_layers(times, scale * term.strength, scale * term.variance, float(w[outer]), float(w[hidden]), ratio)
+        for w in start
+    ]
+    return {
+        outer: np.stack([np.asarray(each.outer) for each in layers], axis=1),
+        hidden: np.stack([np.asarray(each.hidden) for each in layers], axis=1),
+    }
 
-    def solve(times: np.ndarray) -> dict[int, np.ndarray]:
-        layers = routing_layers(
-            times,
-            scale * term.strength,
-            scale * term.variance,
-            float(start[outer]),
-            float(start[hidden]),
-            ratio,
-        )
-        return {outer: np.asarray(layers.outer), hidden: np.asarray(layers.hidden)}
 
-    return solve
+def _ratio(term: Separated) -> float:
+    """How many terms run through the other factor for each through the repeated one."""
+    return term.count(term.distinct[1]) / term.count(term.distinct[0])

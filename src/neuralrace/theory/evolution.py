@@ -1,17 +1,15 @@
 """The weights of one draw of a forecast over time, whatever method they come from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from neuralrace.architecture import Architecture, Path
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.theory.reduction.system import ReducedSystem, States
 
 MatricesAt = Callable[[np.ndarray], Iterator[dict[Edge, np.ndarray]]]
-Strengths = Mapping[Edge, np.ndarray]
 
 
 class Evolution(Protocol):
@@ -25,35 +23,6 @@ class Evolution(Protocol):
 
     def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
         """The strengths of the modes of some paths; (times, modes) each."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReducedEvolution:
-    """Strengths of the reduced system, of one of its draws; matrices: turns strengths at one time into weights."""
-
-    reduction: ReducedSystem
-    states: States
-    draw: int
-    matrices: Callable[[Strengths], dict[Edge, np.ndarray]]
-
-    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
-        """W_e = R_t B_e R_s^T."""
-        strengths = self._strengths(times)
-        return [self.matrices({edge: values[i] for edge, values in strengths.items()}) for i in range(len(times))]
-
-    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
-        """The strengths of the edges' modes."""
-        strengths = self._strengths(times)
-        return [strengths[edge] for edge in edges]
-
-    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        """The product of the strengths along each path."""
-        strengths = self._strengths(times)
-        return [np.prod([strengths[edge] for edge in path.edges], axis=0) for path in paths]
-
-    def _strengths(self, times: np.ndarray) -> dict[Edge, np.ndarray]:
-        states = self.states(times)[:, self.draw]
-        return self.reduction.spread_out(states, self.draw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,38 +58,3 @@ class MatrixEvolution:
                     product = weights[edge] @ product
                 values[i] = np.sum(output * product, axis=0)
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class HandedOver:
-    """The exact flow up to a time, the reduction from there on, in the bases of the hand-over."""
-
-    architecture: Architecture
-    before: MatrixEvolution
-    after: ReducedEvolution
-    time: float
-    bases: Mapping[str, np.ndarray]
-
-    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
-        """The weight matrices."""
-        early = times < self.time
-        return self.before.weights(times[early]) + self.after.weights(times[~early] - self.time)
-
-    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
-        """The diagonal of R_t^T W_e R_s of each edge."""
-
-        def seen(edge: Edge, matrix: np.ndarray) -> np.ndarray:
-            source, target = self.architecture.edges[edge]
-            return np.asarray(np.sum(self.bases[target] * (matrix @ self.bases[source]), axis=0))
-
-        early = times < self.time
-        before = [[seen(edge, weights[edge]) for edge in edges] for weights in self.before.matrices(times[early])]
-        late = self.after.edges(edges, times[~early] - self.time)
-        return [np.array([*(row[i] for row in before), *late[i]]) for i in range(len(edges))]
-
-    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        """The diagonal of U^T W_p V of each path."""
-        early = times < self.time
-        first = self.before.paths(paths, times[early]) if early.any() else []
-        last = self.after.paths(paths, times[~early] - self.time) if (~early).any() else []
-        return [np.concatenate(parts) for parts in zip(*filter(None, (first, last)), strict=True)]

@@ -34,7 +34,7 @@ from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow, flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
-from neuralrace.theory.method import Ground, Method, Outcome, Request, Steps, is_linear, saddle_notes
+from neuralrace.theory.method import Ground, Method, Outcome, Request, Steps, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives.method import Representatives
 
@@ -78,9 +78,11 @@ def predict(
     require_kind("network", network, (Problem, PathStatistics), ProblemError)
     moments = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
-    usual = (DRAWS, RTOL) if is_linear(network) else (ACTIVATED_DRAWS, ACTIVATED_RTOL)
+    linear = not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
+    usual = (DRAWS, RTOL) if linear else (ACTIVATED_DRAWS, ACTIVATED_RTOL)
     request = Request(
         network=network,
+        linear=linear,
         initial=_checked_initial(initial, network),
         stream=jax.random.fold_in(as_key(0 if key is None else key), THEORY_STREAM),
         draws=usual[0] if draws is None else require_count("draws", draws),

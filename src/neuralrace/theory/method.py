@@ -1,6 +1,5 @@
 """What a method of the theory is: a frozen value that first says what it assumes and then solves."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -10,7 +9,7 @@ from typing import ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVa
 import jax
 import numpy as np
 
-from neuralrace.architecture import Path, check_weights
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import require_number
 from neuralrace.initial import Decoupled, Initialiser, draw
@@ -37,11 +36,6 @@ class Steps(NamedTuple):
         return np.rint(times / self.learning_rate).astype(int)
 
 
-def is_linear(network: Problem | PathStatistics) -> bool:
-    """Whether moments say all: no node has an activation, and no neuron a gate of its own."""
-    return not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
-
-
 def saddle_notes(draws: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
     """What any method's user should know of initial weights that are all zero."""
     if any(np.any(matrix) for weights in draws for matrix in weights.values()):
@@ -60,6 +54,7 @@ class Request:
     """
 
     network: Problem | PathStatistics
+    linear: bool  # moments say all: no node has an activation, and no neuron a gate of its own
     initial: Initialiser | Mapping[Edge, np.ndarray]
     stream: jax.Array
     draws: int
@@ -72,12 +67,7 @@ class Request:
     law: Mapping[str, tuple[float, float]]
     _found: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False)
 
-    @property
-    def linear(self) -> bool:
-        """Whether moments say all."""
-        return is_linear(self.network)
-
-    @property
+    @cached_property
     def statistics(self) -> PathStatistics:
         """The moments of the examples; of linear nodes only."""
         return self.network.statistics()
@@ -87,12 +77,12 @@ class Request:
         """One set per draw, of every neuron."""
         architecture = self.network.architecture
         if isinstance(self.initial, Mapping):
-            return (check_weights(architecture, self.initial),)
+            return (dict(self.initial),)
         count = 1 if isinstance(self.initial, Decoupled) else self.draws
-        size = sum(math.prod(architecture.shape(edge)) for edge in architecture.edges)
+        size = architecture.weight_count
         require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
-        return tuple(check_weights(architecture, draw(self.initial, self.network, key)) for key in keys)
+        return tuple(dict(draw(self.initial, self.network, key)) for key in keys)
 
     @property
     def end(self) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.architecture import check_weights
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count
-from neuralrace.initial import Gaussian, Initialiser, Orthogonal, Xavier, as_key, draw
+from neuralrace.initial import BY_SHAPE, Initialiser, as_key, draw
 from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, Penalty, make_learner
 from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
@@ -21,7 +21,6 @@ from neuralrace.training.records import make_recorder
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Rule
 
-BY_SHAPE = (Gaussian, Orthogonal, Xavier)  # laws that look at nothing but the shapes of the edges
 BATCH_STREAM = 1 << 30  # apart from the streams of the initial weights, which are numbered from zero
 SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much of each device
 STREAMS = 64  # seeds whose keys are made at once
@@ -177,10 +176,10 @@ def _first_weights(
         if len(initial) != seeds:
             raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
         drawn: Sequence[Weights] = [check_weights(architecture, weights) for weights in initial]
+    elif isinstance(initial, Mapping):
+        drawn = [check_weights(architecture, initial)] * seeds
     else:
         drawn = [draw(initial, problem, one) for one in seed_keys(key, seeds)]
-        if law is None:  # what ours draw fits
-            drawn = [check_weights(architecture, weights) for weights in drawn]
     first = {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
     if law is not None:
         known[law] = first

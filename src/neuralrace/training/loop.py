@@ -18,9 +18,8 @@ from neuralrace._engine.devices import padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.progress import Meter
-from neuralrace.training.estimates import check_records
 from neuralrace.training.program import Carried, How, Program, Views
-from neuralrace.training.schedule import Schedule
+from neuralrace.training.schedule import Schedule, check_records
 
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
 FEWEST = 64  # looks that a program has room for, if that many fit: short trainings then share it
@@ -164,8 +163,8 @@ def part_of(training: Training, chosen: slice, *, weights: bool = True) -> Train
     return replace(training, state=state, memory=mine, keys=training.keys[chosen])
 
 
-def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) -> None:
-    """Train to the end, to rest, to divergence of every seed, or until a watcher says stop."""
+def go_on(training: Training, meter: Meter | None = None, watchers: Sequence[Watcher] = ()) -> None:
+    """Train to the end, to rest, to divergence of every seed, or until a watcher says stop; meter: counts the steps."""
     room, block = _room(training), _block(training.schedule.gaps)
     capacity = room["loss"].shape[0]
     count = min(capacity, 16)
@@ -182,7 +181,8 @@ def go_on(training: Training, meter: Meter, watchers: Sequence[Watcher] = ()) ->
             kept.append(host.submit(training.memory.keep, seen, schedule.kept[first : first + number]))
             if stop <= last:  # after the last look nothing moves
                 training.state = after
-            meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * training.memory.seeds)
+            if meter is not None:
+                meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * training.memory.seeds)
             diverged = not np.isfinite(np.asarray(seen["loss"])[number - 1]).any()
             training.next = last + 1 if diverged else stop
             if number < stop - first:
@@ -233,7 +233,7 @@ def _settle(kept: list[Future[None]]) -> None:
 
 def _room(training: Training) -> Room:
     """As many looks as fit on the device at once, up to a power of two, so that like trainings share a program."""
-    shapes = eqx.filter_eval_shape(training.program.look, training.state, How(jnp.asarray(True), jnp.asarray(True)))[1]
+    shapes = training.program.views(training.state)
     _check_memory(training.memory, shapes)
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)

@@ -69,6 +69,14 @@ class Program(eqx.Module):
         """Look at every seed."""
         return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), how)
 
+    def views(self, state: Carried) -> dict[str, jax.ShapeDtypeStruct]:
+        """What a look gives, as shapes; the loss is a number of the parameters' kind, so nothing is traced for it."""
+        leaf = jax.tree.leaves(state.parameters)[0]
+        found = {"loss": jax.ShapeDtypeStruct(leaf.shape[:1], leaf.dtype)}
+        if self.recorder.chosen:
+            found |= eqx.filter_eval_shape(self._recorded, state.parameters)
+        return found
+
     def look_and_step(self, state: Carried, keys: jax.Array, step: jax.Array, how: How) -> tuple[Carried, Views]:
         """Look at every seed and take one step; a full batch shares the gradient's forward pass with the loss."""
         if self.batches is not None:
@@ -83,16 +91,19 @@ class Program(eqx.Module):
         return self._moved(state, None, keys, step)
 
     def _seen(self, state: Carried, loss: jax.Array, how: How) -> tuple[Carried, Views]:
-        record = self._each(lambda learner, rule, p: self.recorder.look(learner, p))
         if self.recorder.costly:  # not where it would be thrown away
-            shapes = jax.eval_shape(record, state.parameters)
+            shapes = jax.eval_shape(self._recorded, state.parameters)
             blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
-            seen = jax.lax.cond(how.kept, record, lambda _: blank, state.parameters)
+            seen = jax.lax.cond(how.kept, self._recorded, lambda _: blank, state.parameters)
         else:
-            seen = record(state.parameters)
+            seen = self._recorded(state.parameters) if self.recorder.chosen else {}
         if self.level is not None:
             state = state._replace(resting=state.resting | (how.regular & (loss <= self.level)))
         return state, seen | {"loss": loss}
+
+    def _recorded(self, parameters: Stacks) -> Views:
+        views: Views = self._each(lambda learner, rule, p: self.recorder.look(learner, p))(parameters)
+        return views
 
     def _moved(self, state: Carried, slope: Stacks | None, keys: jax.Array, step: jax.Array) -> Carried:
         chosen, order = self._batch(state.order, keys, step)

@@ -1,11 +1,16 @@
-"""When the loop looks at a training, which looks are recorded, and what they say of its end."""
+"""How long a training is: what that would take, when the loop looks, which looks are recorded, and what they say."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from neuralrace.errors import RangeError, require_count
+from neuralrace.limits import require_memory
+from neuralrace.problem import Problem
+from neuralrace.training.routed import RoutedNetwork
 from neuralrace.trajectory import STATUS
 
 STRIDE = 100  # the most steps between two looks at the loss, recorded or not
@@ -54,6 +59,41 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
     regular = np.append(np.arange(0, steps, stride), steps)
     looks = np.union1d(recorded, regular)
     return Schedule(recorded, looks, np.isin(looks, recorded), np.isin(looks, regular))
+
+
+MOST_STEPS = 2**31 - 1  # they are counted in 32 bits
+COPIES = 3  # of all weights: the first, the present, and the gradient
+LOOK_BYTES = 40  # of one look at the loss: its step, whether it is kept, and the loss
+SMALLER = "give fewer seeds, fewer neurons, or fewer steps"
+
+
+def check_size(network: Any, steps: Any, every: Any, seeds: Any) -> None:
+    """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given.
+
+    Only what is certain is counted, so nothing possible is refused.
+    """
+    count, last = require_count("seeds", seeds), require_count("steps", steps, least=0)
+    if last > MOST_STEPS:
+        raise RangeError(f"steps must be at most {MOST_STEPS:,}; it was {last:,}: a larger learning_rate needs fewer")
+    looks = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
+    if not isinstance(network, Problem | RoutedNetwork):
+        return  # that is told elsewhere
+    weights = network.architecture.weight_count
+    require_memory(f"{count:,} seeds of {weights:,} weights", 8 * COPIES * count * weights, SMALLER)
+    require_memory(
+        f"the loss of {count:,} seeds at {looks:,} steps",
+        looks * (LOOK_BYTES + 8 * count),
+        "record less often with every=..., or give fewer seeds or steps",
+    )
+
+
+def check_records(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Refuse a record that does not fit into memory."""
+    require_memory(
+        f"the record {name!r}, {' x '.join(f'{size:,}' for size in shape)},",
+        math.prod(shape) * dtype.itemsize,
+        "record less often with every=... or at=..., leave it out, or give fewer seeds",
+    )
 
 
 SETTLED = 1e-3  # see status_of

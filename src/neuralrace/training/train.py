@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -13,20 +14,19 @@ import numpy as np
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
 from neuralrace.datafiles import check_place
-from neuralrace.errors import RangeError, require_call, require_count, require_number
+from neuralrace.errors import RangeError, require_call, require_number
 from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
-from neuralrace.training.estimates import check_size
 from neuralrace.training.loop import Training, Watcher, begin, go_on, part_of
 from neuralrace.training.program import shape_of, side_by_side
 from neuralrace.training.records import matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
-from neuralrace.training.schedule import Schedule, make_schedule, status_of
+from neuralrace.training.schedule import Schedule, check_size, make_schedule, status_of
 from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
 
 THREADS = 2  # programs that run side by side
@@ -81,11 +81,11 @@ def train(
     rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     level = None if stop_at is None else require_number("stop_at", stop_at)
-    prepared = prepare(condition, require_count("seeds", seeds), key, record, level)
+    prepared = prepare(condition, seeds, key, record, level)
     settings = _common(schedule, seeds, key, level, precision)
     groups = prepared.groups(seeds) if callback is None else [slice(0, seeds)]
     done: list[Training] = []
-    with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
+    with _metered(max(schedule.steps, 1) * seeds, progress) as meter, in_precision(precision):
         parameters, keys = prepared.parameters(), batch_keys(key, seeds)
         for number, chosen in enumerate(groups):
             part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
@@ -125,7 +125,7 @@ def train_together(
         check_size(condition.network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
     drawn: Drawn = {}
-    prepared = [prepare(one, require_count("seeds", seeds), key, record, None, drawn) for one in conditions]
+    prepared = [prepare(one, seeds, key, record, None, drawn) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for one in prepared:
         alike.setdefault(shape_of(one.program), []).append(one)
@@ -142,9 +142,14 @@ def train_together(
             found[id(one)] = _trajectory(one, [mine], settings, weights=keep_weights)
 
     work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
-    with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(THREADS) as pool:
+    with _metered(work, progress) as meter, ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(run, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
+
+
+def _metered(work: int, shown: bool) -> AbstractContextManager[Meter | None]:
+    """A progress bar for so much work, or nobody who counts."""
+    return Meter("training", work) if shown else nullcontext()
 
 
 @dataclass

@@ -23,11 +23,10 @@ from neuralrace.theory.aligned.path_flow import PathFactory, PathFlow
 from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import MatrixEvolution
-from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import flow_evolution, flow_loss, own_vectors, start_flow
+from neuralrace.theory.flow.method import flow_evolution, flow_loss, start_flow
+from neuralrace.theory.flow.moments import data_bases
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.method import Reduced, Start, initial_output, solved
-from neuralrace.theory.reduction.path_table import listed_paths
+from neuralrace.theory.reduction.method import Reduced, Start, initial_output, listed_paths, solved
 from neuralrace.theory.reduction.system import reduced_system
 
 Starts = tuple[OwnStart, ...]  # one per draw
@@ -123,7 +122,7 @@ def _find_reduced(request: Request, starts: Starts, lump: bool, atol: float) -> 
 
 
 def _path_factory(statistics: PathStatistics) -> PathFactory:
-    return PathFactory(statistics, statistics.once(FlowFactory).bases, statistics.once(own_modes))
+    return PathFactory(statistics, statistics.once(data_bases), statistics.once(own_modes))
 
 
 def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:
@@ -133,4 +132,4 @@ def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:
         found = flow.solve(times)[1]
         return [found[:, flow.paths.index(path), : len(modes[path].strengths)] for path in paths]
 
-    return MatrixEvolution(flow.weights_at, own_vectors(request.statistics), strengths)
+    return MatrixEvolution(flow.weights_at, lambda path: (modes[path].output, modes[path].input), strengths)

@@ -18,7 +18,7 @@ from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import SharedBases
-from neuralrace.theory.alignment import Alignment, align, growing_strengths
+from neuralrace.theory.alignment import Alignment, align, growing_at_node
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.reduction.path_table import PathTable
 
@@ -77,8 +77,8 @@ def own_modes(statistics: PathStatistics) -> dict[Path, OwnModes]:
 def _alone(statistics: PathStatistics, path: Path) -> Architecture:
     whole = statistics.architecture
     names = [path.source, *(whole.target(edge) for edge in path.edges)]
-    edges = {edge_name(edge): whole.edges[edge] for edge in path.edges}
-    return Architecture({name: whole.nodes[name] for name in names}, edges)
+    named = {edge: whole.edges[edge] for edge in path.edges if isinstance(edge, str)}
+    return Architecture({name: whole.nodes[name] for name in names}, named or [whole.edges[e] for e in path.edges])
 
 
 def own_table(statistics: PathStatistics) -> PathTable:
@@ -143,15 +143,13 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
     hidden: dict[str, np.ndarray] = {}
     residual, where, grown = 0.0, "no path", False
     for path, own in modes.items():
-        matrices: dict[Edge, np.ndarray] = {edge_name(edge): weights[edge] for edge in path.edges}
         shallow = len(path.edges) == 2
-        found = None
-        if not (shallow and _entangled(weights[path.edges[0]] @ own.input)):
-            found = align(own.alone, matrices, own.bases())
+        entering = weights[path.edges[0]] @ own.input
+        found = None if shallow and _entangled(entering) else align(own.alone, weights, own.bases())
         if found is None or (shallow and found.residual > ALIGNED):
-            found, grown = _growing(own, matrices), True
+            found, grown = _growing(own, entering, weights[path.edges[1]].T @ own.output), True
         residual, where = max((residual, where), (found.residual, f"path {path}"))
-        strengths |= {edge: found.strengths[edge_name(edge)] for edge in path.edges}
+        strengths |= found.strengths
         hidden |= {node: found.bases[node] for node in own.alone.hidden}
     return OwnStart(strengths, hidden, residual, where, grown)
 
@@ -200,17 +198,10 @@ def _entangled(columns: np.ndarray) -> bool:
     return bool(np.linalg.norm(overlaps - np.diag(lengths)) > 10 * ALIGNED * lengths.sum())
 
 
-def _growing(own: OwnModes, matrices: Mapping[Edge, np.ndarray]) -> Alignment:
+def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignment:
     """The growing part of a two-layer path, its modes being the path's own."""
-    table = PathTable(
-        edges=tuple(own.alone.edges),
-        first_mode=np.zeros(2, dtype=int),
-        paths=(own.path,),
-        route=np.array([[0, 1]]),
-        strengths=own.strengths[None],
-        first=np.array([0]),
-        second=np.array([0]),
-        variances=own.variances[None],
-        target_energy=0.0,
-    )
-    return growing_strengths(own.alone, matrices, own.bases(), table)
+    reach = np.divide(own.strengths, own.variances, out=np.zeros_like(own.strengths), where=own.variances > 0)
+    basis, grown, relative = growing_at_node(own.strengths[None, None], np.stack([entering, leaving]), reach)
+    (node,) = own.alone.hidden
+    strengths = dict(zip(own.path.edges, grown, strict=True))
+    return Alignment({node: basis}, strengths, float(relative.max(initial=0.0)), f"node {node!r}")

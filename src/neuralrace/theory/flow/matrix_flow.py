@@ -124,7 +124,7 @@ class FlowFactory:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_moments", collect_moments(self.statistics))
-        object.__setattr__(self, "bases", data_bases(self.statistics))
+        object.__setattr__(self, "bases", self.statistics.once(data_bases))
 
     def start(
         self, weights: Mapping[Edge, np.ndarray], end: float, rtol: float, max_steps: int = 0, atol: float = 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
-from neuralrace.theory.reduction.polynomial import Terms
+from neuralrace.theory.reduction.path_table import Terms
 
 EXACT_VARIABLES = 200  # above this many, conserved quantities are not searched for
 

@@ -5,21 +5,23 @@ followed until the reduction, started from the weights of that moment, has the s
 same speed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import Alignment, align, decoupled_weights
+from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.field import Stacks
 from neuralrace.theory.flow.matrix_flow import MatrixFlow
 from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.method import Request
 from neuralrace.theory.reduction.path_table import PathTable, path_table
-from neuralrace.theory.reduction.system import ReducedSystem, reduced_system
+from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, reduced_system
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,3 +99,38 @@ def _drive(table: PathTable, strengths: Mapping[Edge, np.ndarray]) -> np.ndarray
         others = np.prod(np.delete(factors, position, axis=1), axis=1)
         np.add.at(total, table.route[:, position], np.abs(others * table.strengths))
     return np.asarray(total[:-1].max(axis=0, initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class HandedOver:
+    """The exact flow up to a time, the reduction from there on, in the bases of the hand-over."""
+
+    architecture: Architecture
+    before: MatrixEvolution
+    after: ReducedEvolution
+    time: float
+    bases: Mapping[str, np.ndarray]
+
+    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
+        """The weight matrices."""
+        early = times < self.time
+        return self.before.weights(times[early]) + self.after.weights(times[~early] - self.time)
+
+    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+        """The diagonal of R_t^T W_e R_s of each edge."""
+
+        def seen(edge: Edge, matrix: np.ndarray) -> np.ndarray:
+            source, target = self.architecture.edges[edge]
+            return np.asarray(np.sum(self.bases[target] * (matrix @ self.bases[source]), axis=0))
+
+        early = times < self.time
+        before = [[seen(edge, weights[edge]) for edge in edges] for weights in self.before.matrices(times[early])]
+        late = self.after.edges(edges, times[~early] - self.time)
+        return [np.array([*(row[i] for row in before), *late[i]]) for i in range(len(edges))]
+
+    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        """The diagonal of U^T W_p V of each path."""
+        early = times < self.time
+        first = self.before.paths(paths, times[early]) if early.any() else []
+        last = self.after.paths(paths, times[~early] - self.time) if (~early).any() else []
+        return [np.concatenate(parts) for parts in zip(*filter(None, (first, last)), strict=True)]

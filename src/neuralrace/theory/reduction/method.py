@@ -10,6 +10,7 @@ import numpy as np
 from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import (
     InitialStrength,
@@ -21,12 +22,13 @@ from neuralrace.theory.alignment import (
     mixing,
 )
 from neuralrace.theory.certificate import Assumption, first_failing
-from neuralrace.theory.evolution import HandedOver, ReducedEvolution, Strengths
 from neuralrace.theory.flow.method import flow_evolution, start_flow
 from neuralrace.theory.method import Examined, Method, Outcome, Request
-from neuralrace.theory.reduction.handover import Look, follow_until_aligned
-from neuralrace.theory.reduction.path_table import PathTable, listed_paths, path_table
-from neuralrace.theory.reduction.system import ReducedSystem, States, reduced_system
+from neuralrace.theory.reduction.handover import HandedOver, Look, follow_until_aligned
+from neuralrace.theory.reduction.path_table import PathTable, path_table
+from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, States, Strengths, reduced_system
+
+PAIR_LIMIT = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,29 @@ class Reduced:
             initial_strength=InitialStrength.of_draws(self.start.source, self.start.strengths, request.law),
             notes=self.notes,
         )
+
+
+def listed_paths(statistics: PathStatistics) -> Assumption:
+    """Whether some path is open, and few enough of them and of their interacting pairs to be listed; lists none."""
+    architecture = statistics.architecture
+    everywhere = np.zeros(statistics.configuration_count)
+    ways: dict[str, np.ndarray] = {}  # node -> open ways to it in each configuration
+    for node in architecture.order:
+        ways[node] = everywhere + (node in architecture.inputs)
+        for edge in architecture.incoming[node]:
+            ways[node] = ways[node] + (statistics.edge_gates[edge] != 0) * ways[architecture.source(edge)]
+    into = np.array([ways[node] for node in architecture.outputs])
+    pairs, together = float((into**2).sum()), float(into.sum(axis=0).max(initial=0.0))
+    if together == 0:
+        return Assumption("open paths", 1.0, 0.0, "at least one path must be open for some example; none is")
+    few = pairs <= PAIR_LIMIT and together <= statistics.limit and statistics.listable
+    detail = (
+        f"{len(statistics.open_paths):,} open path(s)"
+        if few
+        else f"at most {PAIR_LIMIT:,} interacting pairs of {statistics.limit:,} paths can be listed; this problem has "
+        f"{pairs:,.0f} pairs and {architecture.count_paths():,} paths"
+    )
+    return Assumption("paths that can be listed", 0.0 if few else 1.0, 0.0, detail)
 
 
 def diagonalisability(request: Request) -> Assumption:

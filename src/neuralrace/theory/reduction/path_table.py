@@ -1,23 +1,22 @@
-"""The open paths of a problem in its modes, and exact lumping: which edges and modes must evolve alike.
+"""The open paths of a problem in its modes, and exact lumping: one scalar for all edges and modes that evolve alike.
 
 Of the paths there is one row of strengths each, and one for each pair that interacts. Edges and modes that must evolve
 alike are found by partition refinement and kept once. A variable is a pair (edge, mode), a term a pair (path, mode).
 Start from the partition by initial values and by S(p). Two terms stay together if the classes of their edges and, class
 by class, their couplings D agree; two variables stay together if, class by class, as many terms run through them. When
 nothing splits any more, members of a class have equal derivatives wherever they are equal, so they stay equal for ever.
+The lumped system is written for one member of each class (P1 eq. 10).
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
-from neuralrace.theory.certificate import Assumption
-
-PAIR_LIMIT = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,29 +76,6 @@ def path_table(statistics: PathStatistics) -> PathTable:
         variances=np.array(variances).reshape(len(first), modes),
         target_energy=statistics.target_energy,
     )
-
-
-def listed_paths(statistics: PathStatistics) -> Assumption:
-    """Whether some path is open, and few enough of them and of their interacting pairs to be listed; lists none."""
-    architecture = statistics.architecture
-    everywhere = np.zeros(statistics.configuration_count)
-    ways: dict[str, np.ndarray] = {}  # node -> open ways to it in each configuration
-    for node in architecture.order:
-        ways[node] = everywhere + (node in architecture.inputs)
-        for edge in architecture.incoming[node]:
-            ways[node] = ways[node] + (statistics.edge_gates[edge] != 0) * ways[architecture.source(edge)]
-    into = np.array([ways[node] for node in architecture.outputs])
-    pairs, together = float((into**2).sum()), float(into.sum(axis=0).max(initial=0.0))
-    if together == 0:
-        return Assumption("open paths", 1.0, 0.0, "at least one path must be open for some example; none is")
-    few = pairs <= PAIR_LIMIT and together <= statistics.limit and statistics.listable
-    detail = (
-        f"{len(statistics.open_paths):,} open path(s)"
-        if few
-        else f"at most {PAIR_LIMIT:,} interacting pairs of {statistics.limit:,} paths can be listed; this problem has "
-        f"{pairs:,.0f} pairs and {architecture.count_paths():,} paths"
-    )
-    return Assumption("paths that can be listed", 0.0 if few else 1.0, 0.0, detail)
 
 
 EQUAL = 1e-9  # relative to the largest value compared
@@ -227,3 +203,78 @@ def _numbered(labels: np.ndarray, where: np.ndarray) -> np.ndarray:
     rank = np.argsort(np.argsort(first))
     numbered.T[where.T] = rank[inverse]
     return numbered
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The lumped system in plain arrays.
+
+    db_v/dt = sum over (v, k) of count * (product of the other factors of k) * (S_k - sum_l coupling_kl a_l).
+    """
+
+    factors: np.ndarray  # (terms, longest): variables; the number of variables marks the end
+    strengths: np.ndarray  # S_k
+    coupling: sparse.csr_matrix  # total D from class l onto one member of class k
+    multiplicity: np.ndarray  # members of each class of terms
+    through: np.ndarray  # (uses, 2): variable, term
+    counts: np.ndarray  # (uses,): how many terms of that class run through one member of the variable
+    variable_count: int
+    target_energy: float
+
+
+def lumped_terms(table: PathTable, partition: Partition) -> Terms:
+    """Write the system for one member of each class."""
+    count, size = partition.term_count, partition.variable_count
+    paths, modes = _representatives(partition.terms, count)
+    along = partition.variables[table.route[paths], modes[:, None]]
+    factors = np.where(table.route[paths] >= 0, along, size)
+    edges, edge_modes = _representatives(partition.variables, size)
+    through, counts = _uses(table, partition, edges, edge_modes)
+    return Terms(
+        factors=factors,
+        strengths=table.strengths[paths, modes],
+        coupling=_coupling(table, partition, paths, modes),
+        multiplicity=np.bincount(partition.terms[partition.terms >= 0], minlength=count).astype(float),
+        through=through,
+        counts=counts,
+        variable_count=size,
+        target_energy=table.target_energy,
+    )
+
+
+def _representatives(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first member (row, mode) of each class."""
+    rows, modes = np.nonzero(labels.T >= 0)[::-1]
+    numbers, first = np.unique(labels[rows, modes], return_index=True)
+    assert len(numbers) == count
+    return rows[first], modes[first]
+
+
+def _coupling(table: PathTable, partition: Partition, paths: np.ndarray, modes: np.ndarray) -> sparse.csr_matrix:
+    count = len(paths)
+    by_path = sparse.csr_matrix(
+        (np.arange(1, len(table.second) + 1), (table.second, np.arange(len(table.second)))),
+        shape=(len(table.paths), len(table.second)),
+    )
+    chosen = by_path[paths].tocoo()  # the pairs of each representative
+    pair, term = chosen.col, chosen.row
+    other = partition.terms[table.first[pair], modes[term]]
+    value = table.variances[pair, modes[term]]
+    kept = (other >= 0) & (value != 0)
+    return sparse.csr_matrix((value[kept], (term[kept], other[kept])), shape=(count, count))
+
+
+def _uses(
+    table: PathTable, partition: Partition, edges: np.ndarray, modes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    longest = table.route.shape[1]
+    flat = table.route.ravel()
+    there = flat >= 0
+    on_edge = sparse.csr_matrix(
+        (np.ones(there.sum()), (flat[there], np.repeat(np.arange(len(table.paths)), longest)[there])),
+        shape=(len(table.edges), len(table.paths)),
+    )[edges].tocoo()
+    term = partition.terms[on_edge.col, modes[on_edge.row]]
+    kept = term >= 0
+    pairs, counts = np.unique(np.stack([on_edge.row[kept], term[kept]], axis=1), axis=0, return_counts=True)
+    return pairs, counts.astype(float)

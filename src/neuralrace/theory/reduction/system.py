@@ -1,4 +1,4 @@
-"""The neural race reduction: one scalar per edge and mode (P1 eq. 10), lumped where symmetry allows."""
+"""The neural race reduction: one scalar per edge and mode (P1 eq. 10), lumped where symmetry allows; its solution."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,16 +8,137 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import sparse
 
 from neuralrace._engine.devices import spread
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.theory.integration.integrate import integrate
-from neuralrace.theory.integration.system import descend, velocity_of
+from neuralrace.theory.integration.system import NOISE, descend, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
-from neuralrace.theory.reduction.path_table import Partition, PathTable, refine_partition, trivial_partition
-from neuralrace.theory.reduction.polynomial import Polynomial, Terms, lumped_terms, make_polynomial
+from neuralrace.theory.reduction.path_table import (
+    Partition,
+    PathTable,
+    Terms,
+    lumped_terms,
+    refine_partition,
+    trivial_partition,
+)
 
 States = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
+Strengths = Mapping[Edge, np.ndarray]
+DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
+
+
+class Polynomial(eqx.Module):
+    """Velocity and loss of the reduced system for a batch of draws, (draws, variables)."""
+
+    factors: jax.Array
+    strengths: jax.Array
+    coupling: jax.Array | None  # dense where it is small
+    rows: jax.Array
+    columns: jax.Array
+    values: jax.Array
+    multiplicity: jax.Array
+    variable: jax.Array
+    term: jax.Array
+    place: jax.Array  # where the variable stands among the factors of the term
+    counts: jax.Array
+    best: jax.Array  # strengths at which the loss is least
+    least: jax.Array  # that loss
+    atol: jax.Array
+
+    def products(self, state: jax.Array) -> jax.Array:
+        """a_k, the product of the factors of each term."""
+        return jnp.prod(self._factors(state), axis=-1)
+
+    def velocity(self, state: jax.Array) -> jax.Array:
+        """db/dt."""
+        factors = self._factors(state)
+        error = self.strengths - self._coupled(jnp.prod(factors, axis=-1))
+        longest = factors.shape[-1]
+        others = jnp.stack(
+            [jnp.prod(jnp.delete(factors, i, axis=-1, assume_unique_indices=True), axis=-1) for i in range(longest)],
+            axis=-1,
+        )
+        drive = self.counts * others[:, self.term, self.place] * error[:, self.term]
+        return jnp.zeros_like(state).at[:, self.variable].add(drive)
+
+    def loss(self, state: jax.Array) -> jax.Array:
+        """(draws,)."""
+        gap = self.products(state) - self.best
+        return self.least + 0.5 * jnp.sum(self.multiplicity * gap * self._quadratic(gap), axis=-1)
+
+    def record(self, state: jax.Array) -> jax.Array:
+        """The state itself."""
+        return state
+
+    def rate(self, state: jax.Array, velocity: jax.Array) -> jax.Array:
+        """Its velocity."""
+        return velocity
+
+    def error(self, error: jax.Array, before: jax.Array, after: jax.Array, rtol: jax.Array) -> jax.Array:
+        """The largest error of a variable relative to what is allowed: rtol of that variable, and rounding."""
+        size = jnp.maximum(jnp.abs(before), jnp.abs(after))
+        allowed = self.atol + NOISE * jnp.max(jnp.abs(before), initial=0.0)
+        return jnp.max(jnp.abs(error) / (rtol * size + allowed), initial=0.0)
+
+    def _factors(self, state: jax.Array) -> jax.Array:
+        extended = jnp.concatenate([state, jnp.ones((len(state), 1))], axis=1)
+        return extended[:, self.factors]
+
+    def _coupled(self, products: jax.Array) -> jax.Array:
+        if self.coupling is not None:
+            return products @ self.coupling.T
+        return jnp.zeros_like(products).at[:, self.rows].add(self.values * products[:, self.columns])
+
+    def _quadratic(self, gap: jax.Array) -> jax.Array:
+        # with no least-squares solution at hand best is zero and the linear part is added here
+        return self._coupled(gap) if self.best.ndim else self._coupled(gap) - 2 * self.strengths
+
+
+@eqx.filter_jit
+def _losses(polynomial: Polynomial, states: jax.Array) -> jax.Array:
+    flat = states.reshape(-1, states.shape[-1])
+    return polynomial.loss(flat).reshape(states.shape[:-1])
+
+
+def _polynomial(terms: Terms, atol: float) -> Polynomial:
+    """Bring the system to JAX; atol: absolute error that is always allowed."""
+    coupling = terms.coupling.tocoo()
+    best, least = _least(terms)
+    place = np.array([int(np.argmax(terms.factors[k] == v)) for v, k in terms.through], dtype=int)
+    small = len(terms.strengths) <= 256
+    return Polynomial(
+        factors=jnp.asarray(terms.factors),
+        strengths=jnp.asarray(terms.strengths),
+        coupling=jnp.asarray(terms.coupling.toarray()) if small else None,
+        rows=jnp.asarray(coupling.row),
+        columns=jnp.asarray(coupling.col),
+        values=jnp.asarray(coupling.data, dtype=float),
+        multiplicity=jnp.asarray(terms.multiplicity),
+        variable=jnp.asarray(terms.through[:, 0]),
+        term=jnp.asarray(terms.through[:, 1]),
+        place=jnp.asarray(place),
+        counts=jnp.asarray(terms.counts),
+        best=jnp.asarray(best),
+        least=jnp.asarray(least),
+        atol=jnp.asarray(max(atol, 1e-290)),
+    )
+
+
+def _least(terms: Terms) -> tuple[np.ndarray, float]:
+    """The best strengths and their loss, so that the loss near them is not a difference of large numbers."""
+    energy = terms.target_energy
+    diagonal = terms.coupling.diagonal()
+    if (terms.coupling - sparse.diags(diagonal)).count_nonzero() == 0:
+        best = np.divide(terms.strengths, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+    elif len(terms.strengths) <= DENSE_TERMS:
+        best = np.linalg.lstsq(terms.coupling.toarray(), terms.strengths, rcond=1e-12)[0]
+    else:
+        return np.zeros(()), 0.5 * energy
+    least = 0.5 * energy - 0.5 * float(np.sum(terms.multiplicity * best * terms.strengths))
+    return best, least if least > 1e-14 * energy else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +163,7 @@ class ReducedSystem:
     @cached_property
     def polynomial(self) -> Polynomial:
         """The lumped system in JAX."""
-        return make_polynomial(self.terms, self.atol)
+        return _polynomial(self.terms, self.atol)
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -119,9 +240,9 @@ def reduced_system(
     strengths: for each draw, edge -> (modes,). lump: keep one scalar per class. symmetric: let classes be those of
     the statistics alone and start each at the mean of its members.
     """
-    rows = list(zip(table.edges, table.first_mode, strict=True))
-    start = np.array([[draw[edge][mode : mode + table.modes] for edge, mode in rows] for draw in strengths])
-    start = start.reshape(len(strengths), len(table.edges), table.modes)
+    rows, width = list(zip(table.edges, table.first_mode, strict=True)), table.modes
+    start = np.array([[draw[edge][mode : mode + width] for edge, mode in rows] for draw in strengths])
+    start = start.reshape(len(strengths), len(table.edges), width)
     if not lump:
         return ReducedSystem(table, trivial_partition(table), start, 0.0, atol)
     partition = refine_partition(table, None if symmetric else start)
@@ -134,7 +255,30 @@ def reduced_system(
     return replace(system, asymmetry=float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale)
 
 
-@eqx.filter_jit
-def _losses(polynomial: Polynomial, states: jax.Array) -> jax.Array:
-    flat = states.reshape(-1, states.shape[-1])
-    return polynomial.loss(flat).reshape(states.shape[:-1])
+@dataclass(frozen=True, eq=False)
+class ReducedEvolution:
+    """Strengths of the reduced system, of one of its draws; matrices: turns strengths at one time into weights."""
+
+    reduction: ReducedSystem
+    states: States
+    draw: int
+    matrices: Callable[[Strengths], dict[Edge, np.ndarray]]
+
+    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
+        """W_e = R_t B_e R_s^T."""
+        strengths = self._strengths(times)
+        return [self.matrices({edge: values[i] for edge, values in strengths.items()}) for i in range(len(times))]
+
+    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+        """The strengths of the edges' modes."""
+        strengths = self._strengths(times)
+        return [strengths[edge] for edge in edges]
+
+    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        """The product of the strengths along each path."""
+        strengths = self._strengths(times)
+        return [np.prod([strengths[edge] for edge in path.edges], axis=0) for path in paths]
+
+    def _strengths(self, times: np.ndarray) -> dict[Edge, np.ndarray]:
+        states = self.states(times)[:, self.draw]
+        return self.reduction.spread_out(states, self.draw)

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuralrace.errors import TaskError
 from neuralrace.task import Task
-from neuralrace.training.objectives.objective import Objective
+from neuralrace.training.objectives import Objective
 
 
 @dataclass(frozen=True)

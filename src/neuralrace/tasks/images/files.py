@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuralrace.archives import read_archive
 from neuralrace.errors import FileFormatError
 
 BYTE = 8  # the type code of unsigned bytes in IDX
@@ -88,17 +89,14 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     source = Path(path)
     if not source.is_file():
         raise FileFormatError(f"an .npz with {', '.join(ARRAYS)} is required; there is no file {source}")
-    try:
-        with np.load(source, allow_pickle=False) as stored:
-            missing = [name for name in ARRAYS if name not in stored]
-            if missing:
-                raise FileFormatError(
-                    f"{source} must hold {', '.join(ARRAYS)}; {', '.join(missing)} is missing among "
-                    f"{', '.join(stored) or 'nothing'}"
-                )
-            return {name: stored[name] for name in ARRAYS}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        raise FileFormatError(f"{source} is not a readable .npz of plain arrays; write it with numpy.savez") from None
+    stored = read_archive(source, LARGEST)
+    missing = [name for name in ARRAYS if name not in stored]
+    if missing:
+        raise FileFormatError(
+            f"{source} must hold {', '.join(ARRAYS)}; {', '.join(missing)} is missing among "
+            f"{', '.join(stored) or 'nothing'}"
+        )
+    return {name: stored[name] for name in ARRAYS}
 
 
 def read_features(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
@@ -110,11 +108,10 @@ def read_features(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     try:
         with np.load(labels, allow_pickle=False) as stored:
-            for part, name in (("train", "labels"), ("test", "test_labels")):
-                found[name] = stored[f"{part}_labels"]
-        for part, name in (("train", "images"), ("test", "test_images")):
-            rows = np.load(find_file(folder, (f"rotated_{part}.npy",)), mmap_mode="r", allow_pickle=False)
-            found[name] = rows
+            for part, prefix in (("train", ""), ("test", "test_")):
+                place = find_file(folder, (f"rotated_{part}.npy",))
+                found[f"{prefix}labels"] = stored[f"{part}_labels"]
+                found[f"{prefix}images"] = np.load(place, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise FileFormatError(f"{folder} does not hold what the script of features wrote ({error})") from None
     for name, rows in (("labels", found["images"]), ("test_labels", found["test_images"])):

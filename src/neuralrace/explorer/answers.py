@@ -157,8 +157,7 @@ def _done(scene: Scene, stage: Stage, forecast: Forecast, run: Trajectory, losse
 
 
 def _agreed(found: Agreement) -> dict[str, Any]:
-    names = ("normalised_l1", "log10_gap", "max_gap")
-    return {name: numbers(getattr(found, name), 3) for name in names}
+    return {name: numbers(value, 3) for name, value in vars(found).items()}
 
 
 def guess_data(desk: Desk, scene: Scene, given: Any) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from neuralrace.datafiles import as_path
 from neuralrace.errors import FileFormatError, TaskError, require_count
 from neuralrace.task import Task
 from neuralrace.tasks.files.columns import Targets, find_columns, input_columns, is_a_code, make_targets, one_hot
-from neuralrace.tasks.files.limits import MOST_BYTES
 from neuralrace.tasks.files.preparation import has_constant, standardised, with_constant
 from neuralrace.tasks.files.tables import Table, read_table
 from neuralrace.tasks.registry import NamedTask
@@ -20,6 +19,7 @@ from neuralrace.tasks.registry import NamedTask
 NEEDED, ALLOWED = ("inputs", "targets"), ("inputs", "targets", "groups", "weights", "input_names", "target_names")
 TABLES = (".csv", ".tsv", ".txt", ".data")
 HIDDEN = 100
+MOST_BYTES = 2**29  # 512 MiB: of a table of text, or of the arrays of an archive; `most_bytes` raises it
 KINDS = {"inputs": "fiub", "targets": "fiubUS", "weights": "fiub", "groups": "fiubUS"}  # names: words alone
 
 Columns = str | int | Sequence[str | int] | None

@@ -15,9 +15,10 @@ import numpy as np
 
 from neuralrace.errors import FileFormatError
 from neuralrace.tasks.files.decoding import opened
-from neuralrace.tasks.files.limits import MOST_COLUMNS, MOST_LINE
 from neuralrace.tasks.files.separators import as_number, choose_separator
 
+MOST_COLUMNS = 100_000
+MOST_LINE = 2**22  # characters
 SAMPLE = 100  # lines that a separator is chosen from
 CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")  # what no text holds
 

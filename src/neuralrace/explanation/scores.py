@@ -77,7 +77,9 @@ def score_networks(
 
 def outputs_of(network: ReLUNetwork, weights: Weights, layer: str = "", muted: np.ndarray | None = None) -> np.ndarray:
     """The outputs (N, outputs); muted: neurons of a layer that send nothing on."""
-    sent = {edge: np.where(muted, 0.0, part) if edge[0] == layer else part for edge, part in weights.items()}
+    sent = dict(weights)
+    for edge in network.architecture.outgoing[layer] if muted is not None else ():
+        sent[edge] = np.where(muted, 0.0, weights[edge])
     return received_by(network, sent, "y").T
 
 

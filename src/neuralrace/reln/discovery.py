@@ -148,8 +148,8 @@ def discover(
     ]
     if law is None:
         return Discovery(described[0].layers, network.given, network.biases, fractional)
-    chosen, *rest = fewest_that_serve(described, run, law, draws, key)
-    return Discovery(chosen.layers, network.given, network.biases, fractional, *rest)
+    chosen, solved, apart, table = fewest_that_serve(described, run, law, draws, key)
+    return Discovery(chosen.layers, network.given, network.biases, fractional, solved, apart, table)
 
 
 def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:

@@ -122,8 +122,8 @@ def foresee(
     ]
     if not some:
         return Foreseen(tried[0].layers, network.given, network.biases, False, forecast, neurons)
-    chosen, *rest = fewest_that_serve(tried, forecast, initial, DRAWS, key)
-    return Foreseen(chosen.layers, network.given, network.biases, False, forecast, neurons, *rest)
+    chosen, gated, apart, table = fewest_that_serve(tried, forecast, initial, DRAWS, key)
+    return Foreseen(chosen.layers, network.given, network.biases, False, forecast, neurons, gated, apart, table)
 
 
 def followed(network: ReLUNetwork, forecast: Forecast) -> Neurons:

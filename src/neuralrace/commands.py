@@ -43,8 +43,7 @@ def perform(arguments: Sequence[str]) -> Ending:
     command = typer.main.get_command(app)
     try:
         with command.make_context("neuralrace", list(arguments) or ["--help"]) as context:
-            ending: Ending = command.invoke(context)
-            return ending
+            return command.invoke(context)
     except typer.Exit as end:  # help or version was asked for
         return end.exit_code, None
     except Exception as error:

@@ -37,17 +37,17 @@ def base_images(data: Any, folder: Folder) -> Images:
             f"data must be the name of a data set, or a mapping with {', '.join(ARRAYS)}; it was {shortened(data)}"
         )
     require_name("data", data, ("digits", *OPENML, "features", "arrays"))
-    if data == "digits":
-        if folder is None:
-            return _digits()
+    if folder is not None and data == "digits":
         raise TaskError("digits come with scikit-learn and are read from no folder: name other data, or give no folder")
-    if folder is None:
-        if data in OPENML:
-            return _from_openml(data)
+    if folder is None and data in NEEDED:
         raise FileFormatError(f"data={data!r} needs folder, {NEEDED[data]}")
+    if folder is None:
+        return _digits() if data == "digits" else _from_openml(data)
     place = as_path("folder", folder, "a folder")
-    if data in NEEDED:
-        return _from_arrays(*((str(place), read_arrays(place)) if data == "arrays" else (data, read_features(place))))
+    if data == "arrays":
+        return _from_arrays(str(place), read_arrays(place))
+    if data == "features":
+        return _from_arrays(data, read_features(place))
     inner = (place / known for known in FOLDERS[data])  # the folder itself, or the one in it that has the data's name
     place = next((one for one in inner if one.is_dir()), place)
     return _cifar10(place) if data == "cifar10" else _idx(data, place)

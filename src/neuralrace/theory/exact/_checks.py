@@ -23,20 +23,20 @@ TIME_HINT = "time runs forward from the initial weights, t = learning_rate * ste
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the entries of an argument must be, all of them finite; axes: how many, where that is known."""
+    """What the entries of an argument must be, all of them finite; matrix: it has two axes."""
 
     above: float | None = None
     least: float | None = None
     most: float | None = None
     hint: str = ""
-    axes: int | None = None
+    matrix: bool = False
 
     def read(self, name: str, value: Any) -> jax.Array:
         """Return the value as an array of floats, or say which entry is not what it must be."""
         if not isinstance(value, jax.core.Tracer):
             self._require(name, value)
         entries = jnp.asarray(value, dtype=jnp.result_type(float))
-        if self.axes is not None and entries.ndim != self.axes:
+        if self.matrix and entries.ndim != 2:
             raise RangeError(f"{name} must be a matrix with two axes; its shape was {entries.shape}")
         return entries
 
@@ -62,7 +62,7 @@ NotNegative = Annotated[Any, Numbers(least=0.0)]
 AtLeastOne = Annotated[Any, Numbers(least=1.0)]
 Strength = Annotated[Any, Numbers(above=0.0, hint=STRENGTH_HINT)]
 Times = Annotated[Any, Numbers(least=0.0, hint=TIME_HINT)]
-Matrix = Annotated[Any, Numbers(axes=2)]
+Matrix = Annotated[Any, Numbers(matrix=True)]
 
 
 P = ParamSpec("P")
@@ -98,7 +98,6 @@ def entry_point(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        result: R = jax.tree.map(_plain, checked(*args, **kwargs))
-        return result
+        return jax.tree.map(_plain, checked(*args, **kwargs))
 
     return wrapped

@@ -77,8 +77,7 @@ def clock(w: jax.Array, u0: jax.Array, r: jax.Array) -> jax.Array:
 
 
 def _log_gap(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
-    w: jax.Array = invert_elapsed(clock, *jnp.broadcast_arrays(scaled_time, d * a0 / s, r))
-    return w
+    return invert_elapsed(clock, *jnp.broadcast_arrays(scaled_time, d * a0 / s, r))
 
 
 @jax.jit

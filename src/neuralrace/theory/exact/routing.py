@@ -111,8 +111,7 @@ def _clock_arguments(r: _Route) -> tuple[jax.Array, ...]:
 @jax.jit
 def _log_gap(t: jax.Array, r: _Route) -> jax.Array:
     scaled_time = r.speed * r.d / r.sharing * t
-    w: jax.Array = invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
-    return w
+    return invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
 
 
 @entry_point

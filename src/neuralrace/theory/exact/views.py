@@ -86,8 +86,7 @@ def _excess(y: jax.Array, *race: jax.Array) -> jax.Array:
 def _end(r: _Race) -> jax.Array:
     """Return y at the end of the race: positive, or negative where the views start above saturation."""
     guess = r.log_saturation - r.log_start.max(-1)
-    end: jax.Array = solve_increasing(_excess, guess, *r)
-    return end
+    return solve_increasing(_excess, guess, *r)
 
 
 def _to_go(v: jax.Array, k: jax.Array, q: jax.Array) -> jax.Array:

@@ -78,8 +78,8 @@ def score_networks(
 def outputs_of(network: ReLUNetwork, weights: Weights, layer: str = "", muted: np.ndarray | None = None) -> np.ndarray:
     """The outputs (N, outputs); muted: neurons of a layer that send nothing on."""
     sent = dict(weights)
-    for edge in network.architecture.outgoing[layer] if muted is not None else ():
-        sent[edge] = np.where(muted, 0.0, weights[edge])
+    if muted is not None:
+        sent |= {edge: np.where(muted, 0.0, weights[edge]) for edge in network.architecture.outgoing[layer]}
     return received_by(network, sent, "y").T
 
 

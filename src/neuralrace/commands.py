@@ -43,8 +43,7 @@ def perform(arguments: Sequence[str]) -> Ending:
     command = typer.main.get_command(app)
     try:
         with command.make_context("neuralrace", list(arguments) or ["--help"]) as context:
-            ending: Ending = command.invoke(context)
-            return ending
+            return command.invoke(context)
     except typer.Exit as end:  # help or version was asked for
         return end.exit_code, None
     except Exception as error:
@@ -76,31 +75,26 @@ def list_what_there_is(
     as_json: AsJson = False,
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
+    head: Sequence[str]
     if name is not None:
-        return _list_settings(name, tasks, as_json)
-    if tasks:
+        from neuralrace.experiments.settings import described
+
+        if tasks:
+            raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
+        found = experiments.get(name)
+        rows = described(found.full, found.tiny)
+        head, told = list(rows[0]), {"experiment": name, "settings": rows}
+    elif tasks:
         from neuralrace.tasks import summaries
 
         rows = [{"name": task, "what": summary} for task, summary in summaries().items()]
-        if not as_json:
-            _table(("name", "what it is"), (row.values() for row in rows))
-        return 0, {"tasks": rows}
-    found = [{"name": e.name, "title": e.title, "source": e.source} for e in experiments.listed().values()]
+        head, told = ("name", "what it is"), {"tasks": rows}
+    else:
+        rows = [{"name": e.name, "title": e.title, "source": e.source} for e in experiments.listed().values()]
+        head, told = ("name", "what it shows", "source"), {"experiments": rows}
     if not as_json:
-        _table(("name", "what it shows", "source"), (row.values() for row in found))
-    return 0, {"experiments": found}
-
-
-def _list_settings(name: str, tasks: bool, as_json: bool) -> Ending:
-    from neuralrace.experiments.settings import described
-
-    if tasks:
-        raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
-    found = experiments.get(name)
-    rows = described(found.full, found.tiny)
-    if not as_json:
-        _table(list(rows[0]), (map(_typed, row.values()) for row in rows))
-    return 0, {"experiment": name, "settings": rows}
+        _table(head, (map(_typed, row.values()) for row in rows))
+    return 0, told
 
 
 def _typed(value: object) -> str:

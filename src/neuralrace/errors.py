@@ -85,6 +85,12 @@ def nearest(name: object, known: Iterable[object]) -> str:
     return f"known: {shown}" if options else "none is known"
 
 
+def bounds_told(above: float | None, least: float | None, most: float | None) -> list[str]:
+    """The bounds of a number in words, those that there are."""
+    told = (("above", above), ("at least", least), ("at most", most))
+    return [f"{word} {bound:g}" for word, bound in told if bound is not None]
+
+
 def require_number(
     name: str,
     value: float,
@@ -94,11 +100,7 @@ def require_number(
     most: float | None = None,
 ) -> float:
     """Return the value as a float, or say which range it had to lie in."""
-    bounds = [
-        *([f"above {above:g}"] if above is not None else []),
-        *([f"at least {least:g}"] if least is not None else []),
-        *([f"at most {most:g}"] if most is not None else []),
-    ]
+    bounds = bounds_told(above, least, most)
     required = "a finite number" + (", " + " and ".join(bounds) if bounds else "")
     try:
         number = float(value)

@@ -122,6 +122,8 @@ def test_two_hidden_layers_have_modules_each():
     assert found.problem.architecture.count_paths() == 4
     with pytest.raises(GateError, match="there are 2"):
         _ = found.members
+    uneven = reln.gated_problem(found.task, [np.eye(4)[:3], np.eye(4)[:2]], [(1, 2, 3), (4, 5)])
+    assert [uneven.architecture.nodes[node] for node in uneven.architecture.hidden] == [1, 2, 3, 4, 5]
 
 
 def test_the_staged_reconstruction_follows_the_network(contextual, four):

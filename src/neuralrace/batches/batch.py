@@ -1,6 +1,6 @@
 """Some examples at a time: what a batch is, and how large arrays are cut into batches without being read at once."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +23,6 @@ class Batch(NamedTuple):
     gates: Mapping[str, Any] | None = None
     edge_gates: Mapping[Edge, Any] | None = None
     weights: Any = None
-
-
-Source = Batch | tuple[Any, ...] | Callable[[], "Batch | tuple[Any, ...]"]  # a function makes its batch where it is run
 
 
 def as_batch(source: Any) -> Batch:

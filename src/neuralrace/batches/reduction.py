@@ -42,5 +42,4 @@ def _on_cluster(architecture: Architecture, batches: Iterable[Any], on: Any) -> 
         while len(parts) > 1:
             parts = [delayed(merge)(parts[first : first + FAN]) for first in range(0, len(parts), FAN)]
         compute: Any = client.compute  # it has no types
-        found: Gathered | None = compute(parts[0]).result() if parts else None
-        return found
+        return compute(parts[0]).result() if parts else None

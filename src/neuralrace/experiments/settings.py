@@ -13,6 +13,7 @@ import numpy as np
 from neuralrace.errors import (
     RangeError,
     UnknownNameError,
+    bounds_told,
     nearest,
     require_count,
     require_kind,
@@ -46,8 +47,7 @@ class Bounds:
                 require_number(name, part, above=self.above, least=self.least, most=self.most)
 
     def __str__(self) -> str:
-        told = (("above", self.above), ("at least", self.least), ("at most", self.most))
-        return ", ".join(self.words) or " and ".join(f"{word} {bound:g}" for word, bound in told if bound is not None)
+        return ", ".join(self.words) or " and ".join(bounds_told(self.above, self.least, self.most))
 
 
 def setting(default: Any, **bounds: Any) -> Any:

@@ -62,6 +62,4 @@ def _network(task: Task, network: ReLUNetwork, patterns: np.ndarray) -> Problem:
     """The gated network whose last hidden layer has these patterns, and whose earlier layers are always open."""
     open_layers = [np.ones((1, len(task)))] * (len(network.hidden) - 1)
     widths = [*network.hidden[:-1], max(1, network.hidden[-1] // len(patterns))]
-    if not open_layers:
-        return reln.gated_problem(task, patterns, widths[0], network.biases)
     return reln.gated_problem(task, [*open_layers, patterns], widths, network.biases)

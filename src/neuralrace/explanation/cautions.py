@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neuralrace.explanation.checkpoints import warnings_of_pace
+from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.problem import BIAS
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
@@ -11,7 +11,7 @@ from neuralrace.trajectory import Trajectory
 
 def warnings_of(named: NamedTask, run: Trajectory, capped: bool) -> tuple[str, ...]:
     """Sentences; none where there is nothing to mind. capped: the steps were as many as are ever chosen."""
-    return (*_of_data(named, run), *warnings_of_pace(run), *_unfinished(run, capped))
+    return (*_of_data(named, run), *_off_the_gradient(run), *_unfinished(run, capped))
 
 
 def _of_data(named: NamedTask, run: Trajectory) -> tuple[str, ...]:
@@ -20,6 +20,17 @@ def _of_data(named: NamedTask, run: Trajectory) -> tuple[str, ...]:
     if run.settings["problem"]["biases"] and BIAS not in task.inputs:
         task = Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights)
     return cautions(task, named.labels)
+
+
+def _off_the_gradient(run: Trajectory) -> tuple[str, ...]:
+    """A training whose rule is not known and was not descent."""
+    cosine = along_gradient(run)
+    if cosine >= ALONG:
+        return ()
+    return (
+        f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
+        "another loss, an adaptive optimiser or a schedule moved them, and no reconstruction follows those",
+    )
 
 
 def _unfinished(run: Trajectory, capped: bool) -> tuple[str, ...]:

@@ -52,14 +52,3 @@ def law_like(run: Trajectory) -> Initialiser:
         first = np.array([run.first_weights(seed)[edge] for seed in range(len(run.loss))])
         sizes[edge] = float(np.sqrt(np.mean(first**2)))
     return initial.gaussian(sizes)
-
-
-def warnings_of_pace(run: Trajectory) -> tuple[str, ...]:
-    """What to mind of a training whose rule is not known."""
-    cosine = along_gradient(run)
-    if not from_elsewhere(run) or cosine >= ALONG:
-        return ()
-    return (
-        f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
-        "another loss, an adaptive optimiser or a schedule moved them, and no reconstruction follows those",
-    )

@@ -23,7 +23,7 @@ from neuralrace.explanation.pricing import Priced, near
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.sections import Section
 from neuralrace.explanation.text import render_text
-from neuralrace.plotting import new_figure
+from neuralrace.plotting import new_panels
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
@@ -97,7 +97,9 @@ class Explanation:
     @property
     def found_wins(self) -> bool | None:
         """Whether the gating that was found wins the race by theory; None where nobody finished."""
-        return None if self.race is None else verdicts.wins(self.race, self.entered)
+        if self.race is None or not np.isfinite(self.race.runners[0].time):
+            return None
+        return self.race.winner in self.entered
 
     @property
     def verdict(self) -> str:
@@ -124,7 +126,7 @@ class Explanation:
             sections.of_prices(self.prices, self.chosen, len(self.layers)),
             *((sections.of_race(self.race, self.entered),) if self.race is not None else ()),
             *(sections.of_selectivity(one) for one in self.selectivity),
-            sections.of_assumptions(self.assumptions),
+            Section("How far the assumptions held", "", Held._fields, self.assumptions),
         )
 
     def __str__(self) -> str:
@@ -162,13 +164,8 @@ class Explanation:
 
     def _forecast(self) -> dict[str, Any]:
         assert self.forecast is not None
-        certificate = str(self.forecast.certificate).splitlines()
-        return {
-            "held": self.held,
-            "before_training": self.before,
-            "method": self.forecast.method,
-            "certificate": certificate,
-        }
+        told = {"held": self.held, "before_training": self.before, "method": self.forecast.method}
+        return told | {"certificate": str(self.forecast.certificate).splitlines()}
 
     def _foretold(self, foretold: Foretold) -> dict[str, Any]:
         fewest = foretold.chosen
@@ -187,18 +184,15 @@ class Explanation:
         """Every panel as a figure of its own, by its title."""
         made = {}
         for title, draw in self._panels().items():
-            figure, axes = new_figure(1, width=5.6)
-            draw(axes[0, 0])
-            made[title] = figure
+            made[title], (axis,) = new_panels(1, width=5.6, height=3.2)
+            draw(axis)
         return made
 
     def figure(self) -> Figure:
         """All panels side by side."""
-        drawn = list(self._panels().values())
-        figure, axes = new_figure(3, rows=(len(drawn) + 2) // 3, width=4.6)
-        for axis in axes.flat[len(drawn) :]:
-            axis.set_axis_off()
-        for axis, draw in zip(axes.flat, drawn, strict=False):
+        drawn = self._panels().values()
+        figure, axes = new_panels(len(drawn), width=4.6, height=3.2)
+        for axis, draw in zip(axes, drawn, strict=True):
             draw(axis)
         return figure
 

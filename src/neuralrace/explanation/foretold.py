@@ -1,6 +1,6 @@
 """Modules before any training: the neurons that the forecast followed, put into modules like those of a run."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -83,12 +83,8 @@ def matches(
             alike = float(weights @ (here.patterns[one] == there.patterns[other]))
             share = float(here.share[one]), float(there.share[other])
             rows.append(Match(layer, one, other, words(here.patterns[one]), alike, share))
-        for one in _left(len(here), [pair[0] for pair in pairs]):
+        for one in sorted(set(range(len(here))) - {pair[0] for pair in pairs}):
             rows.append(Match(layer, one, None, words(here.patterns[one]), 0.0, (float(here.share[one]), 0.0)))
-        for other in _left(len(there), [pair[1] for pair in pairs]):
+        for other in sorted(set(range(len(there))) - {pair[1] for pair in pairs}):
             rows.append(Match(layer, None, other, "", 0.0, (0.0, float(there.share[other]))))
     return tuple(rows)
-
-
-def _left(count: int, taken: Sequence[int]) -> list[int]:
-    return [place for place in range(count) if place not in taken]

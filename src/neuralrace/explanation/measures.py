@@ -11,6 +11,8 @@ from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.watched import Watched
 from neuralrace.reln import gate_samples, neuron_strengths
+from neuralrace.reln.course import written_by
+from neuralrace.reln.passing import final_weights, received_by
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
 from neuralrace.trajectory import Trajectory
@@ -65,16 +67,17 @@ def describe_modules(
     run: Trajectory,
     network: ReLUNetwork,
     layers: Mapping[str, Gating],
-    grown: Mapping[str, np.ndarray],
+    watched: Watched | None,
     groups: np.ndarray | None,
     labels: tuple[Sequence[str], Sequence[str]],
 ) -> tuple[Module, ...]:
-    """Every module of every layer; grown: layer -> when each of its modules had half of its last strength."""
+    """Every module of every layer; watched: where there is one alone, of which it is known when its modules grew."""
     modules = []
     for place, (layer, gating) in enumerate(layers.items()):
         last = place == len(layers) - 1
         prefix = f"{layer}_" if len(layers) > 1 else ""
         written = _written(run, network, gating.members, len(gating)) if last else None
+        grown = np.full(len(gating), np.nan) if watched is None else growth(watched, gating, run.time)
         for index, pattern in enumerate(gating.patterns):
             added = np.zeros(network.targets.shape[1]) if written is None else written[index]
             modules.append(
@@ -89,7 +92,7 @@ def describe_modules(
                     writes=_columns(added, labels[1], "output") if last else "all modules of the next layer",
                     written=added,
                     singular_values=_effective(network.task, network.inputs, network.targets, pattern),
-                    learned=float(grown[layer][index]) if layer in grown else float("nan"),
+                    learned=float(grown[index]),
                 )
             )
     return tuple(modules)
@@ -163,17 +166,10 @@ def measure_assumptions(run: Trajectory, layers: Mapping[str, Gating], curvature
 
 def _written(run: Trajectory, network: ReLUNetwork, members: np.ndarray, count: int) -> np.ndarray:
     """(modules, outputs): the mean over runs and examples of the size of what a module adds to the output."""
-    layer = network.architecture.hidden[-1]
-    read_out = (layer, "y")
-    added = np.zeros((count, network.targets.shape[1]))
-    for seed in range(len(run.loss)):
-        weights = run.weights(seed)
-        received = network.preactivations(weights)[layer]
-        activity = np.where(received > 0, received, network.slope * received)
-        for module in range(count):
-            inside = members[seed] == module
-            added[module] += np.abs(activity[:, inside] @ weights[read_out][:, inside].T).mean(axis=0)
-    return added / len(run.loss)
+    layer, weights = network.architecture.hidden[-1], final_weights(run)
+    inside = members[..., None] == np.arange(count)
+    added = written_by(network, weights, layer, received_by(network, weights, layer), inside)
+    return np.abs(added).mean(axis=(1, 2))
 
 
 def _effective(task: Task, rows: np.ndarray, wanted: np.ndarray, pattern: np.ndarray) -> np.ndarray:

@@ -8,16 +8,7 @@ from matplotlib.axes import Axes
 from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, Priced
 from neuralrace.explanation.wording import counted
-from neuralrace.plotting import (
-    COLOURS,
-    SERIES,
-    heat_map,
-    label_axes,
-    loss_axis,
-    reconstruction_line,
-    theory_line,
-    training_band,
-)
+from neuralrace.plotting import COLOURS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
@@ -27,14 +18,11 @@ Draw = Callable[[Axes], None]
 
 def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, before: bool, chosen: Priced) -> None:
     """What was foreseen, training, and what was rebuilt of it from modules; before: whether it was foreseen first."""
-    training_band(axis, run.time, run.loss, "relu", "ReLU networks")
-    if forecast is not None:
-        theory_line(axis, forecast.time, forecast.loss, "forecast, before training" if before else "forecast")
-    mean = chosen.loss.mean(axis=0)
-    if np.isfinite(mean).all():
-        reconstruction_line(axis, run.time, mean, f"reconstruction, {counted(chosen.modules, 'module')}")
+    label, mean = "forecast, before training" if before else "forecast", chosen.loss.mean(axis=0)
+    theory = {} if forecast is None else {label: forecast.loss}
+    rebuilt = {f"reconstruction, {counted(chosen.modules, 'module')}": mean} if np.isfinite(mean).all() else {}
     axis.set_yscale("log")
-    loss_axis(axis, "learning")
+    loss_curves(axis, "learning", run.time, {"ReLU networks": ("relu", run.loss)}, theory, rebuilt)
 
 
 def draw_prices(axis: Axes, rows: Sequence[Priced], chosen: Priced) -> None:

@@ -45,7 +45,7 @@ def play(
     """
     weights = [np.concatenate([watched.incoming[:, 0], watched.outgoing[:, 0]], axis=-1) for _ in plans]
     seeds, outputs = len(weights[0]), watched.targets.shape[1]
-    offset = np.zeros((len(plans), seeds, outputs))
+    offset, biased = np.zeros((len(plans), seeds, outputs)), jnp.asarray(float(watched.offset is not None))
     if watched.offset is not None:
         offset[:] = watched.offset[:, 0]
     records, losses = len(watched.steps), []
@@ -54,8 +54,9 @@ def play(
         counts = np.zeros(records, dtype=int)  # as long in every stretch: one program serves all
         length = stretch.last - stretch.first
         counts[1 : length + 1] = np.diff(watched.steps[stretch.first : stretch.last + 1])
-        bases, state = _narrowed(watched, weights, offset, gatings, padded)
-        end, seen = _descend(_moments(watched, gatings, padded), state, rate, counts, watched.offset is not None)
+        bases, state = _narrowed(weights, offset, gatings, padded)
+        moments = jax.tree.map(jnp.asarray, _moments(watched, gatings, padded))
+        end, seen = _steps(moments, state, jnp.asarray(rate), jnp.asarray(counts), biased)
         found = np.asarray(seen)[: length + 1]
         losses.append(found if place == len(stretches) - 1 else found[:-1])
         offset = np.asarray(end.offset)
@@ -83,7 +84,7 @@ Bases = list[dict[int, np.ndarray]]  # per seed: module -> (neurons, directions)
 
 
 def _narrowed(
-    watched: Watched, weights: list[np.ndarray], offset: np.ndarray, gatings: Sequence[Gating], padded: int
+    weights: list[np.ndarray], offset: np.ndarray, gatings: Sequence[Gating], padded: int
 ) -> tuple[list[Bases], State]:
     """The triangles of all modules, and the bases that lead back."""
     seeds, neurons, width = weights[0].shape
@@ -149,8 +150,3 @@ def _steps(
         return at, loss(at)
 
     return jax.lax.scan(to_record, state, counts)
-
-
-def _descend(moments: Moments, state: State, rate: float, counts: np.ndarray, biased: bool) -> tuple[State, jax.Array]:
-    arrays = jax.tree.map(jnp.asarray, moments)
-    return _steps(arrays, state, jnp.asarray(rate), jnp.asarray(counts), jnp.asarray(float(biased)))

@@ -1,14 +1,17 @@
 """What fidelity costs: networks played again with few modules, in few stretches of constant gates."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from neuralrace import reln
 from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.errors import ProblemError
 from neuralrace.explanation.gating import Gating, find_gating
 from neuralrace.explanation.playing import play
 from neuralrace.explanation.watched import Watched, stretches_of
+from neuralrace.initial import Initialiser
 from neuralrace.trajectory import Trajectory
 
 # A reconstruction within these explains the networks: twice what P2's mixed task, with four modules, is held to.
@@ -67,6 +70,28 @@ def prices(
             losses = play(watched, plans, stretches, rate, max(tier))
             found += [_row(run, count, plan, loss) for count, plan, loss in zip(tier, plans, losses, strict=True)]
     return tuple(_once(found))
+
+
+def deep_prices(
+    run: Trajectory, law: Initialiser | None, modules: int | None, key: int
+) -> tuple[tuple[Priced, ...], dict[str, Gating]]:
+    """Several hidden layers: as many modules in each, one constant gating, solved from the law of the first weights.
+
+    Also the modules of each layer.
+    """
+    if law is None:
+        raise ProblemError("with several hidden layers the law of the first weights is required: give initial=...")
+    found = reln.discover(run, "auto" if modules is None else modules, draws=2, initial=law, key=key)
+    layers = {layer.name: Gating.of_layer(layer) for layer in found.layers}
+    assert found.agreement is not None
+    assert found.reconstruction is not None
+    most = max(len(layer) for layer in layers.values())
+    rows = [Priced(most, 1, found.agreement, tuple(layers.values()), found.reconstruction.losses)]
+    for one in found.table:
+        if one.modules != most:
+            apart = Agreement(one.normalised_l1, one.log10_gap, float("nan"))
+            rows.append(replace(rows[0], modules=one.modules, agreement=apart, gatings=()))
+    return tuple(sorted(rows, key=lambda row: row.modules)), layers
 
 
 def fewest(rows: Sequence[Priced]) -> Priced:

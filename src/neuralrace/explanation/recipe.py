@@ -19,10 +19,7 @@ LEARNED = 0.01  # of the first loss
 MARGIN = 1.5  # how much longer than until then
 SETTLED = 0.02  # of all that the loss fell: where the later half of the time brings less, little more is to come
 FIRST_STEPS, LEAST_MOST, MOST_STEPS = 500, 1000, 32_000
-WORK, QUICK_WORK = (
-    2e10,
-    5e9,
-)  # steps times neurons times numbers in the data, at most, unless that leaves fewer than 1000
+WORK, QUICK_WORK = 2e10, 5e9  # steps, neurons and numbers in the data, times each other, unless that leaves under 1000
 LOOKS = 100
 PILOT = 64  # neurons that find out how long it takes
 QUICK = 3  # by how much a quick look has fewer neurons

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuralrace.axes import Edge, Weights
-from neuralrace.problem import BIAS
+from neuralrace.axes import Weights
+from neuralrace.reln.passing import received_by
 from neuralrace.training import ReLUNetwork
 
 MOST_CLASSES = 12  # that are told apart one by one
@@ -76,18 +76,11 @@ def score_networks(
 
 
 def outputs_of(network: ReLUNetwork, weights: Weights, layer: str = "", muted: np.ndarray | None = None) -> np.ndarray:
-    """The outputs (N, outputs) of a chain; muted: neurons of a layer whose activity is taken for zero."""
-    rows, nodes = network.inputs, [*network.architecture.hidden, "y"]
-    for source, target in zip(["x", *nodes[:-1]], nodes, strict=True):
-        edge: Edge = (source, target)
-        rows = rows @ weights[edge].T
-        if network.biases:
-            rows = rows + weights[BIAS, target][:, 0]
-        if target != "y":
-            rows = np.where(rows > 0, rows, network.slope * rows)
-        if target == layer and muted is not None:
-            rows = np.where(muted, 0.0, rows)
-    return np.asarray(rows)
+    """The outputs (N, outputs); muted: neurons of a layer that send nothing on."""
+    sent = dict(weights)
+    if muted is not None:
+        sent |= {edge: np.where(muted, 0.0, weights[edge]) for edge in network.architecture.outgoing[layer]}
+    return received_by(network, sent, "y").T
 
 
 def _score(

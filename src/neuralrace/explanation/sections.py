@@ -7,7 +7,7 @@ from typing import NamedTuple
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.explanation.foretold import ALIKE, Foretold, Match
-from neuralrace.explanation.measures import Held, Module, Selectivity
+from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.wording import beside, counted, moment
@@ -177,11 +177,6 @@ def of_selectivity(one: Selectivity) -> Section:
     kinds = (("neurons", one.share), ("counted by strength", one.share_of_strength), ("before training", one.before))
     rows = tuple((kind, *(f"{share:.1%}" for share in shares)) for kind, shares in kinds)
     return Section(f"Selectivity of {one.layer}", "", head, rows)
-
-
-def of_assumptions(assumptions: Sequence[Held]) -> Section:
-    """What the description rests on."""
-    return Section("How far the assumptions held", "", Held._fields, tuple(tuple(held) for held in assumptions))
 
 
 def _from_others(run: Trajectory, seed: int) -> Agreement:

@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from neuralrace.analysis import Agreement
 from neuralrace.explanation.foretold import Match
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
 from neuralrace.explanation.wording import counted, distance
-from neuralrace.reln import Ranking
 
 ASKED = (NEAR_L1, NEAR_LOG)
 
@@ -82,11 +79,6 @@ def of_little(remaining: float, warnings: Sequence[str]) -> str:
 def of_no_use(kind: str, score: float, constant: float) -> str:
     """What the networks learned does not answer what the targets ask."""
     return f"But the networks answer no better than a constant: {kind} {score:.3f}, and {constant:.3f} without inputs."
-
-
-def wins(race: Ranking, entered: Sequence[str]) -> bool | None:
-    """Whether a name wins; None where nobody finished."""
-    return race.winner in entered if np.isfinite(race.runners[0].time) else None
 
 
 def _gates(row: Priced) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuralrace.axes import Edge
 from neuralrace.problem import BIAS
+from neuralrace.reln.rebuilt import equal_parts
 from neuralrace.training import ReLUNetwork
 from neuralrace.trajectory import Trajectory
 
@@ -104,7 +105,8 @@ def stretches_of(watched: Watched, counts: tuple[int, ...]) -> dict[int, tuple[S
     on = [rows > 0 for rows in received]
     carried = [watched.carried(record, rows) for record, rows in enumerate(received)]
     change = [float(carried[r + 1][on[r] != on[r + 1]].sum()) for r in range(last)]
-    bounds = _cut(np.array(change), min(finest, last))
+    grown = np.concatenate([[0.0], np.cumsum(np.array(change) + 1e-9)])  # where nothing changes, equal lengths
+    bounds = equal_parts(grown, min(finest, last))
     length = np.gradient(watched.steps.astype(float))  # how long a record stands for the gates
     parts = []
     for first, end in itertools.pairwise(bounds):
@@ -119,17 +121,6 @@ def stretches_of(watched: Watched, counts: tuple[int, ...]) -> dict[int, tuple[S
         )
     usable = [count for count in counts if count <= len(parts)]
     return {count: tuple(_joined(parts, count)) for count in usable}
-
-
-def _cut(change: np.ndarray, pieces: int) -> list[int]:
-    """The records that bound pieces of equal change, at least one record each."""
-    last = len(change)
-    grown = np.concatenate([[0.0], np.cumsum(change + 1e-9)])  # where nothing changes, equal lengths
-    inner = np.searchsorted(grown, np.linspace(0, grown[-1], pieces + 1)[1:-1])
-    bounds = [0]
-    for place, record in enumerate(inner, start=1):
-        bounds.append(int(np.clip(record, bounds[-1] + 1, last - (pieces - place))))
-    return [*bounds, last]
 
 
 def _joined(parts: list[Stretch], count: int) -> list[Stretch]:

@@ -35,8 +35,7 @@ Send = Callable[[str, dict[str, Any]], None]
 def stage_of(desk: Desk, scene: Scene) -> Stage:
     """The stage; scenes that differ in numbers of the training share it, and with it all statistics."""
     name = tuple(getattr(scene, field) for field in PROBLEM)
-    found: Stage = desk.stages.get(name, lambda: make_stage(scene, desk.tables))
-    return found
+    return desk.stages.get(name, lambda: make_stage(scene, desk.tables))
 
 
 def forecast_of(desk: Desk, scene: Scene) -> Forecast:
@@ -49,8 +48,7 @@ def forecast_of(desk: Desk, scene: Scene) -> Forecast:
         own: dict[str, Any] = {"learning_rate": scene.rate} if stage.problem.activations else {"rtol": RTOL}
         return predict(stage.problem, law_of(scene), times, key=scene.key, draws=DRAWS, **own)
 
-    found: Forecast = desk.forecasts.get((replace(scene, seeds=1).name, len(times)), make)
-    return found
+    return desk.forecasts.get((replace(scene, seeds=1).name, len(times)), make)
 
 
 def forecast_data(desk: Desk, scene: Scene) -> dict[str, Any]:
@@ -79,8 +77,7 @@ def machine_data(desk: Desk, scene: Scene) -> dict[str, Any]:
         regime = [_regime(stage, forecast, scene.rate)] if linear else []
         return found | {"equations": equations_data(forecast.reduction, linear), "regime": regime}
 
-    found: dict[str, Any] = desk.machines.get(scene.name, make)
-    return found
+    return desk.machines.get(scene.name, make)
 
 
 @float64
@@ -157,8 +154,7 @@ def _done(scene: Scene, stage: Stage, forecast: Forecast, run: Trajectory, losse
 
 
 def _agreed(found: Agreement) -> dict[str, Any]:
-    names = ("normalised_l1", "log10_gap", "max_gap")
-    return {name: numbers(getattr(found, name), 3) for name in names}
+    return {name: numbers(value, 3) for name, value in vars(found).items()}
 
 
 def guess_data(desk: Desk, scene: Scene, given: Any) -> dict[str, Any]:

@@ -14,19 +14,20 @@ POST /api/map          {page, scene, map} -> server-sent events: cell, done, fai
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import Executor
-from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neuralrace.errors import NeuralRaceError, RangeError
 from neuralrace.explorer import answers
@@ -43,44 +44,35 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 MOST_NAME = 64  # characters of a page's own name
-
-Headers = list[tuple[bytes, bytes]]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+SENT = {"content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
 
 
 class Guard:
     """Refuses other hosts and origins and bodies that are too long; says to the browser what the page may load."""
 
-    def __init__(self, app: Any, hosts: frozenset[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
         self.app, self.hosts = app, hosts
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        refusal = self._refusal(headers)
+        refusal = self._refusal(Headers(scope=scope))
         if refusal is not None:
             await refusal(scope, receive, send)
             return
 
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [
-                    *message["headers"],
-                    (b"content-security-policy", POLICY.encode()),
-                    (b"x-content-type-options", b"nosniff"),
-                    (b"referrer-policy", b"no-referrer"),
-                    *([] if scope["path"] == "/plotly.js" else [(b"cache-control", b"no-cache")]),
-                ]
+                headers = MutableHeaders(scope=message)
+                headers.update(SENT)
+                headers.setdefault("cache-control", "no-cache")
             await send(message)
 
         await self.app(scope, receive, answer)
 
-    def _refusal(self, headers: dict[str, str]) -> Response | None:
+    def _refusal(self, headers: Headers) -> Response | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         if host not in self.hosts:
             return _mistake("the explorer answers on this machine only; the request named another host", 403)
@@ -94,14 +86,13 @@ class Guard:
 
 def make_app(desk: Desk, port: int) -> Guard:
     """The application for a port of this machine."""
-    plotly = files("plotly") / "package_data" / "plotly.min.js"
-    work = partial(_answer, desk)
+    plotly = Path(str(files("plotly") / "package_data" / "plotly.min.js"))
 
     async def page(_: Request) -> Response:
         return FileResponse(STATIC / "index.html")
 
     async def script(_: Request) -> Response:
-        return FileResponse(Path(str(plotly)), media_type="text/javascript", headers={"cache-control": "max-age=86400"})
+        return FileResponse(plotly, media_type="text/javascript", headers={"cache-control": "max-age=86400"})
 
     async def tell(_: Request) -> Response:
         loop = asyncio.get_running_loop()
@@ -112,22 +103,41 @@ def make_app(desk: Desk, port: int) -> Guard:
         try:
             return JSONResponse(desk.tables.add((await _body(request)).decode("utf-8-sig")))
         except UnicodeDecodeError:
-            return _mistake("a table must be text in UTF-8; it was not", 400)
-        except NeuralRaceError as error:
-            return _mistake(str(error), 400)
+            raise RangeError("a table must be text in UTF-8; it was not") from None
 
     def posted(kind: str, make: Callable[[Scene, dict[str, Any]], Any]) -> Route:
-        return Route(f"/api/{kind}", partial(work, kind, make), methods=["POST"])
+        """Work on a request in a thread, unless its page asks for something newer first."""
+
+        async def answer(request: Request) -> Response:
+            page, scene, asked = await _asked(request)
+            token = desk.token(page, kind)
+
+            def work() -> Any:
+                token.check()
+                return make(scene, asked)
+
+            with desk.serving():
+                return JSONResponse(await asyncio.get_running_loop().run_in_executor(desk.theory, work))
+
+        return Route(f"/api/{kind}", _told(answer), methods=["POST"])
 
     def streamed(kind: str, pool: Executor, run: Callable[..., None]) -> Route:
-        return Route(f"/api/{kind}", partial(_stream, desk, kind, pool, run), methods=["POST"])
+        """Server-sent events from work in a thread, which is dropped when the page goes away."""
+
+        async def answer(request: Request) -> Response:
+            page, scene, asked = await _asked(request)
+            token = desk.token(page, kind)
+            events = _events(desk, pool, token, lambda send: run(scene, asked, token, send))
+            return StreamingResponse(events, media_type="text/event-stream")
+
+        return Route(f"/api/{kind}", _told(answer), methods=["POST"])
 
     routes = [
         Route("/", page),
         Route("/plotly.js", script),
         Mount("/static", StaticFiles(directory=STATIC)),
         Route("/api/about", tell),
-        Route("/api/table", table, methods=["POST"]),
+        Route("/api/table", _told(table), methods=["POST"]),
         posted("forecast", lambda scene, _: answers.forecast_data(desk, scene)),
         posted("machine", lambda scene, _: answers.machine_data(desk, scene)),
         posted("guess", lambda scene, asked: answers.guess_data(desk, scene, asked.get("guess"))),
@@ -180,35 +190,18 @@ def _failure(error: Exception) -> JSONResponse:
     return _mistake(f"a fault of ours: {type(error).__name__}: {error}", 500)
 
 
-async def _answer(desk: Desk, kind: str, make: Callable[[Scene, dict[str, Any]], Any], request: Request) -> Response:
-    """Work on one request in a thread, unless its page asks for something newer first."""
-    try:
-        page, scene, asked = await _asked(request)
-        token = desk.token(page, kind)
+def _told(endpoint: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint, whose failures are answers too."""
 
-        def work() -> Any:
-            token.check()
-            return make(scene, asked)
+    async def answer(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except ClientDisconnect:
+            return _mistake("the page went away", 499)
+        except Exception as error:
+            return _failure(error)
 
-        loop = asyncio.get_running_loop()
-        with desk.serving():
-            return JSONResponse(await loop.run_in_executor(desk.theory, work))
-    except ClientDisconnect:
-        return _mistake("the page went away", 499)
-    except Exception as error:
-        return _failure(error)
-
-
-async def _stream(desk: Desk, kind: str, pool: Executor, run: Callable[..., None], request: Request) -> Response:
-    """Server-sent events from work in a thread, which is dropped when the page goes away."""
-    try:
-        page, scene, asked = await _asked(request)
-    except Exception as error:
-        return _failure(error)
-    token = desk.token(page, kind)
-    return StreamingResponse(
-        _events(desk, pool, token, lambda send: run(scene, asked, token, send)), media_type="text/event-stream"
-    )
+    return answer
 
 
 async def _events(desk: Desk, pool: Executor, token: Token, run: Callable[[answers.Send], None]) -> AsyncIterator[str]:

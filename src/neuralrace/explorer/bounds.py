@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neuralrace.errors import RangeError, require_count, require_name, require_number
+from neuralrace.errors import RangeError, require_name, require_number
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Number:
             return number
         if number != int(number):
             raise RangeError(f"{name} must be a whole number from {self.least:g} to {self.most:g}; it was {number:g}")
-        return require_count(name, int(number), least=int(self.least))
+        return int(number)
 
     def as_data(self) -> dict[str, Any]:
         """For the page."""

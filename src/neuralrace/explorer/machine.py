@@ -4,7 +4,7 @@ One function serves both roads, so that a lane of theory and a lane of training 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ def _lanes(
     for path in _open_paths(problem):
         found.setdefault(names[problem.architecture.target(path.edges[0])], []).append(path)
     return {
-        label: np.array([sum(_strength(weights, path) for path in paths) for weights in history])
+        label: np.array([sum(float(_singular_values(at, path.edges).sum()) for path in paths) for at in history])
         for label, paths in list(found.items())[:MOST_LANES]
     }
 
@@ -105,29 +105,22 @@ def _open_paths(problem: Problem) -> list[Path]:
     return listed[:: max(1, len(listed) // MOST_PATHS)]
 
 
-def _product(weights: Weights, path: Path) -> np.ndarray:
-    product = weights[path.edges[0]]
-    for edge in path.edges[1:]:
+def _singular_values(weights: Weights, edges: Sequence[Edge]) -> np.ndarray:
+    """Of the product of the matrices along some edges, first edge first."""
+    product = weights[edges[0]]
+    for edge in edges[1:]:
         product = weights[edge] @ product
-    return product
-
-
-def _strength(weights: Weights, path: Path) -> float:
-    """The sum of the singular values of W_p."""
-    return float(np.linalg.svd(_product(weights, path), compute_uv=False).sum())
+    return np.linalg.svd(product, compute_uv=False)
 
 
 def _modes(problem: Problem, history: History) -> dict[str, np.ndarray]:
     """The singular values of W_p of the one path, or of the matrix that all paths share."""
     paths = _open_paths(problem)
-    shared = set.intersection(*(set(path.edges) for path in paths))
-    look: Callable[[Weights], np.ndarray]
-    if len(paths) == 1:
-        look = lambda weights: _product(weights, paths[0])  # noqa: E731
-    else:
-        edge = next(iter(shared), paths[0].edges[0])
-        look = lambda weights: weights[edge]  # noqa: E731
-    values = np.array([np.linalg.svd(look(weights), compute_uv=False) for weights in history])[:, :MOST_LANES]
+    edges = paths[0].edges
+    if len(paths) > 1:
+        shared = set.intersection(*(set(path.edges) for path in paths))
+        edges = (next(iter(shared), edges[0]),)
+    values = np.array([_singular_values(weights, edges) for weights in history])[:, :MOST_LANES]
     there = values[-1] > 1e-3 * values[-1].max(initial=0.0)
     return {f"mode {k + 1}": values[:, k] for k in np.flatnonzero(there)}
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,7 +46,7 @@ def read_weights(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         raise FileFormatError(f"a file with weights is required; there is no file {source}")
     if source.suffix.lower() not in KINDS:
         raise FileFormatError(f"weights must be in a .npz or .safetensors file; {source.name} came")
-    arrays = _READERS[source.suffix.lower()](source)
+    arrays = read_archive(source, MOST_BYTES) if source.suffix.lower() == ".npz" else _from_safetensors(source)
     for name, array in arrays.items():
         if array.dtype.kind not in "fiu":
             raise FileFormatError(f"{source}: {name!r} must hold numbers; it holds {array.dtype}")
@@ -76,10 +75,6 @@ def _files(place: Path) -> list[Path]:
     return sorted(path for path in place.iterdir() if path.suffix.lower() in KINDS and path.is_file())
 
 
-def _from_npz(path: Path) -> dict[str, np.ndarray]:
-    return read_archive(path, MOST_BYTES)
-
-
 def _from_safetensors(path: Path) -> dict[str, np.ndarray]:
     try:
         from safetensors import SafetensorError
@@ -97,6 +92,3 @@ def _from_safetensors(path: Path) -> dict[str, np.ndarray]:
         raise FileFormatError(
             f"{path} is not a readable .safetensors file of float16, float32 or float64 ({reason})"
         ) from None
-
-
-_READERS: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {".npz": _from_npz, ".safetensors": _from_safetensors}

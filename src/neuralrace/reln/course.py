@@ -62,9 +62,8 @@ def course_of_weights(network: Problem, weights: Weights, time: np.ndarray, laye
         strength.append((member * amount[:, moment, :, None]).sum(axis=1).mean(axis=0))
         neurons.append(layer.each * member.sum(axis=1).mean(axis=0))
     last = {edge: part[:, -1] for edge, part in weights.items()}
-    return Course(
-        time, np.array(strength).T, np.array(neurons).T, _written(network, last, layer.name, received, member)
-    )
+    written = written_by(network, last, layer.name, received, member).mean(axis=1)
+    return Course(time, np.array(strength).T, np.array(neurons).T, written)
 
 
 def course(run: Trajectory, found: Modular) -> tuple[Course, ...]:
@@ -76,17 +75,18 @@ def course(run: Trajectory, found: Modular) -> tuple[Course, ...]:
     return tuple(course_of_weights(network_of(run), taken, run.time[moments], layer) for layer in found.layers)
 
 
-def _written(network: Problem, weights: Weights, layer: str, received: np.ndarray, member: np.ndarray) -> np.ndarray:
-    """What each module adds to the outputs, (k, N, outputs); weights of all seeds at one moment."""
+def written_by(network: Problem, weights: Weights, layer: str, received: np.ndarray, member: np.ndarray) -> np.ndarray:
+    """What each module adds to the outputs, (k, seeds, N, outputs); weights of all seeds at one moment.
+
+    received: (seeds, neurons, N). member: (seeds, neurons, k), which neurons each module has.
+    """
     architecture, kind = network.architecture, network.activations[layer]
     outgoing = architecture.outgoing[layer]
     if not isinstance(kind, LeakyReLU) or {architecture.edges[e][1] for e in outgoing} - set(architecture.outputs):
-        return np.zeros((member.shape[-1], len(network.task), 0))
+        return np.zeros((member.shape[-1], len(member), len(network.task), 0))
     active = np.where(received > 0, received, kind.slope * received)
     sent = np.concatenate([weights[edge] for edge in outgoing], axis=1)
-    return np.stack(
-        [
-            np.mean(np.swapaxes(active * inside[..., None], 1, 2) @ sent.swapaxes(1, 2), axis=0)
-            for inside in np.moveaxis(member, -1, 0)
-        ]
-    )
+    added = np.zeros((member.shape[-1], len(member), len(network.task), sent.shape[1]))
+    for module, inside in enumerate(np.moveaxis(member, -1, 0)):
+        added[module] = np.swapaxes(active * inside[..., None], 1, 2) @ sent.swapaxes(1, 2)
+    return added

@@ -86,8 +86,6 @@ class Modular:
     def problem(self) -> Problem:
         """The gated network, ready to train or to solve; its nodes are as wide as their modules are on average."""
         gates = [layer.modules.gates if self.fractional else layer.modules.patterns for layer in self.layers]
-        if len(gates) == 1:
-            return gated_problem(self.task, gates[0], self._only.widths, self.biases)
         return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.biases)
 
     @property
@@ -149,10 +147,9 @@ def discover(
         for count in useful(counts, layers, modules)
     ]
     if law is None:
-        return _discovery(described[0])
-    solved = [solve(one, run, law, draws, key) for one in described]
-    best = elbow(solved)
-    return _discovery(described[best], *solved[best][:2], tuple(row for _, _, row in solved))
+        return Discovery(described[0].layers, network.given, network.biases, fractional)
+    chosen, solved, apart, table = fewest_that_serve(described, run, law, draws, key)
+    return Discovery(chosen.layers, network.given, network.biases, fractional, solved, apart, table)
 
 
 def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
@@ -160,10 +157,6 @@ def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
     layers = {layer: passing_of_run(run, layer) for layer in hidden_layers(run)}
     network = network_of(run)
     return Modular(modules_of(layers, require_count("modules", modules), key=key), network.given, network.biases, False)
-
-
-def _discovery(one: Modular, *rest: Any) -> Discovery:
-    return Discovery(one.layers, one.task, one.biases, one.fractional, *rest)
 
 
 def useful(counts: Sequence[int], layers: Mapping[str, Passing], asked: int | str) -> list[int]:
@@ -207,18 +200,20 @@ def _law(run: Trajectory, initial: Initialiser | None) -> Initialiser | None:
     return law_of(run) if initial is None else initial
 
 
-def solve(
-    one: Modular, curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
-) -> tuple[Forecast, Agreement, Tried]:
-    """Solve the gated network of some modules, and compare it with a learning curve."""
-    solved = predict(one.problem, law, curve.time, method="flow", draws=draws, key=key, rtol=RTOL)
-    apart = agreement(solved, curve)
-    count = max(len(layer.modules) for layer in one.layers)
-    least = min(float(layer.modules.consistency.min()) for layer in one.layers)
-    return solved, apart, Tried(count, apart.normalised_l1, apart.log10_gap, least)
+def fewest_that_serve(
+    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
+) -> tuple[Modular, Forecast, Agreement, tuple[Tried, ...]]:
+    """Solve the gated networks of some modules and compare them with a learning curve.
 
-
-def elbow(solved: Sequence[tuple[Forecast, Agreement, Tried]]) -> int:
-    """The first whose error is at most ELBOW times the least."""
-    errors = [row.normalised_l1 for _, _, row in solved]
-    return next(i for i, error in enumerate(errors) if error <= ELBOW * min(errors))
+    The first whose error is at most ELBOW times the least, its solution and agreement, and the errors of all.
+    """
+    solved, apart, rows = [], [], []
+    for one in described:
+        solved.append(predict(one.problem, law, curve.time, method="flow", draws=draws, key=key, rtol=RTOL))
+        apart.append(agreement(solved[-1], curve))
+        count = max(len(layer.modules) for layer in one.layers)
+        least = min(float(layer.modules.consistency.min()) for layer in one.layers)
+        rows.append(Tried(count, apart[-1].normalised_l1, apart[-1].log10_gap, least))
+    errors = [row.normalised_l1 for row in rows]
+    best = next(i for i, error in enumerate(errors) if error <= ELBOW * min(errors))
+    return described[best], solved[best], apart[best], tuple(rows)

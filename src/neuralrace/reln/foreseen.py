@@ -19,9 +19,8 @@ from neuralrace.reln.discovery import (
     Modular,
     Tried,
     counts_of,
-    elbow,
+    fewest_that_serve,
     modules_of,
-    solve,
     useful,
 )
 from neuralrace.reln.passing import Passing, Weights, evenly, passing_of_weights
@@ -122,14 +121,9 @@ def foresee(
         for count in useful(counts, neurons.passing, modules)
     ]
     if not some:
-        return _foreseen(tried[0], forecast, neurons)
-    solved = [solve(one, forecast, initial, DRAWS, key) for one in tried]
-    best = elbow(solved)
-    return _foreseen(tried[best], forecast, neurons, *solved[best][:2], tuple(row for _, _, row in solved))
-
-
-def _foreseen(one: Modular, *rest: Any) -> Foreseen:
-    return Foreseen(one.layers, one.task, one.biases, one.fractional, *rest)
+        return Foreseen(tried[0].layers, network.given, network.biases, False, forecast, neurons)
+    chosen, gated, apart, table = fewest_that_serve(tried, forecast, initial, DRAWS, key)
+    return Foreseen(chosen.layers, network.given, network.biases, False, forecast, neurons, gated, apart, table)
 
 
 def followed(network: ReLUNetwork, forecast: Forecast) -> Neurons:

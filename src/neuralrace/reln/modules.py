@@ -1,5 +1,6 @@
 """Modules of a ReLU network: clusters of neurons that are open for the same examples (after P2 Algorithm 1)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +103,8 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     require_kind("task", task, Task, TaskError)
     several = isinstance(patterns, list) and all(np.ndim(layer) == 2 for layer in patterns)
     layers = list(patterns) if several else [patterns]
-    sizes = (list(widths) if np.ndim(widths) else [widths] * len(layers)) if several else [widths]
+    listed = isinstance(widths, (Sequence, np.ndarray))
+    sizes = (list(widths) if listed else [widths] * len(layers)) if several else [widths]
     if len(sizes) != len(layers):
         raise RangeError(f"widths must have one entry for each of {len(layers)} hidden layers; it has {len(sizes)}")
     rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))

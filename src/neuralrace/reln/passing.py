@@ -102,7 +102,7 @@ def passing_of_run(run: Trajectory, layer: str) -> Passing:
         return passing_of_weights(network, {edge: part[:, moments] for edge, part in weights.items()}, layer)
     bits = gate_samples(run, layer)
     bits = bits[:, evenly(bits.shape[1])]
-    final = _final(run)
+    final = final_weights(run)
     last = received_by(network, final, layer)
     away = np.maximum(openness(last), openness(-last))
     amount = np.broadcast_to(strengths(network, final, layer)[:, None], bits.shape[:-1])
@@ -123,10 +123,11 @@ def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
     network = network_of(run)
     if layer not in network.architecture.hidden:
         raise UnknownNameError(f"there is no hidden layer {layer!r}; {nearest(layer, network.architecture.hidden)}")
-    return strengths(network, _final(run), layer)
+    return strengths(network, final_weights(run), layer)
 
 
-def _final(run: Trajectory) -> dict[Edge, np.ndarray]:
+def final_weights(run: Trajectory) -> dict[Edge, np.ndarray]:
+    """The last weights of all seeds, (seeds, target, source) each."""
     every = [run.weights(seed) for seed in range(len(run.loss))]
     return {edge: np.stack([weights[edge] for weights in every]) for edge in run.edges}
 

@@ -114,10 +114,16 @@ def _bounds(samples: Sequence[np.ndarray], stretches: int) -> list[int]:
         shares = np.stack([taken[:, a:b].mean(axis=1) for a, b in itertools.pairwise([*starts, last + 1])])
         change += np.abs(np.diff(shares, axis=0)).mean(axis=(1, 2, 3))
     grown = np.interp(np.arange(last + 1), starts, [0.0, *np.cumsum(change)])
-    inner = np.searchsorted(grown, np.linspace(0, grown[-1], stretches + 1)[1:-1])
+    return equal_parts(grown, stretches)
+
+
+def equal_parts(grown: np.ndarray, parts: int) -> list[int]:
+    """The records that bound parts in which as much has grown, at least one record each; grown: at each record."""
+    last = len(grown) - 1
+    inner = np.searchsorted(grown, np.linspace(0, grown[-1], parts + 1)[1:-1])
     bounds = [0]
     for place, record in enumerate(inner, start=1):
-        bounds.append(int(np.clip(record, bounds[-1] + 1, last - (stretches - place))))
+        bounds.append(int(np.clip(record, bounds[-1] + 1, last - (parts - place))))
     return [*bounds, last]
 
 

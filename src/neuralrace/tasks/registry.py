@@ -64,13 +64,7 @@ class NamedTask:
 Factory = TypeVar("Factory", bound=Callable[..., NamedTask])
 
 
-@dataclass(frozen=True)
-class _Entry:
-    factory: Callable[..., NamedTask]
-    summary: str
-
-
-_entries: dict[str, _Entry] = {}
+_entries: dict[str, tuple[Callable[..., NamedTask], str]] = {}  # name -> what makes it, and its summary
 
 
 def register(name: str, *, summary: str) -> Callable[[Factory], Factory]:
@@ -79,7 +73,7 @@ def register(name: str, *, summary: str) -> Callable[[Factory], Factory]:
     def enter(factory: Factory) -> Factory:
         if name in _entries:
             raise NeuralRaceError(f"a task is already registered as {name!r}: choose another name")
-        _entries[name] = _Entry(factory, summary)
+        _entries[name] = factory, summary
         return factory
 
     return enter
@@ -93,12 +87,12 @@ def names() -> tuple[str, ...]:
 
 def summaries() -> dict[str, str]:
     """Name -> one line that says what the task is."""
-    return {name: _entries[name].summary for name in names()}
+    return {name: _entries[name][1] for name in names()}
 
 
 def factories() -> dict[str, Callable[..., NamedTask]]:
     """Name -> the function that makes the task."""
-    return {name: _entries[name].factory for name in names()}
+    return {name: _entries[name][0] for name in names()}
 
 
 def get(name: str, **settings: Any) -> NamedTask:

@@ -90,8 +90,7 @@ class RoutedSystem(eqx.Module):
 
     def rate(self, state: RoutedWeights, velocity: RoutedWeights) -> RoutedErrors:
         """How fast they change."""
-        changes: RoutedErrors = jax.jvp(self.record, (state,), (velocity,))[1]
-        return changes
+        return jax.jvp(self.record, (state,), (velocity,))[1]
 
     def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
         """The largest error of an encoder, hidden matrix or decoder, relative to it."""
@@ -200,8 +199,7 @@ class RoutedCurve:
 
     def at(self, times: Any) -> RoutedErrors:
         """The errors at increasing times."""
-        found: RoutedErrors = self.curve.at(np.asarray(times, dtype=np.float64))
-        return found
+        return self.curve.at(np.asarray(times, dtype=np.float64))
 
 
 def wide_weights(domains: int, gain: float, depth: int = 3) -> RoutedWeights:

@@ -157,5 +157,5 @@ def test_arrays_of_a_file(tmp_path):
     with pytest.raises(FileFormatError, match="labels, test_images, test_labels is missing"):
         nr.tasks.routed_images("arrays", 2, 1, folder=tmp_path / "half.npz")
     np.savez(tmp_path / "objects.npz", **arrays | {"labels": np.array([object()] * 6)})
-    with pytest.raises(FileFormatError, match="of plain arrays; write it with"):
+    with pytest.raises(FileFormatError, match="of plain arrays: labels holds Python objects"):
         nr.tasks.routed_images("arrays", 2, 1, folder=tmp_path / "objects.npz")

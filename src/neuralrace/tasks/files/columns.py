@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.errors import FileFormatError, UnknownNameError, nearest
-from neuralrace.tasks.files.limits import MOST_CLASSES
 from neuralrace.tasks.files.tables import Table, as_numbers
 
+MOST_CLASSES = 1_000  # of a column of labels
 FEWEST_CLASSES = 3  # of whole numbers; two values are the same as a number or as classes
 FEWEST_ROWS = 10  # of a table without a head, for a column that counts them to be one by chance no more
 NUMBER_LIKE = re.compile(r"[-+]?\d[\d.,_' ]*")  # numbers in a way of writing that is not read

@@ -12,7 +12,6 @@ from neuralrace.datafiles import as_path
 from neuralrace.errors import FileFormatError, TaskError, require_count
 from neuralrace.task import Task
 from neuralrace.tasks.files.columns import Targets, find_columns, input_columns, is_a_code, make_targets, one_hot
-from neuralrace.tasks.files.limits import MOST_BYTES
 from neuralrace.tasks.files.preparation import has_constant, standardised, with_constant
 from neuralrace.tasks.files.tables import Table, read_table
 from neuralrace.tasks.registry import NamedTask
@@ -20,6 +19,7 @@ from neuralrace.tasks.registry import NamedTask
 NEEDED, ALLOWED = ("inputs", "targets"), ("inputs", "targets", "groups", "weights", "input_names", "target_names")
 TABLES = (".csv", ".tsv", ".txt", ".data")
 HIDDEN = 100
+MOST_BYTES = 2**29  # 512 MiB: of a table of text, or of the arrays of an archive; `most_bytes` raises it
 KINDS = {"inputs": "fiub", "targets": "fiubUS", "weights": "fiub", "groups": "fiubUS"}  # names: words alone
 
 Columns = str | int | Sequence[str | int] | None
@@ -57,7 +57,8 @@ def read(
 
     `notes` of what comes back say what was done that was not asked for; `tasks.cautions` says what to mind.
     """
-    files, most = [Path(path) for path in _checked_paths(paths)], require_count("most_bytes", most_bytes)
+    given = paths[0] if len(paths) == 1 and isinstance(paths[0], (list, tuple)) else paths
+    files, most = [as_path("each argument", path) for path in given], require_count("most_bytes", most_bytes)
     for path in files:
         if not path.is_file():
             raise FileFormatError(f"a file with examples is required; there is no file {path}")
@@ -79,11 +80,6 @@ def read(
             f"{', '.join(path.name for path in files) or 'nothing'} came"
         )
     return _named(files[0], found, wanted, standardise, bias)
-
-
-def _checked_paths(paths: Sequence[Any]) -> list[str]:
-    given = list(paths[0]) if len(paths) == 1 and isinstance(paths[0], (list, tuple)) else list(paths)
-    return [os.fspath(as_path("each argument", path)) for path in given]
 
 
 def _listed(name: str, columns: Columns) -> list[str]:
@@ -122,11 +118,10 @@ def _from_table(
             f"{path} must say which columns are targets (targets=...), or come with a second .csv of targets; its "
             f"columns are {titles}{', ...' if table.width > 12 else ''}"
         )
-    columns = find_columns(path, wanted, table.names, table.width)
-    inputs, notes = input_columns(table, [*columns, *find_columns(path, dropped, table.names, table.width)])
-    return _examples(
-        table, inputs, make_targets(table, columns, classes), bool(table.names), None, (*table.notes, *notes)
-    )
+    columns = kept(table.names, table.width)
+    inputs, notes = input_columns(table, columns)
+    targets = make_targets(table, columns[: len(wanted)], classes)
+    return _examples(table, inputs, targets, bool(table.names), None, (*table.notes, *notes))
 
 
 def _from_tables(files: Sequence[Path], separator: str | None, classes: bool | None, most: int) -> Examples:

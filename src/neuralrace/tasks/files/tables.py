@@ -15,9 +15,10 @@ import numpy as np
 
 from neuralrace.errors import FileFormatError
 from neuralrace.tasks.files.decoding import opened
-from neuralrace.tasks.files.limits import MOST_COLUMNS, MOST_LINE
 from neuralrace.tasks.files.separators import as_number, choose_separator
 
+MOST_COLUMNS = 100_000
+MOST_LINE = 2**22  # characters
 SAMPLE = 100  # lines that a separator is chosen from
 CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")  # what no text holds
 
@@ -148,7 +149,7 @@ def _filled(
     if start is None:
         raise FileFormatError(f"{path} must hold one example per line; it holds names alone")
     stay = set(() if kept is None else kept(names, width))
-    worded = [c for c in range(width) if c in stay or _is_word(start[1][c], separator)]
+    worded = [c for c, cell in enumerate(start[1]) if c in stay or (cell and as_number(cell, separator) is None)]
     numeric = [c for c in range(width) if c not in set(worded)]
     pick = operator.itemgetter(*numeric) if len(numeric) > 1 else lambda cells: tuple(cells[c] for c in numeric)
     words: list[list[str]] = [[] for _ in worded]
@@ -231,11 +232,6 @@ def _check_finite(path: Path, names: Sequence[str], numeric: Sequence[int], foun
 
 def _title(names: Sequence[str], column: int) -> str:
     return (names[column] if names else "") or f"column {column + 1}"
-
-
-def _is_word(cell: str, separator: str) -> bool:
-    """Whether a cell holds something, and that is no number."""
-    return bool(cell) and as_number(cell, separator) is None
 
 
 def as_numbers(cells: Sequence[str]) -> np.ndarray | None:

@@ -2,8 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,51 +10,20 @@ import numpy as np
 
 from neuralrace.datafiles import as_path
 from neuralrace.errors import FileFormatError, TaskError, in_one_line, require_name, shortened
+from neuralrace.images import Images
 from neuralrace.tasks.images.files import ARRAYS, find_file, read_arrays, read_cifar, read_features, read_idx
 
-CLASSES = 10
 HELD_OUT = 360  # of the 1,797 digits
 TEST = 10_000  # the last so many images of an OpenML data set are its test set, as published
 OPENML = {"mnist": "mnist_784", "fashion": "Fashion-MNIST", "cifar10": "CIFAR_10"}
 FOLDERS = {"mnist": ("mnist",), "fashion": ("fashion", "fashion-mnist"), "cifar10": ("cifar10", "cifar-10-batches-bin")}
+SHAPES = {"mnist": (1, 28, 28), "fashion": (1, 28, 28), "cifar10": (3, 32, 32)}
+NEEDED = {
+    "arrays": "the name of an .npz with " + ", ".join(ARRAYS),
+    "features": "where the script of CIFAR's features has written",
+}
 
 Folder = str | os.PathLike[str] | None
-Place = Path | None
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Images, one flattened in each row, as bytes or numbers that `scale` brings to [0, 1]; shape: of one image.
-
-    Images with one more axis in front are those of each domain, ready made.
-    """
-
-    name: str
-    images: np.ndarray  # (N, pixels) or (M, N, pixels)
-    labels: np.ndarray  # (N,)
-    test_images: np.ndarray
-    test_labels: np.ndarray
-    shape: tuple[int, ...]
-    scale: float
-    classes: int = CLASSES
-
-    def __post_init__(self) -> None:
-        for kind, rows, labels in (
-            ("training", self.images, self.labels),
-            ("test", self.test_images, self.test_labels),
-        ):
-            if rows.shape[-2] != len(labels):
-                raise TaskError(
-                    f"{self.name} must have one label per {kind} image; it has {rows.shape[-2]} images and "
-                    f"{len(labels)} labels"
-                )
-            if not len(labels):
-                raise TaskError(f"{self.name} must have at least one {kind} image; it has none")
-            if labels.max() >= self.classes or labels.min() < 0:
-                raise TaskError(
-                    f"the labels of {self.name} must be from 0 to {self.classes - 1}; a {kind} label is "
-                    f"{labels.max() if labels.max() >= self.classes else labels.min()}"
-                )
 
 
 def base_images(data: Any, folder: Folder) -> Images:
@@ -68,13 +36,24 @@ def base_images(data: Any, folder: Folder) -> Images:
         raise TaskError(
             f"data must be the name of a data set, or a mapping with {', '.join(ARRAYS)}; it was {shortened(data)}"
         )
-    read = READERS[require_name("data", data, READERS)]
+    require_name("data", data, ("digits", *OPENML, "features", "arrays"))
     if folder is not None and data == "digits":
         raise TaskError("digits come with scikit-learn and are read from no folder: name other data, or give no folder")
-    return read(None if folder is None else as_path("folder", folder, "a folder"))
+    if folder is None and data in NEEDED:
+        raise FileFormatError(f"data={data!r} needs folder, {NEEDED[data]}")
+    if folder is None:
+        return _digits() if data == "digits" else _from_openml(data)
+    place = as_path("folder", folder, "a folder")
+    if data == "arrays":
+        return _from_arrays(str(place), read_arrays(place))
+    if data == "features":
+        return _from_arrays(data, read_features(place))
+    inner = (place / known for known in FOLDERS[data])  # the folder itself, or the one in it that has the data's name
+    place = next((one for one in inner if one.is_dir()), place)
+    return _cifar10(place) if data == "cifar10" else _idx(data, place)
 
 
-def _digits(folder: Place) -> Images:
+def _digits() -> Images:
     from sklearn.datasets import load_digits  # a second of imports
 
     found = load_digits()
@@ -83,40 +62,23 @@ def _digits(folder: Place) -> Images:
     return Images("digits", rows[HELD_OUT:], labels[HELD_OUT:], rows[:HELD_OUT], labels[:HELD_OUT], (1, 8, 8), 1 / 16)
 
 
-def _idx(name: str) -> Callable[[Place], Images]:
-    def read(folder: Place) -> Images:
-        if folder is None:
-            return _from_openml(name, (1, 28, 28))
-        place = _inside(folder, name)
-        parts = {}
-        for part in ("train", "t10k"):
-            for kind, axes in (("images-idx3", 3), ("labels-idx1", 1)):
-                stem = f"{part}-{kind}-ubyte"
-                path = find_file(place, (stem, f"{stem}.gz"))
-                parts[part, axes] = read_idx(path, axes)
-        images, tests = parts["train", 3], parts["t10k", 3]
-        if images.shape[1:] != tests.shape[1:]:
-            raise FileFormatError(
-                f"training and test images in {place} must have one size; they have {images.shape[1:]} and "
-                f"{tests.shape[1:]}"
-            )
-        return Images(
-            name,
-            images.reshape(len(images), -1),
-            parts["train", 1],
-            tests.reshape(len(tests), -1),
-            parts["t10k", 1],
-            (1, *images.shape[1:]),
-            1 / 255,
+def _idx(name: str, place: Path) -> Images:
+    parts = {}
+    for part in ("train", "t10k"):
+        for kind, axes in (("images-idx3", 3), ("labels-idx1", 1)):
+            stem = f"{part}-{kind}-ubyte"
+            parts[part, axes] = read_idx(find_file(place, (stem, f"{stem}.gz")), axes)
+    images, tests = parts["train", 3], parts["t10k", 3]
+    if images.shape[1:] != tests.shape[1:]:
+        raise FileFormatError(
+            f"training and test images in {place} must have one size; they have {images.shape[1:]} and "
+            f"{tests.shape[1:]}"
         )
+    rows, test_rows = images.reshape(len(images), -1), tests.reshape(len(tests), -1)
+    return Images(name, rows, parts["train", 1], test_rows, parts["t10k", 1], (1, *images.shape[1:]), 1 / 255)
 
-    return read
 
-
-def _cifar10(folder: Place) -> Images:
-    if folder is None:
-        return _from_openml("cifar10", (3, 32, 32))
-    place = _inside(folder, "cifar10")
+def _cifar10(place: Path) -> Images:
     found = [read_cifar(find_file(place, (f"data_batch_{number}.bin",))) for number in range(1, 6)]
     counts = [len(labels) for _, labels in found]
     if len(set(counts)) > 1:
@@ -127,19 +89,8 @@ def _cifar10(folder: Place) -> Images:
     tests, test_labels = read_cifar(find_file(place, ("test_batch.bin",)))
     images = np.concatenate([rows.reshape(len(rows), -1) for rows, _ in found])
     labels = np.concatenate([labels for _, labels in found])
-    return Images("cifar10", images, labels, tests.reshape(len(tests), -1), test_labels, (3, 32, 32), 1 / 255)
-
-
-def _arrays(folder: Place) -> Images:
-    if folder is None:
-        raise FileFormatError("data='arrays' needs folder, the name of an .npz with " + ", ".join(ARRAYS))
-    return _from_arrays(str(folder), read_arrays(folder))
-
-
-def _features(folder: Place) -> Images:
-    if folder is None:
-        raise FileFormatError("data='features' needs folder, where the script of CIFAR's features has written")
-    return _from_arrays("features", read_features(folder))
+    shape = SHAPES["cifar10"]
+    return Images("cifar10", images, labels, tests.reshape(len(tests), -1), test_labels, shape, 1 / 255)
 
 
 def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
@@ -179,15 +130,10 @@ def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
     )
 
 
-def _inside(folder: Path, name: str) -> Path:
-    """The folder itself, or the one in it that has the name of the data set."""
-    inner = (folder / known for known in FOLDERS[name])
-    return next((place for place in inner if place.is_dir()), folder)
-
-
-def _from_openml(name: str, shape: tuple[int, ...]) -> Images:
+def _from_openml(name: str) -> Images:
     from sklearn.datasets import fetch_openml
 
+    shape = SHAPES[name]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # each time that it tries again
@@ -201,13 +147,3 @@ def _from_openml(name: str, shape: tuple[int, ...]) -> Images:
     if len(rows) <= TEST or rows.shape[1] != np.prod(shape):
         raise TaskError(f"OpenML's {OPENML[name]} must have rows of {np.prod(shape)} pixels; its shape is {rows.shape}")
     return Images(name, rows[:-TEST], labels[:-TEST], rows[-TEST:], labels[-TEST:], shape, 1 / 255)
-
-
-READERS: dict[str, Callable[[Place], Images]] = {
-    "digits": _digits,
-    "mnist": _idx("mnist"),
-    "fashion": _idx("fashion"),
-    "cifar10": _cifar10,
-    "features": _features,
-    "arrays": _arrays,
-}

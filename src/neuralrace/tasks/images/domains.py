@@ -48,9 +48,3 @@ def label_permutations(classes: int, domains: int) -> np.ndarray:
             f"outputs='plain'"
         )
     return np.array(list(itertools.islice(itertools.permutations(range(classes)), domains)), dtype=np.int32)
-
-
-def transformed(rows: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Images, one in each row, after an index map; what comes from outside is zero."""
-    beyond = np.zeros((*rows.shape[:-1], 1), dtype=rows.dtype)
-    return np.concatenate([rows, beyond], axis=-1)[..., where]

@@ -6,7 +6,6 @@ compressed file no more is unpacked than its header promises.
 
 import gzip
 import math
-import os
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from neuralrace.archives import read_archive
 from neuralrace.errors import FileFormatError
 
 BYTE = 8  # the type code of unsigned bytes in IDX
@@ -22,9 +22,8 @@ CIFAR_IMAGE = 3 * 32 * 32
 ARRAYS = ("images", "labels", "test_images", "test_labels")
 
 
-def find_file(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
+def find_file(place: Path, names: Sequence[str]) -> Path:
     """The first of the names that is a file in the folder, or say what was looked for."""
-    place = Path(folder)
     if not place.is_dir():
         raise FileFormatError(f"folder must be a folder with the files of the images; there is no folder {place}")
     for name in names:
@@ -34,9 +33,8 @@ def find_file(folder: str | os.PathLike[str], names: Sequence[str]) -> Path:
     raise FileFormatError(f"{place} must hold {' or '.join(names)}; it holds {held}")
 
 
-def read_idx(path: str | os.PathLike[str], axes: int) -> np.ndarray:
+def read_idx(source: Path, axes: int) -> np.ndarray:
     """An IDX file of unsigned bytes with so many axes, plain or .gz."""
-    source = Path(path)
     try:
         with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
             header = file.read(4 + 4 * axes)
@@ -71,9 +69,8 @@ def _idx_sizes(source: Path, header: bytes, axes: int) -> tuple[int, ...]:
     return sizes
 
 
-def read_cifar(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
+def read_cifar(source: Path) -> tuple[np.ndarray, np.ndarray]:
     """Images (N, 3, 32, 32) and labels of one file of CIFAR-10's binary version."""
-    source = Path(path)
     size = source.stat().st_size
     if not size or size % (1 + CIFAR_IMAGE) or size > LARGEST:
         raise FileFormatError(
@@ -83,25 +80,21 @@ def read_cifar(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
     return rows[:, 1:].reshape(-1, 3, 32, 32), rows[:, 0]
 
 
-def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+def read_arrays(source: Path) -> dict[str, np.ndarray]:
     """The arrays of an .npz: images, labels, test_images and test_labels."""
-    source = Path(path)
     if not source.is_file():
         raise FileFormatError(f"an .npz with {', '.join(ARRAYS)} is required; there is no file {source}")
-    try:
-        with np.load(source, allow_pickle=False) as stored:
-            missing = [name for name in ARRAYS if name not in stored]
-            if missing:
-                raise FileFormatError(
-                    f"{source} must hold {', '.join(ARRAYS)}; {', '.join(missing)} is missing among "
-                    f"{', '.join(stored) or 'nothing'}"
-                )
-            return {name: stored[name] for name in ARRAYS}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        raise FileFormatError(f"{source} is not a readable .npz of plain arrays; write it with numpy.savez") from None
+    stored = read_archive(source, LARGEST)
+    missing = [name for name in ARRAYS if name not in stored]
+    if missing:
+        raise FileFormatError(
+            f"{source} must hold {', '.join(ARRAYS)}; {', '.join(missing)} is missing among "
+            f"{', '.join(stored) or 'nothing'}"
+        )
+    return {name: stored[name] for name in ARRAYS}
 
 
-def read_features(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+def read_features(folder: Path) -> dict[str, np.ndarray]:
     """What scripts/cifar_features.py wrote: the features of images turned by each angle, (domains, N, features).
 
     The large arrays stay on disk until they are used.
@@ -110,11 +103,10 @@ def read_features(folder: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     found: dict[str, np.ndarray] = {}
     try:
         with np.load(labels, allow_pickle=False) as stored:
-            for part, name in (("train", "labels"), ("test", "test_labels")):
-                found[name] = stored[f"{part}_labels"]
-        for part, name in (("train", "images"), ("test", "test_images")):
-            rows = np.load(find_file(folder, (f"rotated_{part}.npy",)), mmap_mode="r", allow_pickle=False)
-            found[name] = rows
+            for part, prefix in (("train", ""), ("test", "test_")):
+                place = find_file(folder, (f"rotated_{part}.npy",))
+                found[f"{prefix}labels"] = stored[f"{part}_labels"]
+                found[f"{prefix}images"] = np.load(place, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise FileFormatError(f"{folder} does not hold what the script of features wrote ({error})") from None
     for name, rows in (("labels", found["images"]), ("test_labels", found["test_images"])):

@@ -1,12 +1,10 @@
 """Items with properties that all contexts share and properties that only one context shows."""
 
-from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
 
 from neuralrace.errors import UnknownNameError, nearest, require_count
-from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks.pathways import parallel_pathways
 from neuralrace.tasks.registry import Gating, NamedTask, register
@@ -48,10 +46,12 @@ def contextual(contexts: int = 3, structure: str = "hierarchy", items: int = 8) 
     task = Task({"x": inputs}, {"y": _properties(structure, count, size)})
     apart = Task({"x": inputs, "item": one_hot}, task.targets)
     gatings: dict[str, Gating] = {}
-    for name, kinds in PATHWAYS.items():
-        gatings[name] = partial(parallel_pathways, task, _pathways(kinds, context, count))
-    for name, kinds in PATHWAYS.items():
-        gatings[f"{name}, items only"] = partial(_items_only, apart, _pathways(kinds, context, count))
+    pathways = {name: _pathways(kinds, context, count) for name, kinds in PATHWAYS.items()}
+    for name, gates in pathways.items():
+        gatings[name] = partial(parallel_pathways, task, gates)
+    for name, gates in pathways.items():
+        sources = {pathway: "item" for pathway in gates if pathway != "common"}
+        gatings[f"{name}, items only"] = partial(parallel_pathways, apart, gates, sources=sources)
     return NamedTask(
         name="contextual",
         settings={"contexts": count, "structure": structure, "items": size},
@@ -76,8 +76,3 @@ def _pathways(kinds: tuple[str, ...], context: np.ndarray, contexts: int) -> dic
         for c in range(contexts):
             pathways[f"{kind}{c}"] = context == c if kind == "only" else context != c
     return pathways
-
-
-def _items_only(task: Task, pathways: Mapping[str, np.ndarray | None], hidden: int) -> Problem:
-    sources = {pathway: "item" for pathway in pathways if pathway != "common"}
-    return parallel_pathways(task, pathways, hidden, sources)

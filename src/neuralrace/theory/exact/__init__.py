@@ -25,13 +25,7 @@ from neuralrace.theory.exact.separability import (
 )
 
 # Any depth
-from neuralrace.theory.exact.depth import (
-    deep_loss,
-    deep_mode,
-    deep_time,
-    infinitely_deep_mode,
-    infinitely_deep_time,
-)
+from neuralrace.theory.exact.depth import deep_loss, deep_mode, deep_time, infinitely_deep_mode, infinitely_deep_time
 
 # Layers that differ: from rich to lazy
 from neuralrace.theory.exact.unbalanced import (
@@ -43,12 +37,7 @@ from neuralrace.theory.exact.unbalanced import (
 )
 
 # Two layers, unaligned: the whole matrix
-from neuralrace.theory.exact.lambda_balanced import (
-    TwoLayerFlow,
-    imbalance,
-    lambda_balanced_flow,
-    tangent_kernel,
-)
+from neuralrace.theory.exact.lambda_balanced import TwoLayerFlow, imbalance, lambda_balanced_flow, tangent_kernel
 
 # The routing network
 from neuralrace.theory.exact.routing import (
@@ -62,11 +51,7 @@ from neuralrace.theory.exact.routing import (
 )
 
 # Which pairs of domains are trained
-from neuralrace.theory.exact.pairs import (
-    PairRace,
-    pair_left,
-    pair_race,
-)
+from neuralrace.theory.exact.pairs import PairRace, pair_left, pair_race
 
 # The contextual network
 from neuralrace.theory.exact.contextual import (
@@ -81,12 +66,7 @@ from neuralrace.theory.exact.contextual import (
 )
 
 # The race of views
-from neuralrace.theory.exact.views import (
-    RaceEnd,
-    race_amplitudes,
-    race_end,
-    race_invariants,
-)
+from neuralrace.theory.exact.views import RaceEnd, race_amplitudes, race_end, race_invariants
 
 # ReLU networks that are linear in disguise
 from neuralrace.theory.exact.sign_symmetric import (
@@ -100,12 +80,7 @@ from neuralrace.theory.exact.sign_symmetric import (
 )
 
 # A whole spectrum: order and plateaus
-from neuralrace.theory.exact.spectrum import (
-    LearningOrder,
-    Plateau,
-    learning_order,
-    next_plateau,
-)
+from neuralrace.theory.exact.spectrum import LearningOrder, Plateau, learning_order, next_plateau
 
 __all__ = [
     "ContextualStatistics", "GatingStatistics", "LearningEvents", "LearningOrder", "Overlaps", "PairRace", "Plateau",

@@ -4,80 +4,65 @@ A traced value passes unchecked, it has no value yet.
 """
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from neuralrace.arrays import real_array
-from neuralrace.errors import RangeError
+from neuralrace.errors import RangeError, bounds_told
 from neuralrace.precision import float64
 
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
 TIME_HINT = "time runs forward from the initial weights, t = learning_rate * step"
 
 
-def number(
-    name: str,
-    value: ArrayLike,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    most: float | None = None,
-    hint: str = "",
-) -> jax.Array:
-    """Return the value as an array of floats, every entry finite and within its bounds."""
-    if not isinstance(value, jax.core.Tracer):
-        _require(name, value, above, least, most, hint)
-    return jnp.asarray(value, dtype=jnp.result_type(float))
+@dataclass(frozen=True)
+class Numbers:
+    """What the entries of an argument must be, all of them finite; matrix: it has two axes."""
+
+    above: float | None = None
+    least: float | None = None
+    most: float | None = None
+    hint: str = ""
+    matrix: bool = False
+
+    def read(self, name: str, value: Any) -> jax.Array:
+        """Return the value as an array of floats, or say which entry is not what it must be."""
+        if not isinstance(value, jax.core.Tracer):
+            self._require(name, value)
+        entries = jnp.asarray(value, dtype=jnp.result_type(float))
+        if self.matrix and entries.ndim != 2:
+            raise RangeError(f"{name} must be a matrix with two axes; its shape was {entries.shape}")
+        return entries
+
+    def _require(self, name: str, value: Any) -> None:
+        entries = real_array(name, value, RangeError)
+        good = np.isfinite(entries)
+        good &= True if self.above is None else entries > self.above
+        good &= True if self.least is None else entries >= self.least
+        good &= True if self.most is None else entries <= self.most
+        if good.all():
+            return
+        required = " and ".join(["finite", *bounds_told(self.above, self.least, self.most)])
+        first = tuple(int(i) for i in np.argwhere(~good)[0])
+        where = f" at position {first}" if first else ""
+        advice = f"; {self.hint}" if self.hint else ""
+        raise RangeError(f"{name} must be {required}; it was {entries[first]:g}{where}{advice}")
 
 
-def _require(
-    name: str, value: ArrayLike, above: float | None, least: float | None, most: float | None, hint: str
-) -> None:
-    entries = real_array(name, value, RangeError)
-    good = np.isfinite(entries)
-    good &= True if above is None else entries > above
-    good &= True if least is None else entries >= least
-    good &= True if most is None else entries <= most
-    if good.all():
-        return
-    bounds = [
-        *([f"above {above:g}"] if above is not None else []),
-        *([f"at least {least:g}"] if least is not None else []),
-        *([f"at most {most:g}"] if most is not None else []),
-    ]
-    required = " and ".join(["finite", *bounds])
-    first = tuple(int(i) for i in np.argwhere(~good)[0])
-    where = f" at position {first}" if first else ""
-    advice = f"; {hint}" if hint else ""
-    raise RangeError(f"{name} must be {required}; it was {entries[first]:g}{where}{advice}")
-
-
-def positive(name: str, value: ArrayLike, hint: str = "") -> jax.Array:
-    """Return an array whose entries are finite and above zero."""
-    return number(name, value, above=0.0, hint=hint)
-
-
-def strength(name: str, value: ArrayLike) -> jax.Array:
-    """Return initial strengths, all above zero."""
-    return number(name, value, above=0.0, hint=STRENGTH_HINT)
-
-
-def time(value: ArrayLike) -> jax.Array:
-    """Return times, none before the start."""
-    return number("times", value, least=0.0, hint=TIME_HINT)
-
-
-def matrix(name: str, value: ArrayLike) -> jax.Array:
-    """Return a finite array with two axes."""
-    entries = number(name, value)
-    if entries.ndim != 2:
-        raise RangeError(f"{name} must be a matrix with two axes; its shape was {entries.shape}")
-    return entries
+# what the arguments of an entry point are; inside it they are arrays, checked
+Real = Annotated[Any, Numbers()]
+Positive = Annotated[Any, Numbers(above=0.0)]
+NotNegative = Annotated[Any, Numbers(least=0.0)]
+AtLeastOne = Annotated[Any, Numbers(least=1.0)]
+Strength = Annotated[Any, Numbers(above=0.0, hint=STRENGTH_HINT)]
+Times = Annotated[Any, Numbers(least=0.0, hint=TIME_HINT)]
+Matrix = Annotated[Any, Numbers(matrix=True)]
 
 
 P = ParamSpec("P")
@@ -90,15 +75,29 @@ def _plain(leaf: Any) -> Any:
 
 
 def entry_point(function: Callable[P, R]) -> Callable[P, R]:
-    """Run in double precision; return NumPy arrays, or JAX's own inside a transformation of the caller's.
+    """Run in double precision on checked arrays; return NumPy arrays, or JAX's inside a transformation of the caller's.
 
-    A float64 JAX array would be cut to 32 bits by the first operation outside; a NumPy array is not.
-    For gradients wrap the transformed function: `float64(jax.grad(f))`.
+    Arguments are read as what they are annotated as; None is left where it is the default. A float64 JAX array would be
+    cut to 32 bits by the first operation outside; a NumPy array is not. For gradients wrap the transformed function:
+    `float64(jax.grad(f))`.
     """
+    signature, call = inspect.signature(function), cast(Callable[..., R], function)
+    known = {
+        name: (parameter.annotation.__metadata__[0], parameter.default)
+        for name, parameter in signature.parameters.items()
+        if hasattr(parameter.annotation, "__metadata__")
+    }
+
+    @float64
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        given = signature.bind(*args, **kwargs).arguments
+        for name, (numbers, default) in known.items():
+            value = given.get(name, default)
+            given[name] = None if value is None and default is None else numbers.read(name, value)
+        return call(**given)
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
-        result: R = jax.tree.map(_plain, float64(function)(*args, **kwargs))
-        return result
+        return jax.tree.map(_plain, checked(*args, **kwargs))
 
     return wrapped

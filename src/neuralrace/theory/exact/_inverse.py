@@ -72,10 +72,6 @@ def _solve_increasing_jvp(function: Increasing, primals: Any, tangents: Any) -> 
     return root, -moved / slope
 
 
-def _log_mismatch(log_x: jax.Array, elapsed: Increasing, time: jax.Array, *parameters: jax.Array) -> jax.Array:
-    return jnp.log(elapsed(jnp.exp(log_x), *parameters)) - jnp.log(time)
-
-
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
 @functools.partial(jax.jit, static_argnums=(0,))
 def invert_elapsed(elapsed: Increasing, time: jax.Array, *parameters: jax.Array) -> jax.Array:
@@ -88,9 +84,9 @@ def invert_elapsed(elapsed: Increasing, time: jax.Array, *parameters: jax.Array)
     after = jnp.where(begun, time, 1.0)
 
     def mismatch(log_x: jax.Array, *p: jax.Array) -> jax.Array:
-        return _log_mismatch(log_x, elapsed, *p)
+        return jnp.log(elapsed(jnp.exp(log_x), *p)) - jnp.log(after)
 
-    x = jnp.exp(_safe_newton(mismatch, jnp.log(after), (after, *parameters), NEARLY))
+    x = jnp.exp(_safe_newton(mismatch, jnp.log(after), parameters, NEARLY))
     value, slope = _value_and_slope(elapsed, x, parameters)
     polished = x - (value - after) / slope
     return jnp.where(begun, jnp.where(polished > 0, polished, x), 0.0)

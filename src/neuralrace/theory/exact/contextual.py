@@ -14,21 +14,15 @@ The loss is the mean over the N C examples. P2 sums instead: its S and D are N C
 1/(N C) of this one at the same learning rate; S/D and every curve as a function of S t are the same.
 """
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from neuralrace.errors import AssumptionError, RangeError, require_count
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
-from neuralrace.theory.exact.two_layer import (
-    two_layer_loss,
-    two_layer_mode,
-    two_layer_time,
-)
+from neuralrace.theory.exact._checks import Matrix, Numbers, Positive, Times, entry_point
+from neuralrace.theory.exact.two_layer import two_layer_loss, two_layer_mode, two_layer_time
 
 MEAN_MODE_TOLERANCE = 1e-9
 RANK_TOLERANCE = 1e-12
@@ -79,8 +73,8 @@ def contextual_overlaps(contexts: int) -> Overlaps:
     return Overlaps(inputs, outputs, 1 + (c - 1) * inputs * outputs)
 
 
-def _structure(name: str, value: ArrayLike) -> np.ndarray:
-    entries = np.asarray(_checks.matrix(name, value))
+def _structure(name: str, value: jax.Array) -> np.ndarray:
+    entries = np.asarray(value)
     if entries.shape[1] < 2:
         raise RangeError(f"{name} must have a column for each of two or more items; it had {entries.shape[1]}")
     return entries
@@ -106,9 +100,7 @@ def _centred_values(factor: np.ndarray) -> np.ndarray:
 
 
 @entry_point
-def contextual_statistics(
-    structure: ArrayLike, contexts: int, common_structure: ArrayLike | None = None
-) -> ContextualStatistics:
+def contextual_statistics(structure: Matrix, contexts: int, common_structure: Matrix = None) -> ContextualStatistics:
     """Return the modes of the contextual network from its targets.
 
     structure H (features, items) is shown in each context in a block of its own; common_structure G is
@@ -149,28 +141,19 @@ def contextual_statistics(
 
 @entry_point
 def contextual_mode(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    contexts: int,
-    initial_strength: ArrayLike,
+    times: Any, singular_value: Any, input_variance: Positive, contexts: int, initial_strength: Any
 ) -> jax.Array:
     """Return the strength B(t) of a contextual mode: A / (1 - (1 - A/B0) e^(-2 S t)), A = (C - 1) S/D.
 
     singular_value S and input_variance D are those of one path, initial_strength B0; P2 appendices F and G
     with sign and constant set right. The same curve as a two-layer mode with D/(C - 1) for D.
     """
-    c = _contexts(contexts)
-    variance = _checks.positive("input_variance", input_variance) / (c - 1)
-    return jnp.asarray(two_layer_mode(times, singular_value, variance, initial_strength))
+    return two_layer_mode(times, singular_value, input_variance / (_contexts(contexts) - 1), initial_strength)
 
 
 @entry_point
 def contextual_loss(
-    times: ArrayLike,
-    statistics: ContextualStatistics,
-    common_strength: ArrayLike,
-    contextual_strength: ArrayLike,
+    times: Times, statistics: ContextualStatistics, common_strength: Any, contextual_strength: Any
 ) -> jax.Array:
     """Return the loss of the whole network, common and contextual modes summed.
 
@@ -178,7 +161,7 @@ def contextual_loss(
     mode. What the common path has yet to learn and what the contextual paths have are orthogonal over the
     examples, so the losses add: half d (s/d - pi)^2 per common mode and (A - B)^2 / (2 N) per contextual one.
     """
-    t = _checks.time(times)[..., None]
+    t = times[..., None]
     common = two_layer_loss(t, statistics.common_singular_value, statistics.common_input_variance, common_strength)
     value, final = statistics.contextual_singular_value, statistics.final_strength
     # A two-layer mode with d = S/A; its loss S (A - B)^2/(2A) is rescaled to the (A - B)^2/(2N) of the paths.
@@ -189,22 +172,21 @@ def contextual_loss(
 @entry_point
 def contextual_events(
     statistics: ContextualStatistics,
-    common_strength: ArrayLike,
-    contextual_strength: ArrayLike,
-    fraction: float = 0.5,
+    common_strength: Any,
+    contextual_strength: Any,
+    fraction: Annotated[Any, Numbers(above=0.0)] = 0.5,
 ) -> LearningEvents:
     """Return the order and the times at which common and contextual modes are learned to a fraction.
 
     Arguments as in `contextual_loss`; fraction of the final strength, in (0, 1). A mode that starts past
     it has time zero.
     """
-    share = _checks.number("fraction", fraction, above=0.0)
-    if float(share) >= 1:
-        raise RangeError(f"fraction must be below 1, which takes for ever; it was {fraction:g}")
+    if float(fraction) >= 1:
+        raise RangeError(f"fraction must be below 1, which takes for ever; it was {float(fraction):g}")
     s, d = statistics.common_singular_value, statistics.common_input_variance
-    common = two_layer_time(share * s / d, s, d, common_strength)
+    common = two_layer_time(fraction * s / d, s, d, common_strength)
     value, final = statistics.contextual_singular_value, statistics.final_strength
-    contextual = two_layer_time(share * final, value, value / final, contextual_strength)
+    contextual = two_layer_time(fraction * final, value, value / final, contextual_strength)
     times = np.concatenate([np.atleast_1d(common), np.atleast_1d(contextual)])
     kinds = statistics.common_kind
     names = [f"common {kind} {kinds[:i].count(kind)}" for i, kind in enumerate(kinds)]

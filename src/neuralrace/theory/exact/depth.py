@@ -11,21 +11,22 @@ and what is left, H(u), is a power series about 0 or about 1 (about infinity for
 """
 
 from collections.abc import Callable
+from typing import Annotated, Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import digamma
-from jax.typing import ArrayLike
 
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import Numbers, Positive, Real, Strength, Times, entry_point
 from neuralrace.theory.exact._inverse import invert_elapsed
 from neuralrace.theory.exact._special import power_ratio
 
 TERMS = 84  # the slowest series used has ratio 0.625, and 0.625^84 < 1e-17
 FAR = 1.6  # fractions above this use powers of 1/u
 EULER = float(np.euler_gamma)
+
+Depth = Annotated[Any, Numbers(least=1.0, hint="a path has at least one layer")]
 
 
 def _horner(like: jax.Array, step: Callable[[jax.Array, jax.Array], jax.Array]) -> jax.Array:
@@ -75,23 +76,8 @@ def clock(w: jax.Array, u0: jax.Array, r: jax.Array) -> jax.Array:
     return powers + near_w - (now - before) + jnp.where(u0 > FAR, far, 0.0)
 
 
-def _arguments(
-    singular_value: ArrayLike, input_variance: ArrayLike, initial_strength: ArrayLike
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return (
-        _checks.positive("singular_value", singular_value),
-        _checks.positive("input_variance", input_variance),
-        _checks.strength("initial_strength", initial_strength),
-    )
-
-
-def _depth(depth: ArrayLike) -> jax.Array:
-    return _checks.number("depth", depth, least=1.0, hint="a path has at least one layer")
-
-
 def _log_gap(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
-    w: jax.Array = invert_elapsed(clock, *jnp.broadcast_arrays(scaled_time, d * a0 / s, r))
-    return w
+    return invert_elapsed(clock, *jnp.broadcast_arrays(scaled_time, d * a0 / s, r))
 
 
 @jax.jit
@@ -116,75 +102,52 @@ def _speed(depth: jax.Array, s: jax.Array, d: jax.Array) -> jax.Array:
 
 @entry_point
 def deep_mode(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    depth: ArrayLike,
+    times: Times, singular_value: Positive, input_variance: Positive, initial_strength: Strength, depth: Depth
 ) -> jax.Array:
     """Return the strength a(t) of a mode of a balanced path of any depth L >= 1, whole or not.
 
     singular_value s > 0, input_variance d > 0, initial_strength a0 > 0 is the product of the L equal
     layers; all broadcast. L = 1 is the exponential, L = 2 the logistic curve. The inverse of `deep_time`.
     """
-    t, layers = _checks.time(times), _depth(depth)
-    s, d, a0 = _arguments(singular_value, input_variance, initial_strength)
-    return _mode(_speed(layers, s, d) * t, 2 / layers, s, d, a0)
+    s, d = singular_value, input_variance
+    return _mode(_speed(depth, s, d) * times, 2 / depth, s, d, initial_strength)
 
 
 @entry_point
 def deep_time(
-    strength: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    depth: ArrayLike,
+    strength: Real, singular_value: Positive, input_variance: Positive, initial_strength: Strength, depth: Depth
 ) -> jax.Array:
     """Return the time at which a mode of depth L reaches a strength.
 
     Zero where the mode is past it from the start, inf where it never gets there (s/d and beyond).
     """
-    a, layers = _checks.number("strength", strength), _depth(depth)
-    s, d, a0 = _arguments(singular_value, input_variance, initial_strength)
-    return _time(a, 2 / layers, s, d, a0) / _speed(layers, s, d)
+    s, d = singular_value, input_variance
+    return _time(strength, 2 / depth, s, d, initial_strength) / _speed(depth, s, d)
 
 
 @entry_point
 def deep_loss(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    depth: ArrayLike,
+    times: Times, singular_value: Positive, input_variance: Positive, initial_strength: Strength, depth: Depth
 ) -> jax.Array:
     """Return the loss still to be lost in a mode of depth L, half d times (s/d - a)^2."""
-    t, layers = _checks.time(times), _depth(depth)
-    s, d, a0 = _arguments(singular_value, input_variance, initial_strength)
-    w = _log_gap(_speed(layers, s, d) * t, 2 / layers, s, d, a0)
+    s, d, a0 = singular_value, input_variance, initial_strength
+    w = _log_gap(_speed(depth, s, d) * times, 2 / depth, s, d, a0)
     return 0.5 * d * ((s / d - a0) * jnp.exp(-w)) ** 2
 
 
 @entry_point
 def infinitely_deep_mode(
-    scaled_times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
+    scaled_times: Times, singular_value: Positive, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
     """Return the limit of many layers, da/dT = a^2 (s - d a), at scaled times T = L t."""
-    t = _checks.number("scaled_times", scaled_times, least=0.0, hint=_checks.TIME_HINT)
-    s, d, a0 = _arguments(singular_value, input_variance, initial_strength)
-    return _mode(s**2 / d * t, jnp.zeros(()), s, d, a0)
+    s, d = singular_value, input_variance
+    return _mode(s**2 / d * scaled_times, jnp.zeros(()), s, d, initial_strength)
 
 
 @entry_point
 def infinitely_deep_time(
-    strength: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
+    strength: Real, singular_value: Positive, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
     """Return the scaled time T = L t to a strength in the limit of many layers; 0 and inf as `deep_time`."""
-    a = _checks.number("strength", strength)
-    s, d, a0 = _arguments(singular_value, input_variance, initial_strength)
-    return _time(a, jnp.zeros(()), s, d, a0) * d / s**2
+    s, d = singular_value, input_variance
+    return _time(strength, jnp.zeros(()), s, d, initial_strength) * d / s**2

@@ -16,11 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jax.typing import ArrayLike
 
 from neuralrace.errors import AssumptionError, RangeError
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import STRENGTH_HINT, Matrix, Real, Times, entry_point
 from neuralrace.theory.exact._special import expm1_ratio
 
 DEGENERATE = 1e-9  # relative difference below which two eigenvalues count as one
@@ -46,25 +44,23 @@ def _imbalance(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Arra
     return value, residual
 
 
-def _weights(first_layer: ArrayLike, second_layer: ArrayLike) -> tuple[jax.Array, jax.Array]:
-    first = _checks.matrix("first_layer", first_layer)
-    second = _checks.matrix("second_layer", second_layer)
+def _check_shapes(first: jax.Array, second: jax.Array) -> None:
     if first.shape[0] != second.shape[1]:
         raise RangeError(
             "first_layer must be (hidden, inputs) and second_layer (outputs, hidden) with one hidden size; "
             f"the shapes were {first.shape} and {second.shape}"
         )
-    return first, second
 
 
 @entry_point
-def imbalance(first_layer: ArrayLike, second_layer: ArrayLike) -> tuple[jax.Array, jax.Array]:
+def imbalance(first_layer: Matrix, second_layer: Matrix) -> tuple[jax.Array, jax.Array]:
     """Return lambda of W2^T W2 - W1 W1^T = lambda I and how far the weights are from it.
 
     The equation need hold only on the hidden directions that the weights use; the residual is relative to
     their squared size, and exact solutions want it below 1e-8.
     """
-    return _imbalance(*_weights(first_layer, second_layer))
+    _check_shapes(first_layer, second_layer)
+    return _imbalance(first_layer, second_layer)
 
 
 @jax.custom_jvp
@@ -171,25 +167,22 @@ def _squares(t: jax.Array, correlation: jax.Array, first: jax.Array, second: jax
 
 
 @entry_point
-def lambda_balanced_flow(
-    times: ArrayLike, correlation: ArrayLike, first_layer: ArrayLike, second_layer: ArrayLike
-) -> TwoLayerFlow:
+def lambda_balanced_flow(times: Times, correlation: Matrix, first_layer: Matrix, second_layer: Matrix) -> TwoLayerFlow:
     """Return function and Gram matrices at any time, exact from lambda-balanced weights.
 
     correlation Sigma_yx (outputs, inputs) of white inputs, Sigma_x = I; first_layer W1(0) (hidden, inputs);
     second_layer W2(0) (outputs, hidden). The weights need not be aligned with anything, but must satisfy
     W2^T W2 - W1 W1^T = lambda I (see `imbalance`), which gradient flow then keeps.
     """
-    t = _checks.time(times)
-    target = _checks.matrix("correlation", correlation)
-    first, second = _weights(first_layer, second_layer)
-    if target.shape != (second.shape[0], first.shape[1]):
+    first, second = first_layer, second_layer
+    _check_shapes(first, second)
+    if correlation.shape != (second.shape[0], first.shape[1]):
         raise RangeError(
             f"correlation must be (outputs, inputs) = {(second.shape[0], first.shape[1])} to fit the layers; "
-            f"its shape was {target.shape}"
+            f"its shape was {correlation.shape}"
         )
     _check_balance(first, second)
-    square = _squares(t, target, first, second)
+    square = _squares(times, correlation, first, second)
     inputs = first.shape[1]
     return TwoLayerFlow(square[..., inputs:, :inputs], square[..., :inputs, :inputs], square[..., inputs:, inputs:])
 
@@ -198,7 +191,7 @@ def _check_balance(first: jax.Array, second: jax.Array) -> None:
     if isinstance(first, jax.core.Tracer) or isinstance(second, jax.core.Tracer):
         return
     if not float(jnp.sum(first**2) + jnp.sum(second**2)) > 0:
-        raise RangeError(f"first_layer and second_layer must not both be 0; {_checks.STRENGTH_HINT}")
+        raise RangeError(f"first_layer and second_layer must not both be 0; {STRENGTH_HINT}")
     value, residual = (float(x) for x in _imbalance(first, second))
     if not residual <= BALANCE_TOLERANCE:
         raise AssumptionError(
@@ -210,15 +203,13 @@ def _check_balance(first: jax.Array, second: jax.Array) -> None:
 
 
 @entry_point
-def tangent_kernel(input_gram: ArrayLike, output_gram: ArrayLike) -> jax.Array:
+def tangent_kernel(input_gram: Real, output_gram: Real) -> jax.Array:
     """Return the tangent kernel on maps, I x W1^T W1 + W2 W2^T x I, for maps flattened row by row.
 
     It takes an error E (outputs, inputs) to the change E W1^T W1 + W2 W2^T E of the function. Leading axes
     (times) are kept.
     """
-    inner = _checks.number("input_gram", input_gram)
-    outer = _checks.number("output_gram", output_gram)
-    n, m = inner.shape[-1], outer.shape[-1]
-    kernel = jnp.einsum("ab,...cd->...acbd", jnp.eye(m), inner)
-    kernel = kernel + jnp.einsum("...ab,cd->...acbd", outer, jnp.eye(n))
+    n, m = input_gram.shape[-1], output_gram.shape[-1]
+    kernel = jnp.einsum("ab,...cd->...acbd", jnp.eye(m), input_gram)
+    kernel = kernel + jnp.einsum("...ab,cd->...acbd", output_gram, jnp.eye(n))
     return kernel.reshape(*kernel.shape[:-4], m * n, m * n)

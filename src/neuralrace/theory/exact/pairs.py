@@ -11,20 +11,21 @@ xi_l of its encoder and decoder is nothing at infinite width. See docs/theory/pa
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError, require_count
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import AtLeastOne, Numbers, Positive, Strength, entry_point
 
 NODES, WEIGHTS = (0.5 * (part + add) for part, add in zip(np.polynomial.legendre.leggauss(48), (1, 0), strict=True))
 
 HALVINGS, NEWTON = 60, 8  # rounds, to rounding
+
+# an overlap of one leaves no difference of encoder and decoder, of minus one no sum
+Overlaps = Annotated[Any, Numbers(least=-(1 - 1e-6), most=1 - 1e-6)]
 
 
 class PairRace(NamedTuple):
@@ -36,26 +37,22 @@ class PairRace(NamedTuple):
 
 
 @entry_point
-def pair_left(ratio: ArrayLike, growth: ArrayLike, depth: int = 3) -> jax.Array:
+def pair_left(ratio: Annotated[Any, Numbers(least=0.0, most=1.0)], growth: AtLeastOne, depth: int = 3) -> jax.Array:
     """Return what a mode has at the finish in parts of the leader, from equal, balanced layers.
 
     ratio: g_l / g_1. growth: final over first strength of the leader's path. The path strength is a mean of the first
     and the final one with weights 1 - ratio and ratio: the geometric mean at depth two, where the rest is
     growth^(ratio - 1), and beyond it the power mean with exponent -(1 - 2/depth).
     """
-    behind = _checks.number("ratio", ratio, least=0.0, most=1.0)
-    grown = _checks.number("growth", growth, least=1.0)
     layers = require_count("depth", depth, least=2)
     if layers == 2:
-        return grown ** (behind - 1)
+        return growth ** (ratio - 1)
     power = 1 - 2 / layers
-    return ((1 - behind) * grown**power + behind) ** (-1 / power)
+    return ((1 - ratio) * growth**power + ratio) ** (-1 / power)
 
 
 @entry_point
-def pair_race(
-    pairs: ArrayLike, first: ArrayLike, final: ArrayLike, depth: int = 3, overlaps: ArrayLike | None = None
-) -> PairRace:
+def pair_race(pairs: Any, first: Strength, final: Positive, depth: int = 3, overlaps: Overlaps = None) -> PairRace:
     """Return the strengths of the modes of the trained pairs, and the errors, when the trained pairs are learned.
 
     pairs: which are trained, (M, M). first: every singular value of each layer's first weights. final: s/d, what a
@@ -63,11 +60,8 @@ def pair_race(
     broadcast against each other and the leading axes of overlaps. Has no derivatives.
     """
     graph, layers = _graph(pairs), require_count("depth", depth, least=2)
-    sigma, goal = jnp.broadcast_arrays(_checks.strength("first", first), _checks.positive("final", final))
-    if overlaps is None:
-        overlaps = np.zeros(len(graph))
-    bound = 1 - 1e-6  # an overlap of one leaves no difference of encoder and decoder, of minus one no sum
-    met = _checks.number("overlaps", overlaps, least=-bound, most=bound)
+    sigma, goal = jnp.broadcast_arrays(first, final)
+    met = jnp.zeros(len(graph)) if overlaps is None else overlaps
     if met.ndim == 0 or met.shape[-1] != len(graph):
         raise RangeError(f"overlaps must have one number for each of {len(graph)} modes; its shape was {met.shape}")
     shape = jnp.broadcast_shapes(sigma.shape, met.shape[:-1])

@@ -16,10 +16,17 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import (
+    AtLeastOne,
+    NotNegative,
+    Numbers,
+    Positive,
+    Real,
+    Strength,
+    Times,
+    entry_point,
+)
 from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
 from neuralrace.theory.exact._special import reciprocal_square_integral
 
@@ -54,23 +61,8 @@ def _final_hidden(invariant: jax.Array, constant: jax.Array) -> jax.Array:
     return scale * jnp.exp(solve_increasing(_cubic, jnp.zeros_like(linear), linear))
 
 
-def _route(
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    outer: ArrayLike,
-    hidden: ArrayLike,
-    domains: ArrayLike,
-    paths: ArrayLike | None,
-) -> _Route:
-    s = _checks.positive("singular_value", singular_value)
-    d = _checks.positive("input_variance", input_variance)
-    first = _checks.strength("outer", outer)
-    second = _checks.strength("hidden", hidden)
-    return _prepare(s, d, first, second, *_sharing(domains, paths))
-
-
 @jax.jit
-def _prepare(
+def _route(
     s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array, sharing: jax.Array, speed: jax.Array
 ) -> _Route:
     invariant = sharing * first**2 - second**2
@@ -78,17 +70,15 @@ def _prepare(
     return _Route(s, d, first, second, sharing, speed, invariant, _final_hidden(invariant, sharing * s / d))
 
 
-def _sharing(domains: ArrayLike, paths: ArrayLike | None) -> tuple[jax.Array, jax.Array]:
-    count = _checks.number("domains", domains, least=1.0)
+def _sharing(domains: jax.Array, paths: jax.Array | None) -> tuple[jax.Array, jax.Array]:
+    """m and g."""
     if paths is None:
-        return count, 1 / count
-    through = _checks.number("paths", paths, least=1.0)
-    if not isinstance(count, jax.core.Tracer) and not isinstance(through, jax.core.Tracer):
-        excess = jnp.max(through / count**2)
+        return domains, 1 / domains
+    if not isinstance(domains, jax.core.Tracer) and not isinstance(paths, jax.core.Tracer):
         hint = "no more paths can share a hidden layer than there are routes"
-        _checks.number("paths / domains^2", float(excess), most=1.0, hint=hint)
-    root = jnp.sqrt(through)
-    return root, root / count**2
+        Numbers(most=1.0, hint=hint).read("paths / domains^2", float(jnp.max(paths / domains**2)))
+    root = jnp.sqrt(paths)
+    return root, root / domains**2
 
 
 @jax.jit
@@ -121,19 +111,18 @@ def _clock_arguments(r: _Route) -> tuple[jax.Array, ...]:
 @jax.jit
 def _log_gap(t: jax.Array, r: _Route) -> jax.Array:
     scaled_time = r.speed * r.d / r.sharing * t
-    w: jax.Array = invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
-    return w
+    return invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
 
 
 @entry_point
 def routing_layers(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    outer: ArrayLike,
-    hidden: ArrayLike,
-    domains: ArrayLike,
-    paths: ArrayLike | None = None,
+    times: Times,
+    singular_value: Positive,
+    input_variance: Positive,
+    outer: Strength,
+    hidden: Strength,
+    domains: AtLeastOne,
+    paths: AtLeastOne = None,
 ) -> RoutingLayers:
     """Return B1(t) and B2(t) of one mode, exact from any positive start (P1 eqs 13-17).
 
@@ -141,8 +130,8 @@ def routing_layers(
     M, paths P through each hidden layer (M^2, full sharing, if not given; less wants all routes trained
     and, for a real network, sqrt(P) to divide M). All broadcast.
     """
-    r = _route(singular_value, input_variance, outer, hidden, domains, paths)
-    w = _log_gap(_checks.time(times), r)
+    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
+    w = _log_gap(times, r)
     step = -(r.final - r.hidden) * jnp.expm1(-w)
     outer_square = r.outer**2 + step * (2 * r.hidden + step) / r.sharing
     return RoutingLayers(jnp.sqrt(outer_square), r.hidden + step)
@@ -150,21 +139,20 @@ def routing_layers(
 
 @entry_point
 def routing_time(
-    hidden_strength: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    outer: ArrayLike,
-    hidden: ArrayLike,
-    domains: ArrayLike,
-    paths: ArrayLike | None = None,
+    hidden_strength: Real,
+    singular_value: Positive,
+    input_variance: Positive,
+    outer: Strength,
+    hidden: Strength,
+    domains: AtLeastOne,
+    paths: AtLeastOne = None,
 ) -> jax.Array:
     """Return the time at which B2 reaches a value: eq. 15 of P1, integrated.
 
     Zero where it is past it from the start, inf where it never gets there.
     """
-    b = _checks.number("hidden_strength", hidden_strength)
-    r = _route(singular_value, input_variance, outer, hidden, domains, paths)
-    travelled, remaining, whole = b - r.hidden, r.final - b, r.final - r.hidden
+    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
+    travelled, remaining, whole = hidden_strength - r.hidden, r.final - hidden_strength, r.final - r.hidden
     forward = travelled * whole > 0
     reached = forward & (remaining * whole > 0)
     w = jnp.log1p(jnp.where(reached, travelled / jnp.where(reached, remaining, 1.0), 0.0))
@@ -174,20 +162,20 @@ def routing_time(
 
 @entry_point
 def routing_loss(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    outer: ArrayLike,
-    hidden: ArrayLike,
-    domains: ArrayLike,
-    paths: ArrayLike | None = None,
+    times: Times,
+    singular_value: Positive,
+    input_variance: Positive,
+    outer: Strength,
+    hidden: Strength,
+    domains: AtLeastOne,
+    paths: AtLeastOne = None,
 ) -> jax.Array:
     """Return the loss still to be lost in one mode, averaged over the trained routes.
 
     Half D times (S/D - B2 B1^2)^2; the sum over modes is the loss of the network.
     """
-    r = _route(singular_value, input_variance, outer, hidden, domains, paths)
-    w = _log_gap(_checks.time(times), r)
+    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
+    w = _log_gap(times, r)
     now = r.hidden - (r.final - r.hidden) * jnp.expm1(-w)
     quadratic = now**2 + r.final * now + r.sharing * r.s / (r.d * r.final)
     return 0.5 * r.d * ((r.final - r.hidden) * jnp.exp(-w) * quadratic / r.sharing) ** 2
@@ -195,40 +183,33 @@ def routing_loss(
 
 @entry_point
 def routing_final(
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    outer: ArrayLike,
-    hidden: ArrayLike,
-    domains: ArrayLike,
-    paths: ArrayLike | None = None,
+    singular_value: Positive,
+    input_variance: Positive,
+    outer: Strength,
+    hidden: Strength,
+    domains: AtLeastOne,
+    paths: AtLeastOne = None,
 ) -> RoutingLayers:
     """Return B1 and B2 at the end of learning, where B2 B1^2 = S/D and the invariant still holds."""
-    r = _route(singular_value, input_variance, outer, hidden, domains, paths)
+    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
     return RoutingLayers(jnp.sqrt(r.s / r.d / r.final), r.final)
 
 
 @entry_point
 def routing_invariant(
-    outer: ArrayLike, hidden: ArrayLike, domains: ArrayLike, paths: ArrayLike | None = None
+    outer: NotNegative, hidden: NotNegative, domains: AtLeastOne, paths: AtLeastOne = None
 ) -> jax.Array:
     """Return C = sqrt(P) B1^2 - B2^2, the same at all times (M B1^2 - B2^2 for full sharing)."""
-    first, second = _checks.number("outer", outer, least=0.0), _checks.number("hidden", hidden, least=0.0)
-    return _sharing(domains, paths)[0] * first**2 - second**2
+    return _sharing(domains, paths)[0] * outer**2 - hidden**2
 
 
 @entry_point
-def routing_ratio(
-    outer: ArrayLike, invariant: ArrayLike, domains: ArrayLike, paths: ArrayLike | None = None
-) -> jax.Array:
+def routing_ratio(outer: Strength, invariant: Real, domains: AtLeastOne, paths: AtLeastOne = None) -> jax.Array:
     """Return B2/B1 = sqrt(sqrt(P) - C/B1^2) at an outer strength B1, for the invariant C.
 
     The limits that P1 gives, sqrt(M) for full sharing and P^(1/4) in part (eqs 51 and 56), are those of
     C/B1^2 -> 0, that is of initial weights that are small beside the final ones.
     """
-    now = _checks.strength("outer", outer)
-    kept = _checks.number("invariant", invariant)
-    square = _sharing(domains, paths)[0] - kept / now**2
-    if not isinstance(square, jax.core.Tracer):
-        hint = "B2^2 = sqrt(P) B1^2 - C cannot be negative"
-        _checks.number("sqrt(P) - invariant / outer^2", square, least=0.0, hint=hint)
-    return jnp.sqrt(square)
+    square = _sharing(domains, paths)[0] - invariant / outer**2
+    possible = Numbers(least=0.0, hint="B2^2 = sqrt(P) B1^2 - C cannot be negative")
+    return jnp.sqrt(possible.read("sqrt(P) - invariant / outer^2", square))

@@ -12,16 +12,14 @@ W1 = u p^T and W2 = b u^T, with sum_k u_k |u_k| = 0. No neuron may be at its kin
 the slope c).
 """
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import Matrix, Numbers, Times, entry_point
 from neuralrace.theory.exact.lambda_balanced import TwoLayerFlow, lambda_balanced_flow
 from neuralrace.theory.exact.two_layer import two_layer_loss, two_layer_mode, two_layer_time
 
@@ -33,69 +31,47 @@ class SignSymmetry(NamedTuple):
     even_part: float  # even part of the initial network over its size
 
 
-def _factor(slope: ArrayLike) -> jax.Array:
-    alpha = _checks.number(
-        "slope", slope, above=-1.0, hint="the slope of the negative side: 0 for ReLU, 1 for a linear network"
-    )
-    return (1 + alpha) / 2
+SLOPE_HINT = "the slope of the negative side: 0 for ReLU, 1 for a linear network"
+Slope = Annotated[Any, Numbers(above=-1.0, hint=SLOPE_HINT)]
 
 
 @entry_point
-def linear_time_factor(slope: ArrayLike = 0.0) -> jax.Array:
+def linear_time_factor(slope: Slope = 0.0) -> jax.Array:
     """Return c = (1 + alpha)/2, by which time runs slower than in the linear network; 1/2 for ReLU."""
-    return _factor(slope)
+    return (1 + slope) / 2
 
 
 @entry_point
 def sign_symmetric_mode(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    slope: ArrayLike = 0.0,
+    times: Times, singular_value: Any, input_variance: Any, initial_strength: Any, slope: Slope = 0.0
 ) -> jax.Array:
     """Return the strength of a mode of the function that a (leaky) ReLU network computes.
 
     As `two_layer_mode` at the time c t; initial_strength is that of the function, c W2 W1, aligned and
     balanced. slope alpha is that of the negative side, 0 for ReLU.
     """
-    t = _checks.time(times)
-    return jnp.asarray(two_layer_mode(_factor(slope) * t, singular_value, input_variance, initial_strength))
+    return two_layer_mode((1 + slope) / 2 * times, singular_value, input_variance, initial_strength)
 
 
 @entry_point
 def sign_symmetric_time(
-    strength: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    slope: ArrayLike = 0.0,
+    strength: Any, singular_value: Any, input_variance: Any, initial_strength: Any, slope: Slope = 0.0
 ) -> jax.Array:
     """Return the time at which such a mode reaches a strength; 0 and inf as in `two_layer_time`."""
-    t = two_layer_time(strength, singular_value, input_variance, initial_strength)
-    return jnp.asarray(t) / _factor(slope)
+    return two_layer_time(strength, singular_value, input_variance, initial_strength) / ((1 + slope) / 2)
 
 
 @entry_point
 def sign_symmetric_loss(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    slope: ArrayLike = 0.0,
+    times: Times, singular_value: Any, input_variance: Any, initial_strength: Any, slope: Slope = 0.0
 ) -> jax.Array:
     """Return the loss still to be lost in such a mode."""
-    t = _checks.time(times)
-    return jnp.asarray(two_layer_loss(_factor(slope) * t, singular_value, input_variance, initial_strength))
+    return two_layer_loss((1 + slope) / 2 * times, singular_value, input_variance, initial_strength)
 
 
 @entry_point
 def sign_symmetric_flow(
-    times: ArrayLike,
-    correlation: ArrayLike,
-    first_layer: ArrayLike,
-    second_layer: ArrayLike,
-    slope: ArrayLike = 0.0,
+    times: Times, correlation: Any, first_layer: Matrix, second_layer: Matrix, slope: Slope = 0.0
 ) -> TwoLayerFlow:
     """Return the exact course of a (leaky) ReLU network from unaligned, lambda-balanced weights.
 
@@ -103,28 +79,22 @@ def sign_symmetric_flow(
     neurons come in antipodal pairs (see `sign_symmetry`). `function` is the map c W2 W1 that the network
     computes; the Gram matrices are those of its own weights.
     """
-    t, c = _checks.time(times), _factor(slope)
+    c = (1 + slope) / 2
     root = jnp.sqrt(c)
-    first, second = _checks.matrix("first_layer", first_layer), _checks.matrix("second_layer", second_layer)
-    flow = lambda_balanced_flow(c * t, correlation, root * first, root * second)
+    flow = lambda_balanced_flow(c * times, correlation, root * first_layer, root * second_layer)
     return TwoLayerFlow(flow.function, flow.input_gram / c, flow.output_gram / c)
 
 
 @entry_point
-def sign_symmetry(
-    inputs: ArrayLike, targets: ArrayLike, first_layer: ArrayLike, second_layer: ArrayLike
-) -> SignSymmetry:
+def sign_symmetry(inputs: Matrix, targets: Matrix, first_layer: Matrix, second_layer: Matrix) -> SignSymmetry:
     """Return how far the assumptions are from holding at the start, for examples in rows.
 
     Both numbers at rounding level mean that the network is linear at the start; that it stays so wants
     antipodal pairs or weights of rank one (see the top of this file).
     """
-    x = np.asarray(_checks.matrix("inputs", inputs))
-    y = np.asarray(_checks.matrix("targets", targets))
+    x, y, first, second = (np.asarray(rows) for rows in (inputs, targets, first_layer, second_layer))
     if len(x) != len(y):
         raise RangeError(f"inputs and targets must have as many rows; they had {len(x)} and {len(y)}")
-    first = np.asarray(_checks.matrix("first_layer", first_layer))
-    second = np.asarray(_checks.matrix("second_layer", second_layer))
     even = np.abs(x @ first.T) @ second.T
     whole = np.abs(x @ first.T) @ np.abs(second.T)
     return SignSymmetry(_antipodes(np.hstack([x, y])), float(np.max(np.abs(even)) / np.max(whole)))

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import AtLeastOne, Positive, Strength, Times, entry_point
 from neuralrace.theory.exact.depth import deep_time
 
 
@@ -41,10 +39,10 @@ class Plateau(NamedTuple):
 
 @entry_point
 def learning_order(
-    singular_values: ArrayLike,
-    input_variances: ArrayLike,
-    initial_strengths: ArrayLike,
-    depth: ArrayLike = 2,
+    singular_values: Positive,
+    input_variances: Positive,
+    initial_strengths: Strength,
+    depth: AtLeastOne = 2,
     begin: float = 0.1,
     finish: float = 0.9,
 ) -> LearningOrder:
@@ -54,15 +52,12 @@ def learning_order(
     transition runs from `begin` to `finish` of the final strength s/d (of the way there for a mode that
     starts above it); a mode past `begin` at the start begins at time zero.
     """
-    s = _checks.positive("singular_values", singular_values)
-    d = _checks.positive("input_variances", input_variances)
-    a0 = _checks.strength("initial_strengths", initial_strengths)
     if not 0 < begin < 0.5 < finish < 1:
         raise RangeError(
             f"begin and finish must satisfy 0 < begin < 1/2 < finish < 1; they were {begin:g} and {finish:g}"
         )
-    layers = _checks.number("depth", depth, least=1.0)
-    s, d, a0, layers = (jnp.atleast_1d(x) for x in jnp.broadcast_arrays(s, d, a0, layers))
+    given = jnp.broadcast_arrays(singular_values, input_variances, initial_strengths, depth)
+    s, d, a0, layers = (jnp.atleast_1d(x) for x in given)
     if s.ndim != 1:
         raise RangeError(f"the spectrum must have one axis, the modes; its shape was {s.shape}")
     final = s / d
@@ -91,13 +86,12 @@ def _story(
 
 
 @entry_point
-def next_plateau(times: ArrayLike, story: LearningOrder) -> Plateau:
+def next_plateau(times: Times, story: LearningOrder) -> Plateau:
     """Return the plateau that each time is on, or else the next one to come.
 
     There always is one: the last, when all is learned, has no end.
     """
-    t = _checks.time(times)
-    candidate = (story.plateau_lengths > 0) & (story.plateau_ends > t[..., None])
+    candidate = (story.plateau_lengths > 0) & (story.plateau_ends > times[..., None])
     k = jnp.argmax(candidate, axis=-1)
     return Plateau(
         jnp.asarray(story.plateau_starts)[k],

@@ -7,21 +7,9 @@ The formulas add positive terms only, so a plateau of 1e-12 and a remainder of 1
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import NotNegative, Positive, Real, Strength, Times, entry_point
 from neuralrace.theory.exact._special import expm1_ratio, log1p_ratio
-
-
-def _mode_arguments(
-    singular_value: ArrayLike, input_variance: ArrayLike, initial_strength: ArrayLike
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    return (
-        _checks.number("singular_value", singular_value, least=0.0),
-        _checks.positive("input_variance", input_variance),
-        _checks.strength("initial_strength", initial_strength),
-    )
 
 
 @jax.jit
@@ -40,38 +28,34 @@ def remaining_gap(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> ja
 
 @entry_point
 def two_layer_mode(
-    times: ArrayLike, singular_value: ArrayLike, input_variance: ArrayLike, initial_strength: ArrayLike
+    times: Times, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
     """Return the strength a(t) of a mode, the singular value of W2 W1 in its direction.
 
     times t, singular_value s >= 0 (S or lambda_alpha), input_variance d > 0 (D or delta_alpha),
     initial_strength a0 > 0 (pi_0 of P2 eq. 7); all broadcast. The limit of late times is s/d.
     """
-    t = _checks.time(times)
-    s, d, a0 = _mode_arguments(singular_value, input_variance, initial_strength)
-    return a0 / _decay_and_growth(t, s, d, a0)[1]
+    return initial_strength / _decay_and_growth(times, singular_value, input_variance, initial_strength)[1]
 
 
 @entry_point
 def two_layer_gap(
-    times: ArrayLike, singular_value: ArrayLike, input_variance: ArrayLike, initial_strength: ArrayLike
+    times: Times, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
     """Return what is still to be learned, s/d - a(t), accurate long after it has become tiny."""
-    t = _checks.time(times)
-    return remaining_gap(t, *_mode_arguments(singular_value, input_variance, initial_strength))
+    return remaining_gap(times, singular_value, input_variance, initial_strength)
 
 
 @entry_point
 def two_layer_time(
-    strength: ArrayLike, singular_value: ArrayLike, input_variance: ArrayLike, initial_strength: ArrayLike
+    strength: Real, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
     """Return the time at which a mode reaches a strength, the inverse of `two_layer_mode`.
 
     Zero where the mode is past that strength from the start; inf where it never gets there (at s/d,
     which takes for ever, and beyond it).
     """
-    a = _checks.number("strength", strength)
-    s, d, a0 = _mode_arguments(singular_value, input_variance, initial_strength)
+    a, s, d, a0 = strength, singular_value, input_variance, initial_strength
     return _time_from_gaps(a - a0, s - d * a, s - d * a0, s, a0)
 
 
@@ -87,47 +71,42 @@ def _time_from_gaps(
     return jnp.where(reached, t, jnp.where(forward, jnp.inf, 0.0))
 
 
-def _powers(s: jax.Array, d: jax.Array, target_power: ArrayLike | None) -> jax.Array:
-    if target_power is None:
-        return jnp.zeros(())
-    power = _checks.number("target_power", target_power, least=0.0)
-    return 0.5 * (power - s**2 / d)
+def _powers(s: jax.Array, d: jax.Array, target_power: jax.Array | None) -> jax.Array:
+    return jnp.zeros(()) if target_power is None else 0.5 * (target_power - s**2 / d)
 
 
 @entry_point
 def two_layer_loss(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    target_power: ArrayLike | None = None,
+    times: Times,
+    singular_value: NotNegative,
+    input_variance: Positive,
+    initial_strength: Strength,
+    target_power: NotNegative = None,
 ) -> jax.Array:
     """Return the loss of a mode, y^2/2 - s a + d a^2/2 (P2 eq. 20), as half d times the squared gap.
 
     target_power is the mean squared target y^2 along the mode, s^2/d if not given: then the mode can be
     learned completely and its loss tends to zero.
     """
-    t = _checks.time(times)
-    s, d, a0 = _mode_arguments(singular_value, input_variance, initial_strength)
-    return _powers(s, d, target_power) + 0.5 * d * remaining_gap(t, s, d, a0) ** 2
+    s, d = singular_value, input_variance
+    return _powers(s, d, target_power) + 0.5 * d * remaining_gap(times, s, d, initial_strength) ** 2
 
 
 @entry_point
 def two_layer_time_to_loss(
-    loss: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    initial_strength: ArrayLike,
-    target_power: ArrayLike | None = None,
+    loss: Real,
+    singular_value: NotNegative,
+    input_variance: Positive,
+    initial_strength: Strength,
+    target_power: NotNegative = None,
 ) -> jax.Array:
     """Return the time at which the loss of a mode has fallen to a criterion.
 
     Zero where it starts at or below it; inf where the criterion is not above the loss that remains at
     the end, so that it is never reached.
     """
-    level = _checks.number("loss", loss)
-    s, d, a0 = _mode_arguments(singular_value, input_variance, initial_strength)
-    excess = level - _powers(s, d, target_power)
+    s, d, a0 = singular_value, input_variance, initial_strength
+    excess = loss - _powers(s, d, target_power)
     possible = excess > 0
     gap = jnp.sqrt(2 * jnp.where(possible, excess, 1.0) / d)
     first_gap = jnp.abs(s / d - a0)

@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import STRENGTH_HINT, Positive, Real, Times, entry_point
 from neuralrace.theory.exact._special import expm1_ratio
 
 
@@ -35,16 +33,10 @@ class _Mode(NamedTuple):
     norm: jax.Array  # w1^2 + w2^2
 
 
-def _mode(
-    singular_value: ArrayLike, input_variance: ArrayLike, first_layer: ArrayLike, second_layer: ArrayLike
-) -> _Mode:
-    s = _checks.positive("singular_value", singular_value)
-    d = _checks.positive("input_variance", input_variance)
-    first = _checks.number("first_layer", first_layer)
-    second = _checks.number("second_layer", second_layer)
+def _mode(s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array) -> _Mode:
     norm = first**2 + second**2
     if not isinstance(norm, jax.core.Tracer) and not bool(jnp.all(norm > 0)):
-        raise RangeError(f"first_layer and second_layer must not both be 0; {_checks.STRENGTH_HINT}")
+        raise RangeError(f"first_layer and second_layer must not both be 0; {STRENGTH_HINT}")
     imbalance = (second - first) * (second + first)
     rate = jnp.sqrt(4 * s**2 + (d * imbalance) ** 2)
     return _Mode(
@@ -85,11 +77,7 @@ def _gap(t: jax.Array, m: _Mode) -> jax.Array:
 
 @entry_point
 def unbalanced_mode(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    first_layer: ArrayLike,
-    second_layer: ArrayLike,
+    times: Times, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> jax.Array:
     """Return the strength w1(t) w2(t) of a mode from any two layer values.
 
@@ -97,27 +85,22 @@ def unbalanced_mode(
     not both zero; all broadcast. Tends to s/d, but to 0 from exactly w1 = -w2 (the saddle's own valley).
     """
     m = _mode(singular_value, input_variance, first_layer, second_layer)
-    return _strength(_checks.time(times), m)
+    return _strength(times, m)
 
 
 @entry_point
 def unbalanced_layers(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    first_layer: ArrayLike,
-    second_layer: ArrayLike,
+    times: Times, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> tuple[jax.Array, jax.Array]:
     """Return both layers w1(t) and w2(t); the smaller one is had by division, so it keeps its digits."""
-    t = _checks.time(times)
     m = _mode(singular_value, input_variance, first_layer, second_layer)
-    _, _, up, down = _map(t, m)
+    _, _, up, down = _map(times, m)
     valley = m.plus == 0
     growth = jnp.sqrt(up / jnp.where(valley, 1.0, down))
     shrinking = jnp.sqrt(down / up)
     total, difference = (m.first + m.second) * growth, (m.second - m.first) * shrinking
     first, second = 0.5 * (total - difference), 0.5 * (total + difference)
-    strength = _strength(t, m)
+    strength = _strength(times, m)
     second_larger = jnp.abs(second) >= jnp.abs(first)
     larger = jnp.where(second_larger, second, first)
     smaller = strength / jnp.where(larger == 0, 1.0, larger)
@@ -126,31 +109,22 @@ def unbalanced_layers(
 
 @entry_point
 def unbalanced_loss(
-    times: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    first_layer: ArrayLike,
-    second_layer: ArrayLike,
+    times: Times, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> jax.Array:
     """Return the loss still to be lost, half d times (s/d - w1 w2)^2, accurate in its tail."""
     m = _mode(singular_value, input_variance, first_layer, second_layer)
-    return 0.5 * m.d * _gap(_checks.time(times), m) ** 2
+    return 0.5 * m.d * _gap(times, m) ** 2
 
 
 @entry_point
 def unbalanced_time(
-    strength: ArrayLike,
-    singular_value: ArrayLike,
-    input_variance: ArrayLike,
-    first_layer: ArrayLike,
-    second_layer: ArrayLike,
+    strength: Real, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> jax.Array:
     """Return the time at which the product of the layers reaches a strength.
 
     Zero where it is past it from the start, inf where it never gets there.
     """
-    goal = _checks.number("strength", strength)
-    m = _mode(singular_value, input_variance, first_layer, second_layer)
+    m, goal = _mode(singular_value, input_variance, first_layer, second_layer), strength
     end = m.s / m.d
     forward = (goal - m.strength) * (end - m.strength) > 0
     reached = forward & ((end - goal) * (end - m.strength) > 0) & (m.plus > 0)
@@ -176,9 +150,7 @@ def _valley_time(goal: jax.Array, valley: jax.Array, m: _Mode) -> jax.Array:
 
 
 @entry_point
-def laziness(
-    singular_value: ArrayLike, input_variance: ArrayLike, first_layer: ArrayLike, second_layer: ArrayLike
-) -> jax.Array:
+def laziness(singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real) -> jax.Array:
     """Return the dial from rich (0, balanced layers) to lazy (1, one layer outweighs the task).
 
     It is d |w2^2 - w1^2| / k, where k = sqrt(4 s^2 + d^2 (w2^2 - w1^2)^2) is the rate of the final

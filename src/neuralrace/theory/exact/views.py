@@ -11,16 +11,14 @@ As clock serves y = -log(1 - (L-2) x T)/(L-2), with x the largest r_m a_m(0)^(L-
 growth that a view with that x has made. It stays of order log(A/a) where T runs into a blow-up.
 """
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
-from jax.typing import ArrayLike
 
-from neuralrace.theory.exact import _checks
-from neuralrace.theory.exact._checks import entry_point
+from neuralrace.theory.exact._checks import Numbers, Positive, Strength, Times, entry_point
 from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
 from neuralrace.theory.exact._special import expm1_ratio, log1p_ratio
 
@@ -28,6 +26,7 @@ PANELS = 10
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 POINTS = ((np.arange(PANELS)[:, None] + (NODES + 1) / 2) / PANELS).ravel()  # on the unit interval
 POINT_WEIGHTS = np.tile(WEIGHTS / (2 * PANELS), PANELS)
+Depth = Annotated[Any, Numbers(least=2.0, hint="one layer has no race: its views add linearly")]
 STARTED = 1e-30  # a race that starts at its end gets this much to go, so that no 0/0 arises
 
 
@@ -46,15 +45,6 @@ class _Race(NamedTuple):
     fastest: jax.Array  # x, the largest r_m a_m(0)^(L-2), (...)
     depth: jax.Array  # L, (...)
     log_saturation: jax.Array  # log A, (...)
-
-
-def _arguments(
-    strengths: ArrayLike, rates: ArrayLike, depth: ArrayLike, saturation: ArrayLike
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    start = _checks.strength("strengths", strengths)
-    rate = _checks.positive("rates", rates)
-    layers = _checks.number("depth", depth, least=2.0, hint="one layer has no race: its views add linearly")
-    return start, rate, layers, _checks.positive("saturation", saturation)
 
 
 def _race(start: jax.Array, rate: jax.Array, layers: jax.Array, limit: jax.Array) -> _Race:
@@ -96,8 +86,7 @@ def _excess(y: jax.Array, *race: jax.Array) -> jax.Array:
 def _end(r: _Race) -> jax.Array:
     """Return y at the end of the race: positive, or negative where the views start above saturation."""
     guess = r.log_saturation - r.log_start.max(-1)
-    end: jax.Array = solve_increasing(_excess, guess, *r)
-    return end
+    return solve_increasing(_excess, guess, *r)
 
 
 def _to_go(v: jax.Array, k: jax.Array, q: jax.Array) -> jax.Array:
@@ -156,42 +145,35 @@ def _amplitudes(t: jax.Array, *arguments: jax.Array) -> jax.Array:
 
 
 @entry_point
-def race_end(strengths: ArrayLike, rates: ArrayLike, depth: ArrayLike = 2, saturation: ArrayLike = 1.0) -> RaceEnd:
+def race_end(strengths: Strength, rates: Positive, depth: Depth = 2, saturation: Positive = 1.0) -> RaceEnd:
     """Return where a race of views ends: amplitudes, shares and winner, from a scalar root.
 
     strengths a_m(0) > 0 are layer amplitudes (P3's s_m at depth two), rates r_m > 0 (sigma_m), depth L >= 2,
     saturation A (s_max). The view is the last axis of strengths and rates; leading axes are races, and
     depth and saturation broadcast over those.
     """
-    return _race_end(*_arguments(strengths, rates, depth, saturation))
+    return _race_end(strengths, rates, depth, saturation)
 
 
 @entry_point
 def race_amplitudes(
-    times: ArrayLike,
-    strengths: ArrayLike,
-    rates: ArrayLike,
-    depth: ArrayLike = 2,
-    saturation: ArrayLike = 1.0,
+    times: Times, strengths: Strength, rates: Positive, depth: Depth = 2, saturation: Positive = 1.0
 ) -> jax.Array:
     """Return the amplitudes a_m(t) of a race of views, view last.
 
     Arguments as in `race_end`; times broadcast against the leading axes of the races, so for one race any
     shape of times serves and the answer has that shape and then the view.
     """
-    return _amplitudes(_checks.time(times), *_arguments(strengths, rates, depth, saturation))
+    return _amplitudes(times, strengths, rates, depth, saturation)
 
 
 @entry_point
-def race_invariants(amplitudes: ArrayLike, rates: ArrayLike, depth: ArrayLike = 2) -> jax.Array:
+def race_invariants(amplitudes: Positive, rates: Positive, depth: Depth = 2) -> jax.Array:
     """Return the conserved differences between the views' own clocks, the first view's being zero.
 
     View m reads T_m = log(a_m)/r_m at depth two and (1 - a_m^(2-L))/((L-2) r_m) beyond; all advance together,
     so T_m - T_1 stays. At depth two this is the logarithm of a_m^(1/r_m) / a_1^(1/r_1).
     """
-    a = _checks.positive("amplitudes", amplitudes)
-    rate = _checks.positive("rates", rates)
-    layers = _checks.number("depth", depth, least=2.0)[..., None]
-    logs = jnp.log(a)
-    reading = logs * expm1_ratio(-(layers - 2) * logs) / rate
+    logs = jnp.log(amplitudes)
+    reading = logs * expm1_ratio(-(depth[..., None] - 2) * logs) / rates
     return reading - reading[..., :1]

@@ -1,72 +1,18 @@
 """The network of P1 section 5, and the images that it learns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture
 from neuralrace.errors import ProblemError, require_count
+from neuralrace.images import RoutedImages
 from neuralrace.problem import BIAS
 
 LOOKED = 256  # training images that the recorded loss is over, where training goes by mini-batches
-
-
-class Base(Protocol):
-    """Images and labels before any domain is made of them."""
-
-    @property
-    def images(self) -> np.ndarray:
-        """(N, pixels), or (M, N, pixels) where every domain has its own."""
-
-    @property
-    def labels(self) -> np.ndarray:
-        """(N,)."""
-
-    @property
-    def test_images(self) -> np.ndarray:
-        """Those that are held out."""
-
-    @property
-    def test_labels(self) -> np.ndarray:
-        """Of those."""
-
-    @property
-    def scale(self) -> float:
-        """What brings the numbers of an image to [0, 1]."""
-
-    @property
-    def classes(self) -> int:
-        """How many labels there are."""
-
-
-class RoutedTask(Protocol):
-    """What `tasks.routed_images` gives, as far as training goes."""
-
-    @property
-    def base(self) -> Base:
-        """The images."""
-
-    @property
-    def pairs(self) -> np.ndarray:
-        """Which pairs are trained, (M, M)."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What it was made with, in plain values."""
-
-    @property
-    def shown(self) -> np.ndarray | None:
-        """The index maps of input domains that are no gauge, (M, pixels)."""
-
-    def with_pairs(self, pairs: np.ndarray) -> "RoutedTask":
-        """The same domains with other trained pairs."""
-
-    def __len__(self) -> int:
-        """The number of base images."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +25,7 @@ class RoutedNetwork:
     errors are measured on; all, unless given.
     """
 
-    task: RoutedTask
+    task: RoutedImages
     hidden: int
     activation: Activation | None
     biases: bool
@@ -88,14 +34,14 @@ class RoutedNetwork:
 
     def __init__(
         self,
-        task: RoutedTask,
+        task: RoutedImages,
         hidden: int = 128,
         activation: Any = None,
         biases: bool = True,
         looked: int = LOOKED,
         tested: int | None = None,
     ) -> None:
-        if not hasattr(task, "pairs") or not hasattr(task, "base"):
+        if not isinstance(task, RoutedImages):
             raise ProblemError(f"task must be routed images, tasks.routed_images(...); it was {type(task).__name__}")
         object.__setattr__(self, "task", task)
         object.__setattr__(self, "hidden", require_count("hidden", hidden))
@@ -123,10 +69,8 @@ class RoutedNetwork:
         """The graph; edges are named by their ends, the bias of encoder i "bias->h1 of xi"."""
         count, base = self.domains, self.task.base
         first, last = [f"x{i}" for i in range(count)], [f"y{j}" for j in range(count)]
-        nodes: dict[str, int] = dict.fromkeys(first, int(base.images.shape[-1])) | {
-            "h1": self.hidden,
-            "h2": self.hidden,
-        }
+        nodes: dict[str, int] = dict.fromkeys(first, int(base.images.shape[-1]))
+        nodes |= dict.fromkeys(("h1", "h2"), self.hidden)
         edges = {f"{node}->h1": (node, "h1") for node in first} | {"h1->h2": ("h1", "h2")}
         edges |= {f"h2->{node}": ("h2", node) for node in last}
         if self.biases:
@@ -138,7 +82,7 @@ class RoutedNetwork:
 
     def with_pairs(self, pairs: np.ndarray) -> "RoutedNetwork":
         """The same network with other trained pairs; it shares everything else."""
-        other = replace_task(self, self.task.with_pairs(pairs))
+        other = replace(self, task=self.task.with_pairs(pairs))
         other.__dict__["architecture"] = self.architecture
         return other
 
@@ -160,8 +104,3 @@ class RoutedNetwork:
             "examples": len(self.task),
             "task": dict(self.task.settings),
         }
-
-
-def replace_task(network: RoutedNetwork, task: RoutedTask) -> RoutedNetwork:
-    """The same network on another task."""
-    return RoutedNetwork(task, network.hidden, network.activation, network.biases, network.looked, network.tested)

@@ -1,0 +1,122 @@
+"""Networks to explain: trained here, after they were foreseen, or before, here or elsewhere."""
+
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from neuralrace.errors import ProblemError, RangeError
+from neuralrace.explanation.checkpoints import ALONG, along_gradient, from_elsewhere, law_like
+from neuralrace.explanation.foretold import Foretold, foretell
+from neuralrace.explanation.recipe import Recipe, records_of
+from neuralrace.initial import Initialiser
+from neuralrace.reln.foreseen import METHODS
+from neuralrace.reln.recorded import again, can_repeat, law_of, network_of
+from neuralrace.theory import Forecast, predict
+from neuralrace.training import ReLUNetwork, train
+from neuralrace.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How a task is explained. modules: how many; None: the fewest that explain. progress: whether it is told."""
+
+    modules: int | None
+    quick: bool
+    key: int
+    progress: bool
+    began: float = field(default_factory=time.monotonic)
+
+    def say(self, text: str) -> None:
+        """Say on standard error what is being done, and after how long; also when that is piped."""
+        if self.progress:
+            print(f"[{time.monotonic() - self.began:4.0f} s] {text}", file=sys.stderr, flush=True)
+
+
+class Trained(NamedTuple):
+    """Networks that learned, and what was foreseen of them: nothing where no law is known.
+
+    before: whether it was foreseen before the training. capped: whether there would be more to learn.
+    """
+
+    network: ReLUNetwork
+    run: Trajectory
+    law: Initialiser | None
+    forecast: Forecast | None
+    foretold: Foretold | None
+    before: bool
+    capped: bool = False
+
+
+def foresee_and_train(network: ReLUNetwork, recipe: Recipe, seeds: int, asked: Asked) -> Trained:
+    """Foresee, then train."""
+    records = records_of(recipe.steps)
+    asked.say(f"foreseeing {recipe.steps} steps")
+    foreseen = _foresee(network, recipe.law, recipe.learning_rate, recipe.learning_rate * records, asked)
+    asked.say(f"training {seeds} networks")
+    run = train(
+        network,
+        recipe.law,
+        recipe.learning_rate,
+        recipe.steps,
+        seeds=seeds,
+        key=asked.key,
+        record=("gate_patterns", "weights") if len(network.hidden) == 1 else "gate_patterns",
+        at=records.tolist(),
+        progress=asked.progress,
+    )
+    return Trained(network, run, recipe.law, *foreseen, True, recipe.capped)
+
+
+def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -> Trained:
+    """Networks that were trained before, here or elsewhere."""
+    network, settings = network_of(run), run.settings["settings"]
+    if settings["loss"] != "squared":
+        raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
+    if settings["learning_rate"] is None:
+        raise ProblemError("a run with one learning rate is required; this one had a schedule of it")
+    law = law_of(run) if initial is None else initial
+    if law is None and from_elsewhere(run):
+        law = law_like(run)
+    run = _with_weights(run, network, asked)
+    if law is None or along_gradient(run) < ALONG:
+        return Trained(network, run, law, None, None, False)
+    asked.say("foreseeing what the run should have done")
+    foreseen = _foresee(network, law, float(settings["learning_rate"]), run.time, asked)
+    return Trained(network, run, law, *foreseen, False)
+
+
+def _foresee(
+    network: ReLUNetwork, law: Initialiser, rate: float, times: np.ndarray, asked: Asked
+) -> tuple[Forecast, Foretold]:
+    """Loss and modules from the law of the weights, by the steps that are planned: for few neurons the cheapest way.
+
+    The draws are never those of a training, whatever the key.
+    """
+    draws = 1 if asked.quick else 2
+    forecast = predict(network, law, times, METHODS, asked.key, learning_rate=rate, dynamics="descent", draws=draws)
+    if not np.isfinite(forecast.losses).all():
+        raise RangeError(f"training diverges at learning_rate={rate:.3g}: give a smaller one")
+    return forecast, foretell(network, forecast, rate, asked.modules, asked.key)
+
+
+def _with_weights(run: Trajectory, network: ReLUNetwork, asked: Asked) -> Trajectory:
+    """The run with its weights at every record; where they were not kept, the networks are trained once more."""
+    if len(network.hidden) > 1 or "weights[x->h1]" in run.data:
+        return run
+    if not can_repeat(run):
+        raise ProblemError(
+            "the weights over time are required and this run neither holds them nor can be repeated: train with "
+            "record=('gate_patterns', 'weights')"
+        )
+    asked.say("training the networks of the run once more, for their weights over time")
+    steps = run.data["step"].values
+    repeated = again(run, int(steps[-1]), record=("gate_patterns", "weights"), at=steps.tolist(), progress=False)
+    return Trajectory(run.data.assign({name: repeated.data[name] for name in weight_records(repeated)}))
+
+
+def weight_records(run: Trajectory) -> list[str]:
+    """The names of the records of weights over time."""
+    return [str(name) for name in run.data.data_vars if str(name).startswith("weights[")]

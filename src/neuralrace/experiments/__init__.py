@@ -5,7 +5,7 @@ import typing as _typing
 from neuralrace._lazy import open_on_demand as _open_on_demand
 
 if _typing.TYPE_CHECKING:  # for those who read types; a listing needs none of the machinery
-    from neuralrace.experiments.claim import Claim
+    from neuralrace.experiments.claim import Claim, Claims
     from neuralrace.experiments.experiment import Experiment, Result
     from neuralrace.experiments.listing import listed, names
     from neuralrace.experiments.registry import get
@@ -13,6 +13,7 @@ if _typing.TYPE_CHECKING:  # for those who read types; a listing needs none of t
 
 __all__ = [
     "Claim",
+    "Claims",
     "Experiment",
     "Result",
     "check_formats",
@@ -28,7 +29,7 @@ __all__ = [
 __getattr__, __dir__ = _open_on_demand(
     __name__,
     {
-        "neuralrace.experiments.claim": ("Claim",),
+        "neuralrace.experiments.claim": ("Claim", "Claims"),
         "neuralrace.experiments.experiment": ("Experiment", "Result"),
         "neuralrace.experiments.listing": ("listed", "names"),
         "neuralrace.experiments.registry": ("get",),

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Weights
-from neuralrace.experiments.claim import Claim, at_least, at_most, within
+from neuralrace.experiments.claim import Claims
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import L1, apart, check, paper
+from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.settings import setting
 from neuralrace.initial import Initialiser
@@ -107,74 +107,56 @@ def learning_times(data: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     return time_to(time, data["theory"].values, CRITERION), time_to(time, data["relu"].values, CRITERION)
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure says."""
+    claim = p2.claims()
     margins, time = data["margin"].values, data["time"].values
     theory, relu = learning_times(data)
     with np.errstate(invalid="ignore"):
         lead = theory[:, 1] - theory[:, 0]
         late = 100 * np.abs(relu.mean(axis=1) / theory.min(axis=1) - 1)
     faster = [rows[int(np.argmin(times))] for rows, times in zip(data["theory"].values, theory, strict=True)]
-    gaps = [apart(time, curve, runs).normalised_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
-    return [
-        _near_crossover(
-            "Which gating structure is fastest changes at Delta = sqrt(2/3).",
-            "Fig 2d (caption) and section 3",
-            f"the times to loss {CRITERION} of the two forecasts cross at",
-            float(time_to(margins, lead, 0.0)),
-            NEAR / 2,
-        ),
-        check(
-            "appendix C, eqs 24-26",
-            "The growth rates of the two gatings are equal at Delta = sqrt(2/3).",
-            at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6),
-        ).shown_in("B, d"),
-        paper(
-            "Fig 2d (caption)",
-            "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
-            at_most(
-                f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
-                dict(zip(margins, late, strict=True)),
-                5,
-                unit=" %",
-                form=".1f",
-            ),
-        ),
-        paper(
-            "Fig 2e (caption)",
-            "The full trajectories of the simulation match the faster of the gated networks.",
-            at_most("normalised L1, by margin,", dict(zip(margins, gaps, strict=True)), L1, form=".3f"),
-        ),
-        *_boundaries(data),
-    ]
+    gaps = [p2.apart(time, curve, runs).normalised_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
+    claim.paper("Fig 2d (caption) and section 3", "Which gating structure is fastest changes at Delta = sqrt(2/3).")
+    what, crossing = f"the times to loss {CRITERION} of the two forecasts cross at", float(time_to(margins, lead, 0.0))
+    claim.within(what, crossing, (CROSSOVER - NEAR / 2, CROSSOVER + NEAR / 2), form=".3f")
+    claim.check("appendix C, eqs 24-26", "The growth rates of the two gatings are equal at Delta = sqrt(2/3).", "B, d")
+    claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
+    claim.paper(
+        "Fig 2d (caption)",
+        "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
+    )
+    claim.at_most(
+        f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
+        dict(zip(margins, late, strict=True)),
+        5,
+        unit=" %",
+        form=".1f",
+    )
+    claim.paper("Fig 2e (caption)", "The full trajectories of the simulation match the faster of the gated networks.")
+    claim.at_most("normalised L1, by margin,", dict(zip(margins, gaps, strict=True)), p2.L1, form=".3f")
+    _boundaries(claim.shown_in("A, B"), data)
+    return claim
 
 
-def _near_crossover(text: str, source: str, what: str, margin: float, room: float) -> Claim:
-    return paper(source, text, within(what, margin, (CROSSOVER - room, CROSSOVER + room), form=".3f"))
-
-
-def _boundaries(data: xarray.Dataset) -> list[Claim]:
+def _boundaries(claim: Claims, data: xarray.Dataset) -> None:
     margins, share = data["margin"].values, data["share"].values
     small, large = margins <= CROSSOVER - NEAR, margins >= CROSSOVER + NEAR
-    return [
-        _near_crossover(
-            "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
-            "a nonlinear boundary.",
-            "section 3 and Fig 2a-c",
-            "half of the decision comes from the first two features, in the mean network, at margin",
-            float(time_to(margins, share.mean(axis=1), 0.5)),
-            NEAR,
-        ).shown_in("A, B"),
-        paper(
-            "section 3",
-            "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
-            "nonlinear ones even when a problem is linearly separable.",
-            at_least(
-                f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5
-            ),
-            at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5),
-        ).shown_in("A, B"),
-    ]
+    claim.paper(
+        "section 3 and Fig 2a-c",
+        "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
+        "a nonlinear boundary.",
+    )
+    what = "half of the decision comes from the first two features, in the mean network, at margin"
+    switch = float(time_to(margins, share.mean(axis=1), 0.5))
+    claim.within(what, switch, (CROSSOVER - NEAR, CROSSOVER + NEAR), form=".3f")
+    claim.paper(
+        "section 3",
+        "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
+        "nonlinear ones even when a problem is linearly separable.",
+    )
+    claim.at_least(f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5)
+    claim.at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5)
 
 
 def draw(data: xarray.Dataset) -> Figure:

@@ -8,9 +8,9 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
+from neuralrace.experiments.claim import Claims, listed
 from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import DIFFERS, L1, Paper, apart, check, left_over, ours, paper
+from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_curves, new_panels
 from neuralrace.tasks import NamedTask
@@ -21,7 +21,7 @@ CONTEXTS, ITEMS, PROPERTIES = 3, 8, 15
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(p2.Paper):
     """moments: epochs at which a ReLU network is read as a gated one."""
 
     seeds: int = 2
@@ -36,7 +36,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         {
             "inputs": (("example", "feature"), inputs),
             "targets": (("example", "property"), targets),
-            "left": (("example", "property"), left_over(named.task)),
+            "left": (("example", "property"), p2.left_over(named.task)),
             "context": ("example", named.groups["context"]),
         }
     )
@@ -73,76 +73,60 @@ def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
     return data.assign_coords(epoch=settings.epochs)
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """The structure of the data, the definition, and the remark on widths."""
-    first, *others = _data_set(data)
-    return [first, *shown("A", others), _definition(data).shown_in("C"), *shown("B", _width(data))]
+    claim = p2.claims()
+    _data_set(claim, data)
+    _definition(claim.shown_in("C"), data)
+    _width(claim.shown_in("B"), data)
+    return claim
 
 
-def _data_set(data: xarray.Dataset) -> list[Claim]:
+def _data_set(claim: Claims, data: xarray.Dataset) -> None:
     targets, left, context = data["targets"].values, data["left"].values, data["context"].values
     blocks = targets.reshape(len(targets), -1, PROPERTIES)
     common = blocks[:, 0].reshape(CONTEXTS, -1, PROPERTIES)
     elsewhere = [blocks[context != c, c + 1] for c in range(CONTEXTS)]
-    return [
-        check(
-            "section 4 and Fig 3",
-            "The first block of labels is the same in every context, each other is active in one of them alone.",
-            at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0),
-            at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0),
-        ),
-        check(
-            "section 4",
-            "This requires contextual control and a nonlinear network mapping to learn.",
-            at_least(
-                "of the targets' square, no linear map learns", 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %"
-            ),
-        ),
-        check(
-            "Proposition 4.2 (appendix E)",
-            "Once the common pathway has finished learning there is no correlation between the context features and "
-            "the residual.",
-            at_most(
-                "largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12
-            ),
-        ),
-    ]
+    claim.check(
+        "section 4 and Fig 3",
+        "The first block of labels is the same in every context, each other is active in one of them alone.",
+    )
+    claim.at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0)
+    claim.at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0)
+    claim.check("section 4", "This requires contextual control and a nonlinear network mapping to learn.", "A")
+    claim.at_least(
+        "of the targets' square, no linear map learns", 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %"
+    )
+    claim.check(
+        "Proposition 4.2 (appendix E)",
+        "Once the common pathway has finished learning there is no correlation between the context features and "
+        "the residual.",
+        "A",
+    )
+    claim.at_most("largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12)
 
 
-def _definition(data: xarray.Dataset) -> Claim:
+def _definition(claim: Claims, data: xarray.Dataset) -> None:
     epochs, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
-    return check(
+    claim.check(
         "Definition 3.1 and section 3",
         "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity.",
-        at_most(
-            "gap between outputs, of the largest,",
-            data["gap"].values,
-            1e-12,
-            detail=f"at epochs {epochs}; {nodes} patterns",
-        ),
     )
+    claim.at_most("gap between outputs, of the largest,", data["gap"].values, 1e-12)
+    claim.detail(f"at epochs {epochs}; {nodes} patterns")
 
 
-def _width(data: xarray.Dataset) -> list[Claim]:
+def _width(claim: Claims, data: xarray.Dataset) -> None:
     wide, narrow, epochs = data["wide"].values, data["rank"].values, data["epoch"].values
-    return [
-        paper(
-            "appendix H",
-            "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it.",
-            at_most(
-                "last loss, of the first,",
-                narrow[:, -1] / narrow[:, 0],
-                0.01,
-                detail=f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}",
-            ),
-        ),
-        ours(
-            "after P2 appendix H",
-            "Such a network has the same loss as one of 100 neurons in each pathway.",
-            at_most("normalised L1", apart(epochs, narrow, wide).normalised_l1, L1, form=".3f"),
-            failed="0.14; fewer neurons start from a smaller strength, and so later",
-        ),
-    ]
+    claim.paper(
+        "appendix H",
+        "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it.",
+    )
+    claim.at_most("last loss, of the first,", narrow[:, -1] / narrow[:, 0], 0.01)
+    claim.detail(f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}")
+    claim.ours("after P2 appendix H", "Such a network has the same loss as one of 100 neurons in each pathway.")
+    claim.at_most("normalised L1", p2.apart(epochs, narrow, wide).normalised_l1, p2.L1, form=".3f")
+    claim.fails("0.14; fewer neurons start from a smaller strength, and so later")
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -179,7 +163,7 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{DIFFERS} "
+    differs=f"{p2.DIFFERS} "
     "From 1e-7 (--set std=1e-7) networks as narrow as the rank, and wider ones too, have not finished "
     "after 8,000 epochs: 4 % of the first loss is left, where 1 % is asked.",
     finding="A ReLU network is a gated linear one to rounding, with hundreds of gate patterns; as many neurons "

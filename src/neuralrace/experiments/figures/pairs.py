@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.errors import require_count
-from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.claim import Claims
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
 from neuralrace.experiments.figures._pairs_claims import plain, select, table_claims
@@ -124,9 +124,12 @@ def _pictures(settings: Settings) -> Pictures:
     return found
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """The hypothesis, what theory says instead, and what of it is left on images."""
-    return [*table_claims(data), *image_claims(data)]
+    claim = Claims()
+    table_claims(claim, data)
+    image_claims(claim, data)
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:

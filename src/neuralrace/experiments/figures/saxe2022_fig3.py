@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.claim import Claim, at_least
+from neuralrace.experiments.claim import Claims
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
 from neuralrace.experiments.figures._graphs import draw_network
@@ -74,51 +74,38 @@ def imbalance(data: xarray.Dataset, name: str) -> float:
     return float(np.abs(incoming - data[f"{name}outgoing"].values ** 2).max() / incoming.max())
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure says."""
+    claim = Claims()
     flow = {kind: distance(data, "theory_flow", kind) for kind in ("gated", "relu")}
     counts, share = cell_types(data)
-    return [
-        follows(
-            "Simulations of ReLU dynamics from small weights closely track analytical solutions in the gated network.",
-            "P1 Fig 3c, appendix A.1",
-            "paper",
-            data,
-            "theory",
-            "relu",
-        ),
-        Claim.of(
-            "Input-to-hidden weights from ReLU simulations reveal four functional cell types.",
-            "P1 Fig 3a",
-            "paper",
-            at_least("units of each type in each network", counts, 1, form="g"),
-            at_least(
-                f"strength in units that respond to one example {PURE} times as much as to any other",
-                100 * share,
-                99,
-                unit=" %",
-            ),
-        ),
-        follows("The gated network follows the forecast.", "P1 eqs 21-23", "ours", data, "theory", "gated").shown_in(
-            "c"
-        ),
-        Claim.at_most(
-            "Both kinds of network follow the solution for gradient flow, eqs 21-23, at the step of training.",
-            "P1 eqs 21-23, Fig 3c",
-            "ours",
-            DISTANCE,
-            flow,
-            NEAR,
-            "does not hold: at a rate of 0.4 the mode grows by 28 % in a step, and descent lags behind the flow",
-        ),
-        conserved(
-            "Incoming and outgoing strength of a ReLU unit keep their difference.",
-            "algebra: the flow conserves |w_in|^2 - w_out^2",
-            (imbalance(data, ""), imbalance(data, "fine_")),
-            FINER,
-            "the largest |w_in|^2",
-        ),
-    ]
+    claim.paper(
+        "P1 Fig 3c, appendix A.1",
+        "Simulations of ReLU dynamics from small weights closely track analytical solutions in the gated network.",
+    )
+    follows(claim, data, "theory", "relu")
+    claim.paper("P1 Fig 3a", "Input-to-hidden weights from ReLU simulations reveal four functional cell types.")
+    claim.at_least("units of each type in each network", counts, 1, form="g")
+    claim.at_least(
+        f"strength in units that respond to one example {PURE} times as much as to any other",
+        100 * share,
+        99,
+        unit=" %",
+    )
+    claim.ours("P1 eqs 21-23", "The gated network follows the forecast.", "c")
+    follows(claim, data, "theory", "gated")
+    claim.ours(
+        "P1 eqs 21-23, Fig 3c",
+        "Both kinds of network follow the solution for gradient flow, eqs 21-23, at the step of training.",
+    )
+    claim.at_most(DISTANCE, flow, NEAR)
+    claim.fails("at a rate of 0.4 the mode grows by 28 % in a step, and descent lags behind the flow")
+    claim.check(
+        "algebra: the flow conserves |w_in|^2 - w_out^2",
+        "Incoming and outgoing strength of a ReLU unit keep their difference.",
+    )
+    conserved(claim, (imbalance(data, ""), imbalance(data, "fine_")), FINER, "the largest |w_in|^2")
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:

@@ -8,7 +8,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.claim import Claim, rising
+from neuralrace.experiments.claim import Claims
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._curves import follows
 from neuralrace.plotting import TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels
@@ -51,37 +51,24 @@ def compute(settings: Settings) -> xarray.Dataset:
     return data
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure shows."""
+    claim = Claims()
     time, measured = data["time"].values, data["strengths"].values.mean(axis=0)
     times = time[np.argmax(measured >= 0.5 * measured[-1], axis=0)]
     final = data.sizes["item"] * data["singular_values"].values  # S/D with D = 1/4 for one-hot items
-    return [
-        follows(
-            "There is near exact agreement between the closed-form predicted dynamics and the actual dynamics of "
-            "training the network.",
-            "P2 appendix A.1 and Fig 7c",
-            "paper",
-            data,
-            "theory",
-            "loss",
-        ),
-        Claim.at_most(
-            "Each mode increases to lambda/delta.",
-            "P2 appendix A.1, eq. 7 and Fig 7c",
-            "paper",
-            "largest relative distance at the end",
-            np.abs(measured[-1] / final - 1).max(),
-            1e-6,
-            detail="what is left to learn",
-        ),
-        Claim.of(
-            "Modes are learned in the order of their singular values.",
-            "P2 eq. 7: each at a rate of 2 lambda",
-            "ours",
-            rising("time to half strength", times, "the number of the mode"),
-        ).shown_in("c"),
-    ]
+    claim.paper(
+        "P2 appendix A.1 and Fig 7c",
+        "There is near exact agreement between the closed-form predicted dynamics and the actual dynamics of "
+        "training the network.",
+    )
+    follows(claim, data, "theory", "loss")
+    claim.paper("P2 appendix A.1, eq. 7 and Fig 7c", "Each mode increases to lambda/delta.")
+    claim.at_most("largest relative distance at the end", np.abs(measured[-1] / final - 1).max(), 1e-6)
+    claim.detail("what is left to learn")
+    claim.ours("P2 eq. 7: each at a rate of 2 lambda", "Modes are learned in the order of their singular values.", "c")
+    claim.rising("time to half strength", times, "the number of the mode")
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:

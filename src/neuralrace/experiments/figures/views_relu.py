@@ -6,7 +6,7 @@ import numpy as np
 import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
-from neuralrace.experiments.claim import Claim, at_least, listed
+from neuralrace.experiments.claim import Claim, Claims, listed
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.figures._views_claims import judged
 from neuralrace.experiments.figures._views_trainings import Settings, draw, measure
@@ -41,19 +41,22 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         }
         for name in ("gates_apart", "gates_added")
     )
-    assumptions = Claim.of(
+    claim = Claims()
+    claim.ours(
+        "P3 questions 1 and 5",
         "ReLU networks are gated networks of P3's kind: different views activate different neurons (A4), several views "
         "activate their union (A5).",
-        "P3 questions 1 and 5",
-        "ours",
-        at_least("of the units that either of two views opens, the part that only one opens (A4),", apart, 0.5),
-        at_least("part of units open for all views together just where some view alone opens them (A5)", added, 0.9),
-        on_record="does not hold: at the start units open for a view and not for the sum, and at the end "
-        "the views of a class open the same units",
-    ).shown_in("D")
+        "D",
+    )
+    claim.at_least("of the units that either of two views opens, the part that only one opens (A4),", apart, 0.5)
+    claim.at_least("part of units open for all views together just where some view alone opens them (A5)", added, 0.9)
+    claim.fails(
+        "at the start units open for a view and not for the sum, and at the end the views of a class open the same "
+        "units"
+    )
     held = f"; A2 by construction, at the end A4 {listed(_last(apart))}, A5 {listed(_last(added))}"
     predicted = judged(data, REASONS, assumed=False)
-    return [assumptions, *(replace(claim, measured=claim.measured + held) for claim in predicted)]
+    return [*claim, *(replace(one, measured=one.measured + held) for one in predicted)]
 
 
 def _last(parts: dict[str, Interval]) -> list[Interval]:

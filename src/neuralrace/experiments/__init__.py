@@ -9,6 +9,7 @@ if _typing.TYPE_CHECKING:  # for those who read types; a listing needs none of t
     from neuralrace.experiments.experiment import Experiment, Result
     from neuralrace.experiments.listing import listed, names
     from neuralrace.experiments.registry import get
+    from neuralrace.experiments.settings import setting
     from neuralrace.experiments.store import check_formats, check_size, run, save_result, summarise
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "names",
     "run",
     "save_result",
+    "setting",
     "summarise",
 ]
 
@@ -33,6 +35,7 @@ __getattr__, __dir__ = _open_on_demand(
         "neuralrace.experiments.experiment": ("Experiment", "Result"),
         "neuralrace.experiments.listing": ("listed", "names"),
         "neuralrace.experiments.registry": ("get",),
+        "neuralrace.experiments.settings": ("setting",),
         "neuralrace.experiments.store": ("check_formats", "check_size", "run", "save_result", "summarise"),
     },
 )

@@ -68,11 +68,8 @@ def _hypothesis(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_least("rank correlation of ratio and error", ranks(ratio, errors), RANKS)
     claim.detail(f"that of the fraction of pairs that are trained is {by_fraction:.3g}")
     claim.ours(SOURCE, "At one scale and depth the errors of all kinds of pairs fall on one curve of that ratio.")
-    claim.at_most(
-        "median distance of log10 of the error from the curve of circulant pairs at the same ratio",
-        _off_curve(linear, linear),
-        CURVE,
-    )
+    what = "median distance of log10 of the error from the curve of circulant pairs at the same ratio"
+    claim.at_most(what, _off_curve(linear, linear), CURVE)
     claim.fails(
         "all kinds in which every domain is in K pairs do; hub-like pairs lie more than "
         "ten times above, since their first mode is not the uniform one"
@@ -82,11 +79,8 @@ def _hypothesis(claim: Claims, data: xarray.Dataset) -> None:
         "After dividing by the numbers of pairs of their domains hub-like pairs fall on that curve too. This was "
         "found on the hub-like pairs above, and is tested on others.",
     )
-    claim.at_most(
-        "median distance of log10 of the error from the curve of circulant pairs at the same levelled ratio",
-        _off_curve(linear, select(data, data["series"] == "fresh"), "levelled"),
-        CURVE,
-    )
+    what = "median distance of log10 of the error from the curve of circulant pairs at the same levelled ratio"
+    claim.at_most(what, _off_curve(linear, select(data, data["series"] == "fresh"), "levelled"), CURVE)
     claim.ours(SOURCE, "Random regular pairs need fewer trained pairs than P1's circulant ones.", "b")
     claim.falling(
         f"least K with an untrained error below {WORKS:.0%} of that of output zero",
@@ -138,11 +132,8 @@ def _forecasts(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_most("median distance of log10 of forecast and measured error", _apart(wide, measured), FACTOR)
     claim.detail(f"largest {np.max(np.abs(_log(wide) - _log(measured))):.2g}, of {len(wide)} tables")
     claim.check(SOURCE, "Where every domain is in K pairs, the closed form says what that flow says.")
-    claim.at_most(
-        "median distance of log10 of the two",
-        _apart(regular["wide"].isel(kind=1).values, regular["closed"].values),
-        FACTOR,
-    )
+    what = "median distance of log10 of the two"
+    claim.at_most(what, _apart(regular["wide"].isel(kind=1).values, regular["closed"].values), FACTOR)
     claim.ours(SOURCE, "The closed form holds at other depths.")
     claim.at_most(
         "median distance of log10 of forecast and measured error",
@@ -179,11 +170,8 @@ def _leaky(claim: Claims, data: xarray.Dataset) -> None:
     claim.detail(f"least K that works: circulant {least[0]:g}, regular {least[1]:g}")
     claim.fails("nearly; blocks transfer better than their ratio says")
     claim.ours(SOURCE, "With leaky ReLU all kinds of pairs fall on one curve of the ratio.")
-    claim.at_most(
-        "median distance of log10 of the error from the curve of circulant pairs at the same ratio",
-        _off_curve(leaky, leaky),
-        CURVE,
-    )
+    what = "median distance of log10 of the error from the curve of circulant pairs at the same ratio"
+    claim.at_most(what, _off_curve(leaky, leaky), CURVE)
     claim.fails("neither blocks, which lie below, nor hub-like pairs, which lie above")
 
 

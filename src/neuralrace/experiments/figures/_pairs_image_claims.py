@@ -23,11 +23,8 @@ def _images(claim: Claims, data: xarray.Dataset) -> None:
     claim.ours(
         SOURCE, "On images the ratio orders how much worse untrained pairs are than trained ones, for every objective."
     )
-    claim.at_least(
-        "rank correlation of ratio and difference of test errors",
-        {kind: ranks(ratio, values) for kind, values in lost.items()},
-        RANKS,
-    )
+    what = "rank correlation of ratio and difference of test errors"
+    claim.at_least(what, {kind: ranks(ratio, values) for kind, values in lost.items()}, RANKS)
     claim.detail(f"{name}, {len(ratio)} kinds and numbers of pairs")
     claim.ours(SOURCE, "Cross-entropy leaves the order of the errors as the squared error has it.")
     claim.at_least(
@@ -64,11 +61,8 @@ def _curves(claim: Claims, data: xarray.Dataset) -> None:
     claim.ours(
         SOURCE, "The reduction carries to images, whose inputs are not white: modes of the mean domain, one by one."
     )
-    claim.at_most(
-        "largest gap of the error of trained pairs to the flow of moments, in parts of the first error,",
-        float(reduction),
-        GAP,
-    )
+    what = "largest gap of the error of trained pairs to the flow of moments, in parts of the first error,"
+    claim.at_most(what, float(reduction), GAP)
     claim.detail(f"untrained pairs at the end: {'; '.join(ends)}")
     if not digits:
         claim.fails("by little; one direction of the inputs for each mode leaves more than all of them do")

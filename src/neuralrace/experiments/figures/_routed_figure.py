@@ -9,8 +9,8 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.experiments.claim import FAILS, Claim, Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claim, Claims, Experiment
+from neuralrace.experiments.claim import FAILS
 from neuralrace.experiments.figures._routed import SIZES, OverPairs, Panels, Scan, Settings, images_of, measure, plan
 from neuralrace.plotting import COLOURS, label_axes, new_figure
 
@@ -108,11 +108,8 @@ class RoutedFigure:
             "Zero-shot transfer to untrained pathways becomes as good as the training performance when about "
             f"{self.said} of pathways are trained.",
         )
-        claim.within(
-            f"least K/M from which untrained pairs miss at most {WORKS:.0%} of all images more than trained ones",
-            {panel: first_fraction(data, panel) for panel in panels},
-            self.about,
-        )
+        what = f"least K/M from which untrained pairs miss at most {WORKS:.0%} of all images more than trained ones"
+        claim.within(what, {panel: first_fraction(data, panel) for panel in panels}, self.about)
         worst = {panel: error[:, 0].max() for panel, error in errors.items()}
         claim.said(kind, source, "Training accuracy is always high.")
         claim.at_most("largest mean test error of trained pairs", worst, LOW)

@@ -7,8 +7,8 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.claim import Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, TIME, label_axes, loss_curves, new_panels, trade_off_lines
 

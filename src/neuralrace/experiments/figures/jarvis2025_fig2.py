@@ -11,11 +11,9 @@ from matplotlib.figure import Figure
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Weights
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.experiments.settings import setting
 from neuralrace.initial import Initialiser
 from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
 from neuralrace.theory import predict
@@ -122,10 +120,8 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.within(what, crossing, (CROSSOVER - NEAR / 2, CROSSOVER + NEAR / 2), form=".3f")
     claim.check("appendix C, eqs 24-26", "The growth rates of the two gatings are equal at Delta = sqrt(2/3).", "B, d")
     claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
-    claim.paper(
-        "Fig 2d (caption)",
-        "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
-    )
+    text = "The ReLU network behaves like the faster of the two gated networks: in the time that it takes."
+    claim.paper("Fig 2d (caption)", text)
     claim.at_most(
         f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
         dict(zip(margins, late, strict=True)),

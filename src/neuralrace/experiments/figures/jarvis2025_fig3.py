@@ -8,8 +8,8 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.claim import Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_curves, new_panels
@@ -87,10 +87,8 @@ def _data_set(claim: Claims, data: xarray.Dataset) -> None:
     blocks = targets.reshape(len(targets), -1, PROPERTIES)
     common = blocks[:, 0].reshape(CONTEXTS, -1, PROPERTIES)
     elsewhere = [blocks[context != c, c + 1] for c in range(CONTEXTS)]
-    claim.check(
-        "section 4 and Fig 3",
-        "The first block of labels is the same in every context, each other is active in one of them alone.",
-    )
+    text = "The first block of labels is the same in every context, each other is active in one of them alone."
+    claim.check("section 4 and Fig 3", text)
     claim.at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0)
     claim.at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0)
     claim.check("section 4", "This requires contextual control and a nonlinear network mapping to learn.", "A")
@@ -108,20 +106,16 @@ def _data_set(claim: Claims, data: xarray.Dataset) -> None:
 
 def _definition(claim: Claims, data: xarray.Dataset) -> None:
     epochs, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
-    claim.check(
-        "Definition 3.1 and section 3",
-        "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity.",
-    )
+    text = "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity."
+    claim.check("Definition 3.1 and section 3", text)
     claim.at_most("gap between outputs, of the largest,", data["gap"].values, 1e-12)
     claim.detail(f"at epochs {epochs}; {nodes} patterns")
 
 
 def _width(claim: Claims, data: xarray.Dataset) -> None:
     wide, narrow, epochs = data["wide"].values, data["rank"].values, data["epoch"].values
-    claim.paper(
-        "appendix H",
-        "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it.",
-    )
+    text = "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it."
+    claim.paper("appendix H", text)
     claim.at_most("last loss, of the first,", narrow[:, -1] / narrow[:, 0], 0.01)
     claim.detail(f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}")
     claim.ours("after P2 appendix H", "Such a network has the same loss as one of 100 neurons in each pathway.")

@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import Agreement, aligned_mds, rotation_onto, similarity
-from neuralrace.experiments.claim import Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, setting
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
-from neuralrace.experiments.settings import setting
 from neuralrace.plotting import SERIES, TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
@@ -129,19 +128,14 @@ def _modules(claim: Claims, data: xarray.Dataset) -> None:
         "The ReLU network has four modules: one that is always active and three that are active for two out of the "
         "three contexts.",
     )
-    claim.at_least(
-        f"of the {len(wanted)} patterns, found by as many clusters,",
-        len(p2.as_set(data["patterns"].values) & wanted),
-        len(wanted),
-    )
+    what = f"of the {len(wanted)} patterns, found by as many clusters,"
+    claim.at_least(what, len(p2.as_set(data["patterns"].values) & wanted), len(wanted))
     claim.detail(f"consistency {listed(data['consistency'].values)}")
 
 
 def _losses(claim: Claims, data: xarray.Dataset) -> None:
-    claim.paper(
-        "section 4 and Fig 4a",
-        "The loss of the gated network, whose gating is constant from the start, is that of the ReLU networks.",
-    )
+    text = "The loss of the gated network, whose gating is constant from the start, is that of the ReLU networks."
+    claim.paper("section 4 and Fig 4a", text)
     p2.near(claim, distance(data, "protocol"))
     claim.fails(
         "0.10 and 0.32 with one law for all first weights, 0.07 and 0.27 with 175 neurons in "
@@ -150,16 +144,12 @@ def _losses(claim: Claims, data: xarray.Dataset) -> None:
     claim.ours("beyond P2 Fig 4a", "So it is where all pathways are trained jointly.")
     p2.near(claim, distance(data, "joint"))
     claim.fails("about 0.07 and 0.28")
-    claim.ours(
-        "after P2 Fig 4a (predicted)",
-        "The loss of the ReLU networks is forecast from that gating and the law of their first weights.",
-    )
+    text = "The loss of the ReLU networks is forecast from that gating and the law of their first weights."
+    claim.ours("after P2 Fig 4a (predicted)", text)
     p2.near(claim, distance(data, "theory"))
     claim.fails("about 0.07 and 0.28, as in training: it is the gating that is off")
-    claim.ours(
-        "after P2 appendix B: a reconstruction",
-        "Rebuilt from the modules and widths found in them, in one stretch, the networks have their loss.",
-    )
+    text = "Rebuilt from the modules and widths found in them, in one stretch, the networks have their loss."
+    claim.ours("after P2 appendix B: a reconstruction", text)
     p2.near(claim, distance(data, "one_stretch"))
     claim.fails("about 0.07 and 0.26; a gating that changes once comes nearer")
     claim.ours(
@@ -185,10 +175,8 @@ def _same_networks(claim: Claims, data: xarray.Dataset) -> None:
 
 def _race_reduction(claim: Claims, data: xarray.Dataset) -> None:
     what = "normalised L1 over all singular values,"
-    claim.paper(
-        "Fig 4b and appendix F (contextual pathways on the residual of the trained common one)",
-        "The singular values of the gated network follow the neural race reduction.",
-    )
+    text = "The singular values of the gated network follow the neural race reduction."
+    claim.paper("Fig 4b and appendix F (contextual pathways on the residual of the trained common one)", text)
     claim.at_most(what, {kind: p2.value_gap(data, "race", "simulated", kind) for kind in p2.KINDS}, p2.L1, form=".3f")
     claim.ours(
         "after P2 Fig 4b",

@@ -12,10 +12,9 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
-from neuralrace.experiments.claim import Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, setting
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
-from neuralrace.experiments.settings import setting
 from neuralrace.plotting import label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.structures import hierarchy_block
@@ -182,28 +181,17 @@ def _whose(beyond: bool) -> tuple[str, str]:
 def _of_relu(claim: Claims, data: xarray.Dataset, label: str) -> None:
     kind, beyond = _whose(label not in IN_PAPER)
     epochs, relu, count = data["epoch"].values, data["relu"].values, int(label)
-    claim.said(
-        kind,
-        f"{beyond}section 5",
-        f"{label} contexts: a pathway is active for all contexts, and {label} are active for {count - 1}.",
-        f"{label}d",
-    )
+    text = f"{label} contexts: a pathway is active for all contexts, and {label} are active for {count - 1}."
+    claim.said(kind, f"{beyond}section 5", text, f"{label}d")
     claim.at_least(f"of these, found by {count + 1} clusters,", int(data["found"]), count + 1)
     claim.detail(f"consistency {float(data['consistency']):.2f}")
     claim.fails(FAILED.get(("modules", label)))
-    claim.said(
-        kind,
-        f"{beyond}Fig 5, row 1 (perfect agreement)",
-        f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks.",
-        f"{label}a",
-    )
+    text = f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks."
+    claim.said(kind, f"{beyond}Fig 5, row 1 (perfect agreement)", text, f"{label}a")
     p2.near(claim, p2.apart(epochs, data["published_loss"].values, relu))
     claim.fails(FAILED.get(("protocol", label)))
-    claim.ours(
-        "after P2 Fig 5: exact flow, nothing trained",
-        f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained.",
-        f"{label}a",
-    )
+    text = f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained."
+    claim.ours("after P2 Fig 5: exact flow, nothing trained", text, f"{label}a")
     p2.near(claim, p2.apart(epochs, data["race"].sel(size=count - 1).values, relu))
     claim.fails(FAILED.get(("race", label)))
 
@@ -233,12 +221,8 @@ def _of_closed_forms(claim: Claims, parts: Parts, beyond: bool) -> None:
     ]
     pairs = (("published", "common"), ("assumed", "contextual"))
     gaps = {f"{n} {of}": p2.value_gap(part, "closed", way, of) for n, part in parts.items() for way, of in pairs}
-    claim.said(
-        kind,
-        f"{place}Fig 5 (caption)",
-        f"{numbers} contexts: the loss of the ReLU networks follows in closed form (perfect agreement).",
-        _panels(parts, "a"),
-    )
+    text = f"{numbers} contexts: the loss of the ReLU networks follows in closed form (perfect agreement)."
+    claim.said(kind, f"{place}Fig 5 (caption)", text, _panels(parts, "a"))
     p2.near(claim, *losses, names=parts)
     claim.fails(
         "0.3 and more with one law for all first weights: contextual pathways would have to start when the "
@@ -266,18 +250,12 @@ def _of_neurons(claim: Claims, parts: Parts, beyond: bool) -> None:
         for rows in (most, mean)
     )
     order = f"by number, strength and chance {'; '.join(f'{n}: {listed(row)}' for n, row in mean.items())}"
-    claim.said(
-        kind,
-        f"{place}section 5 (pathways active for C - 1 contexts)",
-        f"{numbers} contexts: neurons are on in all contexts but one more often than chance has it.",
-    )
+    text = f"{numbers} contexts: neurons are on in all contexts but one more often than chance has it."
+    claim.said(kind, f"{place}section 5 (pathways active for C - 1 contexts)", text)
     claim.at_least("share of neurons, over that of random neurons,", more, 1)
     claim.fails(FAILED.get(("neurons", numbers)))
-    claim.said(
-        kind,
-        f"{place}Fig 5 (caption)",
-        f"{numbers} contexts: as their number increases, so does the number that a neuron is active for.",
-    )
+    text = f"{numbers} contexts: as their number increases, so does the number that a neuron is active for."
+    claim.said(kind, f"{place}Fig 5 (caption)", text)
     claim.at_least("contexts added by each step", steps, 0, form=".2f")
     claim.at_least("contexts in the mean, over those of random neurons,", longer, 1, form=".2f")
     claim.detail(order)
@@ -293,17 +271,13 @@ def _of_gatings(claim: Claims, parts: Parts) -> None:
                 behind[f"{label} {name}"] = float(values[own][0] / values.min() - 1) if len(values) else np.nan
         found = np.array([p2.apart(epochs, curve, part["relu"].values).normalised_l1 for curve in ran["race"].values])
         gaps[label], nearest[label] = float(found[own][0] - found.min()), int(sizes[np.argmin(found)])
-    claim.ours(
-        "after P2 Proposition 4.2 and section 5",
-        "What the common pathway leaves is learned fastest by pathways that are closed in one context.",
-    )
+    text = "What the common pathway leaves is learned fastest by pathways that are closed in one context."
+    claim.ours("after P2 Proposition 4.2 and section 5", text)
     claim.at_most(
         "to half of what the common pathway cannot learn (late), and by area under the loss, behind by", behind, 0
     )
-    claim.ours(
-        "after P2 section 5",
-        "Of the gatings by context, that with pathways closed in one context comes nearest to the ReLU networks.",
-    )
+    text = "Of the gatings by context, that with pathways closed in one context comes nearest to the ReLU networks."
+    claim.ours("after P2 section 5", text)
     claim.at_most("its normalised L1 is above the least by", gaps, 0, form=".3f")
     claim.detail(f"nearest: {', '.join(f'{label}: {size}' for label, size in nearest.items())}")
     claim.fails(FAILED.get(("nearest", "")))

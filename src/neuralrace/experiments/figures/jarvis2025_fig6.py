@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import tasks
 from neuralrace.analysis import Agreement, Plateau, plateaus, time_to, typical
-from neuralrace.experiments.claim import Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.figures._two_layers import CONTEXTS, MODULES, Settings, compute, shared_first_layer
@@ -94,29 +94,21 @@ def _first_layer(claim: Claims, data: xarray.Dataset) -> None:
     kinds = ("all", "none", "all_by_strength", "pairs_by_strength")
     every, silent, strong, pairs = (100 * data[f"h1_{kind}"].values.mean(axis=0)[places] for kind in kinds)
     moments = f"at epochs {listed(data['epoch'].values[places], '.0f')}"
-    claim.paper(
-        "section 6",
-        "The ReLU network does not use the first layer for gating: all neurons are active for all datapoints.",
-    )
+    text = "The ReLU network does not use the first layer for gating: all neurons are active for all datapoints."
+    claim.paper("section 6", text)
     claim.at_least(f"share of neurons that are, {moments},", every, ON, " %")
     claim.detail(f"on for none {listed(silent)} %")
     claim.fails("74 % at the most, between the first drop of the loss and the second, and below 1 % at the end")
-    claim.ours(
-        "after P2 section 6: strength is the norm of incoming times that of outgoing weights at the end",
-        "Counted by strength it does not.",
-    )
+    text = "Counted by strength it does not."
+    claim.ours("after P2 section 6: strength is the norm of incoming times that of outgoing weights at the end", text)
     claim.at_least(f"share of strength in neurons that are active for all datapoints, {moments},", strong, ON, " %")
     claim.detail(f"by strength on for {listed(pairs)} % of the datapoints")
     claim.fails("96 % between the first drop of the loss and the second, about 1 % at the end")
     claim.paper(
         "section 6, by what its gates let through at the end", "The first layer is then used as a linear layer."
     )
-    claim.at_least(
-        "share of what the layer receives, squared and counted by outgoing weights, in each run,",
-        100 * data["passed"].values,
-        ON,
-        " %",
-    )
+    what = "share of what the layer receives, squared and counted by outgoing weights, in each run,"
+    claim.at_least(what, 100 * data["passed"].values, ON, " %")
 
 
 def _second_layer(claim: Claims, data: xarray.Dataset) -> None:
@@ -127,12 +119,8 @@ def _second_layer(claim: Claims, data: xarray.Dataset) -> None:
         "The second layer has a common pathway and contextual pathways that are active in two out of the three "
         "contexts.",
     )
-    claim.at_least(
-        f"runs in which four clusters of all gate patterns of the training are these, of {len(runs)},",
-        100 * np.mean(runs == MODULES),
-        51,
-        " %",
-    )
+    what = f"runs in which four clusters of all gate patterns of the training are these, of {len(runs)},"
+    claim.at_least(what, 100 * np.mean(runs == MODULES), 51, " %")
     claim.detail(f"of the four patterns {np.median(runs):.0f} in the median run")
     claim.fails("only the common module lasts; the others come to gate by halves of the items and by contexts")
     claim.ours("after P2 section 6", "For a time the modules of the second layer are these.")
@@ -148,10 +136,8 @@ def _losses(claim: Claims, data: xarray.Dataset) -> None:
     pairs = [(one, other) for other in gated for one in relu if abs(one.loss / other.loss - 1) <= 0.1]
     outputs = [_correlation(data, one.place, other.place) for one, other in pairs]
     apart_by = np.abs(levels[1] / levels[0] - 1) if len(relu) == len(gated) > 0 else np.array([np.nan])
-    claim.paper(
-        f"section 6 and Fig 6b; {TOGETHER}",
-        "We see close agreement between the ReLU network and GDLN stereotypical trajectories.",
-    )
+    text = "We see close agreement between the ReLU network and GDLN stereotypical trajectories."
+    claim.paper(f"section 6 and Fig 6b; {TOGETHER}", text)
     p2.near(claim, between(data, "gated", "relu"))
     claim.fails(
         "normalised L1 about 0.12; the gated network has no plateau where it is linear in the "
@@ -162,22 +148,15 @@ def _losses(claim: Claims, data: xarray.Dataset) -> None:
     claim.detail(f"ReLU {listed(levels[0])}; gated {listed(levels[1])}")
     claim.fails("the ReLU network has one more, the first at 2.75; the other three agree")
     claim.paper("section 6", "The relative timing of the drops in loss is consistent following the alignment.")
-    claim.at_most(
-        f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by",
-        100 * np.abs(since[1] / since[0] - 1),
-        10,
-        " %",
-    )
+    what = f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by"
+    claim.at_most(what, 100 * np.abs(since[1] / since[0] - 1), 10, " %")
     claim.detail(
         f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {listed(since[0], '.0f')}, gated "
         f"{listed(since[1], '.0f')}"
     )
     claim.fails("the gated network starts sooner and then takes 10 and 16 to 18 % longer")
-    claim.paper(
-        "section 6, at the plateaus that both have",
-        "At plateaus in the loss trajectories we see exact agreement between the outputs.",
-        "C",
-    )
+    text = "At plateaus in the loss trajectories we see exact agreement between the outputs."
+    claim.paper("section 6, at the plateaus that both have", text, "C")
     claim.at_least("correlation over examples and properties", outputs or [np.nan], 0.99, form=".3f")
 
 
@@ -203,18 +182,12 @@ def _spread(claim: Claims, data: xarray.Dataset) -> None:
         "There is now variance in the trajectories of both networks, which was not the case for the "
         "single-hidden-layer architectures.",
     )
-    claim.at_least(
-        f"relative spread of {levels}, over that with one hidden layer, in the geometric mean,",
-        {name: _pooled(relative[name] / relative["shallow"]) for name in ("relu", "gated")},
-        3,
-    )
+    what = f"relative spread of {levels}, over that with one hidden layer, in the geometric mean,"
+    claim.at_least(what, {name: _pooled(relative[name] / relative["shallow"]) for name in ("relu", "gated")}, 3)
     claim.detail(f"standard deviation over mean: {shown}")
     claim.paper("section 6 and Fig 6", "We also see the same variance profiles across the various runs.")
-    claim.within(
-        f"standard deviations of {levels}, gated over ReLU, in the geometric mean,",
-        _pooled(spread["gated"] / spread["relu"]),
-        (0.5, 2),
-    )
+    what = f"standard deviations of {levels}, gated over ReLU, in the geometric mean,"
+    claim.within(what, _pooled(spread["gated"] / spread["relu"]), (0.5, 2))
     claim.detail(f"ReLU {listed(spread['relu'], '.0f')}; gated {listed(spread['gated'], '.0f')}")
     if min(len(times["relu"]), len(times["gated"])) >= ENOUGH:
         _cause(claim, data)
@@ -222,15 +195,10 @@ def _spread(claim: Claims, data: xarray.Dataset) -> None:
 
 def _cause(claim: Claims, data: xarray.Dataset) -> None:
     gone = {name: explained(data, name) for name in ("relu", "gated")}
-    claim.paper(
-        "section 6",
-        "The variance is due to an inconsistency in the timing at which the network singular vectors align.",
-    )
-    claim.at_least(
-        "share of the variance of these epochs that is gone, in the mean, with the alignment taken off,",
-        {name: shares.mean() for name, shares in gone.items()},
-        0.5,
-    )
+    text = "The variance is due to an inconsistency in the timing at which the network singular vectors align."
+    claim.paper("section 6", text)
+    what = "share of the variance of these epochs that is gone, in the mean, with the alignment taken off,"
+    claim.at_least(what, {name: shares.mean() for name, shares in gone.items()}, 0.5)
     claim.detail(f"by level {'; '.join(f'{name} {listed(shares)}' for name, shares in gone.items())}")
     claim.fails("of the first two drops, where 58 to 69 % of it are gone; of the last one it is not")
 
@@ -250,10 +218,8 @@ def _pathways(claim: Claims, data: xarray.Dataset) -> None:
     aligned, fully = (
         {kind: np.median(aligned_times(data, "gated", kind, level)) for kind in ALIGNED} for level in (ALIGNMENT, 0.9)
     )
-    claim.paper(
-        f"section 6; {TOGETHER}",
-        "Pathways within the GDLN become active in stages: the common pathway, then the contextual ones.",
-    )
+    text = "Pathways within the GDLN become active in stages: the common pathway, then the contextual ones."
+    claim.paper(f"section 6; {TOGETHER}", text)
     what = "of their last strength contextual pathways have at the first plateau"
     claim.at_most(what, percent[1:], 10, " %", form=".0f")
     claim.detail(f"the common one {percent[0]:.0f} %")
@@ -262,10 +228,8 @@ def _pathways(claim: Claims, data: xarray.Dataset) -> None:
         "trained together from the same law all pathways grow at every drop of the loss, at the first to 48 "
         "or 49 % of their last strength"
     )
-    claim.paper(
-        f"section 6; {TOGETHER}",
-        "The common pathway aligns around epoch 500, while the contextual pathways only appear at epoch 12000.",
-    )
+    text = "The common pathway aligns around epoch 500, while the contextual pathways only appear at epoch 12000."
+    claim.paper(f"section 6; {TOGETHER}", text)
     claim.within("outputs aligned by half, median run, over these epochs,", _over(aligned), (0.5, 2))
     claim.detail(f"at {listed(aligned, '.0f')}; to nine tenths at {listed(fully, '.0f')}")
     claim.ours("after P2 section 6", "Pathways have half of their last strength at these epochs.")
@@ -281,17 +245,11 @@ def _over(epochs: dict[str, float]) -> dict[str, float]:
 def _forecast(claim: Claims, data: xarray.Dataset) -> None:
     theory, gated = data["theory"].values, data["gated"].values
     meet = (theory.min(axis=0) <= 1.01 * gated.max(axis=0)) & (gated.min(axis=0) <= 1.01 * theory.max(axis=0))
-    claim.ours(
-        "after P1 eqs 3-4, typical forecast and typical run",
-        "The theory forecasts the gated networks from the law of their initial weights, drawn apart.",
-    )
+    text = "The theory forecasts the gated networks from the law of their initial weights, drawn apart."
+    claim.ours("after P1 eqs 3-4, typical forecast and typical run", text)
     p2.near(claim, between(data, "theory", "gated"))
-    claim.at_least(
-        f"moments at which the range of {len(theory)} forecasts meets that of {len(gated)} runs, to 1 %,",
-        100 * meet.mean(),
-        90,
-        " %",
-    )
+    what = f"moments at which the range of {len(theory)} forecasts meets that of {len(gated)} runs, to 1 %,"
+    claim.at_least(what, 100 * meet.mean(), 90, " %")
 
 
 def draw(data: xarray.Dataset) -> Figure:

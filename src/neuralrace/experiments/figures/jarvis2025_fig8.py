@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import concentration, groups_active
-from neuralrace.experiments.claim import Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_panels
 from neuralrace.reln.discovery import ELBOW
@@ -99,10 +99,8 @@ def _clusters(claim: Claims, data: xarray.Dataset) -> None:
     claim.paper("Fig 8 and appendix B", "When using 4 clusters the exact gating pattern of section 4 emerges.")
     claim.at_least("of its four patterns, found", len(four & wanted), len(wanted))
     claim.detail(f"least consistency {float(data['consistency'].sel(modules=4)):.2f}")
-    claim.paper(
-        "section 4",
-        "By interpreting the corresponding ReLN, no neurons are context specific: every module is on in several.",
-    )
+    text = "By interpreting the corresponding ReLN, no neurons are context specific: every module is on in several."
+    claim.paper("section 4", text)
     claim.at_least("contexts in which each of four modules is on", groups, 2)
 
 
@@ -125,20 +123,13 @@ def _neurons(claim: Claims, data: xarray.Dataset) -> None:
         claim.at_most("share of neurons", number, 0, " %")
         claim.detail(f"{strength:.2g} % of strength")
         claim.fails(SPECIFIC[reading])
-    claim.ours(
-        "after P2 section 4 (mixed selectivity)",
-        "Neurons are active in several contexts more often than chance has it.",
-    )
-    claim.at_least(
-        "share of neurons on in two or three contexts, over that of random neurons,",
-        {"by number": share / chance, "by strength": strong / chance},
-        1.5,
-    )
+    source = "after P2 section 4 (mixed selectivity)"
+    claim.ours(source, "Neurons are active in several contexts more often than chance has it.")
+    what = "share of neurons on in two or three contexts, over that of random neurons,"
+    claim.at_least(what, {"by number": share / chance, "by strength": strong / chance}, 1.5)
     claim.detail(f"{100 * share:.1f} % ({100 * strong:.1f} % of strength) against {100 * chance:.1f} %")
-    claim.ours(
-        "after P2 section 3 (as few unique gating patterns as possible)",
-        "Few gate patterns are all that the network has.",
-    )
+    source = "after P2 section 3 (as few unique gating patterns as possible)"
+    claim.ours(source, "Few gate patterns are all that the network has.")
     claim.at_most(
         "distinct patterns among the neurons of each network at the end", data["distinct"].values, 10, form=".0f"
     )

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.axes import Edge, Weights
-from neuralrace.experiments.claim import Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, theory_line, training_band
 from neuralrace.task import Task
@@ -194,11 +194,8 @@ def _lemma(claim: Claims, data: xarray.Dataset) -> None:
         "Any gating of a trained ReLU network can be implemented by modules that gate by context or are only "
         "active for a single datapoint.",
     )
-    claim.at_most(
-        "gap between the outputs of a network and of 24 modules for single datapoints, of the largest output,",
-        float(data["union_gap"]),
-        1e-12,
-    )
+    what = "gap between the outputs of a network and of 24 modules for single datapoints, of the largest output,"
+    claim.at_most(what, float(data["union_gap"]), 1e-12)
     claim.ours(
         "after P2 Lemma 4.1, which says it of all",
         "Most neurons of trained networks have a pattern that depends on the context alone or is on for a single "
@@ -219,10 +216,8 @@ def _algebra(claim: Claims, data: xarray.Dataset) -> None:
         claim.at_most("largest ratio to the whole", max(single.max(), sets.max()), limit, form=".12g")
         claim.detail(f"each one: {single.min():.3f} to {single.max():.6f}; {len(sets)} sets: to {sets.max():.6f}")
 
-    claim.check(
-        "Proposition 4.2 (interlacing)",
-        "If an output label or input feature is removed, the first singular value can only decrease.",
-    )
+    text = "If an output label or input feature is removed, the first singular value can only decrease."
+    claim.check("Proposition 4.2 (interlacing)", text)
     left("without_feature", "without_features", 1 + 1e-12)
     claim.check("Proposition 4.2 (Perron-Frobenius)", "If a datapoint is removed, the first singular value decreases.")
     left("without_example", "without_examples", 1 - 1e-12)
@@ -313,10 +308,8 @@ def _protocol_uniqueness(claim: Claims, data: xarray.Dataset) -> None:
     time, relu = data["time"].values, data["relu"].values
     runs = dict(zip(map(str, data["trained"].values), data["protocol"].values, strict=True))
     gaps = {name: p2.apart(time, curve, relu).normalised_l1 for name, curve in runs.items()}
-    claim.paper(
-        "Proposition 4.2 and Fig 4a, by P2's protocol",
-        "Only one ReLN matches the loss trajectory of the ReLU network: it is that of the text.",
-    )
+    text = "Only one ReLN matches the loss trajectory of the ReLU network: it is that of the text."
+    claim.paper("Proposition 4.2 and Fig 4a, by P2's protocol", text)
     claim.at_most("normalised L1 from the ReLU networks", gaps[TEXT], p2.L1, form=".3f")
     claim.detail(listed(gaps, ".3f"))
     claim.fails(
@@ -339,11 +332,8 @@ def _specific(claim: Claims, data: xarray.Dataset) -> None:
     claim.ours(
         "after P2 section 4", "Neurons that are on in a single context, for most items, are rarer than chance has it."
     )
-    claim.at_most(
-        "share of neurons, over that of random neurons,",
-        {"by number": share / chance, "by strength": strong / chance},
-        0.75,
-    )
+    what = "share of neurons, over that of random neurons,"
+    claim.at_most(what, {"by number": share / chance, "by strength": strong / chance}, 0.75)
     claim.detail(f"{100 * share:.1f} % of neurons and {100 * strong:.1f} % of strength against {100 * chance:.1f} %")
 
 

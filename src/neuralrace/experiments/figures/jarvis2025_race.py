@@ -12,8 +12,7 @@ from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import RangeError
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures._gatings import (
     all_gatings,
@@ -250,11 +249,8 @@ def _lemma(claim: Claims, data: xarray.Dataset) -> None:
         "For any gating pattern implementable by the ReLU network a neuron gates by the context alone or is active "
         "for a single datapoint.",
     )
-    claim.within(
-        "implementable patterns over those that the lemma allows, by items x contexts,",
-        dict(zip(names, possible / allowed, strict=True)),
-        (1, 1),
-    )
+    what = "implementable patterns over those that the lemma allows, by items x contexts,"
+    claim.within(what, dict(zip(names, possible / allowed, strict=True)), (1, 1))
     claim.detail("; ".join(f"{n}: {p:.0f} against {a:.0f}" for n, p, a in zip(names, possible, allowed, strict=True)))
     claim.fails(
         "every pattern without a checkerboard is implementable, such as on for all examples but "
@@ -265,11 +261,8 @@ def _lemma(claim: Claims, data: xarray.Dataset) -> None:
 def _fastest_modules(claim: Claims, data: xarray.Dataset) -> None:
     count, rates = int(data["modules"]), dict(zip(data["module"].values, data["module_rate"].values, strict=True))
     claim.paper("Proposition 4.2", "The common pathway is the fastest possible module the network could implement.")
-    claim.at_most(
-        f"of its first singular value, the next of all {count:,} patterns of the mixed task has",
-        float(data["whole_ratio"]),
-        0.99,
-    )
+    what = f"of its first singular value, the next of all {count:,} patterns of the mixed task has"
+    claim.at_most(what, float(data["whole_ratio"]), 0.99)
     claim.paper(
         "Proposition 4.2 (edge case of Lemma 4.1)",
         "Once the common pathway has learned, a module for a single datapoint can only be slower than one for "
@@ -278,16 +271,10 @@ def _fastest_modules(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_most(
         "first singular value of what is left, single datapoint over two contexts,", rates[ONE] / rates[TWO], 0.99
     )
-    claim.ours(
-        "after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out",
-        "Once the common pathway has learned, modules that are on in two contexts are the fastest of all.",
-    )
-    claim.at_most(
-        f"patterns, of {count:,}, with a larger first singular value of what is left",
-        int(data["faster"]),
-        0,
-        form=",.0f",
-    )
+    text = "Once the common pathway has learned, modules that are on in two contexts are the fastest of all."
+    claim.ours("after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out", text)
+    what = f"patterns, of {count:,}, with a larger first singular value of what is left"
+    claim.at_most(what, int(data["faster"]), 0, form=",.0f")
     claim.detail("the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates.items()))
     claim.fails("two contexts have 0.090, as one context has; patterns that part items as well have up to 0.156")
 

@@ -10,9 +10,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, reln, tasks
 from neuralrace.analysis import Line, agreement, time_to
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.settings import setting
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.plotting import SERIES, TIME, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork, train

@@ -7,8 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.figures._curves import follows
 from neuralrace.plotting import loss_curves, new_panels
 from neuralrace.theory import predict

@@ -8,11 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
 from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, label_axes, loss_curves, new_panels
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork, train
@@ -79,31 +77,21 @@ def claims(data: xarray.Dataset) -> Claims:
     claim = Claims()
     flow = {kind: distance(data, "theory_flow", kind) for kind in ("gated", "relu")}
     counts, share = cell_types(data)
-    claim.paper(
-        "P1 Fig 3c, appendix A.1",
-        "Simulations of ReLU dynamics from small weights closely track analytical solutions in the gated network.",
-    )
+    text = "Simulations of ReLU dynamics from small weights closely track analytical solutions in the gated network."
+    claim.paper("P1 Fig 3c, appendix A.1", text)
     follows(claim, data, "theory", "relu")
     claim.paper("P1 Fig 3a", "Input-to-hidden weights from ReLU simulations reveal four functional cell types.")
     claim.at_least("units of each type in each network", counts, 1, form="g")
-    claim.at_least(
-        f"strength in units that respond to one example {PURE} times as much as to any other",
-        100 * share,
-        99,
-        unit=" %",
-    )
+    what = f"strength in units that respond to one example {PURE} times as much as to any other"
+    claim.at_least(what, 100 * share, 99, unit=" %")
     claim.ours("P1 eqs 21-23", "The gated network follows the forecast.", "c")
     follows(claim, data, "theory", "gated")
-    claim.ours(
-        "P1 eqs 21-23, Fig 3c",
-        "Both kinds of network follow the solution for gradient flow, eqs 21-23, at the step of training.",
-    )
+    text = "Both kinds of network follow the solution for gradient flow, eqs 21-23, at the step of training."
+    claim.ours("P1 eqs 21-23, Fig 3c", text)
     claim.at_most(DISTANCE, flow, NEAR)
     claim.fails("at a rate of 0.4 the mode grows by 28 % in a step, and descent lags behind the flow")
-    claim.check(
-        "algebra: the flow conserves |w_in|^2 - w_out^2",
-        "Incoming and outgoing strength of a ReLU unit keep their difference.",
-    )
+    text = "Incoming and outgoing strength of a ReLU unit keep their difference."
+    claim.check("algebra: the flow conserves |w_in|^2 - w_out^2", text)
     conserved(claim, (imbalance(data, ""), imbalance(data, "fine_")), FINER, "the largest |w_in|^2")
     return claim
 

@@ -12,9 +12,7 @@ from neuralrace import initial, tasks
 from neuralrace.analysis import cosine_similarity
 from neuralrace.analysis.intervals import interval
 from neuralrace.axes import Weights
-from neuralrace.experiments import routing
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, routing
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.plotting import TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels, training_band
@@ -150,21 +148,14 @@ def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
         "largest distance of descent on the reduced system from training, relative to the first loss,", exact, 1e-12
     )
     claim.detail("rounding")
-    claim.paper(
-        "P1 section 4 and Fig 4e, the published curve: decoupled weights of 0.08",
-        "The theory is a good approximation for small random weights.",
-    )
+    text = "The theory is a good approximation for small random weights."
+    claim.paper("P1 section 4 and Fig 4e, the published curve: decoupled weights of 0.08", text)
     follows(claim, data, "theory_descent", "random")
-    claim.ours(
-        f"{SOURCE}, from the law of the weights",
-        "Small random weights follow a forecast from their law, with no strength set by hand.",
-        "e",
-    )
+    text = "Small random weights follow a forecast from their law, with no strength set by hand."
+    claim.ours(f"{SOURCE}, from the law of the weights", text, "e")
     follows(claim, data, "theory", "random")
-    claim.ours(
-        "P1 Fig 4e with sigma_0 = 0.2, the only strength in the text",
-        "The reduction started at the strength of the random weights, B(0) = sigma_0, describes their learning.",
-    )
+    text = "The reduction started at the strength of the random weights, B(0) = sigma_0, describes their learning."
+    claim.ours("P1 Fig 4e with sigma_0 = 0.2, the only strength in the text", text)
     claim.at_most(DISTANCE, distance(data, "theory_naive", "random"), NEAR)
     claim.fails(
         "random matrices are not aligned with each other, so their product starts weaker than the "
@@ -173,11 +164,8 @@ def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     claim.paper(
         "P1 section 4.2", "The full solution dynamics rapidly converge to the submanifold of decoupled weights.", "A"
     )
-    claim.at_most(
-        f"when {1 - STARTED:.0%} of the loss is gone, part of all routes' maps that lies between different modes",
-        interval(_when_started(data)),
-        0.1,
-    )
+    what = f"when {1 - STARTED:.0%} of the loss is gone, part of all routes' maps that lies between different modes"
+    claim.at_most(what, interval(_when_started(data)), 0.1)
     claim.detail(
         f"at the start {float(data['crosstalk'][:, 0].mean()):.2g}, at the end "
         f"{float(data['crosstalk'][:, -1].mean()):.1g}"
@@ -222,20 +210,13 @@ def _strength_claims(claim: Claims, data: xarray.Dataset) -> None:
 def _final_claims(claim: Claims, data: xarray.Dataset) -> None:
     same = routing.same_item_similarity(data["similarity"].values)
     trained, untrained = data["route_error"].values.T
-    claim.paper(
-        "P1 section 4.1 and Fig 4g",
-        "Each individual example maps to the same representation regardless of what input domain it arrives on.",
-    )
+    text = "Each individual example maps to the same representation regardless of what input domain it arrives on."
+    claim.paper("P1 section 4.1 and Fig 4g", text)
     claim.at_least("mean cosine between the same item in different domains", interval(same), 0.95)
-    claim.paper(
-        "P1 section 4.1 and Fig 4h",
-        "The network generalizes perfectly to input-output routes that were never seen during training.",
-    )
-    claim.at_most(
-        f"largest error on untrained routes, in parts of the error of output zero, {routing.ZERO_OUTPUT:g},",
-        untrained.max() / routing.ZERO_OUTPUT,
-        1e-4,
-    )
+    text = "The network generalizes perfectly to input-output routes that were never seen during training."
+    claim.paper("P1 section 4.1 and Fig 4h", text)
+    what = f"largest error on untrained routes, in parts of the error of output zero, {routing.ZERO_OUTPUT:g},"
+    claim.at_most(what, untrained.max() / routing.ZERO_OUTPUT, 1e-4)
     claim.detail(f"of {len(untrained)} seeds; on trained routes {trained.max() / routing.ZERO_OUTPUT:.1g}")
 
 

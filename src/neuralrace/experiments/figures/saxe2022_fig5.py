@@ -10,9 +10,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
-from neuralrace.experiments import routing
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, routing
 from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.plotting import COLOURS, TIME, label_axes, new_panels, sequence, theory_line
 from neuralrace.problem import Problem
@@ -177,11 +175,8 @@ def _sharing_claims(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_most("distance of the times to half strength, in steps,", lag, 4)
     claim.detail(f"forecast {', '.join(f'{t:.1f}' for t in predicted)}")
     claim.check("P1 eqs 16-17", "sqrt(P) B1^2 - B2^2 is conserved for every degree of sharing.", "b")
-    claim.within(
-        f"where its drift is more than rounding, it falls at a step {FINER} times finer by a factor",
-        (coarse / fine)[moved],
-        (FINER / 2, 2 * FINER),
-    )
+    what = f"where its drift is more than rounding, it falls at a step {FINER} times finer by a factor"
+    claim.within(what, (coarse / fine)[moved], (FINER / 2, 2 * FINER))
     claim.detail(f"{', '.join(f'{value:.1e}' for value in coarse)} of the final B2^2")
     claim.paper(
         "P1 section 4.2 and Fig 5b",
@@ -197,22 +192,14 @@ def _generalisation_claims(claim: Claims, data: xarray.Dataset) -> None:
     errors = data["error"].values  # (K, seeds, kinds)
     mean, middle = errors.mean(axis=1), np.median(errors, axis=1)
     about, always = (0.3, 0.5), first_fraction(data, errors[..., 1].max(axis=1))
-    claim.paper(
-        "P1 section 4.2 and Fig 5c",
-        "Shared representations begin to dominate reliably when roughly 40 % of input-output routes are trained.",
-    )
-    claim.within(
-        f"least K/M with a mean untrained error below {routing.WORKS:.0%} of {routing.ZERO_OUTPUT:g}",
-        first_fraction(data, mean[:, 1]),
-        about,
-    )
+    text = "Shared representations begin to dominate reliably when roughly 40 % of input-output routes are trained."
+    claim.paper("P1 section 4.2 and Fig 5c", text)
+    what = f"least K/M with a mean untrained error below {routing.WORKS:.0%} of {routing.ZERO_OUTPUT:g}"
+    claim.within(what, first_fraction(data, mean[:, 1]), about)
     claim.detail(f"{data.sizes['seed']} seeds; every seed works from {always:g}")
     claim.ours("P1 Fig 5c", "The median, which a few bad seeds do not move, says 40 % too.")
-    claim.within(
-        f"least K/M with a median untrained error below {routing.WORKS:.0%} of {routing.ZERO_OUTPUT:g}",
-        first_fraction(data, middle[:, 1]),
-        about,
-    )
+    what = f"least K/M with a median untrained error below {routing.WORKS:.0%} of {routing.ZERO_OUTPUT:g}"
+    claim.within(what, first_fraction(data, middle[:, 1]), about)
     claim.detail(
         f"medians {', '.join(f'{value:.2g}' for value in middle[:-1, 1])}; means "
         f"{', '.join(f'{value:.2g}' for value in mean[:-1, 1])}"
@@ -222,11 +209,8 @@ def _generalisation_claims(claim: Claims, data: xarray.Dataset) -> None:
         "mean untrained error at K = 1, in parts of the error of output zero,", mean[0, 1] / routing.ZERO_OUTPUT, 1
     )
     claim.ours("P1 Fig 5c", "Trained routes are learned whatever K is.")
-    claim.at_most(
-        "largest mean trained error, in parts of the error of output zero,",
-        mean[:, 0].max() / routing.ZERO_OUTPUT,
-        1e-3,
-    )
+    what = "largest mean trained error, in parts of the error of output zero,"
+    claim.at_most(what, mean[:, 0].max() / routing.ZERO_OUTPUT, 1e-3)
 
 
 def draw(data: xarray.Dataset) -> Figure:

@@ -10,9 +10,7 @@ from scipy.signal import find_peaks
 from neuralrace import initial, tasks
 from neuralrace.analysis import cosine_similarity, kernel_change, tangent_kernel
 from neuralrace.analysis.intervals import interval
-from neuralrace.experiments import routing
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, routing
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_panels, sequence, training_band
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import train
@@ -99,10 +97,8 @@ def _curve_claims(claim: Claims, data: xarray.Dataset) -> None:
     time, loss = data["time"].values, data["loss"].values
     counts = [[stages(time[k], curve) for curve in loss[k]] for k in (0, -1)]
     straight = [interval([straightness(time[k], curve) for curve in loss[k]]) for k in (0, -1)]
-    claim.paper(
-        "P1 section 4.3 and Fig 6a",
-        "Small sigma_0 yields pathway race dynamics with stage-like drops through training.",
-    )
+    text = "Small sigma_0 yields pathway race dynamics with stage-like drops through training."
+    claim.paper("P1 section 4.3 and Fig 6a", text)
     claim.at_least("separate drops of the loss in each network, smallest scale", counts[0], 2, form="g")
     claim.paper(
         "P1 section 4.3 and Fig 6a", "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves."
@@ -143,11 +139,8 @@ def _regime_claims(claim: Claims, data: xarray.Dataset) -> None:
     )
     claim.at_least("mean cosine between outputs and targets on untrained routes, smallest scale", right[0], 0.99)
     claim.at_most("largest scale", right[-1], 0.9)
-    claim.ours(
-        "P1 section 4.3: a fixed kernel",
-        "Large initial weights are lazy: the tangent kernel turns the less the larger they are.",
-        "A",
-    )
+    text = "Large initial weights are lazy: the tangent kernel turns the less the larger they are."
+    claim.ours("P1 section 4.3: a fixed kernel", text, "A")
     claim.falling("one minus the cosine between the kernel at start and end", data["change"].values, "scale")
 
 

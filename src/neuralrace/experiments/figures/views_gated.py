@@ -2,8 +2,7 @@
 
 import xarray
 
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claim, Experiment
 from neuralrace.experiments.figures._views_claims import judged
 from neuralrace.experiments.figures._views_trainings import Settings, draw, measure
 

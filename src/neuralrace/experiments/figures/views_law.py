@@ -9,9 +9,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.errors import RangeError
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.settings import setting
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, sequence
 from neuralrace.problem import Problem
 from neuralrace.training import train
@@ -149,40 +147,26 @@ def _law_claims(claim: Claims, data: xarray.Dataset) -> None:
     clocks = np.log(data[f"trained L{depths[0]}"].values) / share
     seen = np.isfinite(data["left over"]).any()
     left = np.nanmedian(data["left over"].values, axis=0) if seen else np.full(len(MODERATE), np.nan)
-    claim.check(
-        "P3 governing equation; P1 eq. 10",
-        "P3's equation is eq. 10 of P1 for parallel pathways whose views are always together: S_m = D_mn = 1/K.",
-    )
+    text = "P3's equation is eq. 10 of P1 for parallel pathways whose views are always together: S_m = D_mn = 1/K."
+    claim.check("P3 governing equation; P1 eq. 10", text)
     claim.at_most("distance of the reduction's S and D from 1/K, at every depth,", off, 1e-12)
     claim.detail(data.attrs[f"equations L{depths[0]}"])
-    claim.paper(
-        "P3 governing equation, depth two, decoupled weights",
-        "Under squared error and gradient flow pathway strengths evolve according to the governing equation.",
-    )
+    text = "Under squared error and gradient flow pathway strengths evolve according to the governing equation."
+    claim.paper("P3 governing equation, depth two, decoupled weights", text)
     claim.at_most("largest distance of an amplitude in training from the equation", gaps[depths[0]], 0.01)
-    claim.ours(
-        "P1 eq. 10 for parallel pathways; the end of the race as a root",
-        "At every depth training follows the law, to its exact end.",
-    )
+    text = "At every depth training follows the law, to its exact end."
+    claim.ours("P1 eq. 10 for parallel pathways; the end of the race as a root", text)
     claim.at_most("largest distance of an amplitude", {f"L = {d}": gap for d, gap in gaps.items()}, 0.01)
     claim.at_most("at the end", ends, 1e-3)
-    claim.check(
-        "algebra of P3's equation",
-        "At depth two s_m^(1/sigma_m) / s_n^(1/sigma_n) is conserved while the network learns.",
-    )
-    claim.at_most(
-        "drift of its logarithm in training from decoupled weights",
-        np.abs(np.diff(clocks - clocks[0], axis=1)).max(),
-        1e-10,
-    )
+    text = "At depth two s_m^(1/sigma_m) / s_n^(1/sigma_n) is conserved while the network learns."
+    claim.check("algebra of P3's equation", text)
+    what = "drift of its logarithm in training from decoupled weights"
+    claim.at_most(what, np.abs(np.diff(clocks - clocks[0], axis=1)).max(), 1e-10)
     claim.ours(
         "P3 governing equation, E(t), whose size it does not say", "From small random weights P3's error term is small."
     )
-    claim.at_most(
-        f"depth {depths[0]}, median over seeds of |E| over the velocity of the law",
-        {f"{level:.0%} filled": value for level, value in zip(MODERATE, left, strict=True)},
-        0.1,
-    )
+    what = f"depth {depths[0]}, median over seeds of |E| over the velocity of the law"
+    claim.at_most(what, {f"{level:.0%} filled": value for level, value in zip(MODERATE, left, strict=True)}, 0.1)
 
 
 def _end_claims(claim: Claims, data: xarray.Dataset) -> None:

@@ -10,11 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import interval
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.experiments.figures._views_measures import winner_share
 from neuralrace.experiments.figures._views_training import LOSSES, RULES, Conditions, train_views
-from neuralrace.experiments.settings import setting
 from neuralrace.plotting import heat_map, new_panels
 
 AXES = ("depth", "probability", "loss", "rule", "scale")
@@ -72,10 +70,8 @@ def _taking(claim: Claims, data: xarray.Dataset) -> None:
     everywhere = _last(data).mean("seed")
     spoken = everywhere.sel(loss="squared", rule="flow")
     what = f"part of the cells in which the winner's share is above {TAKEN:g}"
-    claim.paper(
-        "P3 contribution 4 and phase 3: squared error, gradient flow, a pathway for each view (A4)",
-        "Learning converges to fixed points where a single pathway dominates and others decay to zero.",
-    )
+    text = "Learning converges to fixed points where a single pathway dominates and others decay to zero."
+    claim.paper("P3 contribution 4 and phase 3: squared error, gradient flow, a pathway for each view (A4)", text)
     claim.at_least(what, float((spoken > TAKEN).mean()), 0.5)
     claim.detail(f"{spoken.size} cells of depth, chance and scale; the most is {float(spoken.max()):.2f}")
     claim.fails(
@@ -93,20 +89,16 @@ def _catching_up(claim: Claims, data: xarray.Dataset) -> None:
     first, final = apart.isel(time=0), apart.isel(time=-1)
     often = final.isel(probability=apart["probability"].values <= OFTEN).max(["probability", "scale"])
     uneven = (first > NEARLY).values
-    claim.ours(
-        "the law with partial co-occurrence: a positive definite D has one end, whatever the start",
-        "Views that are often seen apart have all caught up by the end of training.",
-    )
+    text = "Views that are often seen apart have all caught up by the end of training."
+    claim.ours("the law with partial co-occurrence: a positive definite D has one end, whatever the start", text)
     claim.at_most(
         f"flow of squared error, chance at most {OFTEN:g}: largest winner's share at the end",
         {f"L = {int(d)}": float(value) for d, value in zip(data["depth"].values, often.values, strict=True)},
         EVEN,
     )
     claim.fails("at depth four and small weights the last views are still coming when training stops")
-    claim.ours(
-        "the law with partial co-occurrence, asked after the claim above had failed",
-        "Views that are sometimes seen apart are catching up, late in deep networks.",
-    )
+    text = "Views that are sometimes seen apart are catching up, late in deep networks."
+    claim.ours("the law with partial co-occurrence, asked after the claim above had failed", text)
     claim.at_most(
         f"flow of squared error, chance below 1, the winner's share above {NEARLY:g} after an eighth of training: "
         "its change from there to the end",
@@ -134,25 +126,15 @@ def _causes(claim: Claims, data: xarray.Dataset) -> None:
         "depth",
     )
     claim.detail(f"{data.sizes['seed']} seeds")
-    claim.ours(
-        "the race at depth L: a_m^(2-L) keeps its differences",
-        "The smaller the initial weights, the more the winner takes beyond depth two.",
-    )
-    claim.at_least(
-        f"the winner's share at scale {smallest:g} less that at {largest:g}, same draws, all views always present,",
-        interval(small - large),
-        0,
-    )
+    text = "The smaller the initial weights, the more the winner takes beyond depth two."
+    claim.ours("the race at depth L: a_m^(2-L) keeps its differences", text)
+    what = f"the winner's share at scale {smallest:g} less that at {largest:g}, same draws, all views always present,"
+    claim.at_least(what, interval(small - large), 0)
     claim.detail(f"{interval(small)} and {interval(large)}")
-    claim.paper(
-        "P3 on the conditions of winner-take-all",
-        "Winner-take-all needs squared error: without its saturation the competition term does not emerge.",
-    )
-    claim.at_most(
-        "the winner's share under cross-entropy less that under squared error, chance 1, depth above 2",
-        interval((entropy - squared).isel(depth=deep).mean(["depth", "rule", "scale"]).values),
-        0,
-    )
+    text = "Winner-take-all needs squared error: without its saturation the competition term does not emerge."
+    claim.paper("P3 on the conditions of winner-take-all", text)
+    what = "the winner's share under cross-entropy less that under squared error, chance 1, depth above 2"
+    claim.at_most(what, interval((entropy - squared).isel(depth=deep).mean(["depth", "rule", "scale"]).values), 0)
     claim.fails("the error is shared under both losses, and under cross-entropy the race goes on for ever")
     claim.ours("P3 mismatch 4 and idea 3, with a size", "SGD dynamics do not preserve the structure of the race.")
     claim.at_least("by how much a rule moves the mean share of some cell from that of the flow", moved, 0.1)

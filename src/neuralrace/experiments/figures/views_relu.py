@@ -6,8 +6,8 @@ import numpy as np
 import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
-from neuralrace.experiments.claim import Claim, Claims, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claim, Claims, Experiment
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures._views_claims import judged
 from neuralrace.experiments.figures._views_trainings import Settings, draw, measure
 

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import Interval, interval, proportion
 from neuralrace.errors import RangeError, require_count, require_number
-from neuralrace.experiments.claim import Claims
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
 from neuralrace.plotting import COLOURS, interval_points, label_axes, new_panels, sequence
 from neuralrace.theory.exact import race_end
@@ -125,34 +124,26 @@ def _rule_claims(claim: Claims, data: xarray.Dataset) -> None:
     deep = data["right"].sel(rule="blow-up")
     deep = deep.isel(depth=data["depth"].values > 2, scale=data["scale"].values <= LARGER)
     what, named = "races in which the largest sigma_m s_m(0) wins, in every cell of", "P3 winner determination"
-    claim.paper(
-        f"{named} and prediction 2, exact races of its own equation",
-        "The initial advantage names the winner in more than 80 % of cases.",
-    )
+    text = "The initial advantage names the winner in more than 80 % of cases."
+    claim.paper(f"{named} and prediction 2, exact races of its own equation", text)
     claim.at_least(f"{what} rates and initial scale", right.sel(depth=2).mean("draw").values, 0.8)
     claim.detail(f"all scales: {'; '.join(f'{name}: {part}' for name, part in shallow.items())}")
     claim.fails("at depth 2 the rate counts exponentially and the start only as a factor")
     claim.ours(f"{named}, at depth L", "The initial advantage names the winner at any depth.")
     claim.at_least(f"{what} depth, rates and initial scale", right.mean("draw").values, 0.8)
     claim.fails("at depth 2 the rate counts more, beyond depth 3 the start counts more than the rate")
-    claim.ours(
-        f"{named}, read at L = 3: the first to blow up has the largest sigma_m a_m(0)",
-        "At depth three the rule is right.",
-    )
+    text = "At depth three the rule is right."
+    claim.ours(f"{named}, read at L = 3: the first to blow up has the largest sigma_m a_m(0)", text)
     claim.at_least("races, over all rates and scales,", proportion(right.sel(depth=3).values), 0.95)
-    claim.ours(
-        "exact race, small initial strengths",
-        "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths.",
-    )
+    text = "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths."
+    claim.ours("exact race, small initial strengths", text)
     claim.at_least(
         f"races, for scales up to {LARGER:g}, any depth above 2 and any rates,",
         proportion(deep.values) if deep.size else np.nan,
         0.99,
     )
-    claim.check(
-        f"{named}; algebra of the equation",
-        "For symmetric views the winner is purely determined by initialization: the first at the start wins.",
-    )
+    text = "For symmetric views the winner is purely determined by initialization: the first at the start wins."
+    claim.check(f"{named}; algebra of the equation", text)
     claim.at_least("races with equal rates", data["right"].sel(rule="head start", spread=0.0).values.mean(), 1)
 
 
@@ -161,19 +152,15 @@ def _random_claims(claim: Claims, data: xarray.Dataset) -> None:
     width, covered = _by(data, "width", "width_share"), _by(data, "classes", "class_coverage")
     excess = np.log([part.mean - even for part in covered.values()])
     slope = float(np.polyfit(np.log(data["classes"].values), excess, 1)[0])
-    claim.paper(
-        "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes",
-        "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.",
-    )
+    source = "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes"
+    claim.paper(source, "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.")
     claim.at_most("slope of log(C - 1/M) over log K", slope, -0.5)
     claim.detail(f"coverage {'; '.join(f'{name}: {part}' for name, part in covered.items())}")
     claim.fails(
         "the shares are those of the start, which the more classes there are the more are alike; coverage goes to one"
     )
-    claim.ours(
-        "exact end of random two-layer pathways",
-        "Wide pathways of depth two leave no winner: their random starts are alike.",
-    )
+    text = "Wide pathways of depth two leave no winner: their random starts are alike."
+    claim.ours("exact end of random two-layer pathways", text)
     claim.falling("the winner's share", width, "width")
     claim.at_most("at the greatest width, less 1/M,", list(width.values())[-1].high - even, 0.05)
 

@@ -134,14 +134,11 @@ def selectivity(named: NamedTask, last: np.ndarray, strength: np.ndarray) -> xar
     last: the gate patterns at the end, (seeds, neurons, N). strength: (seeds, neurons).
     """
     context = named.groups["context"]
-    return xarray.Dataset(
-        {
-            "share": ("active", share_by_groups(last, context)),
-            "share_of_strength": ("active", share_by_groups(last, context, strength)),
-            "chance": ("active", chance_by_groups(named.task.inputs["x"], context, key=THEORY_KEY)),
-        },
-        coords={"active": np.arange(contexts_of(named) + 1)},
-    )
+    data = xarray.Dataset(coords={"active": np.arange(contexts_of(named) + 1)})
+    data["share"] = ("active", share_by_groups(last, context))
+    data["share_of_strength"] = ("active", share_by_groups(last, context, strength))
+    data["chance"] = ("active", chance_by_groups(named.task.inputs["x"], context, key=THEORY_KEY))
+    return data
 
 
 def draw_selectivity(axis: Axes, data: xarray.Dataset, title: str) -> None:

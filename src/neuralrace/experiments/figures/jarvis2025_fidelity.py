@@ -38,18 +38,15 @@ def compute(settings: Settings) -> xarray.Dataset:
     gates = reln.gate_samples(run)
     flips = (gates[:, 1:] != gates[:, :-1]).mean(axis=(0, 2, 3))
     best = min(rows, key=lambda row: row.agreement.normalised_l1)
-    return xarray.Dataset(
-        {
-            "modules": ("row", [EVERY_NEURON if row.modules is None else row.modules for row in rows]),
-            "stretches": ("row", [row.stretches for row in rows]),
-            "normalised_l1": ("row", [row.agreement.normalised_l1 for row in rows]),
-            "log10_gap": ("row", [row.agreement.log10_gap for row in rows]),
-            "relu": (("seed", "time"), run.loss[:, np.searchsorted(run.time, best.time)]),
-            "rebuilt": (("seed", "time"), best.loss),
-            "flips": ("gap", flips),
-        },
-        coords={"time": best.time, "gap": run.time[1:]},
-    )
+    data = xarray.Dataset(coords={"time": best.time, "gap": run.time[1:]})
+    data["modules"] = ("row", [EVERY_NEURON if row.modules is None else row.modules for row in rows])
+    data["stretches"] = ("row", [row.stretches for row in rows])
+    data["normalised_l1"] = ("row", [row.agreement.normalised_l1 for row in rows])
+    data["log10_gap"] = ("row", [row.agreement.log10_gap for row in rows])
+    data["relu"] = (("seed", "time"), run.loss[:, np.searchsorted(run.time, best.time)])
+    data["rebuilt"] = (("seed", "time"), best.loss)
+    data["flips"] = ("gap", flips)
+    return data
 
 
 def curves(data: xarray.Dataset, name: str) -> dict[int, np.ndarray]:

@@ -13,9 +13,8 @@ from neuralrace.analysis import time_to
 from neuralrace.axes import Weights
 from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.experiments.figures import _contextual as p2
-from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.initial import Initialiser
-from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
+from neuralrace.plotting import COLOURS, TIME, draw_network, heat_map, label_axes, loss_curves, new_panels, theory_line
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
 from neuralrace.training import ReLUNetwork, train
@@ -47,31 +46,23 @@ def compute(settings: Settings) -> xarray.Dataset:
     """For each margin: ReLU networks trained, and both gatings forecast, iterated at the step size of training."""
     law = initial.gaussian(float(np.sqrt(settings.variance / settings.hidden)))
     rate, time = settings.learning_rate, settings.learning_rate * np.arange(settings.steps + 1)
-    relu, forecasts, shares, planes = [], [], [], []
+    plane, parts = np.array([[a, b, 0.0] for b in PLANE for a in PLANE]), []
     for margin in settings.margins:
-        named = tasks.xor(margin)
-        run = train(ReLUNetwork(named.task, hidden=(settings.hidden,)), law, rate, settings.steps, seeds=settings.seeds)
+        task, data = tasks.xor(margin).task, xarray.Dataset()
+        run = train(ReLUNetwork(task, hidden=(settings.hidden,)), law, rate, settings.steps, seeds=settings.seeds)
         weights = [run.weights(seed) for seed in range(settings.seeds)]
-        relu.append(run.loss)
-        shares.append([xor_share(one, named.task.inputs["x"], named.task.targets["y"]) for one in weights])
-        planes.append(
-            decision(weights[0], np.array([[a, b, 0.0] for b in PLANE for a in PLANE])).reshape(2 * PLANE.shape)
-        )
-        forecasts.append(_forecasts(settings, law, margin))
+        data["relu"] = (("seed", "time"), run.loss)
+        data["theory"] = (("gating", "time"), _forecasts(settings, law, margin))
+        data["share"] = ("seed", [xor_share(one, task.inputs["x"], task.targets["y"]) for one in weights])
+        data["plane"] = (("second", "first"), decision(weights[0], plane).reshape(2 * PLANE.shape))
+        parts.append(data)
     fine = np.linspace(min(settings.margins), max(settings.margins), settings.fine)
     foretold = [time_to(time, _forecasts(settings, law, margin), CRITERION) for margin in fine.tolist()]
-    return xarray.Dataset(
-        {
-            "relu": (("margin", "seed", "time"), np.array(relu)),
-            "theory": (("margin", "gating", "time"), np.array(forecasts)),
-            "share": (("margin", "seed"), np.array(shares)),
-            "plane": (("margin", "second", "first"), np.array(planes)),
-            "foretold": (("fine_margin", "gating"), np.array(foretold)),
-            "crossover": ((), float(crossover_margin())),
-            "shown": ("panel", np.array(settings.shown)),
-        },
-        coords={"margin": np.array(settings.margins), "fine_margin": fine, "gating": list(GATINGS), "time": time},
-    )
+    found = xarray.concat(parts, "margin").assign_coords(margin=list(settings.margins), gating=list(GATINGS), time=time)
+    found["foretold"] = (("fine_margin", "gating"), np.array(foretold))
+    found["crossover"] = float(crossover_margin())
+    found["shown"] = ("panel", np.array(settings.shown))
+    return found.assign_coords(fine_margin=fine)
 
 
 def _forecasts(settings: Settings, law: Initialiser, margin: float) -> np.ndarray:
@@ -122,13 +113,8 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
     text = "The ReLU network behaves like the faster of the two gated networks: in the time that it takes."
     claim.paper("Fig 2d (caption)", text)
-    claim.at_most(
-        f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
-        dict(zip(margins, late, strict=True)),
-        5,
-        unit=" %",
-        form=".1f",
-    )
+    what = f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,"
+    claim.at_most(what, dict(zip(margins, late, strict=True)), 5, unit=" %", form=".1f")
     claim.paper("Fig 2e (caption)", "The full trajectories of the simulation match the faster of the gated networks.")
     claim.at_most("normalised L1, by margin,", dict(zip(margins, gaps, strict=True)), p2.L1, form=".3f")
     _boundaries(claim.shown_in("A, B"), data)
@@ -198,8 +184,8 @@ def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
     middle = len(PLANE) // 2
     ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
     title = rf"A  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
-    sides: dict[str, Any] = {"horizontal": "first feature", "vertical": "second feature, third at 0", "value": "output"}
-    heat_map(axis, one["plane"].values, title, blocks=(middle, middle), names=(ticks, ticks), largest=1.0, **sides)
+    look: dict[str, Any] = {"blocks": (middle, middle), "names": (ticks, ticks), "largest": 1.0}
+    heat_map(axis, one["plane"].values, title, "first feature", "second feature, third at 0", "output", **look)
     for mark in (axis.set_xticks, axis.set_yticks):
         mark((0, middle, 2 * middle), ticks)
 

@@ -1,7 +1,6 @@
 """P2 Fig 3, Definition 3.1, appendix H: the data set, the gated network that a ReLU network is, and its least width."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
@@ -11,8 +10,7 @@ from neuralrace import reln, tasks
 from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_curves, new_panels
+from neuralrace.plotting import COLOURS, draw_network, heat_map, label_axes, loss_curves, new_panels
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
 
@@ -32,14 +30,11 @@ def compute(settings: Settings) -> xarray.Dataset:
     """The data set and its linear part, a ReLU network read through its gates, and gated networks of two widths."""
     named = tasks.contextual(CONTEXTS, "mixed")
     inputs, targets = named.task.inputs["x"], named.task.targets["y"]
-    data = xarray.Dataset(
-        {
-            "inputs": (("example", "feature"), inputs),
-            "targets": (("example", "property"), targets),
-            "left": (("example", "property"), p2.left_over(named.task)),
-            "context": ("example", named.groups["context"]),
-        }
-    )
+    data = xarray.Dataset()
+    data["inputs"] = (("example", "feature"), inputs)
+    data["targets"] = (("example", "property"), targets)
+    data["left"] = (("example", "property"), p2.left_over(named.task))
+    data["context"] = ("example", named.groups["context"])
     return xarray.merge([data, _as_gated(settings, named), _widths(settings, named)])
 
 
@@ -51,15 +46,13 @@ def _as_gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     moments = [m for m in settings.moments if m <= settings.steps]
     network = ReLUNetwork(named.task, hidden=(settings.hidden,))
     run = settings.train(network, record=("weights", "outputs"), at=moments)
-    gaps, nodes = [], []
+    gaps, nodes = np.zeros(len(moments)), np.zeros(len(moments), dtype=int)
     for place in range(len(moments)):
         weights = {edge: run.values(f"weights[{edge[0]}->{edge[1]}]")[0, place] for edge in network.architecture.edges}
         gated, whole = reln.equivalent(network, weights), run.values("outputs[y]")[0, place]
-        gaps.append(np.abs(gated.problem.forward(gated.weights)["y"] - whole).max() / np.abs(whole).max())
-        nodes.append(len(gated.members))
-    return xarray.Dataset(
-        {"gap": ("moment", np.array(gaps)), "nodes": ("moment", np.array(nodes))}, coords={"moment": moments}
-    )
+        gaps[place] = np.abs(gated.problem.forward(gated.weights)["y"] - whole).max() / np.abs(whole).max()
+        nodes[place] = len(gated.members)
+    return xarray.Dataset({"gap": ("moment", gaps), "nodes": ("moment", nodes)}, coords={"moment": moments})
 
 
 def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
@@ -92,9 +85,8 @@ def _data_set(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0)
     claim.at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0)
     claim.check("section 4", "This requires contextual control and a nonlinear network mapping to learn.", "A")
-    claim.at_least(
-        "of the targets' square, no linear map learns", 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %"
-    )
+    what = "of the targets' square, no linear map learns"
+    claim.at_least(what, 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %")
     claim.check(
         "Proposition 4.2 (appendix E)",
         "Once the common pathway has finished learning there is no correlation between the context features and "
@@ -132,8 +124,7 @@ def draw(data: xarray.Dataset) -> Figure:
         (targets, "targets", "3  targets: one block for all contexts, one for each", PROPERTIES),
         (left, "left", f"A  {100 * missed:.0f} % of the targets no linear map learns", PROPERTIES),
     ):
-        sides: dict[str, Any] = {"horizontal": "context", "vertical": "block", "value": "value"}
-        heat_map(axis, data[name].values.T, title, blocks=(rows, ITEMS), **sides)
+        heat_map(axis, data[name].values.T, title, "context", "block", "value", blocks=(rows, ITEMS))
     problem = tasks.contextual(CONTEXTS, "mixed").problem(GATING, hidden=Settings().width)
     draw_network(network, problem.architecture, "3  the gated network of the text has four pathways")
     trained = {"100 neurons per pathway": ("gated", data["wide"].values)}

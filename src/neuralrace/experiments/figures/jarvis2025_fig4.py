@@ -1,7 +1,6 @@
 """P2 Fig 4: a contextual task in ReLU networks, and the gated network of four modules that should learn like them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
@@ -201,31 +200,24 @@ def draw(data: xarray.Dataset) -> Figure:
         label_axes(axis, f"b  {kind} pathways {ways} are as forecast", TIME, "singular value")
     for axis, name in ((protocol, "protocol"), (joint, "joint")):
         _draw_points(axis, data, name)
-    words: dict[str, Any] = {"horizontal": "context", "vertical": "module", "value": "gate", "blocks": (1, 8)}
-    heat_map(modules, data["patterns"].values * 1.0, "A  the modules found are those of the paper", **words)
+    title = "A  the modules found are those of the paper"
+    heat_map(modules, data["patterns"].values * 1.0, title, "context", "module", "gate", blocks=(1, 8))
     error = (data["relu_output"] - data["protocol_output"]).values[data.sizes["moment"] // 2]
-    words = {"horizontal": "context", "vertical": "block", "value": "difference", "blocks": (15, 8)}
     title = "B  outputs agree: ReLU less gated network, half way"
-    heat_map(outputs, error.T, title, largest=float(abs(data["relu_output"]).max()), **words)
+    largest = float(abs(data["relu_output"]).max())
+    heat_map(outputs, error.T, title, "context", "block", "difference", blocks=(15, 8), largest=largest)
     return figure
 
 
 def _draw_losses(axis: Axes, data: xarray.Dataset) -> None:
     """The losses on a log axis, and below it how far each is from that of the ReLU networks."""
-    named = {"ReLU networks": ("relu", "relu"), "gated, P2's protocol": ("linear", "protocol")}
-    named["gated, jointly"] = ("gated", "joint")
-    loss_curves(
-        axis,
-        "a  late on the gated network falls behind",
-        data["time"].values,
-        {label: (kind, data[name].values) for label, (kind, name) in named.items()},
-        {"theory, gated, jointly": data["theory"].values},
-        {
-            "rebuilt, two stretches": data["two_stretches"].values.mean(axis=0),
-            "rebuilt, one stretch": data["one_stretch"].values,
-        },
-        tolerance=p2.LOG10,
-    )
+    trained = {"ReLU networks": ("relu", data["relu"].values)}
+    trained |= {"gated, P2's protocol": ("linear", data["protocol"].values)}
+    trained |= {"gated, jointly": ("gated", data["joint"].values)}
+    theory, one = {"theory, gated, jointly": data["theory"].values}, data["one_stretch"].values
+    rebuilt = {"rebuilt, two stretches": data["two_stretches"].values.mean(axis=0), "rebuilt, one stretch": one}
+    title = "a  late on the gated network falls behind"
+    loss_curves(axis, title, data["time"].values, trained, theory, rebuilt, tolerance=p2.LOG10)
 
 
 def _draw_points(axis: Axes, data: xarray.Dataset, name: str) -> None:

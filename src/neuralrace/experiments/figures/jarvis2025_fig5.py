@@ -99,14 +99,11 @@ def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     found = settings.race(task, gatings)
     loss = np.array([found[name].forecast.loss for name in gatings])
     late = 0.25 * np.mean(np.sum(p2.left_over(task) ** 2, axis=1))
-    return xarray.Dataset(
-        {
-            "race": (("size", "epoch"), loss),
-            "race_time": ("size", time_to(settings.epochs, loss, found.criterion)),
-            "race_late": ("size", time_to(settings.epochs, loss, late)),
-        },
-        coords={"size": [0, *sizes], "epoch": settings.epochs},
-    )
+    data = xarray.Dataset(coords={"size": [0, *sizes], "epoch": settings.epochs})
+    data["race"] = (("size", "epoch"), loss)
+    data["race_time"] = ("size", time_to(settings.epochs, loss, found.criterion))
+    data["race_late"] = ("size", time_to(settings.epochs, loss, late))
+    return data
 
 
 def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
@@ -204,9 +201,8 @@ def _winner(claim: Claims, data: xarray.Dataset, label: str) -> None:
         "after P2 Proposition 4.2: the race of the common pathway alone (0) or with those open in m contexts",
         f"{label if label != 'mixed' else '3 mixed'} contexts: the predicted winner of the race is the gating found.",
     )
-    claim.at_most(
-        "to half of the first loss the gating of the clusters comes behind the first by", behind, DRAWN, unit=" %"
-    )
+    what = "to half of the first loss the gating of the clusters comes behind the first by"
+    claim.at_most(what, behind, DRAWN, unit=" %")
     claim.detail(f"found {used if used >= 0 else 'none of them'}; epochs {order}")
     claim.fails(FAILED.get(("winner", label)))
 
@@ -273,9 +269,8 @@ def _of_gatings(claim: Claims, parts: Parts) -> None:
         gaps[label], nearest[label] = float(found[own][0] - found.min()), int(sizes[np.argmin(found)])
     text = "What the common pathway leaves is learned fastest by pathways that are closed in one context."
     claim.ours("after P2 Proposition 4.2 and section 5", text)
-    claim.at_most(
-        "to half of what the common pathway cannot learn (late), and by area under the loss, behind by", behind, 0
-    )
+    what = "to half of what the common pathway cannot learn (late), and by area under the loss, behind by"
+    claim.at_most(what, behind, 0)
     text = "Of the gatings by context, that with pathways closed in one context comes nearest to the ReLU networks."
     claim.ours("after P2 section 5", text)
     claim.at_most("its normalised L1 is above the least by", gaps, 0, form=".3f")
@@ -316,20 +311,13 @@ def draw(data: xarray.Dataset) -> Figure:
 
 def _draw_loss(axis: Axes, part: xarray.Dataset, letter: str) -> None:
     """The losses on a log axis, and below it how far each is from that of the ReLU networks."""
-    relu, published = part["relu"].values, part["published_loss"].values
-    found = p2.apart(part["epoch"].values, published, relu)
-    loss_curves(
-        axis,
-        f"{letter}  {letter[:-1]} contexts: the gated network's loss is {found.log10_gap:.2f} off in log10",
-        part["epoch"].values,
-        {"ReLU networks": ("relu", relu), "gated, P2's protocol": ("linear", published)},
-        {
-            "theory, joint training": part["race"].sel(size=int(letter[:-1]) - 1).values,
-            "closed form": part["closed_loss"].values,
-        },
-        horizontal="epoch",
-        tolerance=p2.LOG10,
-    )
+    epochs, relu, published = (part[name].values for name in ("epoch", "relu", "published_loss"))
+    off = p2.apart(epochs, published, relu).log10_gap
+    title = f"{letter}  {letter[:-1]} contexts: the gated network's loss is {off:.2f} off in log10"
+    trained = {"ReLU networks": ("relu", relu), "gated, P2's protocol": ("linear", published)}
+    joint, closed = part["race"].sel(size=int(letter[:-1]) - 1).values, part["closed_loss"].values
+    theory = {"theory, joint training": joint, "closed form": closed}
+    loss_curves(axis, title, epochs, trained, theory, horizontal="epoch", tolerance=p2.LOG10)
 
 
 def _draw_values(axis: Axes, part: xarray.Dataset, letter: str, kind: str) -> None:

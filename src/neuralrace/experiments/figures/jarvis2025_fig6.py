@@ -1,7 +1,6 @@
 """P2 Fig 6: two hidden layers, in ReLU networks and in the gated network that shares its first layer."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import xarray
@@ -13,9 +12,8 @@ from neuralrace.analysis import Agreement, Plateau, plateaus, time_to, typical
 from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
-from neuralrace.experiments.figures._graphs import draw_network
 from neuralrace.experiments.figures._two_layers import CONTEXTS, MODULES, Settings, compute, shared_first_layer
-from neuralrace.plotting import COLOURS, difference_strip, heat_map, label_axes, new_panels, theory_line
+from neuralrace.plotting import COLOURS, difference_strip, draw_network, heat_map, label_axes, new_panels, theory_line
 
 PLATEAU = {"slope": 0.05 / 1000, "lasts": 1000}  # for so many epochs the loss falls by at most 5 % in 1000
 FALLEN = (0.75, 0.42, 0.22)  # of the first loss: between the plateaus of the gated network
@@ -104,9 +102,8 @@ def _first_layer(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_least(f"share of strength in neurons that are active for all datapoints, {moments},", strong, ON, " %")
     claim.detail(f"by strength on for {listed(pairs)} % of the datapoints")
     claim.fails("96 % between the first drop of the loss and the second, about 1 % at the end")
-    claim.paper(
-        "section 6, by what its gates let through at the end", "The first layer is then used as a linear layer."
-    )
+    source = "section 6, by what its gates let through at the end"
+    claim.paper(source, "The first layer is then used as a linear layer.")
     what = "share of what the layer receives, squared and counted by outgoing weights, in each run,"
     claim.at_least(what, 100 * data["passed"].values, ON, " %")
 
@@ -303,13 +300,13 @@ def _draw_modules(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
         (whole, data["run_modules"].values[bold], by_run[bold], "a whole run"),
         (single, data["moment_modules"].values[nearest], by_moment[nearest], f"all runs at epoch {moment}"),
     ):
-        words: dict[str, Any] = {"horizontal": "context", "vertical": "module", "value": "share on"}
-        heat_map(axis, values, title.format(found, MODULES, where), blocks=(1, block), **words)
+        told = title.format(found, MODULES, where)
+        heat_map(axis, values, told, "context", "module", "share on", blocks=(1, block))
     found = typical_plateaus(data, "gated")
     place = found[len(found) // 2].place if found else -1
     error = (data["relu_output"] - data["gated_output"]).values[place]
     title = f"C  outputs agree at a plateau: ReLU less gated, epoch {int(data['epoch'][place])}"
-    heat_map(outputs, error.T, title, horizontal="context", vertical="block", value="difference", blocks=(15, block))
+    heat_map(outputs, error.T, title, "context", "block", "difference", blocks=(15, block))
 
 
 EXPERIMENT = Experiment(

@@ -67,13 +67,10 @@ def _specific(named: NamedTask, run: Trajectory) -> xarray.Dataset:
         "majority": groups_active(last, context) == 1,
     }
     shares = [[rows.mean(), strength[rows].sum() / strength.sum()] for rows in chosen.values()]
-    return xarray.Dataset(
-        {
-            "specific": (("reading", "count"), np.array(shares)),
-            "distinct": ("seed", np.array([len(np.unique(one, axis=0)) for one in last])),
-        },
-        coords={"reading": list(chosen), "count": ["number", "strength"]},
-    )
+    data = xarray.Dataset(coords={"reading": list(chosen), "count": ["number", "strength"]})
+    data["specific"] = (("reading", "count"), np.array(shares))
+    data["distinct"] = ("seed", np.array([len(np.unique(one, axis=0)) for one in last]))
+    return data
 
 
 def elbow(errors: np.ndarray) -> int:
@@ -130,9 +127,8 @@ def _neurons(claim: Claims, data: xarray.Dataset) -> None:
     claim.detail(f"{100 * share:.1f} % ({100 * strong:.1f} % of strength) against {100 * chance:.1f} %")
     source = "after P2 section 3 (as few unique gating patterns as possible)"
     claim.ours(source, "Few gate patterns are all that the network has.")
-    claim.at_most(
-        "distinct patterns among the neurons of each network at the end", data["distinct"].values, 10, form=".0f"
-    )
+    what = "distinct patterns among the neurons of each network at the end"
+    claim.at_most(what, data["distinct"].values, 10, form=".0f")
     claim.fails("hundreds of patterns lie around the four modules, which are their centres and not all there is")
 
 
@@ -143,7 +139,7 @@ def draw(data: xarray.Dataset) -> Figure:
     for axis, count in zip(clusters, SHOWN, strict=True):
         values = data[f"centroids_{count}"].values
         title = f"8  {len(p2.as_set(values) & wanted)} of {count} clusters are modules of the text"
-        heat_map(axis, values, title, horizontal="context", vertical="cluster", value="share on", blocks=(1, 8))
+        heat_map(axis, values, title, "context", "cluster", "share on", blocks=(1, 8))
     for name, kind, label in (("between", "relu", "between outputs"), ("error", "reconstruction", "between losses")):
         errors.semilogy(data["modules"].values, data[name].values, "o-", color=COLOURS[kind], label=label)
     ends = [data["between"].values.min(), data["error"].values.max()]

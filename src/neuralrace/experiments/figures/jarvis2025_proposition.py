@@ -61,15 +61,13 @@ def _removals(settings: Settings, task: Task) -> xarray.Dataset:
         shown = _some(generator, len(inputs))
         rows.append(_top(inputs[shown], targets[shown]))
     without = [_top(np.delete(inputs, i, 0), np.delete(targets, i, 0)) for i in range(len(inputs))]
-    return xarray.Dataset(
-        {
-            "without_feature": ("feature", np.array(single) / whole),
-            "without_features": ("subset", np.array(sets) / whole),
-            "without_example": ("example", np.array(without) / whole),
-            "without_examples": ("subset", np.array(rows) / whole),
-            "least": ("side", np.array([inputs.min(), targets.min()])),
-        }
-    )
+    data = xarray.Dataset()
+    data["without_feature"] = ("feature", np.array(single) / whole)
+    data["without_features"] = ("subset", np.array(sets) / whole)
+    data["without_example"] = ("example", np.array(without) / whole)
+    data["without_examples"] = ("subset", np.array(rows) / whole)
+    data["least"] = ("side", np.array([inputs.min(), targets.min()]))
+    return data
 
 
 def _some(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -130,13 +128,12 @@ def _least(outputs: np.ndarray) -> np.ndarray:
 def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """Forecasts of the gatings that treat contexts alike, jointly trained; all pathways are as wide as the paper's."""
     found = settings.race(named.task, _gatings(named.groups["context"], settings.every_gating))
-    return xarray.Dataset(
-        {
-            "race": (("gating", "time"), np.array([runner.forecast.loss for runner in found.runners])),
-            "race_time": ("gating", np.array([runner.time for runner in found.runners])),
-        },
-        coords={"gating": [runner.name for runner in found.runners], "time": settings.times(named.task)},
+    data = xarray.Dataset(
+        coords={"gating": [runner.name for runner in found.runners], "time": settings.times(named.task)}
     )
+    data["race"] = (("gating", "time"), np.array([runner.forecast.loss for runner in found.runners]))
+    data["race_time"] = ("gating", np.array([runner.time for runner in found.runners]))
+    return data
 
 
 def _gatings(context: np.ndarray, every: bool) -> dict[str, np.ndarray]:
@@ -150,13 +147,10 @@ def _protocol(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """The gatings of the text trained by P2's protocol: their losses, and the sizes of the maps of all pathways."""
     runs = {name: settings.protocol(named, words, record="path_singular_values") for name, words in PROTOCOL.items()}
     sizes = {node: np.linalg.norm(values, axis=-1) for node, values in p2.trained_values(*runs[ALL]).items()}
-    return xarray.Dataset(
-        {
-            "protocol": (("trained", "time"), np.array([run.loss[0] for _, run in runs.values()])),
-            "protocol_size": (("time", "pathway"), np.array(list(sizes.values())).T),
-        },
-        coords={"trained": list(runs), "pathway": list(sizes), "time": settings.times(named.task)},
-    )
+    data = xarray.Dataset(coords={"trained": list(runs), "pathway": list(sizes), "time": settings.times(named.task)})
+    data["protocol"] = (("trained", "time"), np.array([run.loss[0] for _, run in runs.values()]))
+    data["protocol_size"] = (("time", "pathway"), np.array(list(sizes.values())).T)
+    return data
 
 
 def _together(settings: Settings, named: NamedTask) -> xarray.Dataset:
@@ -166,13 +160,10 @@ def _together(settings: Settings, named: NamedTask) -> xarray.Dataset:
     maps = np.stack(
         [run.values(f"weights[{n}->y]") @ run.values(f"weights[x->{n}]") for n in problem.architecture.hidden], axis=2
     )
-    return xarray.Dataset(
-        {
-            "size": (("time", "pathway"), np.linalg.norm(maps, axis=(-2, -1)).mean(axis=0)),
-            "gated_least": ("time", _least(maps[:, :, 0] @ named.task.inputs["x"].T)),
-        },
-        coords={"pathway": list(problem.architecture.hidden), "time": run.time},
-    )
+    data = xarray.Dataset(coords={"pathway": list(problem.architecture.hidden), "time": run.time})
+    data["size"] = (("time", "pathway"), np.linalg.norm(maps, axis=(-2, -1)).mean(axis=0))
+    data["gated_least"] = ("time", _least(maps[:, :, 0] @ named.task.inputs["x"].T))
+    return data
 
 
 def claims(data: xarray.Dataset) -> Claims:
@@ -253,9 +244,8 @@ def _exhaustion(claim: Claims, data: xarray.Dataset) -> None:
     text = "Beside a common pathway, the architecture with pathways active in two contexts learns faster than in one"
     claim.paper("Proposition 4.2 (exhaustion) and Fig 4a, by P2's protocol", f"{text}.")
     _ahead(claim, time, runs.sel(trained=TEXT).values, runs.sel(trained=SINGLE).values)
-    claim.ours(
-        "beyond P2 Proposition 4.2", f"{text} where all pathways see the contexts and are trained jointly (theory)."
-    )
+    source = "beyond P2 Proposition 4.2"
+    claim.ours(source, f"{text} where all pathways see the contexts and are trained jointly (theory).")
     _ahead(claim, time, race.sel(gating=TEXT).values, race.sel(gating=SINGLE).values)
     claim.fails("early on, at 9 % of times, those open in one context are ahead; the area holds")
 
@@ -321,17 +311,15 @@ def _protocol_uniqueness(claim: Claims, data: xarray.Dataset) -> None:
         "The network with pathways for individual contexts is unable to imitate the loss trajectory of the ReLU "
         "network.",
     )
-    claim.at_least(
-        "normalised L1 from the ReLU networks, over that of the network of the text,", gaps[SINGLE] / gaps[TEXT], 2
-    )
+    what = "normalised L1 from the ReLU networks, over that of the network of the text,"
+    claim.at_least(what, gaps[SINGLE] / gaps[TEXT], 2)
     claim.detail(listed(gaps, ".3f"))
 
 
 def _specific(claim: Claims, data: xarray.Dataset) -> None:
     share, strong, chance = (float(data[name].values[1]) for name in ("share", "share_of_strength", "chance"))
-    claim.ours(
-        "after P2 section 4", "Neurons that are on in a single context, for most items, are rarer than chance has it."
-    )
+    text = "Neurons that are on in a single context, for most items, are rarer than chance has it."
+    claim.ours("after P2 section 4", text)
     what = "share of neurons, over that of random neurons,"
     claim.at_most(what, {"by number": share / chance, "by strength": strong / chance}, 0.75)
     claim.detail(f"{100 * share:.1f} % of neurons and {100 * strong:.1f} % of strength against {100 * chance:.1f} %")

@@ -115,10 +115,9 @@ def _patterns(settings: Settings) -> xarray.Dataset:
         allowed = by_context | (patterns.sum(axis=1) == 1)
         counts.append([len(patterns), allowed.sum(), by_item.sum(), board.sum(), 2.0 ** (items * contexts)])
     kinds = ["implementable", "allowed by the lemma", "by item alone", "with a checkerboard", "all"]
-    return xarray.Dataset(
-        {"patterns": (("table", "kind"), np.array(counts, dtype=float))},
-        coords={"table": list(settings.tables), "kind": kinds},
-    )
+    data = xarray.Dataset(coords={"table": list(settings.tables), "kind": kinds})
+    data["patterns"] = (("table", "kind"), np.array(counts, dtype=float))
+    return data
 
 
 def _modules(settings: Settings) -> xarray.Dataset:
@@ -140,15 +139,12 @@ def _modules(settings: Settings) -> xarray.Dataset:
         ITEMS: (grid == grid[:, :1]).all(axis=(1, 2)),
         ANY: sums > 0,
     }
-    return xarray.Dataset(
-        {
-            "modules": ((), len(patterns) - 1),
-            "whole_ratio": ((), float(np.sort(at_start)[-2] / at_start[patterns.all(axis=1)][0])),
-            "faster": ((), int(np.sum(later > later[kinds[TWO]].max() * (1 + 1e-9)))),
-            "module_rate": ("module", np.array([later[chosen].max() for chosen in kinds.values()])),
-        },
-        coords={"module": list(kinds)},
-    )
+    data = xarray.Dataset(coords={"module": list(kinds)})
+    data["modules"] = ((), len(patterns) - 1)
+    data["whole_ratio"] = ((), float(np.sort(at_start)[-2] / at_start[patterns.all(axis=1)][0]))
+    data["faster"] = ((), int(np.sum(later > later[kinds[TWO]].max() * (1 + 1e-9))))
+    data["module_rate"] = ("module", np.array([later[chosen].max() for chosen in kinds.values()]))
+    return data
 
 
 def _small(settings: Settings, every: bool) -> xarray.Dataset:
@@ -241,9 +237,8 @@ def _lemma(claim: Claims, data: xarray.Dataset) -> None:
         "No neuron is active for item 1 in context 1 and item 2 in context 2 while being off on the remaining "
         "datapoints.",
     )
-    claim.at_most(
-        f"implementable patterns with such a checkerboard, of {possible.sum():.0f},", boards.sum(), 0, form=".0f"
-    )
+    what = f"implementable patterns with such a checkerboard, of {possible.sum():.0f},"
+    claim.at_most(what, boards.sum(), 0, form=".0f")
     claim.paper(
         "Lemma 4.1",
         "For any gating pattern implementable by the ReLU network a neuron gates by the context alone or is active "
@@ -268,9 +263,8 @@ def _fastest_modules(claim: Claims, data: xarray.Dataset) -> None:
         "Once the common pathway has learned, a module for a single datapoint can only be slower than one for "
         "contexts.",
     )
-    claim.at_most(
-        "first singular value of what is left, single datapoint over two contexts,", rates[ONE] / rates[TWO], 0.99
-    )
+    what = "first singular value of what is left, single datapoint over two contexts,"
+    claim.at_most(what, rates[ONE] / rates[TWO], 0.99)
     text = "Once the common pathway has learned, modules that are on in two contexts are the fastest of all."
     claim.ours("after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out", text)
     what = f"patterns, of {count:,}, with a larger first singular value of what is left"
@@ -290,9 +284,8 @@ def _of_race(claim: Claims, data: xarray.Dataset, table: str) -> None:
     for words, won in ((HALF, int(np.argmin(reached))), (AREA, best)):
         claim.ours(source, f"{text} ({words}).")
         _used(claim, data, table, words, won, f"; the strongest patterns are {most}")
-    claim.ours(
-        source, f"{table}: the loss of the winner ({AREA}) is that of the ReLU networks, and no other comes as near."
-    )
+    text = f"{table}: the loss of the winner ({AREA}) is that of the ReLU networks, and no other comes as near."
+    claim.ours(source, text)
     claim.at_most("normalised L1", gap[best], p2.L1, form=".3f")
     claim.at_most("above the least of all gatings by", gap[best] - gap[nearest], 0, form=".3f")
     claim.detail(names[nearest])
@@ -348,15 +341,8 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
     seen: set[str] = set()
     for gating, curve in zip(gatings, data[f"raced_{table}"].values, strict=True):
         kind = family(gating)
-        axis.plot(
-            time,
-            curve,
-            "--",
-            color=FAMILIES[kind],
-            linewidth=0.7,
-            alpha=0.7,
-            label=None if kind in seen else f"theory {kind}",
-        )
+        label = None if kind in seen else f"theory {kind}"
+        axis.plot(time, curve, "--", color=FAMILIES[kind], linewidth=0.7, alpha=0.7, label=label)
         seen.add(kind)
     theory_line(axis, time, data[f"best_{table}"].values, "theory, the fastest")
     relu = data[f"relu_{table}"].values
@@ -365,10 +351,8 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
     axis.set_xlim(0, 2 * time[learned[0]] if len(learned) and learned[0] else time[-1])
     axis.set_ylim(bottom=0)
     items, contexts = table.split("x")
-    title = (
-        f"{letter}  {len(gatings)} gatings of {items} items in {contexts} contexts: the networks are not the fastest"
-    )
-    loss_axis(axis, title)
+    raced = f"{len(gatings)} gatings of {items} items in {contexts} contexts"
+    loss_axis(axis, f"{letter}  {raced}: the networks are not the fastest")
 
 
 def tables(data: xarray.Dataset) -> list[str]:

@@ -86,13 +86,8 @@ def _case(case: Case, settings: Settings) -> xarray.Dataset:
     found, again = (reln.modules_in(group, case.modules) for group in (one, other))
     course, seen = foreseen.course, reln.course(one, found)[0]
     pairs = reln.match(foreseen, course, found, seen)
-    data = xarray.merge(
-        [
-            _pairs("foreseen", pairs),
-            _pairs("other", reln.match(again, reln.course(other, again)[0], found, seen)),
-            _falls(race, run),
-        ]
-    )
+    others = reln.match(again, reln.course(other, again)[0], found, seen)
+    data = xarray.merge([_pairs("foreseen", pairs), _pairs("other", others), _falls(race, run)])
     data["time"], data["trained"] = ("point", run.time), (("seed", "point"), run.loss)
     data["forecast"], data["race"] = ("point", foreseen.forecast.loss), ("point", race.loss(run.time))
     data["apart"] = agreement(foreseen.forecast, run).normalised_l1
@@ -101,24 +96,19 @@ def _case(case: Case, settings: Settings) -> xarray.Dataset:
         ("foreseen_course", course, [pair.first for pair in pairs]),
         ("found_course", seen, [pair.second for pair in pairs]),
     ):
-        data[name] = (
-            ("pair", "point"),
-            np.array([np.interp(run.time, seen_of.time, seen_of.share[p]) for p in places]),
-        )
+        shares = [np.interp(run.time, seen_of.time, seen_of.share[place]) for place in places]
+        data[name] = (("pair", "point"), np.array(shares))
     return data
 
 
 def _pairs(name: str, pairs: Sequence[reln.Pair]) -> xarray.Dataset:
     """The pairs of modules, those found second."""
-    return xarray.Dataset(
-        {
-            f"{name}_alike": ("pair", [pair.alike for pair in pairs]),
-            f"{name}_written": ("pair", [pair.written for pair in pairs]),
-            f"{name}_share": (("pair", "side"), [pair.share for pair in pairs]),
-            f"{name}_parted": (("pair", "side"), [pair.parted for pair in pairs]),
-        },
-        coords={"side": ["first", "found"], "pair": np.arange(len(pairs))},
-    )
+    data = xarray.Dataset(coords={"side": ["first", "found"], "pair": np.arange(len(pairs))})
+    data[f"{name}_alike"] = ("pair", [pair.alike for pair in pairs])
+    data[f"{name}_written"] = ("pair", [pair.written for pair in pairs])
+    data[f"{name}_share"] = (("pair", "side"), [pair.share for pair in pairs])
+    data[f"{name}_parted"] = (("pair", "side"), [pair.parted for pair in pairs])
+    return data
 
 
 def _falls(race: reln.Directions, run: Trajectory) -> xarray.Dataset:

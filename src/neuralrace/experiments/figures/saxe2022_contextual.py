@@ -57,9 +57,8 @@ def claims(data: xarray.Dataset) -> Claims:
         "linear network can attain.",
     )
     claim.at_most("largest distance of a weight", gaps["linear"], LEFT)
-    claim.paper(
-        f"{SOURCE}, below eq. 29", "With a pathway for each context the total weights converge to [1 0] and [0 1]."
-    )
+    text = "With a pathway for each context the total weights converge to [1 0] and [0 1]."
+    claim.paper(f"{SOURCE}, below eq. 29", text)
     claim.at_most("largest distance of a weight", gaps["context"], LEFT)
     claim.paper(SOURCE, "These weights exactly solve the nonlinear task.")
     claim.at_most("mean loss", over["context"], LEFT**2)
@@ -75,13 +74,10 @@ def claims(data: xarray.Dataset) -> Claims:
 def draw(data: xarray.Dataset) -> Figure:
     """Both learning curves."""
     figure, (loss,) = new_panels(1, width=4.6)
-    loss_curves(
-        loss,
-        "Gates solve what a linear network cannot",
-        data["time"].values,
-        {"linear network": ("linear", data["linear"].values), "gated by context": ("gated", data["context"].values)},
-        {"theory": np.stack([data["theory_linear"].values, data["theory_context"].values])},
-    )
+    trained = {"linear network": ("linear", data["linear"].values)}
+    trained["gated by context"] = ("gated", data["context"].values)
+    theory = {"theory": np.stack([data["theory_linear"].values, data["theory_context"].values])}
+    loss_curves(loss, "Gates solve what a linear network cannot", data["time"].values, trained, theory)
     loss.set_ylim(bottom=0)
     return figure
 

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from neuralrace import initial, tasks
 from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.plotting import COLOURS, label_axes, loss_curves, new_panels
+from neuralrace.plotting import COLOURS, draw_network, label_axes, loss_curves, new_panels
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork, train
 
@@ -102,13 +101,10 @@ def draw(data: xarray.Dataset) -> Figure:
     _draw_weights(weights, data["incoming"].values[0])
     problem = tasks.xor().problem("xor", hidden=data.sizes["unit"] // 4)
     draw_network(network, problem.architecture, "b  the gated network: a pathway for each example")
-    loss_curves(
-        loss,
-        "c  ReLU networks learn XOR as theory says of the gated one",
-        data["time"].values,
-        {"ReLU networks": ("relu", data["relu"].values), "gated network": ("gated", data["gated"].values)},
-        {"theory, descent": data["theory"].values, "theory, flow": data["theory_flow"].values},
-    )
+    trained = {"ReLU networks": ("relu", data["relu"].values), "gated network": ("gated", data["gated"].values)}
+    theory = {"theory, descent": data["theory"].values, "theory, flow": data["theory_flow"].values}
+    title = "c  ReLU networks learn XOR as theory says of the gated one"
+    loss_curves(loss, title, data["time"].values, trained, theory)
     return figure
 
 

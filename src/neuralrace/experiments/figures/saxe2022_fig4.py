@@ -14,8 +14,16 @@ from neuralrace.analysis.intervals import interval
 from neuralrace.axes import Weights
 from neuralrace.experiments import Claims, Experiment, routing
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.plotting import TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels, training_band
+from neuralrace.plotting import (
+    TIME,
+    draw_network,
+    heat_map,
+    label_axes,
+    loss_curves,
+    mode_lines,
+    new_panels,
+    training_band,
+)
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.pairs import trained_pairs
@@ -121,10 +129,7 @@ def _final_state(data: xarray.Dataset, named: NamedTask, run: Trajectory, settin
     """Similarity and outputs at the end of training, on all routes."""
     complete, problem = named.complete(), named.evaluation("shared", hidden=settings.hidden)
     final, order = [run.weights(seed) for seed in range(settings.seeds)], routing.representation_order(complete)
-    data["route_error"] = (
-        ("seed", "kind"),
-        np.array([routing.route_errors(problem, weights, complete) for weights in final]),
-    )
+    data["route_error"] = (("seed", "kind"), routing.route_errors(named, run, settings.hidden))
     similarity = [cosine_similarity(problem.activity(weights)["h1"][order]) for weights in final]
     data["similarity"] = (("seed", "example", "other"), np.stack(similarity))
     data["outputs"] = (("row", "column"), routing.output_picture(problem, final[0], complete))
@@ -144,9 +149,8 @@ def claims(data: xarray.Dataset) -> Claims:
 def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     exact = float(np.abs(data["theory_descent"] - data["decoupled"]).max() / data["decoupled"][0])
     claim.paper("P1 eq. 15 and Fig 4e", "The theory matches the decoupled simulations exactly.")
-    claim.at_most(
-        "largest distance of descent on the reduced system from training, relative to the first loss,", exact, 1e-12
-    )
+    what = "largest distance of descent on the reduced system from training, relative to the first loss,"
+    claim.at_most(what, exact, 1e-12)
     claim.detail("rounding")
     text = "The theory is a good approximation for small random weights."
     claim.paper("P1 section 4 and Fig 4e, the published curve: decoupled weights of 0.08", text)
@@ -161,9 +165,8 @@ def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
         "random matrices are not aligned with each other, so their product starts weaker than the "
         "product of their strengths; the published curve starts at 0.08 for sigma_0 = 0.2"
     )
-    claim.paper(
-        "P1 section 4.2", "The full solution dynamics rapidly converge to the submanifold of decoupled weights.", "A"
-    )
+    source = "P1 section 4.2"
+    claim.paper(source, "The full solution dynamics rapidly converge to the submanifold of decoupled weights.", "A")
     what = f"when {1 - STARTED:.0%} of the loss is gone, part of all routes' maps that lies between different modes"
     claim.at_most(what, interval(_when_started(data)), 0.1)
     claim.detail(
@@ -192,18 +195,16 @@ def _strength_claims(claim: Claims, data: xarray.Dataset) -> None:
         "The singular values of the hidden weight matrix are larger than those in input or output matrices by a "
         "factor sqrt(M).",
     )
-    claim.within(
-        f"ratio of the strongest mode, in units of sqrt(M) = {root:.4f},", ratios[0] / root, (0.99, 1.01), form=".4g"
-    )
+    what = f"ratio of the strongest mode, in units of sqrt(M) = {root:.4f},"
+    claim.within(what, ratios[0] / root, (0.99, 1.01), form=".4g")
     claim.ours("P1 eq. 51 and Fig 4f", "The factor is near sqrt(M), the limit of long training, for every mode.")
     claim.within("ratio, in units of sqrt(M),", ratios / root, (0.95, 1.05), form=".4g")
     claim.detail(f"the forecast says {said} for the ratios")
     claim.paper("P1 Fig 4f", "Theoretical predictions match simulations well, particularly for larger singular values.")
     claim.at_most("normalised L1 of the strengths over time, by singular value,", by_value, NEAR)
     claim.at_most("the worse of the larger two over the smallest's", by_value[:2].max() / by_value[2], 1)
-    claim.check(
-        SOURCE, "M B1^2 - B2^2 is conserved, and for any weights the matrix sum_i W_i W_i^T - W_h^T W_h behind it.", "f"
-    )
+    text = "M B1^2 - B2^2 is conserved, and for any weights the matrix sum_i W_i W_i^T - W_h^T W_h behind it."
+    claim.check(SOURCE, text, "f")
     conserved(claim, tuple(data["conserved"].values), FINER, "the final W_h^T W_h")
 
 
@@ -225,20 +226,13 @@ def draw(data: xarray.Dataset) -> Figure:
     figure, (*task, loss, strengths, crosstalk, similarity, outputs) = new_panels(8, height=3.5)
     _draw_task(data, task)
     time, seven = data["time"].values, (data["strengths"].values, data["theory_strengths"].values)
-    loss_curves(
-        loss,
-        "e  one mode after the other, as theory says",
-        time,
-        {
-            "training, random weights": ("gated", data["random"].values),
-            "training, decoupled": ("linear", data["decoupled"].values),
-        },
-        {"theory, random weights": data["theory"].values, "theory, decoupled": data["theory_flow"].values},
-    )
-    for kind, name, trained, theory in zip(
-        ("linear", "gated"), ("outer\nmatrices", "hidden\nmatrix"), *seven, strict=True
-    ):
-        mode_lines(strengths, time, {name: (kind, trained)}, {"_": theory})
+    trained = {"training, random weights": ("gated", data["random"].values)}
+    trained["training, decoupled"] = ("linear", data["decoupled"].values)
+    theory = {"theory, random weights": data["theory"].values, "theory, decoupled": data["theory_flow"].values}
+    loss_curves(loss, "e  one mode after the other, as theory says", time, trained, theory)
+    names = (("linear", "outer\nmatrices"), ("gated", "hidden\nmatrix"))
+    for (kind, name), seen, said in zip(names, *seven, strict=True):
+        mode_lines(strengths, time, {name: (kind, seen)}, {"_": said})
     title = r"f  the shared matrix is $\sqrt{M}$ times as strong"
     label_axes(strengths, title, TIME, "singular value", "ends")
     training_band(crosstalk, data["look_time"].values, data["crosstalk"].values, "gated", None)
@@ -254,12 +248,10 @@ def _draw_task(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
     few = tasks.routing(FEW, FEW).problem("shared", hidden=HIDDEN_SHOWN)
     title = f"a, b  {FEW} of {data.sizes['source']} domains: all routes share the hidden matrix"
     draw_network(network, few.architecture, title)
-    heat_map(
-        items, routing.BASE, "c  all routes have the same targets", horizontal="output", vertical="item", value="target"
-    )
+    heat_map(items, routing.BASE, "c  all routes have the same targets", "output", "item", "target")
     pairs = data["trained"].values.astype(float)
     title = f"d  each input is trained with {pairs[0].sum():.0f} of {len(pairs)} outputs"
-    heat_map(routes, pairs, title, horizontal="output domain", vertical="input domain", value="trained")
+    heat_map(routes, pairs, title, "output domain", "input domain", "trained")
 
 
 EXPERIMENT = Experiment(

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
 from neuralrace.experiments import Claims, Experiment, routing
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.plotting import COLOURS, TIME, label_axes, new_panels, sequence, theory_line
+from neuralrace.plotting import COLOURS, TIME, draw_network, label_axes, new_panels, sequence, theory_line
 from neuralrace.problem import Problem
 from neuralrace.theory.exact import routing_layers
 from neuralrace.training import train
@@ -63,29 +62,20 @@ def _sharing(settings: Settings) -> xarray.Dataset:
         drift.append([_drift(size, *layers) for _, *layers in runs])
         layers = routing_layers(time, routing.MODES[0], routing.VARIANCE, gain, gain, count, size**2)
         predicted.append(layers.outer**2 * layers.hidden)
-    return xarray.Dataset(
-        {
-            "strength": (("sharing", "sharing_time"), np.array(measured)),
-            "theory_strength": (("sharing", "sharing_time"), np.array(predicted)),
-            "drift": (("sharing", "finer"), np.array(drift)),
-            "step": ((), rate),
-        },
-        coords={"sharing": [size**2 for size in sizes], "sharing_time": time},
-    )
+    data = xarray.Dataset(coords={"sharing": [size**2 for size in sizes], "sharing_time": time})
+    data["strength"] = (("sharing", "sharing_time"), np.array(measured))
+    data["theory_strength"] = (("sharing", "sharing_time"), np.array(predicted))
+    data["drift"] = (("sharing", "finer"), np.array(drift))
+    data["step"] = ((), rate)
+    return data
 
 
 def _layers(problem: Problem, settings: Settings, rate: float, finer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, outer and hidden singular values of the strongest mode on the first route, from decoupled weights."""
     near = problem.architecture.target(problem.architecture.outgoing["x0"][0])
     far = problem.architecture.target(problem.architecture.outgoing[near][0])
-    run = train(
-        problem,
-        initial.decoupled(settings.gain),
-        rate / finer,
-        settings.sharing_steps * finer,
-        record="weight_singular_values",
-        every=finer,
-    )
+    law, steps = initial.decoupled(settings.gain), settings.sharing_steps * finer
+    run = train(problem, law, rate / finer, steps, record="weight_singular_values", every=finer)
     outer, hidden = (
         run.values(f"weight_singular_values[{name}]")[0, :, 0] for name in (f"x0->{near}", f"{near}->{far}")
     )
@@ -100,25 +90,16 @@ def _drift(size: int, outer: np.ndarray, hidden: np.ndarray) -> float:
 
 def _generalisation(settings: Settings) -> xarray.Dataset:
     """Error on trained and on untrained routes for every number K of trained outputs per input."""
-    count = settings.domains
+    count, law, errors = settings.domains, initial.orthogonal(settings.gain), []
     rate = routing.paper_rate(count, 1, settings.paper_rate)
-    errors = []
     for trained in range(1, count + 1):
         named = tasks.routing(count, trained)
-        run = train(
-            named.problem("shared", hidden=settings.hidden),
-            initial.orthogonal(settings.gain),
-            rate,
-            settings.steps,
-            seeds=settings.seeds,
-            at=[0, settings.steps],
-        )
-        everything, complete = named.evaluation("shared", hidden=settings.hidden), named.complete()
-        errors.append([routing.route_errors(everything, run.weights(seed), complete) for seed in range(settings.seeds)])
-    return xarray.Dataset(
-        {"error": (("trained", "seed", "kind"), np.array(errors))},
-        coords={"trained": np.arange(1, count + 1), "kind": ["trained", "untrained"]},
-    )
+        problem = named.problem("shared", hidden=settings.hidden)
+        run = train(problem, law, rate, settings.steps, seeds=settings.seeds, at=[0, settings.steps])
+        errors.append(routing.route_errors(named, run, settings.hidden))
+    data = xarray.Dataset(coords={"trained": np.arange(1, count + 1), "kind": ["trained", "untrained"]})
+    data["error"] = (("trained", "seed", "kind"), np.array(errors))
+    return data
 
 
 def _race(settings: Settings) -> xarray.Dataset:
@@ -131,13 +112,11 @@ def _race(settings: Settings) -> xarray.Dataset:
     shares = []
     for seed in range(settings.race_seeds):
         weights = run.weights(seed)
-        for i in range(count):
-            for j in range(count):
-                shared = weights["h2", f"y{j}"] @ weights["h1", "h2"] @ weights[f"x{i}", "h1"]
-                near, far = f"h1_{i}_{j}", f"h2_{i}_{j}"
-                private = weights[far, f"y{j}"] @ weights[near, far] @ weights[f"x{i}", near]
-                total = shared + private
-                shares.append(float(np.sum(shared * total) / np.sum(total**2)))
+        for i, j in np.ndindex(count, count):
+            shared = weights["h2", f"y{j}"] @ weights["h1", "h2"] @ weights[f"x{i}", "h1"]
+            near, far = f"h1_{i}_{j}", f"h2_{i}_{j}"
+            total = shared + weights[far, f"y{j}"] @ weights[near, far] @ weights[f"x{i}", near]
+            shares.append(float(np.sum(shared * total) / np.sum(total**2)))
     return xarray.Dataset({"share": ("route", np.array(shares)), "race_loss": ("race_seed", run.loss[:, -1])})
 
 
@@ -205,9 +184,8 @@ def _generalisation_claims(claim: Claims, data: xarray.Dataset) -> None:
         f"{', '.join(f'{value:.2g}' for value in mean[:-1, 1])}"
     )
     claim.paper("P1 Fig 5c", "When few outputs are trained per input domain, error on untrained domains is large.")
-    claim.at_least(
-        "mean untrained error at K = 1, in parts of the error of output zero,", mean[0, 1] / routing.ZERO_OUTPUT, 1
-    )
+    what = "mean untrained error at K = 1, in parts of the error of output zero,"
+    claim.at_least(what, mean[0, 1] / routing.ZERO_OUTPUT, 1)
     claim.ours("P1 Fig 5c", "Trained routes are learned whatever K is.")
     what = "largest mean trained error, in parts of the error of output zero,"
     claim.at_most(what, mean[:, 0].max() / routing.ZERO_OUTPUT, 1e-3)

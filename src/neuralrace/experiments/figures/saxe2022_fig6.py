@@ -40,35 +40,21 @@ def compute(settings: Settings) -> xarray.Dataset:
     problem = named.problem("shared", hidden=settings.hidden)
     everything, complete = named.evaluation("shared", hidden=settings.hidden), named.complete()
     order = routing.representation_order(complete)
-    scales = np.linspace(settings.smallest, settings.largest, settings.scales)
-    found: dict[str, list] = {name: [] for name in ("loss", "time", "error", "similarity", "outputs", "change")}
-    for scale in scales:
+    scales, parts = np.linspace(settings.smallest, settings.largest, settings.scales), []
+    for scale in scales.tolist():
         rate = routing.paper_rate(settings.domains, settings.trained, settings.paper_rate / np.cbrt(scale))
-        law = initial.orthogonal(float(scale))
-        run = train(problem, law, rate, settings.steps, seeds=settings.seeds)
-        start = train(problem, law, rate, 0).weights(0)
-        final = run.weights(0)
-        found["loss"].append(run.loss)
-        found["time"].append(run.time)
-        found["error"].append(
-            [routing.route_errors(everything, run.weights(seed), complete) for seed in range(settings.seeds)]
-        )
-        found["similarity"].append(cosine_similarity(everything.activity(final)["h1"][order]))
-        found["outputs"].append(routing.output_picture(everything, final, complete))
-        kernels = [tangent_kernel(problem, weights, traced=True) for weights in (start, final)]
-        found["change"].append(kernel_change(*kernels))
-    return xarray.Dataset(
-        {
-            "loss": (("scale", "seed", "step"), np.array(found["loss"])),
-            "time": (("scale", "step"), np.array(found["time"])),
-            "error": (("scale", "seed", "kind"), np.array(found["error"])),
-            "similarity": (("scale", "example", "other"), np.array(found["similarity"])),
-            "outputs": (("scale", "row", "column"), np.array(found["outputs"])),
-            "change": ("scale", np.array(found["change"])),
-            "trained": (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained)),
-        },
-        coords={"scale": scales},
-    )
+        law, data = initial.orthogonal(scale), xarray.Dataset()
+        run, start = train(problem, law, rate, settings.steps, seeds=settings.seeds), train(problem, law, rate, 0)
+        ends = start.weights(0), run.weights(0)
+        data["loss"], data["time"] = (("seed", "step"), run.loss), ("step", run.time)
+        data["error"] = (("seed", "kind"), routing.route_errors(named, run, settings.hidden))
+        data["similarity"] = (("example", "other"), cosine_similarity(everything.activity(ends[1])["h1"][order]))
+        data["outputs"] = (("row", "column"), routing.output_picture(everything, ends[1], complete))
+        data["change"] = kernel_change(*(tangent_kernel(problem, weights, traced=True) for weights in ends))
+        parts.append(data)
+    found = xarray.concat(parts, "scale").assign_coords(scale=scales)
+    found["trained"] = (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained))
+    return found
 
 
 def stages(time: np.ndarray, loss: np.ndarray) -> int:
@@ -100,9 +86,8 @@ def _curve_claims(claim: Claims, data: xarray.Dataset) -> None:
     text = "Small sigma_0 yields pathway race dynamics with stage-like drops through training."
     claim.paper("P1 section 4.3 and Fig 6a", text)
     claim.at_least("separate drops of the loss in each network, smallest scale", counts[0], 2, form="g")
-    claim.paper(
-        "P1 section 4.3 and Fig 6a", "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves."
-    )
+    source = "P1 section 4.3 and Fig 6a"
+    claim.paper(source, "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves.")
     claim.at_most("separate drops after the first moment, largest scale", counts[1], 0, form="g")
     claim.at_least(f"R^2 of a line through log loss until {LEARNED:.0%} is left", straight[1], 0.95)
     claim.detail(f"smallest scale {straight[0]}")

@@ -1,7 +1,6 @@
 """P2 Fig 7: canary, salmon, rose and oak in a two-layer linear network: modes learned one after the other."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
@@ -30,9 +29,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Train and forecast the network, mode by mode."""
     named, law = tasks.semantic(), initial.gaussian(settings.std)
     problem = named.problem("linear", hidden=settings.hidden)
-    run = train(
-        problem, law, settings.learning_rate, settings.steps, seeds=settings.seeds, record="path_singular_values"
-    )
+    rate, seeds = settings.learning_rate, settings.seeds
+    run = train(problem, law, rate, settings.steps, seeds=seeds, record="path_singular_values")
     forecast = predict(problem, law, run.time, key=1)
     (path,) = problem.architecture.paths()
     correlation = problem.statistics().input_output(path)
@@ -75,11 +73,10 @@ def draw(data: xarray.Dataset) -> Figure:
     figure, (targets, modes, loss, strengths) = new_panels(4, columns=2, width=4.4)
     time, items = data["time"].values, data["item"].values.tolist()
     names = (items, data["property"].values.tolist())
-    sides: dict[str, Any] = {"horizontal": "property", "vertical": "item", "value": "target"}
-    heat_map(targets, data["targets"].values, "a  animals share some properties, plants others", **sides, names=names)
-    sides = {"horizontal": "item", "vertical": "mode", "value": "entry of the vector"}
+    title = "a  animals share some properties, plants others"
+    heat_map(targets, data["targets"].values, title, "property", "item", "target", names=names)
     title = "b  the second mode tells animals from plants, the others tell items"
-    heat_map(modes, data["right"].values, title, **sides, names=(None, items))
+    heat_map(modes, data["right"].values, title, "item", "mode", "entry of the vector", names=(None, items))
     title, trained = "c  the loss falls in steps, as forecast", {"training": ("linear", data["loss"].values)}
     loss_curves(loss, title, time, trained, {"theory": data["theory"].values})
     trained = {"training": ("linear", data["strengths"].values)}

@@ -88,12 +88,10 @@ def _loser_shares(law: Law, start: np.ndarray, phases: Phases) -> np.ndarray:
 
 def _left_over(problem: Problem, law: Law, settings: Settings) -> xarray.Dataset:
     """P3's E over the law's velocity from random weights, where the filled fraction passes MODERATE."""
-    steps = round(settings.times[0] / settings.learning_rate)
+    rate, seeds, random = settings.learning_rate, settings.seeds, initial.gaussian(settings.std)
+    steps = round(settings.times[0] / rate)
     at = np.unique(np.linspace(0, steps, LOOKS).astype(int)).tolist()
-    law_of_weights = initial.gaussian(settings.std)
-    run = train(
-        problem, law_of_weights, settings.learning_rate, steps, seeds=settings.seeds, record="weights", at=at, key=1
-    )
+    run = train(problem, random, rate, steps, seeds=seeds, record="weights", at=at, key=1)
     found = np.full((settings.seeds, len(MODERATE)), np.nan)
     for seed in range(settings.seeds):
         filled = np.array(
@@ -118,13 +116,10 @@ def _seen_apart(settings: Settings) -> xarray.Dataset:
             late.append(GRID[int(np.argmax(reached))] if reached.any() else np.inf)
             final.append(race.shares.max())
     shape = (len(settings.depths), len(settings.apart))
-    return xarray.Dataset(
-        {
-            "late": (("depth", "missing"), np.reshape(late, shape)),
-            "even": (("depth", "missing"), np.reshape(final, shape)),
-        },
-        coords={"depth": list(settings.depths), "missing": list(settings.apart)},
-    )
+    data = xarray.Dataset(coords={"depth": list(settings.depths), "missing": list(settings.apart)})
+    data["late"] = (("depth", "missing"), np.reshape(late, shape))
+    data["even"] = (("depth", "missing"), np.reshape(final, shape))
+    return data
 
 
 def _depths(data: xarray.Dataset) -> list[int]:
@@ -162,9 +157,8 @@ def _law_claims(claim: Claims, data: xarray.Dataset) -> None:
     claim.check("algebra of P3's equation", text)
     what = "drift of its logarithm in training from decoupled weights"
     claim.at_most(what, np.abs(np.diff(clocks - clocks[0], axis=1)).max(), 1e-10)
-    claim.ours(
-        "P3 governing equation, E(t), whose size it does not say", "From small random weights P3's error term is small."
-    )
+    source = "P3 governing equation, E(t), whose size it does not say"
+    claim.ours(source, "From small random weights P3's error term is small.")
     what = f"depth {depths[0]}, median over seeds of |E| over the velocity of the law"
     claim.at_most(what, {f"{level:.0%} filled": value for level, value in zip(MODERATE, left, strict=True)}, 0.1)
 
@@ -182,11 +176,8 @@ def _end_claims(claim: Claims, data: xarray.Dataset) -> None:
     text = "Views that are ever seen apart are all learned, the later the rarer that is."
     claim.ours("the race with co-occurrence D", text, "B")
     claim.at_most("largest share at the end, less 1/M,", float(data["even"].max()) - 1 / data.sizes["view"], 1e-6)
-    claim.within(
-        "slope of the logarithm of the time to the last view over that of the chance of being apart",
-        (late[:, 1] - late[:, 0]) / (missing[1] - missing[0]),
-        (-1.1, -0.9),
-    )
+    what = "slope of the logarithm of the time to the last view over that of the chance of being apart"
+    claim.within(what, (late[:, 1] - late[:, 0]) / (missing[1] - missing[0]), (-1.1, -0.9))
 
 
 def draw(data: xarray.Dataset) -> Figure:

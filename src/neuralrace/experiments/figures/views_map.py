@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import xarray
@@ -156,12 +155,8 @@ def _draw_cells(axis: Axes, cells: xarray.DataArray, title: str) -> None:
     names = [f"L={int(d)}, {s:g}" for d in cells["depth"].values for s in cells["scale"].values]
     chances = [f"{p:g}" for p in cells["probability"].values]
     shares = cells.values.reshape(-1, len(chances))
-    sides: dict[str, Any] = {
-        "horizontal": "chance of a view",
-        "vertical": "depth, initial scale",
-        "value": "winner's share",
-    }
-    heat_map(axis, shares, title, names=(names, chances), **sides)
+    shown = ("chance of a view", "depth, initial scale", "winner's share")
+    heat_map(axis, shares, title, *shown, names=(names, chances))
     for i, j in np.ndindex(*shares.shape):
         colour = "white" if shares[i, j] > 0.6 else "black"
         axis.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=9, color=colour)

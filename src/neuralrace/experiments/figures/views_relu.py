@@ -1,6 +1,8 @@
 """P3's predictions measured on ReLU networks that read all views at once, and what it assumes of their gates."""
 
+import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray
@@ -26,19 +28,12 @@ REASONS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
-    """Train the ReLU networks."""
-    return measure("relu", settings)
-
-
 def claims(data: xarray.Dataset) -> list[Claim]:
     """Whether P3's assumptions are true of these networks, and its predictions, each with those assumptions."""
+    moments = itertools.product(enumerate(("start", "end")), enumerate(np.atleast_1d(data.attrs["depths"])))
+    cells = [(f"{moment}, L = {depth}", (i, j)) for (i, moment), (j, depth) in moments]
     apart, added = (
-        {
-            f"{moment}, L = {depth}": interval(data[name].values[i, j].mean(axis=-1))
-            for i, moment in enumerate(("start", "end"))
-            for j, depth in enumerate(np.atleast_1d(data.attrs["depths"]))
-        }
+        {cell: interval(data[name].values[place].mean(axis=-1)) for cell, place in cells}
         for name in ("gates_apart", "gates_added")
     )
     claim = Claims()
@@ -69,7 +64,7 @@ EXPERIMENT = Experiment(
     source="P3",
     full=Settings(depths=(2, 3), hidden=32),
     tiny=Settings(depths=(3,), hidden=8, scale=0.5, steps=60, seeds=2),
-    compute=compute,
+    compute=partial(measure, "relu"),
     claims=claims,
     draw=draw,
     differs="P3 says that ReLU networks are gated ones. Its assumptions A4 and A5 are measured here; features are "

@@ -104,10 +104,12 @@ def score_rules(
     truth, best = np.asarray(flat.winner).reshape(lead), np.asarray(flat.shares).max(axis=-1).reshape(lead)
     named = predicted_winners(strengths, rates, layers)
     cells = ("depth", "spread", "scale", "draw")
-    return xarray.Dataset(
-        {"right": (("rule", *cells), np.stack([named[rule] == truth for rule in RULES])), "share": (cells, best)},
-        coords={"rule": list(RULES), "depth": list(depths), "spread": list(spreads), "scale": list(scales)},
+    data = xarray.Dataset(
+        coords={"rule": list(RULES), "depth": list(depths), "spread": list(spreads), "scale": list(scales)}
     )
+    data["right"] = (("rule", *cells), np.stack([named[rule] == truth for rule in RULES]))
+    data["share"] = (cells, best)
+    return data
 
 
 def claims(data: xarray.Dataset) -> Claims:
@@ -137,11 +139,8 @@ def _rule_claims(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_least("races, over all rates and scales,", proportion(right.sel(depth=3).values), 0.95)
     text = "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths."
     claim.ours("exact race, small initial strengths", text)
-    claim.at_least(
-        f"races, for scales up to {LARGER:g}, any depth above 2 and any rates,",
-        proportion(deep.values) if deep.size else np.nan,
-        0.99,
-    )
+    what = f"races, for scales up to {LARGER:g}, any depth above 2 and any rates,"
+    claim.at_least(what, proportion(deep.values) if deep.size else np.nan, 0.99)
     text = "For symmetric views the winner is purely determined by initialization: the first at the start wins."
     claim.check(f"{named}; algebra of the equation", text)
     claim.at_least("races with equal rates", data["right"].sel(rule="head start", spread=0.0).values.mean(), 1)

@@ -26,12 +26,11 @@ from neuralrace.trajectory import Trajectory
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
 DIFFERS = (
-    "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its "
-    "gated networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are "
-    "trained jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said "
-    "otherwise. It sets the first scales of single pathways by hand; here all are drawn from one law. Appendix H "
-    "gives first weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do "
-    "these."
+    "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its gated "
+    "networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are trained "
+    "jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said otherwise. "
+    "It sets the first scales of single pathways by hand; here all are drawn from one law. Appendix H gives first "
+    "weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do these."
 )
 BAR = 0.27  # width of a bar, of which three stand side by side
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110

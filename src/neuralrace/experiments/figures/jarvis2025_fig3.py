@@ -148,9 +148,8 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{p2.DIFFERS} "
-    "From 1e-7 (--set std=1e-7) networks as narrow as the rank, and wider ones too, have not finished "
-    "after 8,000 epochs: 4 % of the first loss is left, where 1 % is asked.",
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) networks as narrow as the rank, and wider ones too, have not "
+    "finished after 8,000 epochs: 4 % of the first loss is left, where 1 % is asked.",
     finding="A ReLU network is a gated linear one to rounding, with hundreds of gate patterns; as many neurons "
     "as the rank learn the task, though later than a hundred do.",
 )

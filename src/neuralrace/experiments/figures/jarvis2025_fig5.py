@@ -339,11 +339,9 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{p2.DIFFERS} "
-    "From 1e-7 (--set std=1e-7) the paper's sentences come out otherwise in part: the loss is at 0.058, "
-    "0.079, 0.037 with 3, 4, 5 contexts (not 0.04, 0.03, 0.06), so that with five it now agrees and with "
-    "three it no longer does; and with every number of contexts pathways closed in one come nearest to "
-    "the ReLU networks.",
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) the paper's sentences come out otherwise in part: the loss is at "
+    "0.058, 0.079, 0.037 with 3, 4, 5 contexts (not 0.04, 0.03, 0.06), so that with five it now agrees and with three "
+    "it no longer does; and with every number of contexts pathways closed in one come nearest to the ReLU networks.",
     finding="The modules are the paper's up to five contexts, not with six or eight; the loss agrees with three "
     "contexts and parts from the ReLU networks with more, and the closed form of the loss does not hold.",
 )

@@ -321,10 +321,9 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{p2.DIFFERS} "
-    "Seeds are 3, not 100 (--set seeds=100 --set gated_seeds=100 --set shallow_seeds=100 was run too). "
-    "Widths, first weights and epochs are those that were run; with appendix H's (700 neurons, 1e-7, "
-    "8,000 epochs) a network with two hidden layers does not leave its first loss.",
+    differs=f"{p2.DIFFERS} Seeds are 3, not 100 (--set seeds=100 --set gated_seeds=100 --set shallow_seeds=100 was run "
+    "too). Widths, first weights and epochs are those that were run; with appendix H's (700 neurons, 1e-7, 8,000 "
+    "epochs) a network with two hidden layers does not leave its first loss.",
     finding="With two hidden layers outputs agree at the plateaus that both networks have, but only the common "
     "module lasts, and the gated network has one plateau less and takes longer from drop to drop.",
 )

@@ -159,9 +159,8 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{p2.DIFFERS} "
-    "From 1e-7 (--set std=1e-7) three of the four clusters are those of the text, and the elbow by "
-    "outputs is at three.",
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) three of the four clusters are those of the text, and the elbow "
+    "by outputs is at three.",
     finding="Four clusters of gates are the four modules of the text and the elbow of the error; from 1 to 17 "
     "% of single neurons are context specific all the same, as one reads the word.",
 )

@@ -14,15 +14,7 @@ from neuralrace.axes import Edge, Weights
 from neuralrace.errors import RangeError
 from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.figures import _contextual as p2
-from neuralrace.experiments.figures._gatings import (
-    all_gatings,
-    even_gatings,
-    family,
-    first_values,
-    staircases,
-    symmetries,
-    written,
-)
+from neuralrace.experiments.figures import _gatings
 from neuralrace.initial import as_key
 from neuralrace.plotting import COLOURS, SERIES, label_axes, loss_axis, new_panels, theory_line, training_band
 from neuralrace.task import Task
@@ -127,9 +119,9 @@ def _modules(settings: Settings) -> xarray.Dataset:
     """
     count = settings.items
     named = tasks.contextual(3, "mixed" if count == 8 else "hierarchy", count)
-    inputs, patterns = named.task.inputs["x"], staircases(count, 3)
-    at_start = first_values(patterns, inputs, named.task.targets["y"])
-    later = first_values(patterns, inputs, p2.left_over(named.task))
+    inputs, patterns = named.task.inputs["x"], _gatings.staircases(count, 3)
+    at_start = _gatings.first_values(patterns, inputs, named.task.targets["y"])
+    later = _gatings.first_values(patterns, inputs, p2.left_over(named.task))
     sums, grid = patterns.sum(axis=1), patterns.reshape(-1, 3, count)
     by_context = (grid == grid[:, :, :1]).all(axis=(1, 2))
     kinds = {
@@ -157,7 +149,7 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
     named = _named(table)
     patterns = reln.implementable_patterns(named.task.inputs["x"], strict=True)
     patterns = patterns[patterns.any(axis=1)]
-    sets = (all_gatings if every else even_gatings)(patterns, symmetries(named), most)
+    sets = (_gatings.all_gatings if every else _gatings.even_gatings)(patterns, _gatings.symmetries(named), most)
     run = settings.relu(named.task, record="gate_patterns")
     last, strength = p2.final_patterns(run)
     share = np.array([strength[(last == row).all(axis=-1)].sum() for row in patterns]) / strength.sum()
@@ -166,15 +158,13 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
     chosen = [np.array([(gating == row).all(axis=1).any() for row in patterns]) for gating in sets]
     found = [predict(problem, _opened(weights, rows), run.time, method="flow") for rows in chosen]
     loss = np.array([forecast.loss for forecast in found])
-    columns = {
-        "reached": time_to(run.time, loss, 0.5 * loss[0, 0]),
-        "area": np.trapezoid(loss, run.time, axis=1),
-        "gap": np.array([p2.apart(run.time, curve, run.loss).normalised_l1 for curve in loss]),
-        "used": np.array([share[rows].sum() for rows in chosen]),
-    }
-    data = xarray.Dataset({name: ("gating", values) for name, values in columns.items()})
-    data = data.assign_coords(gating=[" ".join(written(row, named) for row in gating) for gating in sets])
-    data = data.assign_coords(pattern=[written(row, named) for row in patterns], moment=run.time)
+    names = [" ".join(_gatings.written(row, named) for row in gating) for gating in sets]
+    single = [_gatings.written(row, named) for row in patterns]
+    data = xarray.Dataset(coords={"gating": names, "pattern": single, "moment": run.time})
+    data["reached"] = ("gating", time_to(run.time, loss, 0.5 * loss[0, 0]))
+    data["area"] = ("gating", np.trapezoid(loss, run.time, axis=1))
+    data["gap"] = ("gating", [p2.apart(run.time, curve, run.loss).normalised_l1 for curve in loss])
+    data["used"] = ("gating", [share[rows].sum() for rows in chosen])
     data["share"] = ("pattern", share)
     published = _published(settings, named, patterns, chosen)
     area, gap = np.full(len(sets), np.inf), np.full(len(sets), np.inf)  # without a common pathway nothing is raced
@@ -182,7 +172,7 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
         area[place], gap[place] = np.trapezoid(curve, run.time), p2.apart(run.time, curve, run.loss).normalised_l1
     data["published_area"], data["published_gap"] = ("gating", area), ("gating", gap)
     data["relu"] = (("seed", "moment"), run.loss)
-    data["best"] = ("moment", loss[int(np.argmin(columns["area"]))])
+    data["best"] = ("moment", loss[int(data["area"].argmin())])
     data["raced"] = (("gating", "moment"), loss)
     return data.rename({name: f"{name}_{table}" for name in {*map(str, data.variables), *map(str, data.dims)}})
 
@@ -340,7 +330,7 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
     time, gatings = data[f"moment_{table}"].values, [str(name) for name in data[f"gating_{table}"].values]
     seen: set[str] = set()
     for gating, curve in zip(gatings, data[f"raced_{table}"].values, strict=True):
-        kind = family(gating)
+        kind = _gatings.family(gating)
         label = None if kind in seen else f"theory {kind}"
         axis.plot(time, curve, "--", color=FAMILIES[kind], linewidth=0.7, alpha=0.7, label=label)
         seen.add(kind)
@@ -370,9 +360,8 @@ EXPERIMENT = Experiment(
     check=check_tables,
     claims=claims,
     draw=draw,
-    differs=f"{p2.DIFFERS} "
-    "The rate is ten times the paper's, for few items are learned more slowly than many. From 1e-7 (--set "
-    "std=1e-7) every verdict is the same.",
+    differs=f"{p2.DIFFERS} The rate is ten times the paper's, for few items are learned more slowly than many. From "
+    "1e-7 (--set std=1e-7) every verdict is the same.",
     finding="A neuron can have many more gate patterns than the lemma allows, and on small tables the gating "
     "that wins the race is not the one that ReLU networks learn by.",
 )

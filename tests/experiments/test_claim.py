@@ -64,14 +64,25 @@ def test_several_conditions_all_count_and_say_what_they_are_of():
 def test_a_sheet_keeps_its_order_and_says_whose_and_where():
     claim = Claims(paper="P2 ", ours="ours, ")
     claim.paper("Fig 1a", "First.")
-    claim.shown_in("B").ours("beyond it", "Second.")
-    claim.shown_in("B").check("algebra", "Third.", "C")
+    claim.at_most("its size", 1, 2)
+    shown = claim.shown_in("B")
+    shown.ours("beyond it", "Second.")
+    shown.at_most("its size", 1, 2)
+    shown.check("algebra", "Third.", "C")
+    shown.at_most("its size", 1, 2)
     found = [(one.source, one.kind, one.text, one.panel) for one in claim]
     assert found == [
         ("P2 Fig 1a", "paper", "First.", ""),
         ("ours, beyond it", "ours", "Second.", "B"),
         ("algebra", "check", "Third.", "C"),
     ]
+
+
+def test_a_sentence_without_a_measurement_is_refused_and_so_is_the_reverse():
+    with pytest.raises(RangeError, match="must follow a sentence; none was said yet"):
+        Claims().at_most("its size", 1, 2)
+    with pytest.raises(RangeError, match=r"must ask for something, .*'It is so.' does not"):
+        made()
 
 
 def test_values_are_listed_for_a_person():

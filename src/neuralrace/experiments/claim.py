@@ -130,20 +130,26 @@ class Claims:
     def _ask(self, what: str, value: Any, asked: str, met: np.ndarray, unit: str, form: str) -> None:
         numbers, holds = _numbers(value), bool(met.size and np.all(met))  # of none, nothing is met
         span = (what, float(numbers.min()), float(numbers.max())) if numbers.size else None
-        self._said[-1].conditions.append(
-            _Condition(what, f"{what} {asked}", f"{listed(value, form)}{unit}", holds, span)
-        )
+        measured = f"{listed(value, form)}{unit}"
+        self._last.conditions.append(_Condition(what, f"{what} {asked}", measured, holds, span))
 
     def detail(self, words: str) -> None:
         """What else is told of what was measured last; nothing, if there are no words."""
-        last = self._said[-1].conditions.pop()
-        told = f"{last.measured} ({words})" if words else last.measured
-        self._said[-1].conditions.append(last._replace(measured=told))
+        asked = self._last.conditions.pop()
+        told = f"{asked.measured} ({words})" if words else asked.measured
+        self._last.conditions.append(asked._replace(measured=told))
 
     def fails(self, why: str | None) -> None:
         """It is known not to hold, and why; with None it is known to hold."""
-        said = self._said[-1]
-        said.on_record = HOLDS if why is None else f"{FAILS[said.kind]}{why}"
+        self._last.on_record = HOLDS if why is None else f"{FAILS[self._last.kind]}{why}"
+
+    @property
+    def _last(self) -> "_Said":
+        if not self._said:
+            raise RangeError(
+                "what is measured must follow a sentence; none was said yet: begin with paper, ours or check"
+            )
+        return self._said[-1]
 
 
 class _Condition(NamedTuple):
@@ -170,6 +176,10 @@ class _Said:
     def judged(self) -> Claim:
         """The claim; of several conditions, each measurement says what it is of."""
         parts, alone = self.conditions, len(self.conditions) == 1
+        if not parts:
+            raise RangeError(
+                f"a claim must ask for something, with at_most or another condition; {self.text!r} does not"
+            )
         expected = "; ".join(part.expected for part in parts)
         measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in parts)
         spans, holds = tuple(part.span for part in parts if part.span), all(part.holds for part in parts)

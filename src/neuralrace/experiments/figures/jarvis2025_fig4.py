@@ -249,6 +249,7 @@ EXPERIMENT = Experiment(
     differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) the gated network is farther from the ReLU networks (normalised "
     "L1 0.22, not 0.10), the correlation of their outputs falls to 0.975, and two stretches no longer rebuild the loss "
     "(0.06 and 0.26).",
-    finding="The four modules of the paper are found, and outputs agree throughout; but with one law for all first "
-    "weights the gated network's loss is not that of the ReLU networks, and hidden representations drift apart.",
+    finding="The four modules of the paper are found, and outputs agree throughout; but with one law for all "
+    "first weights the gated network's loss is not that of the ReLU networks, and hidden representations "
+    "drift apart.",
 )

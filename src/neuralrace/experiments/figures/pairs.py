@@ -213,6 +213,7 @@ EXPERIMENT = Experiment(
     draw=draw,
     differs="P1 trains circulant pairs alone, from Xavier weights with biases. Here first weights are orthogonal, "
     "which the theory is written for, and there are no biases.",
-    finding="How well untrained pairs work follows from the two leading singular values of the graph of trained pairs, "
-    "and the number that is needed is forecast; with leaky ReLU this is so only roughly.",
+    finding="How well untrained pairs work follows from the two leading singular values of the graph of "
+    "trained pairs, and the number that is needed is forecast; with leaky ReLU this is so only "
+    "roughly.",
 )

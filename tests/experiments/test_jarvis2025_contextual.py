@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.experiments.claim import HOLDS, at_most
+from neuralrace.experiments.claim import HOLDS
 from neuralrace.experiments.figures import _contextual as common
 from neuralrace.training import train
 
@@ -51,8 +51,13 @@ def test_kinds_of_pathways() -> None:
 
 
 def test_whose_claims_they_are() -> None:
-    asked = at_most("share", 0.5, 1)
-    held, failed = common.paper("Fig 1", "It is so.", asked), common.ours("after P2 Fig 1", "So.", asked, failed="why")
+    claim = common.claims()
+    claim.paper("Fig 1", "It is so.")
+    claim.at_most("share", 0.5, 1)
+    claim.ours("after P2 Fig 1", "So.")
+    claim.at_most("share", 0.5, 1)
+    claim.fails("why")
+    held, failed = claim
     assert (held.source, held.kind, held.on_record) == ("P2 Fig 1", "paper", HOLDS)
     assert (failed.source, failed.kind, failed.on_record) == ("ours, after P2 Fig 1", "ours", "does not hold: why")
     assert held.as_recorded

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import xarray
 
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.figures._views_claims import SAYS, judged, log_ratio, predictions
+from neuralrace.experiments.figures._views_claims import SAYS, judged, log_ratio
 
 DEPTHS, SEEDS, LOOKS = (2, 3), 6, 1200
 TIME = np.linspace(0.0, 400.0, LOOKS)
@@ -59,14 +58,9 @@ def made_up(obeys):
     return data
 
 
-def claim_of(data, name):
-    return Claim.of("It is so.", "here", "ours", *predictions(data)[name])
-
-
 @pytest.fixture(scope="module")
 def verdicts():
-    made = {obeys: made_up(obeys) for obeys in (True, False)}
-    return {obeys: {name: claim_of(data, name) for name in SAYS} for obeys, data in made.items()}
+    return {obeys: dict(zip(SAYS, judged(made_up(obeys), {}), strict=True)) for obeys in (True, False)}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +115,6 @@ def test_log_ratio_falls_at_the_rate_of_the_losers():
 def test_seeds_that_diverge_are_counted_and_left_out():
     data = made_up(True)
     data["responses"].loc[{"training": "compete L2", "seed": 0}] = np.nan
-    found = claim_of(data, "competition loss")
+    found = judged(data, {})[list(SAYS).index("competition loss")]
     assert "(1 diverged)" in found.measured
     assert found.holds

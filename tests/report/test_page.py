@@ -129,7 +129,7 @@ def test_papers_come_in_their_order(tiny: Result) -> None:
     ],
 )
 def test_panels_that_a_claim_names(source: str, panel: str, found: set[str]) -> None:
-    assert letters(Claim("So.", source, "ours", "1", "1", True).shown_in(panel)) == found
+    assert letters(Claim("So.", source, "ours", "1", "1", True, panel=panel)) == found
 
 
 def test_panels_are_taken_apart_with_what_belongs_to_them() -> None:

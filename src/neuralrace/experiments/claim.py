@@ -1,13 +1,14 @@
 """A sentence that was measured: whose it is, what it asks, what came, and the verdict.
 
-A threshold stands once: `at_most`, `at_least`, `within`, `rising` and `falling` write the sentence and compare. A value
-is a number, an array, or an interval over seeds; a mapping gives each a name. An interval meets a limit if all of it
-does, and NaN never does.
+A figure makes its claims on one sheet, `Claims`. A threshold stands once: `at_most`, `at_least`, `within`, `rising` and
+`falling` write the sentence and compare. A value is a number, an array, or an interval over seeds; a mapping gives each
+a name. An interval meets a limit if all of it does, and NaN never does.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,16 +19,6 @@ HOLDS = "holds"
 KINDS = ("paper", "ours", "check")
 FAILS = {"paper": "refuted: ", "ours": "does not hold: ", "check": "does not hold: "}
 SHOWN = 8  # values that are listed one by one
-
-
-class Condition(NamedTuple):
-    """What is asked, what came, whether it is met, and of what."""
-
-    expected: str
-    measured: str
-    holds: bool
-    what: str = ""
-    numbers: tuple[float, ...] = ()  # lowest and highest of what was measured
 
 
 @dataclass(frozen=True)
@@ -60,95 +51,139 @@ class Claim:
             )
         object.__setattr__(self, "holds", bool(self.holds))  # comparisons of arrays give numpy's own
 
-    def shown_in(self, panel: str) -> "Claim":
-        """The same claim, with the letters of the panels that show it."""
-        return replace(self, panel=panel)
-
     @property
     def as_recorded(self) -> bool:
         """Whether this measurement agrees with the verdict on record."""
         return self.holds == (self.on_record == HOLDS)
 
-    @classmethod
-    def of(cls, text: str, source: str, kind: str, *conditions: Condition, on_record: str = HOLDS) -> "Claim":
-        """A claim that holds if every condition does; of several, each measurement says what it is of."""
-        alone = len(conditions) == 1
-        expected = "; ".join(part.expected for part in conditions)
-        measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in conditions)
-        quantities = tuple((part.what, min(part.numbers), max(part.numbers)) for part in conditions if part.numbers)
-        holds = all(part.holds for part in conditions)
-        return cls(text, source, kind, expected, measured, holds, on_record, quantities)
 
-    @classmethod
-    def at_most(
-        cls, text: str, source: str, kind: str, what: str, value: Any, limit: float, on_record: str = HOLDS, **form: str
-    ) -> "Claim":
+class Claims:
+    """Claims one after the other: whose sentence it is and where it stands, then what is measured of it.
+
+    What follows a sentence is about it: conditions, which must all be met, a `detail` of the last of them, and why it
+    `fails`. paper, check, ours: what the sources of each kind begin with.
+
+        claim = Claims()
+        claim.paper("P1 Fig 3c", "ReLU networks learn as the gated network does.")
+        claim.at_most("normalised L1", distance, 0.05)
+
+    panel: the letters of the panels that show a claim, where they do not follow from its source. Numbers are written in
+    a form, with a unit after them.
+    """
+
+    def __init__(self, *, paper: str = "", check: str = "", ours: str = "") -> None:
+        self._begin = {"paper": paper, "check": check, "ours": ours}
+        self._panel = ""
+        self._said: list[_Said] = []
+
+    def __iter__(self) -> Iterator[Claim]:
+        return (said.judged() for said in self._said)
+
+    def shown_in(self, panel: str) -> Self:
+        """The same sheet, for claims that this panel shows unless they name another."""
+        same = copy(self)
+        same._panel = panel
+        return same
+
+    def paper(self, source: str, text: str, panel: str = "") -> None:
+        """A sentence of one of the papers, under that paper's own conditions."""
+        self.said("paper", source, text, panel)
+
+    def ours(self, source: str, text: str, panel: str = "") -> None:
+        """What we expected, or go on to ask."""
+        self.said("ours", source, text, panel)
+
+    def check(self, source: str, text: str, panel: str = "") -> None:
+        """A sentence of the code or of algebra, which can hardly fail."""
+        self.said("check", source, text, panel)
+
+    def said(self, kind: str, source: str, text: str, panel: str = "") -> None:
+        """A sentence of one of these kinds."""
+        begin = self._begin[require_name("kind", kind, KINDS)]
+        self._said.append(_Said(text, begin + source, kind, panel or self._panel))
+
+    def at_most(self, what: str, value: Any, limit: float, unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must not exceed a limit."""
-        return cls.of(text, source, kind, at_most(what, value, limit, **form), on_record=on_record)
+        self._ask(what, value, f"at most {limit:{form}}{unit}", _numbers(value) <= limit, unit, form)
 
-    @classmethod
-    def at_least(
-        cls, text: str, source: str, kind: str, what: str, value: Any, limit: float, on_record: str = HOLDS, **form: str
-    ) -> "Claim":
+    def at_least(self, what: str, value: Any, limit: float, unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must reach a limit."""
-        return cls.of(text, source, kind, at_least(what, value, limit, **form), on_record=on_record)
+        self._ask(what, value, f"at least {limit:{form}}{unit}", _numbers(value) >= limit, unit, form)
 
-    @classmethod
-    def within(
-        cls,
-        text: str,
-        source: str,
-        kind: str,
-        what: str,
-        value: Any,
-        limits: tuple[float, float],
-        on_record: str = HOLDS,
-        **form: str,
-    ) -> "Claim":
+    def within(self, what: str, value: Any, limits: tuple[float, float], unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must lie between two limits."""
-        return cls.of(text, source, kind, within(what, value, limits, **form), on_record=on_record)
+        (low, high), numbers = limits, _numbers(value)
+        asked = f"from {low:{form}} to {high:{form}}{unit}"
+        self._ask(what, value, asked, (numbers >= low) & (numbers <= high), unit, form)
+
+    def rising(self, what: str, values: Any, over: str, unit: str = "", form: str = ".3g") -> None:
+        """Each value must be above the one before; over: what they are ordered by.
+
+        Of intervals over seeds the means rise, and the first and the last are apart.
+        """
+        self._ask(what, values, f"rises with {over}{_apart(values)}", _rises(_numbers(values)), unit, form)
+
+    def falling(self, what: str, values: Any, over: str, unit: str = "", form: str = ".3g") -> None:
+        """Each value must be below the one before."""
+        self._ask(what, values, f"falls with {over}{_apart(values)}", _rises(-_numbers(values)), unit, form)
+
+    def _ask(self, what: str, value: Any, asked: str, met: np.ndarray, unit: str, form: str) -> None:
+        numbers, holds = _numbers(value), bool(met.size and np.all(met))  # of none, nothing is met
+        span = (what, float(numbers.min()), float(numbers.max())) if numbers.size else None
+        measured = f"{listed(value, form)}{unit}"
+        self._last.conditions.append(_Condition(what, f"{what} {asked}", measured, holds, span))
+
+    def detail(self, words: str) -> None:
+        """What else is told of what was measured last; nothing, if there are no words."""
+        asked = self._last.conditions.pop()
+        told = f"{asked.measured} ({words})" if words else asked.measured
+        self._last.conditions.append(asked._replace(measured=told))
+
+    def fails(self, why: str | None) -> None:
+        """It is known not to hold, and why; with None it is known to hold."""
+        self._last.on_record = HOLDS if why is None else f"{FAILS[self._last.kind]}{why}"
+
+    @property
+    def _last(self) -> "_Said":
+        if not self._said:
+            raise RangeError(
+                "what is measured must follow a sentence; none was said yet: begin with paper, ours or check"
+            )
+        return self._said[-1]
 
 
-def shown(panel: str, claims: Iterable[Claim]) -> list[Claim]:
-    """The same claims, with the letters of the panels that show all of them."""
-    return [claim.shown_in(panel) for claim in claims]
+class _Condition(NamedTuple):
+    """Of what something is asked, what came, whether it is met, and the lowest and the highest that came."""
+
+    what: str
+    expected: str
+    measured: str
+    holds: bool
+    span: tuple[str, float, float] | None
 
 
-def at_most(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
-    """what <= limit."""
-    expected = f"{what} at most {limit:{form}}{unit}"
-    return Condition(
-        expected, _measured(value, unit, detail, form), _all(_numbers(value) <= limit), what, _range(value)
-    )
+@dataclass
+class _Said:
+    """A claim that is being made."""
 
+    text: str
+    source: str
+    kind: str
+    panel: str
+    conditions: list[_Condition] = field(default_factory=list)
+    on_record: str = HOLDS
 
-def at_least(what: str, value: Any, limit: float, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
-    """what >= limit."""
-    expected = f"{what} at least {limit:{form}}{unit}"
-    return Condition(
-        expected, _measured(value, unit, detail, form), _all(_numbers(value) >= limit), what, _range(value)
-    )
-
-
-def within(
-    what: str, value: Any, limits: tuple[float, float], *, unit: str = "", detail: str = "", form: str = ".3g"
-) -> Condition:
-    """low <= what <= high."""
-    low, high = limits
-    numbers = _numbers(value)
-    expected = f"{what} from {low:{form}} to {high:{form}}{unit}"
-    met = _all((numbers >= low) & (numbers <= high))
-    return Condition(expected, _measured(value, unit, detail, form), met, what, _range(value))
-
-
-def rising(what: str, values: Any, over: str, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
-    """Each value above the one before; over: what they are ordered by. Intervals: the means, first and last apart."""
-    return _ordered(what, values, f"rises with {over}", (unit, detail, form), 1.0)
-
-
-def falling(what: str, values: Any, over: str, *, unit: str = "", detail: str = "", form: str = ".3g") -> Condition:
-    """Each value below the one before."""
-    return _ordered(what, values, f"falls with {over}", (unit, detail, form), -1.0)
+    def judged(self) -> Claim:
+        """The claim; of several conditions, each measurement says what it is of."""
+        parts, alone = self.conditions, len(self.conditions) == 1
+        if not parts:
+            raise RangeError(
+                f"a claim must ask for something, with at_most or another condition; {self.text!r} does not"
+            )
+        expected = "; ".join(part.expected for part in parts)
+        measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in parts)
+        spans, holds = tuple(part.span for part in parts if part.span), all(part.holds for part in parts)
+        return Claim(self.text, self.source, self.kind, expected, measured, holds, self.on_record, spans, self.panel)
 
 
 def listed(values: Any, form: str = ".3g") -> str:
@@ -166,30 +201,16 @@ def listed(values: Any, form: str = ".3g") -> str:
     return ", ".join(f"{number:{form}}" for number in numbers) or "none"
 
 
-def _ordered(what: str, values: Any, expected: str, shown: tuple[str, str, str], sign: float) -> Condition:
-    numbers = sign * _numbers(values)
-    spread = numbers.ndim > 1  # intervals: mean, low, high
-    means = numbers[:, 0] if spread else numbers
-    met = _all(means[1:] > means[:-1])
-    if spread:
-        expected += ", the intervals of the first and the last apart"
-        met = met and bool(numbers[0].max() < numbers[-1].min())
-    return Condition(f"{what} {expected}", _measured(values, *shown), met, what, _range(values))
+def _apart(values: Any) -> str:
+    return ", the intervals of the first and the last apart" if _numbers(values).ndim > 1 else ""
 
 
-def _all(met: np.ndarray) -> bool:
-    """Whether every one is met; of none, nothing was."""
-    return bool(met.size and np.all(met))
+def _rises(numbers: np.ndarray) -> np.ndarray:
+    """Whether each is above the one before; of intervals, (n, 3), the means, and whether first and last are apart."""
+    if numbers.ndim == 1:
+        return np.asarray(numbers[1:] > numbers[:-1])
+    return np.append(numbers[1:, 0] > numbers[:-1, 0], numbers[0].max() < numbers[-1].min())
 
 
 def _numbers(value: Any) -> np.ndarray:
     return np.asarray(list(value.values()) if isinstance(value, Mapping) else value, dtype=np.float64)
-
-
-def _range(value: Any) -> tuple[float, ...]:
-    numbers = _numbers(value)
-    return (float(numbers.min()), float(numbers.max())) if numbers.size else ()
-
-
-def _measured(value: Any, unit: str, detail: str, form: str) -> str:
-    return f"{listed(value, form)}{unit}" + (f" ({detail})" if detail else "")

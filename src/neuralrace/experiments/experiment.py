@@ -1,6 +1,6 @@
 """What an experiment is: settings, what it computes, what it claims, what it draws."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,7 +27,7 @@ class Experiment:
     full: Any
     tiny: Any
     compute: Callable[[Any], xarray.Dataset]
-    claims: Callable[[xarray.Dataset], list[Claim]]
+    claims: Callable[[xarray.Dataset], Iterable[Claim]]
     draw: Callable[[xarray.Dataset], Figure]
     summary: Callable[[xarray.Dataset], str] = lambda data: ""
     differs: str = ""
@@ -47,7 +47,7 @@ class Result:
     @cached_property
     def claims(self) -> list[Claim]:
         """Every claim of the experiment, measured; computed once."""
-        return self.experiment.claims(self.data)
+        return list(self.experiment.claims(self.data))
 
     @property
     def judged(self) -> bool:

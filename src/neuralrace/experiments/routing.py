@@ -1,7 +1,5 @@
 """What the routing figures share: the units of the paper, errors on trained and untrained routes, and the pictures."""
 
-from typing import Any
-
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
@@ -11,6 +9,7 @@ from neuralrace.plotting import COLOURS, heat_map, label_axes
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.named.routing import TARGETS
+from neuralrace.trajectory import Trajectory
 
 BASE = np.array(TARGETS, dtype=np.float64)  # the data set of every route, one item per row; inputs are one-hot
 ITEMS, OUTPUTS = BASE.shape
@@ -30,19 +29,20 @@ def paper_rate(domains: int, trained: int, rate: float) -> float:
     return 2 * trained * domains / OUTPUTS * rate
 
 
-def route_errors(problem: Problem, weights: Weights, named: NamedTask) -> tuple[float, float]:
-    """Half the squared error of a route's 4 x 7 outputs, averaged over trained and over untrained routes.
+def route_errors(named: NamedTask, run: Trajectory, hidden: int) -> np.ndarray:
+    """Half the squared error of a route's 4 x 7 outputs at the end of training, (seeds, 2).
 
-    problem: the network on all routes; named: the complete task. Output zero gives 122. NaN where no such route is.
+    Averaged over trained and over untrained routes. Output zero gives 122. NaN where no such route is.
     """
-    outputs = problem.forward(weights)
-    squared = sum(np.sum((outputs[node] - rows) ** 2, axis=1) for node, rows in problem.task.targets.items())
-    trained = named.groups["trained"].astype(bool)
-    return _mean_error(squared[trained]), _mean_error(squared[~trained])
-
-
-def _mean_error(squared: np.ndarray) -> float:
-    return 0.5 * ITEMS * float(np.mean(squared)) if len(squared) else float("nan")
+    problem, trained = named.evaluation("shared", hidden=hidden), named.complete().groups["trained"].astype(bool)
+    found = np.full((len(run.loss), 2), np.nan)
+    for seed in range(len(found)):
+        outputs = problem.forward(run.weights(seed))
+        squared = sum(np.sum((outputs[node] - rows) ** 2, axis=1) for node, rows in problem.task.targets.items())
+        for kind, chosen in enumerate((trained, ~trained)):
+            if chosen.any():
+                found[seed, kind] = 0.5 * ITEMS * float(np.mean(squared[chosen]))
+    return found
 
 
 def representation_order(named: NamedTask) -> np.ndarray:
@@ -95,11 +95,10 @@ def draw_errors(axis: Axes, places: np.ndarray, error: xarray.DataArray, title: 
 def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
     """Similarity between items of all input domains."""
     names = "item, by input domain"
-    shown: dict[str, Any] = {"value": "cosine", "blocks": (ITEMS, ITEMS), "largest": 1.0}
-    heat_map(axis, similarity, title, horizontal=names, vertical=names, **shown)
+    heat_map(axis, similarity, title, names, names, "cosine", blocks=(ITEMS, ITEMS), largest=1.0)
 
 
 def draw_outputs(axis: Axes, outputs: np.ndarray, title: str, largest: float | None = None) -> None:
     """Outputs on all routes, as `output_picture` gives them."""
-    sides: dict[str, Any] = {"horizontal": "output domain", "vertical": "input domain", "value": "output"}
-    heat_map(axis, outputs, title, blocks=(ITEMS, OUTPUTS), largest=largest, **sides)
+    blocks = (ITEMS, OUTPUTS)
+    heat_map(axis, outputs, title, "output domain", "input domain", "output", blocks=blocks, largest=largest)

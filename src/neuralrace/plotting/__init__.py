@@ -12,6 +12,7 @@ from neuralrace.plotting.curves import (
     trade_off_lines,
     training_band,
 )
+from neuralrace.plotting.graphs import draw_network
 from neuralrace.plotting.heat import heat_map
 from neuralrace.plotting.labels import end_labels, label_axes
 from neuralrace.plotting.style import COLOURS, SERIES, new_figure, new_panels, sequence
@@ -21,6 +22,7 @@ __all__ = [
     "SERIES",
     "TIME",
     "difference_strip",
+    "draw_network",
     "end_labels",
     "heat_map",
     "interval_points",

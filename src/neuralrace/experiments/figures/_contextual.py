@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from matplotlib.axes import Axes
 from neuralrace import initial, reln
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
-from neuralrace.experiments.claim import FAILS, HOLDS, Claim, Condition, at_most
+from neuralrace.experiments.claim import Claims
 from neuralrace.initial import Initialiser
 from neuralrace.plotting import COLOURS, label_axes
 from neuralrace.precision import float64
@@ -27,12 +26,11 @@ from neuralrace.trajectory import Trajectory
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
 DIFFERS = (
-    "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its "
-    "gated networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are "
-    "trained jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said "
-    "otherwise. It sets the first scales of single pathways by hand; here all are drawn from one law. Appendix H "
-    "gives first weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do "
-    "these."
+    "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its gated "
+    "networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are trained "
+    "jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said otherwise. "
+    "It sets the first scales of single pathways by hand; here all are drawn from one law. Appendix H gives first "
+    "weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do these."
 )
 BAR = 0.27  # width of a bar, of which three stand side by side
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
@@ -135,14 +133,11 @@ def selectivity(named: NamedTask, last: np.ndarray, strength: np.ndarray) -> xar
     last: the gate patterns at the end, (seeds, neurons, N). strength: (seeds, neurons).
     """
     context = named.groups["context"]
-    return xarray.Dataset(
-        {
-            "share": ("active", share_by_groups(last, context)),
-            "share_of_strength": ("active", share_by_groups(last, context, strength)),
-            "chance": ("active", chance_by_groups(named.task.inputs["x"], context, key=THEORY_KEY)),
-        },
-        coords={"active": np.arange(contexts_of(named) + 1)},
-    )
+    data = xarray.Dataset(coords={"active": np.arange(contexts_of(named) + 1)})
+    data["share"] = ("active", share_by_groups(last, context))
+    data["share_of_strength"] = ("active", share_by_groups(last, context, strength))
+    data["chance"] = ("active", chance_by_groups(named.task.inputs["x"], context, key=THEORY_KEY))
+    return data
 
 
 def draw_selectivity(axis: Axes, data: xarray.Dataset, title: str) -> None:
@@ -166,23 +161,19 @@ def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> Agreement:
     return agreement(Line(time, curve), Line(time, runs))
 
 
-def claimed(kind: str, source: str, text: str, *conditions: Condition, failed: str | None = None) -> Claim:
-    """A claim with its verdict on record: that it holds, or, in `failed`, what came instead."""
-    on_record = HOLDS if failed is None else f"{FAILS[kind]}{failed}"
-    return Claim.of(
-        text, f"ours, {source}" if kind == "ours" else f"P2 {source}", kind, *conditions, on_record=on_record
-    )
+def claims() -> Claims:
+    """A sheet for what P2 says, and for what is asked of it."""
+    return Claims(paper="P2 ", check="P2 ", ours="ours, ")
 
 
-paper, ours, check = (partial(claimed, kind) for kind in ("paper", "ours", "check"))
-
-
-def near(*found: Agreement, names: Iterable[Any] = ()) -> tuple[Condition, Condition]:
-    """The conditions that losses are the same, one or several with a name each."""
+def near(claim: Claims, *found: Agreement, names: Iterable[Any] = ()) -> None:
+    """That losses are the same, one or several with a name each."""
     labels = [str(name) for name in names]
-    values = [[one.normalised_l1 for one in found], [one.log10_gap for one in found]]
-    first, second = (dict(zip(labels, row, strict=True)) if labels else row for row in values)
-    return at_most("normalised L1", first, L1, form=".3f"), at_most("log10 gap", second, LOG10, form=".3f")
+    for what, row, limit in (
+        ("normalised L1", [one.normalised_l1 for one in found], L1),
+        ("log10 gap", [one.log10_gap for one in found], LOG10),
+    ):
+        claim.at_most(what, dict(zip(labels, row, strict=True)) if labels else row, limit, form=".3f")
 
 
 @float64

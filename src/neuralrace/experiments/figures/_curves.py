@@ -3,7 +3,7 @@
 import xarray
 
 from neuralrace.analysis import Line, agreement
-from neuralrace.experiments.claim import HOLDS, Claim
+from neuralrace.experiments.claim import Claims
 
 NEAR = 0.05  # normalised L1 that cannot be told apart in a printed figure; ours, since the papers give no number
 DISTANCE = "normalised L1 between forecast and mean run"
@@ -15,20 +15,18 @@ def distance(data: xarray.Dataset, theory: str, runs: str) -> float:
     return agreement(Line(time, data[theory].values), Line(time, data[runs].values)).normalised_l1
 
 
-def follows(
-    text: str, source: str, kind: str, data: xarray.Dataset, theory: str, runs: str, on_record: str = HOLDS
-) -> Claim:
-    """The claim that trainings, in the mean, follow a forecast."""
-    detail = f"{data.sizes['seed']} seeds"
-    return Claim.at_most(text, source, kind, DISTANCE, distance(data, theory, runs), NEAR, on_record, detail=detail)
+def follows(claim: Claims, data: xarray.Dataset, theory: str, runs: str) -> None:
+    """That trainings, in the mean, follow a forecast."""
+    claim.at_most(DISTANCE, distance(data, theory, runs), NEAR)
+    claim.detail(f"{data.sizes['seed']} seeds")
 
 
-def conserved(text: str, source: str, drifts: tuple[float, float], finer: int, of: str) -> Claim:
-    """The claim that the flow conserves a quantity: its drift in descent is first order in the step.
+def conserved(claim: Claims, drifts: tuple[float, float], finer: int, of: str) -> None:
+    """That the flow conserves a quantity: its drift in descent is first order in the step.
 
     drifts: at a step and at one `finer` times finer, as a part of what `of` names.
     """
     coarse, fine = drifts
     what = f"its drift, first order in the step, falls at a step {finer} times finer by a factor"
-    detail = f"{coarse:.1e} and {fine:.1e} of {of}"
-    return Claim.within(text, source, "check", what, coarse / fine, (finer / 2, 2 * finer), detail=detail)
+    claim.within(what, coarse / fine, (finer / 2, 2 * finer))
+    claim.detail(f"{coarse:.1e} and {fine:.1e} of {of}")

@@ -56,13 +56,10 @@ class Pictures:
 def measure(given: Pictures) -> xarray.Dataset:
     """Errors on test images after training, and the curves of squared errors beside their forecast."""
     patterns = [given.pattern(*pairs) for pairs in given.pairs]
-    found = xarray.Dataset(
-        {
-            "image_ratio": ("graph", [spectrum(pattern).ratio for pattern in patterns]),
-            "image_pairs": ("graph", [name for name, _ in given.pairs]),
-            "image_trained": ("graph", [trained for _, trained in given.pairs]),
-        }
-    )
+    found = xarray.Dataset()
+    found["image_ratio"] = ("graph", [spectrum(pattern).ratio for pattern in patterns])
+    found["image_pairs"] = ("graph", [name for name, _ in given.pairs])
+    found["image_trained"] = ("graph", [trained for _, trained in given.pairs])
     wrong = [_test_errors(given, patterns, kind) for kind in KINDS]
     found["image_error"] = (("objective", "graph", "image_seed", "kind"), np.array(wrong))
     return xarray.merge([found, curves(given)]).assign_coords(objective=list(KINDS), kind=list(PAIRS))
@@ -84,14 +81,9 @@ def curves(given: Pictures) -> xarray.Dataset:
 
 
 def _condition(given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
-    leaky, loss = kind.startswith("leaky"), "squared" if kind == "squared" else "cross-entropy"
-    network = RoutedNetwork(
-        given.task.with_pairs(pattern),
-        given.width,
-        LeakyReLU(SLOPE) if leaky else None,
-        biases=False,
-        tested=given.tested,
-    )
+    loss, activation = kind.removeprefix("leaky "), LeakyReLU(SLOPE) if kind.startswith("leaky") else None
+    task = given.task.with_pairs(pattern)
+    network = RoutedNetwork(task, given.width, activation, biases=False, tested=given.tested)
     rule, time = make_rule(given.rate, None, given.steps)
     return Condition(network, initial.orthogonal(given.gain), rule, time, loss, batch_size=given.batch)
 
@@ -118,16 +110,13 @@ def _curve(given: Pictures, moments: Moments, pattern: np.ndarray, run: Trajecto
         errors = flow.follow(first, float(run.time[-1]), rtol=1e-4).at(run.time)
         exact.append(np.stack([errors.trained, errors.untrained], axis=1))
     reduced = _reduced(moments, pattern, given, run.time)
-    return xarray.Dataset(
-        {
-            "curve_trained": (("draw", "image_time", "kind"), np.array(measured)),
-            "curve_flow": (("draw", "image_time", "kind"), np.array(exact)),
-            "curve_reduction": ("image_time", reduced[0]),
-            "left_reduction": ((), reduced[1]),
-            "best": ((), flow.best),
-        },
-        coords={"image_time": run.time},
-    )
+    data = xarray.Dataset(coords={"image_time": run.time})
+    data["curve_trained"] = (("draw", "image_time", "kind"), np.array(measured))
+    data["curve_flow"] = (("draw", "image_time", "kind"), np.array(exact))
+    data["curve_reduction"] = ("image_time", reduced[0])
+    data["left_reduction"] = ((), reduced[1])
+    data["best"] = ((), flow.best)
+    return data
 
 
 def moments_of(task: RoutedImages) -> Moments:

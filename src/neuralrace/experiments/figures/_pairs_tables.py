@@ -65,17 +65,12 @@ def measure(tables: list[Table], domains: int, steps: int, seeds: int) -> xarray
     closed = [_closed(table, pattern) for table, pattern in zip(tables, patterns, strict=True)]
     wide = _wide(tables, patterns)
     named = {name: ("table", [getattr(table, name) for table in tables]) for name in Table.__dataclass_fields__}
-    return xarray.Dataset(
-        {
-            "error": (("table", "seed", "kind"), errors),
-            "closed": ("table", closed),
-            "wide": (("table", "kind"), wide),
-            "ratio": ("table", [spectrum(pattern).ratio for pattern in patterns]),
-            "levelled": ("table", [spectrum(pattern).levelled for pattern in patterns]),
-            **named,
-        },
-        coords={"kind": ["trained", "untrained"], "seed": np.arange(seeds)},
-    )
+    data = xarray.Dataset(named, coords={"kind": ["trained", "untrained"], "seed": np.arange(seeds)})
+    data["error"] = (("table", "seed", "kind"), errors)
+    data["closed"], data["wide"] = ("table", closed), (("table", "kind"), wide)
+    data["ratio"] = ("table", [spectrum(pattern).ratio for pattern in patterns])
+    data["levelled"] = ("table", [spectrum(pattern).levelled for pattern in patterns])
+    return data
 
 
 def _trained(tables: list[Table], domains: int, steps: int, seeds: int, routed: bool) -> np.ndarray:

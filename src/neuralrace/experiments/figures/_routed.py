@@ -206,17 +206,14 @@ def measure(scan: Scan, *, progress: bool = False) -> xarray.Dataset:
         progress=progress,
     )
     errors = [[run.values(f"pair_errors[{kind}]") for kind in KINDS] for run in runs]
-    return xarray.Dataset(
-        {
-            "error": (("condition", "kind", "seed", "moment"), np.array(errors, dtype=np.float64)),
-            "loss": (("condition", "seed", "moment"), np.array([run.loss for run in runs], dtype=np.float64)),
-            "trained": ("condition", [trained for trained, _ in scan.conditions]),
-            "gain": ("condition", [gain for _, gain in scan.conditions]),
-            "time": (("condition", "moment"), np.array([run.time for run in runs])),
-            "domains": ((), scan.domains),
-        },
-        coords={"kind": list(KINDS)},
-    )
+    data = xarray.Dataset(coords={"kind": list(KINDS)})
+    data["error"] = (("condition", "kind", "seed", "moment"), np.array(errors, dtype=np.float64))
+    data["loss"] = (("condition", "seed", "moment"), np.array([run.loss for run in runs], dtype=np.float64))
+    data["trained"] = ("condition", [trained for trained, _ in scan.conditions])
+    data["gain"] = ("condition", [gain for _, gain in scan.conditions])
+    data["time"] = (("condition", "moment"), np.array([run.time for run in runs]))
+    data["domains"] = ((), scan.domains)
+    return data
 
 
 def _condition(scan: Scan, network: RoutedNetwork, trained: int, gain: float) -> Condition:

@@ -9,8 +9,8 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace.experiments.claim import FAILS, Claim, at_least, at_most
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claim, Claims, Experiment
+from neuralrace.experiments.claim import FAILS
 from neuralrace.experiments.figures._routed import SIZES, OverPairs, Panels, Scan, Settings, images_of, measure, plan
 from neuralrace.plotting import COLOURS, label_axes, new_figure
 
@@ -76,12 +76,12 @@ class RoutedFigure:
 
     def claims(self, data: xarray.Dataset) -> list[Claim]:
         """What the figure says, panel by panel."""
-        found = []
+        claim = Claims()
         if len(over(data, "pairs")):
-            found += self._pair_claims(data)
+            self._pair_claims(claim, data)
         if len(over(data, "gains")):
-            found += _gain_claims(data, self.sources[1])
-        return [self._as_recorded(claim, data) for claim in found]
+            _gain_claims(claim, data, self.sources[1])
+        return [self._as_recorded(one, data) for one in claim]
 
     def _as_recorded(self, claim: Claim, data: xarray.Dataset) -> Claim:
         if claim.kind != kind_of(data):  # at another K than the paper's
@@ -98,37 +98,24 @@ class RoutedFigure:
             _draw_panel(axis, data, str(panel), letter)
         return figure
 
-    def _pair_claims(self, data: xarray.Dataset) -> list[Claim]:
+    def _pair_claims(self, claim: Claims, data: xarray.Dataset) -> None:
         """That untrained pairs come to work at about some part of all pairs, and that trained ones always do."""
         panels, kind, source = over(data, "pairs"), kind_of(data), self.sources[0]
         errors = {panel: curve(data, panel)[1].mean("seed").values for panel in panels}
-        return [
-            Claim.within(
-                "Zero-shot transfer to untrained pathways becomes as good as the training performance when about "
-                f"{self.said} of pathways are trained.",
-                source,
-                kind,
-                f"least K/M from which untrained pairs miss at most {WORKS:.0%} of all images more than trained ones",
-                {panel: first_fraction(data, panel) for panel in panels},
-                self.about,
-            ),
-            Claim.at_most(
-                "Training accuracy is always high.",
-                source,
-                kind,
-                "largest mean test error of trained pairs",
-                {panel: error[:, 0].max() for panel, error in errors.items()},
-                LOW,
-            ),
-            Claim.at_least(
-                "With few trained pairs the untrained ones are near chance.",
-                source,
-                kind,
-                "untrained less trained test error at the smallest K",
-                {panel: error[0, 1] - error[0, 0] for panel, error in errors.items()},
-                0.4,
-            ),
-        ]
+        claim.said(
+            kind,
+            source,
+            "Zero-shot transfer to untrained pathways becomes as good as the training performance when about "
+            f"{self.said} of pathways are trained.",
+        )
+        what = f"least K/M from which untrained pairs miss at most {WORKS:.0%} of all images more than trained ones"
+        claim.within(what, {panel: first_fraction(data, panel) for panel in panels}, self.about)
+        worst = {panel: error[:, 0].max() for panel, error in errors.items()}
+        claim.said(kind, source, "Training accuracy is always high.")
+        claim.at_most("largest mean test error of trained pairs", worst, LOW)
+        lost = {panel: error[0, 1] - error[0, 0] for panel, error in errors.items()}
+        claim.said(kind, source, "With few trained pairs the untrained ones are near chance.")
+        claim.at_least("untrained less trained test error at the smallest K", lost, 0.4)
 
 
 def declare(
@@ -194,7 +181,7 @@ def first_fraction(data: xarray.Dataset, panel: str) -> float:
     return float(fractions[lasting[0]]) if len(lasting) else float("nan")
 
 
-def _gain_claims(data: xarray.Dataset, source: str) -> list[Claim]:
+def _gain_claims(claim: Claims, data: xarray.Dataset, source: str) -> None:
     """That untrained pairs work from small first weights only, and trained ones from all."""
     panels, small, large, worst = over(data, "gains"), {}, {}, {}
     for panel in panels:
@@ -205,27 +192,12 @@ def _gain_claims(data: xarray.Dataset, source: str) -> list[Claim]:
         large[panel], worst[panel] = untrained[-1] - trained[-1], trained.max()
     usual = SIZES["mnist"].trained
     kind = kind_of(data) if (data["trained"].sel(panel=panels).fillna(usual) == usual).all() else "ours"
-    return [
-        Claim.of(
-            "Zero-shot generalization only emerges at small initialisations.",
-            source,
-            kind,
-            at_most(
-                "least untrained less trained test error over the gains below one at which trained pairs are learned",
-                small,
-                WORKS,
-            ),
-            at_least("at the largest gain", large, 4 * WORKS),
-        ),
-        Claim.at_most(
-            "Performance on trained domains is reasonably good for all scales.",
-            source,
-            kind,
-            "largest mean test error of trained pairs over all gains",
-            worst,
-            GOOD,
-        ),
-    ]
+    claim.said(kind, source, "Zero-shot generalization only emerges at small initialisations.")
+    what = "least untrained less trained test error over the gains below one at which trained pairs are learned"
+    claim.at_most(what, small, WORKS)
+    claim.at_least("at the largest gain", large, 4 * WORKS)
+    claim.said(kind, source, "Performance on trained domains is reasonably good for all scales.")
+    claim.at_most("largest mean test error of trained pairs over all gains", worst, GOOD)
 
 
 def _draw_panel(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> None:

@@ -108,13 +108,10 @@ def _modules(run: Trajectory) -> xarray.Dataset:
     samples = reln.gate_samples(run, "h2", every)  # (seeds, records, neurons, examples)
     by_run = [_centroids(one) for one in samples]
     by_moment = [_centroids(samples[:, record]) for record in range(samples.shape[1])]
-    return xarray.Dataset(
-        {
-            "run_modules": (("seed", "module", "example"), np.array(by_run)),
-            "moment_modules": (("moment", "module", "example"), np.array(by_moment)),
-        },
-        coords={"moment": run.data["step"].values[::every]},
-    )
+    data = xarray.Dataset(coords={"moment": run.data["step"].values[::every]})
+    data["run_modules"] = (("seed", "module", "example"), np.array(by_run))
+    data["moment_modules"] = (("moment", "module", "example"), np.array(by_moment))
+    return data
 
 
 def _centroids(samples: np.ndarray) -> np.ndarray:

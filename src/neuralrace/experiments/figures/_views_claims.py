@@ -1,13 +1,13 @@
 """P3's predictions as conditions on what was measured: growth, winners, losers, coverage, losses, teachers."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
-from neuralrace.experiments.claim import FAILS, HOLDS, Claim, Condition, at_least, at_most, rising, within
+from neuralrace.experiments.claim import Claim, Claims, listed
 from neuralrace.experiments.figures._views_measures import coverage, shares, winner_share
 from neuralrace.experiments.figures._views_training import Conditions
 from neuralrace.experiments.figures._views_trainings import CHANCE, FINER, PENALTY, RATE, VIEWS, named
@@ -50,30 +50,32 @@ SAYS = {
 }
 
 
-def judged(data: xarray.Dataset, reasons: dict[str, str], *, assumed: bool = True) -> list[Claim]:
-    """Every prediction with the verdict on record; reasons: why one does not hold, by its name.
+class Predictions(Claims):
+    """A sheet for the predictions, by their names.
 
-    assumed: whether the networks are those that P3 speaks of; where they are not, nothing is P3's own sentence.
+    reasons: why one does not hold. assumed: whether the networks are those that P3 speaks of; where they are not,
+    nothing is P3's own sentence.
     """
-    found = []
-    for panel, group in _groups():
-        for name, conditions in group(data).items():
-            text, source, kind = SAYS[name]
-            kind = kind if assumed else "ours"
-            record = FAILS[kind] + reasons[name] if name in reasons else HOLDS
-            claim = Claim.of(text, source, kind, *conditions, on_record=record).shown_in(panel)
-            found.append(replace(claim, measured=f"{claim.measured}; {data.sizes['seed']} seeds"))
-    return found
+
+    def __init__(self, reasons: Mapping[str, str], assumed: bool) -> None:
+        super().__init__()
+        self._reasons, self._assumed = reasons, assumed
+
+    def says(self, name: str) -> None:
+        """A prediction with its verdict on record."""
+        text, source, kind = SAYS[name]
+        self.said(kind if self._assumed else "ours", source, text)
+        self.fails(self._reasons.get(name))
 
 
-def predictions(data: xarray.Dataset) -> dict[str, list[Condition]]:
-    """What each prediction asks of the trainings, by its name, in the order of P3."""
-    return {name: conditions for _, group in _groups() for name, conditions in group(data).items()}
-
-
-def _groups() -> tuple[tuple[str, Callable[[xarray.Dataset], dict[str, list[Condition]]]], ...]:
-    """The predictions in the order of P3, with the letters of the panels that show them."""
-    return ("A", _race), ("B, C", _shares), ("B", _losses), ("B, C", _teachers)
+def judged(data: xarray.Dataset, reasons: Mapping[str, str], *, assumed: bool = True) -> list[Claim]:
+    """Every prediction, in the order of P3."""
+    claim = Predictions(reasons, assumed)
+    _race(claim.shown_in("A"), data)
+    _shares(claim.shown_in("B, C"), data)
+    _losses(claim.shown_in("B"), data)
+    _teachers(claim.shown_in("B, C"), data)
+    return [replace(one, measured=f"{one.measured}; {data.sizes['seed']} seeds") for one in claim]
 
 
 def _depths(data: xarray.Dataset) -> list[int]:
@@ -95,41 +97,28 @@ def _ends(data: xarray.Dataset, kind: str, name: str = "responses") -> dict[int,
     return {depth: _curves(data, kind, depth, name)[:, -1] for depth in _depths(data)}
 
 
-def _race(data: xarray.Dataset) -> dict[str, list[Condition]]:
+def _race(claim: Predictions, data: xarray.Dataset) -> None:
     flow, start = _ends(data, "flow"), {d: _curves(data, "flow", d, "strengths")[:, 0] for d in _depths(data)}
+    claim.says("early growth")
+    claim.within(f"depth 2, flow: {GROWTH}", growth(data, "growth", 2), NEAR_ONE)
+    deep = {f"L = {d}, window {i + 1}": part for d in flow if d > 2 for i, part in enumerate(growth(data, "flow", d))}
+    claim.says("growth at depth")
+    claim.within(f"depth above 2, flow: {GROWTH}", deep, NEAR_ONE)
     right = {d: start[d].argmax(axis=-1) == flow[d].argmax(axis=-1) for d in flow}
     chance = f"chance {1 / VIEWS:.2f}"
     if "exact_end" in data:
         named_right = data["exact_end"].values.argmax(axis=-1) == flow[2].argmax(axis=-1)
         chance += f"; the exact end of depth two {interval(named_right.mean(axis=-1))}"
-    deep = {f"L = {d}, window {i + 1}": part for d in flow if d > 2 for i, part in enumerate(growth(data, "flow", d))}
+    claim.says("prediction")
+    what = "classes in which the largest |P_m phi_m| at the start is the largest response at the end"
+    claim.at_least(what, _by_depth(right), 0.8)
+    claim.detail(chance)
     curves = {d: _curves(data, "flow", d, "strengths") for d in flow}
     kept = {d: _kept(curve) for d, curve in curves.items()}
     left = {d: np.where(_lost(curve[:, -1]), shares(curve[:, -1]), 0).sum(axis=-1) for d, curve in curves.items()}
-    return {
-        "early growth": [within(f"depth 2, flow: {GROWTH}", growth(data, "growth", 2), NEAR_ONE)],
-        "growth at depth": [within(f"depth above 2, flow: {GROWTH}", deep, NEAR_ONE)],
-        "prediction": [
-            at_least(
-                "classes in which the largest |P_m phi_m| at the start is the largest response at the end",
-                _by_depth(right),
-                0.8,
-                detail=chance,
-            )
-        ],
-        "losers": [
-            at_most(
-                "the final strength s_ym of a losing view over the most it ever was",
-                _by_depth(kept),
-                0.01,
-                detail=f"share of all losers together {_shown(_by_depth(left))}",
-            )
-        ],
-    }
-
-
-def _shown(parts: dict[str, Interval]) -> str:
-    return "; ".join(f"{name}: {part}" for name, part in parts.items())
+    claim.says("losers")
+    claim.at_most("the final strength s_ym of a losing view over the most it ever was", _by_depth(kept), 0.01)
+    claim.detail(f"share of all losers together {listed(_by_depth(left))}")
 
 
 def _lost(final: np.ndarray) -> np.ndarray:
@@ -162,34 +151,28 @@ def growth(data: xarray.Dataset, kind: str, depth: int) -> list[Interval]:
     return found
 
 
-def _shares(data: xarray.Dataset) -> dict[str, list[Condition]]:
+def _shares(claim: Predictions, data: xarray.Dataset) -> None:
     flow = _ends(data, "flow")
-    wins = [np.bincount(end.argmax(axis=-1).ravel(), minlength=VIEWS) / end[..., 0].size for end in flow.values()]
     alone = {d: _recognised(data, d) for d in flow}
+    claim.says("coverage")
+    covered = _by_depth({d: coverage(end) for d, end in flow.items()})
+    claim.within("effective number of views over M", covered, (1 / VIEWS - LEAST, 1 / VIEWS + LEAST))
+    claim.detail(f"a view alone is classified right: {listed(_by_depth(alone))}")
+    wins = [np.bincount(end.argmax(axis=-1).ravel(), minlength=VIEWS) / end[..., 0].size for end in flow.values()]
+    claim.says("winners")
+    claim.within("part of seeds and classes in which a view is ahead", np.array(wins), (0.1, 0.6))
     fallen, before = _ratios(data)
-    first_half = ", ".join(f"{part.mean:.2f}" for part in before.values())
-    return {
-        "coverage": [
-            within(
-                "effective number of views over M",
-                _by_depth({d: coverage(end) for d, end in flow.items()}),
-                (1 / VIEWS - LEAST, 1 / VIEWS + LEAST),
-                detail=f"a view alone is classified right: {_shown(_by_depth(alone))}",
-            )
-        ],
-        "winners": [within("part of seeds and classes in which a view is ahead", np.array(wins), (0.1, 0.6))],
-        "ratio": [
-            at_least(
-                f"growth of log(winner / loser) in the second half of training, as under exponential decay at any rate "
-                f"above {1 / (RATE * float(data['time'].max()) / 2):.1%} of sigma,",
-                fallen,
-                1,
-                form=".2g",
-                detail=f"in the first half {first_half}",
-            )
-        ],
-        "deeper": [rising("the winner's share", _by_depth({d: winner_share(end) for d, end in flow.items()}), "depth")],
-    }
+    claim.says("ratio")
+    claim.at_least(
+        f"growth of log(winner / loser) in the second half of training, as under exponential decay at any rate "
+        f"above {1 / (RATE * float(data['time'].max()) / 2):.1%} of sigma,",
+        fallen,
+        1,
+        form=".2g",
+    )
+    claim.detail(f"in the first half {', '.join(f'{part.mean:.2f}' for part in before.values())}")
+    claim.says("deeper")
+    claim.rising("the winner's share", _by_depth({d: winner_share(end) for d, end in flow.items()}), "depth")
 
 
 def _recognised(data: xarray.Dataset, depth: int) -> np.ndarray:
@@ -233,50 +216,46 @@ def _late_growth(data: xarray.Dataset, kind: str) -> dict[str, float]:
     return found
 
 
-def _losses(data: xarray.Dataset) -> dict[str, list[Condition]]:
+def _losses(claim: Predictions, data: xarray.Dataset) -> None:
     depths, last = _depths(data), _depths(data)[-1]
-    entropy = _by_depth({d: _drop(data, "descent", "entropy", d) for d in depths})
-    momentum = _by_depth({d: _drop(data, "descent", "momentum", d) for d in depths})
-    fine = f"L = {last}: {interval(_drop(data, 'fine descent', 'fine momentum', last))}"
-    lost = "winner's share of squared error less that of cross-entropy, same weights,"
-    evened = f"by how much momentum {Conditions.momentum:g} lowers the winner's share, same weights, equal time,"
+    entropy, momentum = (
+        _by_depth({d: _drop(data, "descent", kind, d) for d in depths}) for kind in ("entropy", "momentum")
+    )
     late = "growth of the summed response in the second half of training under"
-    return {
-        "cross-entropy": [
-            at_least(f"{late} cross-entropy", _late_growth(data, "entropy"), 5, unit=" %"),
-            at_most(f"{late} squared error", _late_growth(data, "descent"), 0.1, unit=" %"),
-        ],
-        "cross-entropy race": [at_least(lost, entropy, 0)],
-        "cross-entropy race counts": [at_least(lost, entropy, LEAST)],
-        "momentum": [at_least(evened, momentum, 0)],
-        "momentum counts": [at_least(evened, momentum, LEAST, detail=f"at a step {FINER} times finer, {fine}")],
-    }
+    claim.says("cross-entropy")
+    claim.at_least(f"{late} cross-entropy", _late_growth(data, "entropy"), 5, " %")
+    claim.at_most(f"{late} squared error", _late_growth(data, "descent"), 0.1, " %")
+    lost = "winner's share of squared error less that of cross-entropy, same weights,"
+    claim.says("cross-entropy race")
+    claim.at_least(lost, entropy, 0)
+    claim.says("cross-entropy race counts")
+    claim.at_least(lost, entropy, LEAST)
+    evened = f"by how much momentum {Conditions.momentum:g} lowers the winner's share, same weights, equal time,"
+    claim.says("momentum")
+    claim.at_least(evened, momentum, 0)
+    claim.says("momentum counts")
+    claim.at_least(evened, momentum, LEAST)
+    fine = interval(_drop(data, "fine descent", "fine momentum", last))
+    claim.detail(f"at a step {FINER} times finer, L = {last}: {fine}")
 
 
-def _teachers(data: xarray.Dataset) -> dict[str, list[Condition]]:
+def _teachers(claim: Predictions, data: xarray.Dataset) -> None:
     hard, soft, hard_apart, soft_apart = (
         {d: coverage(end).mean(axis=-1) for d, end in _ends(data, kind).items()}
         for kind in ("standard, all views", "student, all views", "standard", "student")
     )
+    claim.says("distillation")
+    claim.at_least("coverage with soft targets, all views always present,", _by_depth(soft), 0.9)
+    claim.detail(f"with hard targets {listed(_by_depth(hard))}")
     gains = {d: soft_apart[d] - hard_apart[d] for d in hard}
-    apart = f"{_shown(_by_depth(hard_apart))} to {_shown(_by_depth(soft_apart))}"
-    return {
-        "distillation": [
-            at_least(
-                "coverage with soft targets, all views always present,",
-                _by_depth(soft),
-                0.9,
-                detail=f"with hard targets {_shown(_by_depth(hard))}",
-            )
-        ],
-        "distillation, views apart": [
-            at_least(f"gain in coverage, views with chance {CHANCE:g},", _by_depth(gains), 0.005, detail=apart)
-        ],
-        "competition loss": _competition(data),
-    }
+    claim.says("distillation, views apart")
+    claim.at_least(f"gain in coverage, views with chance {CHANCE:g},", _by_depth(gains), 0.005)
+    claim.detail(f"{listed(_by_depth(hard_apart))} to {listed(_by_depth(soft_apart))}")
+    claim.says("competition loss")
+    _competition(claim, data)
 
 
-def _competition(data: xarray.Dataset) -> list[Condition]:
+def _competition(claim: Predictions, data: xarray.Dataset) -> None:
     """The winner's share in standard training with and without the penalty, over the seeds that do not diverge."""
     ends, gains, lost = {}, {}, 0
     for depth in _depths(data):
@@ -288,7 +267,6 @@ def _competition(data: xarray.Dataset) -> list[Condition]:
         if there.any():
             ends[depth], gains[depth] = penalised[there], penalised[there] - without[there]
     setting = f"cross-entropy, momentum, chance {CHANCE:g}, lambda = {PENALTY:g}"
-    return [
-        at_least(f"winner's share with the penalty ({setting})", _by_depth(ends), 0.9, detail=f"{lost} diverged"),
-        at_least("gain", _by_depth(gains), 0.2),
-    ]
+    claim.at_least(f"winner's share with the penalty ({setting})", _by_depth(ends), 0.9)
+    claim.detail(f"{lost} diverged")
+    claim.at_least("gain", _by_depth(gains), 0.2)

@@ -204,15 +204,12 @@ def _seen(given: Conditions, network: Problem, run: Trajectory, looks: int) -> x
     """One training as `train_views` gives it."""
     outputs = run.values("outputs[y]")  # (seed, look, row, class)
     alone, each = _alone(outputs[:, :looks], given.views), ("seed", "look", "class", "view")
-    data = xarray.Dataset(
-        {
-            "responses": (each, responses(alone)),
-            "strengths": (each, np.linalg.norm(alone, axis=-1)),
-            "loss": (each[:2], run.loss[:, :looks]),
-            "outputs": (("seed", "row", "class"), outputs[:, -1]),
-            "time": ("look", run.time[:looks]),
-        }
-    )
+    data = xarray.Dataset()
+    data["responses"] = (each, responses(alone))
+    data["strengths"] = (each, np.linalg.norm(alone, axis=-1))
+    data["loss"] = (each[:2], run.loss[:, :looks])
+    data["outputs"] = (("seed", "row", "class"), outputs[:, -1])
+    data["time"] = ("look", run.time[:looks])
     if isinstance(network, ReLUNetwork):
         first = run.values(f"final_weights[{edge_name(run.edges[0])}]")  # (seed, unit, input)
         data["activity"] = (("seed", "row", "unit"), np.maximum(network.inputs @ first.swapaxes(1, 2), 0.0))

@@ -7,9 +7,9 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.claim import Claim, Condition, at_most, listed, shown
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import DIFFERS, Paper, ours
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
+from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, TIME, label_axes, loss_curves, new_panels, trade_off_lines
 
 KEY = 7  # other networks than those on which ways to rebuild were tried
@@ -18,7 +18,7 @@ EXACT, CLOSE = (0.005, 0.02), (0.025, 0.06)  # normalised L1 and log10 gap up to
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(p2.Paper):
     """modules and stretches: every pair is tried; own_stretches: with a gate for every neuron."""
 
     seeds: int = 2
@@ -38,18 +38,15 @@ def compute(settings: Settings) -> xarray.Dataset:
     gates = reln.gate_samples(run)
     flips = (gates[:, 1:] != gates[:, :-1]).mean(axis=(0, 2, 3))
     best = min(rows, key=lambda row: row.agreement.normalised_l1)
-    return xarray.Dataset(
-        {
-            "modules": ("row", [EVERY_NEURON if row.modules is None else row.modules for row in rows]),
-            "stretches": ("row", [row.stretches for row in rows]),
-            "normalised_l1": ("row", [row.agreement.normalised_l1 for row in rows]),
-            "log10_gap": ("row", [row.agreement.log10_gap for row in rows]),
-            "relu": (("seed", "time"), run.loss[:, np.searchsorted(run.time, best.time)]),
-            "rebuilt": (("seed", "time"), best.loss),
-            "flips": ("gap", flips),
-        },
-        coords={"time": best.time, "gap": run.time[1:]},
-    )
+    data = xarray.Dataset(coords={"time": best.time, "gap": run.time[1:]})
+    data["modules"] = ("row", [EVERY_NEURON if row.modules is None else row.modules for row in rows])
+    data["stretches"] = ("row", [row.stretches for row in rows])
+    data["normalised_l1"] = ("row", [row.agreement.normalised_l1 for row in rows])
+    data["log10_gap"] = ("row", [row.agreement.log10_gap for row in rows])
+    data["relu"] = (("seed", "time"), run.loss[:, np.searchsorted(run.time, best.time)])
+    data["rebuilt"] = (("seed", "time"), best.loss)
+    data["flips"] = ("gap", flips)
+    return data
 
 
 def curves(data: xarray.Dataset, name: str) -> dict[int, np.ndarray]:
@@ -71,64 +68,39 @@ def summary(data: xarray.Dataset) -> str:
     return "\n".join(lines)
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the trade-off says; P2 does not speak of stretches, nor of the gates of ReLU networks over time."""
+    claim = p2.claims()
     l1, few = data["normalised_l1"].values, data["modules"].values != EVERY_NEURON
     by_modules, after = curves(data, "normalised_l1"), "after P2 Fig 9"
     stretched = {_label(m): values[-1] / values[0] for m, values in by_modules.items()}
     longest = {_label(m): values[-1] for m, values in by_modules.items() if m != EVERY_NEURON}
     last = np.array(list(longest.values()))
     late = data["flips"].values[data.sizes["gap"] // 2 :].mean()
-    found = [
-        ours(
-            after,
-            "A sequence of gatings reproduces the ReLU networks from their first weights.",
-            *_near(data, int(np.argmin(l1)), *EXACT),
-        ),
-        ours(
-            after,
-            "A few modules and a few stretches do.",
-            *_near(data, int(np.flatnonzero(few)[np.argmin(l1[few])]), *CLOSE),
-            failed="0.033 and 0.047 at the best, with 8 modules in 32 stretches: too far in the normalised L1",
-        ),
-        ours(
-            after,
-            "More stretches bring a gating nearer.",
-            at_most("of the normalised L1 with one stretch, that with the most is", stretched, 1, form=".2f"),
-        ),
-        ours(
-            after,
-            "More modules bring a gating nearer.",
-            at_most(
-                "in the most stretches every doubling of the modules leaves, of the normalised L1,",
-                last[1:] / last[:-1],
-                1,
-                detail=listed(longest, ".3f"),
-                form=".2f",
-            ),
-            failed="16 modules come less near than 8; imposed gates let a network do more than its ReLU could",
-        ),
-        ours(
-            "after P2 section 4, where the gates of the gated network are constant",
-            "The gates of a ReLU network come to rest.",
-            at_most(
-                "of all gates, those that change from step to step in the second half of training are",
-                100 * late,
-                1,
-                unit=" %",
-            ),
-            failed="about 5 % change all the time, of neurons that sit on their own threshold",
-        ),
-    ]
-    return [found[0].shown_in("A, B"), *shown("A", found[1:4]), *shown("C", found[4:])]
+    claim.ours(after, "A sequence of gatings reproduces the ReLU networks from their first weights.", "A, B")
+    _near(claim, data, int(np.argmin(l1)), *EXACT)
+    claim.ours(after, "A few modules and a few stretches do.", "A")
+    _near(claim, data, int(np.flatnonzero(few)[np.argmin(l1[few])]), *CLOSE)
+    claim.fails("0.033 and 0.047 at the best, with 8 modules in 32 stretches: too far in the normalised L1")
+    claim.ours(after, "More stretches bring a gating nearer.", "A")
+    claim.at_most("of the normalised L1 with one stretch, that with the most is", stretched, 1, form=".2f")
+    claim.ours(after, "More modules bring a gating nearer.", "A")
+    what = "in the most stretches every doubling of the modules leaves, of the normalised L1,"
+    claim.at_most(what, last[1:] / last[:-1], 1, form=".2f")
+    claim.detail(listed(longest, ".3f"))
+    claim.fails("16 modules come less near than 8; imposed gates let a network do more than its ReLU could")
+    source = "after P2 section 4, where the gates of the gated network are constant"
+    claim.ours(source, "The gates of a ReLU network come to rest.", "C")
+    what = "of all gates, those that change from step to step in the second half of training are"
+    claim.at_most(what, 100 * late, 1, unit=" %")
+    claim.fails("about 5 % change all the time, of neurons that sit on their own threshold")
+    return claim
 
 
-def _near(data: xarray.Dataset, row: int, l1: float, log10: float) -> tuple[Condition, Condition]:
-    way = f"{_label(int(data['modules'][row]))} in {int(data['stretches'][row])} stretches"
-    return (
-        at_most("the least normalised L1", float(data["normalised_l1"][row]), l1, detail=way, form=".3f"),
-        at_most("log10 gap", float(data["log10_gap"][row]), log10, form=".3f"),
-    )
+def _near(claim: Claims, data: xarray.Dataset, row: int, l1: float, log10: float) -> None:
+    claim.at_most("the least normalised L1", float(data["normalised_l1"][row]), l1, form=".3f")
+    claim.detail(f"{_label(int(data['modules'][row]))} in {int(data['stretches'][row])} stretches")
+    claim.at_most("log10 gap", float(data["log10_gap"][row]), log10, form=".3f")
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -159,7 +131,7 @@ EXPERIMENT = Experiment(
     claims=claims,
     draw=draw,
     summary=summary,
-    differs=f"{DIFFERS} From 1e-7 (--set std=1e-7) every verdict is the same.",
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) every verdict is the same.",
     finding="A sequence of gatings rebuilds the loss of ReLU networks closely if every neuron has its own, and "
     "to 3 % with 8 modules in 32 stretches; 16 modules come less near.",
 )

@@ -11,13 +11,10 @@ from matplotlib.figure import Figure
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Weights
-from neuralrace.experiments.claim import Claim, at_least, at_most, within
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import L1, apart, check, paper
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.experiments.settings import setting
+from neuralrace.experiments import Claims, Experiment, setting
+from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.initial import Initialiser
-from neuralrace.plotting import COLOURS, TIME, heat_map, label_axes, loss_curves, new_panels, theory_line
+from neuralrace.plotting import COLOURS, TIME, draw_network, heat_map, label_axes, loss_curves, new_panels, theory_line
 from neuralrace.theory import predict
 from neuralrace.theory.exact import crossover_margin
 from neuralrace.training import ReLUNetwork, train
@@ -49,31 +46,23 @@ def compute(settings: Settings) -> xarray.Dataset:
     """For each margin: ReLU networks trained, and both gatings forecast, iterated at the step size of training."""
     law = initial.gaussian(float(np.sqrt(settings.variance / settings.hidden)))
     rate, time = settings.learning_rate, settings.learning_rate * np.arange(settings.steps + 1)
-    relu, forecasts, shares, planes = [], [], [], []
+    plane, parts = np.array([[a, b, 0.0] for b in PLANE for a in PLANE]), []
     for margin in settings.margins:
-        named = tasks.xor(margin)
-        run = train(ReLUNetwork(named.task, hidden=(settings.hidden,)), law, rate, settings.steps, seeds=settings.seeds)
+        task, data = tasks.xor(margin).task, xarray.Dataset()
+        run = train(ReLUNetwork(task, hidden=(settings.hidden,)), law, rate, settings.steps, seeds=settings.seeds)
         weights = [run.weights(seed) for seed in range(settings.seeds)]
-        relu.append(run.loss)
-        shares.append([xor_share(one, named.task.inputs["x"], named.task.targets["y"]) for one in weights])
-        planes.append(
-            decision(weights[0], np.array([[a, b, 0.0] for b in PLANE for a in PLANE])).reshape(2 * PLANE.shape)
-        )
-        forecasts.append(_forecasts(settings, law, margin))
+        data["relu"] = (("seed", "time"), run.loss)
+        data["theory"] = (("gating", "time"), _forecasts(settings, law, margin))
+        data["share"] = ("seed", [xor_share(one, task.inputs["x"], task.targets["y"]) for one in weights])
+        data["plane"] = (("second", "first"), decision(weights[0], plane).reshape(2 * PLANE.shape))
+        parts.append(data)
     fine = np.linspace(min(settings.margins), max(settings.margins), settings.fine)
     foretold = [time_to(time, _forecasts(settings, law, margin), CRITERION) for margin in fine.tolist()]
-    return xarray.Dataset(
-        {
-            "relu": (("margin", "seed", "time"), np.array(relu)),
-            "theory": (("margin", "gating", "time"), np.array(forecasts)),
-            "share": (("margin", "seed"), np.array(shares)),
-            "plane": (("margin", "second", "first"), np.array(planes)),
-            "foretold": (("fine_margin", "gating"), np.array(foretold)),
-            "crossover": ((), float(crossover_margin())),
-            "shown": ("panel", np.array(settings.shown)),
-        },
-        coords={"margin": np.array(settings.margins), "fine_margin": fine, "gating": list(GATINGS), "time": time},
-    )
+    found = xarray.concat(parts, "margin").assign_coords(margin=list(settings.margins), gating=list(GATINGS), time=time)
+    found["foretold"] = (("fine_margin", "gating"), np.array(foretold))
+    found["crossover"] = float(crossover_margin())
+    found["shown"] = ("panel", np.array(settings.shown))
+    return found.assign_coords(fine_margin=fine)
 
 
 def _forecasts(settings: Settings, law: Initialiser, margin: float) -> np.ndarray:
@@ -107,74 +96,49 @@ def learning_times(data: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     return time_to(time, data["theory"].values, CRITERION), time_to(time, data["relu"].values, CRITERION)
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure says."""
+    claim = p2.claims()
     margins, time = data["margin"].values, data["time"].values
     theory, relu = learning_times(data)
     with np.errstate(invalid="ignore"):
         lead = theory[:, 1] - theory[:, 0]
         late = 100 * np.abs(relu.mean(axis=1) / theory.min(axis=1) - 1)
     faster = [rows[int(np.argmin(times))] for rows, times in zip(data["theory"].values, theory, strict=True)]
-    gaps = [apart(time, curve, runs).normalised_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
-    return [
-        _near_crossover(
-            "Which gating structure is fastest changes at Delta = sqrt(2/3).",
-            "Fig 2d (caption) and section 3",
-            f"the times to loss {CRITERION} of the two forecasts cross at",
-            float(time_to(margins, lead, 0.0)),
-            NEAR / 2,
-        ),
-        check(
-            "appendix C, eqs 24-26",
-            "The growth rates of the two gatings are equal at Delta = sqrt(2/3).",
-            at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6),
-        ).shown_in("B, d"),
-        paper(
-            "Fig 2d (caption)",
-            "The ReLU network behaves like the faster of the two gated networks: in the time that it takes.",
-            at_most(
-                f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,",
-                dict(zip(margins, late, strict=True)),
-                5,
-                unit=" %",
-                form=".1f",
-            ),
-        ),
-        paper(
-            "Fig 2e (caption)",
-            "The full trajectories of the simulation match the faster of the gated networks.",
-            at_most("normalised L1, by margin,", dict(zip(margins, gaps, strict=True)), L1, form=".3f"),
-        ),
-        *_boundaries(data),
-    ]
+    gaps = [p2.apart(time, curve, runs).normalised_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
+    claim.paper("Fig 2d (caption) and section 3", "Which gating structure is fastest changes at Delta = sqrt(2/3).")
+    what, crossing = f"the times to loss {CRITERION} of the two forecasts cross at", float(time_to(margins, lead, 0.0))
+    claim.within(what, crossing, (CROSSOVER - NEAR / 2, CROSSOVER + NEAR / 2), form=".3f")
+    claim.check("appendix C, eqs 24-26", "The growth rates of the two gatings are equal at Delta = sqrt(2/3).", "B, d")
+    claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
+    text = "The ReLU network behaves like the faster of the two gated networks: in the time that it takes."
+    claim.paper("Fig 2d (caption)", text)
+    what = f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,"
+    claim.at_most(what, dict(zip(margins, late, strict=True)), 5, unit=" %", form=".1f")
+    claim.paper("Fig 2e (caption)", "The full trajectories of the simulation match the faster of the gated networks.")
+    claim.at_most("normalised L1, by margin,", dict(zip(margins, gaps, strict=True)), p2.L1, form=".3f")
+    _boundaries(claim.shown_in("A, B"), data)
+    return claim
 
 
-def _near_crossover(text: str, source: str, what: str, margin: float, room: float) -> Claim:
-    return paper(source, text, within(what, margin, (CROSSOVER - room, CROSSOVER + room), form=".3f"))
-
-
-def _boundaries(data: xarray.Dataset) -> list[Claim]:
+def _boundaries(claim: Claims, data: xarray.Dataset) -> None:
     margins, share = data["margin"].values, data["share"].values
     small, large = margins <= CROSSOVER - NEAR, margins >= CROSSOVER + NEAR
-    return [
-        _near_crossover(
-            "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
-            "a nonlinear boundary.",
-            "section 3 and Fig 2a-c",
-            "half of the decision comes from the first two features, in the mean network, at margin",
-            float(time_to(margins, share.mean(axis=1), 0.5)),
-            NEAR,
-        ).shown_in("A, B"),
-        paper(
-            "section 3",
-            "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
-            "nonlinear ones even when a problem is linearly separable.",
-            at_least(
-                f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5
-            ),
-            at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5),
-        ).shown_in("A, B"),
-    ]
+    claim.paper(
+        "section 3 and Fig 2a-c",
+        "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
+        "a nonlinear boundary.",
+    )
+    what = "half of the decision comes from the first two features, in the mean network, at margin"
+    switch = float(time_to(margins, share.mean(axis=1), 0.5))
+    claim.within(what, switch, (CROSSOVER - NEAR, CROSSOVER + NEAR), form=".3f")
+    claim.paper(
+        "section 3",
+        "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
+        "nonlinear ones even when a problem is linearly separable.",
+    )
+    claim.at_least(f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5)
+    claim.at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5)
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -220,8 +184,8 @@ def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
     middle = len(PLANE) // 2
     ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
     title = rf"A  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
-    sides: dict[str, Any] = {"horizontal": "first feature", "vertical": "second feature, third at 0", "value": "output"}
-    heat_map(axis, one["plane"].values, title, blocks=(middle, middle), names=(ticks, ticks), largest=1.0, **sides)
+    look: dict[str, Any] = {"blocks": (middle, middle), "names": (ticks, ticks), "largest": 1.0}
+    heat_map(axis, one["plane"].values, title, "first feature", "second feature, third at 0", "output", **look)
     for mark in (axis.set_xticks, axis.set_yticks):
         mark((0, middle, 2 * middle), ticks)
 

@@ -1,18 +1,16 @@
 """P2 Fig 3, Definition 3.1, appendix H: the data set, the gated network that a ReLU network is, and its least width."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import DIFFERS, L1, Paper, apart, check, left_over, ours, paper
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.plotting import COLOURS, heat_map, label_axes, loss_curves, new_panels
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
+from neuralrace.experiments.figures import _contextual as p2
+from neuralrace.plotting import COLOURS, draw_network, heat_map, label_axes, loss_curves, new_panels
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
 
@@ -21,7 +19,7 @@ CONTEXTS, ITEMS, PROPERTIES = 3, 8, 15
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(p2.Paper):
     """moments: epochs at which a ReLU network is read as a gated one."""
 
     seeds: int = 2
@@ -32,14 +30,11 @@ def compute(settings: Settings) -> xarray.Dataset:
     """The data set and its linear part, a ReLU network read through its gates, and gated networks of two widths."""
     named = tasks.contextual(CONTEXTS, "mixed")
     inputs, targets = named.task.inputs["x"], named.task.targets["y"]
-    data = xarray.Dataset(
-        {
-            "inputs": (("example", "feature"), inputs),
-            "targets": (("example", "property"), targets),
-            "left": (("example", "property"), left_over(named.task)),
-            "context": ("example", named.groups["context"]),
-        }
-    )
+    data = xarray.Dataset()
+    data["inputs"] = (("example", "feature"), inputs)
+    data["targets"] = (("example", "property"), targets)
+    data["left"] = (("example", "property"), p2.left_over(named.task))
+    data["context"] = ("example", named.groups["context"])
     return xarray.merge([data, _as_gated(settings, named), _widths(settings, named)])
 
 
@@ -51,15 +46,13 @@ def _as_gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     moments = [m for m in settings.moments if m <= settings.steps]
     network = ReLUNetwork(named.task, hidden=(settings.hidden,))
     run = settings.train(network, record=("weights", "outputs"), at=moments)
-    gaps, nodes = [], []
+    gaps, nodes = np.zeros(len(moments)), np.zeros(len(moments), dtype=int)
     for place in range(len(moments)):
         weights = {edge: run.values(f"weights[{edge[0]}->{edge[1]}]")[0, place] for edge in network.architecture.edges}
         gated, whole = reln.equivalent(network, weights), run.values("outputs[y]")[0, place]
-        gaps.append(np.abs(gated.problem.forward(gated.weights)["y"] - whole).max() / np.abs(whole).max())
-        nodes.append(len(gated.members))
-    return xarray.Dataset(
-        {"gap": ("moment", np.array(gaps)), "nodes": ("moment", np.array(nodes))}, coords={"moment": moments}
-    )
+        gaps[place] = np.abs(gated.problem.forward(gated.weights)["y"] - whole).max() / np.abs(whole).max()
+        nodes[place] = len(gated.members)
+    return xarray.Dataset({"gap": ("moment", gaps), "nodes": ("moment", nodes)}, coords={"moment": moments})
 
 
 def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
@@ -73,76 +66,53 @@ def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
     return data.assign_coords(epoch=settings.epochs)
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """The structure of the data, the definition, and the remark on widths."""
-    first, *others = _data_set(data)
-    return [first, *shown("A", others), _definition(data).shown_in("C"), *shown("B", _width(data))]
+    claim = p2.claims()
+    _data_set(claim, data)
+    _definition(claim.shown_in("C"), data)
+    _width(claim.shown_in("B"), data)
+    return claim
 
 
-def _data_set(data: xarray.Dataset) -> list[Claim]:
+def _data_set(claim: Claims, data: xarray.Dataset) -> None:
     targets, left, context = data["targets"].values, data["left"].values, data["context"].values
     blocks = targets.reshape(len(targets), -1, PROPERTIES)
     common = blocks[:, 0].reshape(CONTEXTS, -1, PROPERTIES)
     elsewhere = [blocks[context != c, c + 1] for c in range(CONTEXTS)]
-    return [
-        check(
-            "section 4 and Fig 3",
-            "The first block of labels is the same in every context, each other is active in one of them alone.",
-            at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0),
-            at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0),
-        ),
-        check(
-            "section 4",
-            "This requires contextual control and a nonlinear network mapping to learn.",
-            at_least(
-                "of the targets' square, no linear map learns", 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %"
-            ),
-        ),
-        check(
-            "Proposition 4.2 (appendix E)",
-            "Once the common pathway has finished learning there is no correlation between the context features and "
-            "the residual.",
-            at_most(
-                "largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12
-            ),
-        ),
-    ]
-
-
-def _definition(data: xarray.Dataset) -> Claim:
-    epochs, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
-    return check(
-        "Definition 3.1 and section 3",
-        "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity.",
-        at_most(
-            "gap between outputs, of the largest,",
-            data["gap"].values,
-            1e-12,
-            detail=f"at epochs {epochs}; {nodes} patterns",
-        ),
+    text = "The first block of labels is the same in every context, each other is active in one of them alone."
+    claim.check("section 4 and Fig 3", text)
+    claim.at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0)
+    claim.at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0)
+    claim.check("section 4", "This requires contextual control and a nonlinear network mapping to learn.", "A")
+    what = "of the targets' square, no linear map learns"
+    claim.at_least(what, 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %")
+    claim.check(
+        "Proposition 4.2 (appendix E)",
+        "Once the common pathway has finished learning there is no correlation between the context features and "
+        "the residual.",
+        "A",
     )
+    claim.at_most("largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12)
 
 
-def _width(data: xarray.Dataset) -> list[Claim]:
+def _definition(claim: Claims, data: xarray.Dataset) -> None:
+    epochs, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
+    text = "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity."
+    claim.check("Definition 3.1 and section 3", text)
+    claim.at_most("gap between outputs, of the largest,", data["gap"].values, 1e-12)
+    claim.detail(f"at epochs {epochs}; {nodes} patterns")
+
+
+def _width(claim: Claims, data: xarray.Dataset) -> None:
     wide, narrow, epochs = data["wide"].values, data["rank"].values, data["epoch"].values
-    return [
-        paper(
-            "appendix H",
-            "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it.",
-            at_most(
-                "last loss, of the first,",
-                narrow[:, -1] / narrow[:, 0],
-                0.01,
-                detail=f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}",
-            ),
-        ),
-        ours(
-            "after P2 appendix H",
-            "Such a network has the same loss as one of 100 neurons in each pathway.",
-            at_most("normalised L1", apart(epochs, narrow, wide).normalised_l1, L1, form=".3f"),
-            failed="0.14; fewer neurons start from a smaller strength, and so later",
-        ),
-    ]
+    text = "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it."
+    claim.paper("appendix H", text)
+    claim.at_most("last loss, of the first,", narrow[:, -1] / narrow[:, 0], 0.01)
+    claim.detail(f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}")
+    claim.ours("after P2 appendix H", "Such a network has the same loss as one of 100 neurons in each pathway.")
+    claim.at_most("normalised L1", p2.apart(epochs, narrow, wide).normalised_l1, p2.L1, form=".3f")
+    claim.fails("0.14; fewer neurons start from a smaller strength, and so later")
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -154,8 +124,7 @@ def draw(data: xarray.Dataset) -> Figure:
         (targets, "targets", "3  targets: one block for all contexts, one for each", PROPERTIES),
         (left, "left", f"A  {100 * missed:.0f} % of the targets no linear map learns", PROPERTIES),
     ):
-        sides: dict[str, Any] = {"horizontal": "context", "vertical": "block", "value": "value"}
-        heat_map(axis, data[name].values.T, title, blocks=(rows, ITEMS), **sides)
+        heat_map(axis, data[name].values.T, title, "context", "block", "value", blocks=(rows, ITEMS))
     problem = tasks.contextual(CONTEXTS, "mixed").problem(GATING, hidden=Settings().width)
     draw_network(network, problem.architecture, "3  the gated network of the text has four pathways")
     trained = {"100 neurons per pathway": ("gated", data["wide"].values)}
@@ -179,9 +148,8 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{DIFFERS} "
-    "From 1e-7 (--set std=1e-7) networks as narrow as the rank, and wider ones too, have not finished "
-    "after 8,000 epochs: 4 % of the first loss is left, where 1 % is asked.",
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) networks as narrow as the rank, and wider ones too, have not "
+    "finished after 8,000 epochs: 4 % of the first loss is left, where 1 % is asked.",
     finding="A ReLU network is a gated linear one to rounding, with hundreds of gate patterns; as many neurons "
     "as the rank learn the task, though later than a hundred do.",
 )

@@ -1,7 +1,6 @@
 """P2 Fig 4: a contextual task in ReLU networks, and the gated network of four modules that should learn like them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
@@ -10,28 +9,9 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import Agreement, aligned_mds, rotation_onto, similarity
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import (
-    DIFFERS,
-    KINDS,
-    L1,
-    LOG10,
-    THEORY_KEY,
-    Paper,
-    apart,
-    as_set,
-    by_kind,
-    forecast_values,
-    near,
-    on_what_is_left,
-    ours,
-    paper,
-    text_patterns,
-    trained_values,
-    value_gap,
-)
-from neuralrace.experiments.settings import setting
+from neuralrace.experiments import Claims, Experiment, setting
+from neuralrace.experiments.claim import listed
+from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import SERIES, TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
@@ -46,7 +26,7 @@ GATED = {"protocol": "P2's protocol", "joint": "trained jointly"}  # ways to tra
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(p2.Paper):
     """gated_seeds: gated networks of each kind, and draws of forecasts. moments: epochs for comparing networks."""
 
     seeds: int = 10
@@ -63,7 +43,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     found = reln.discover(run, MODULES, bare=True, draws=settings.gated_seeds)
     staged = reln.staged_reconstruction(run, found)
     problem = named.problem(GATING, hidden=settings.hidden // MODULES)
-    theory = predict(problem, settings.law, run.time, method="flow", draws=settings.gated_seeds, key=THEORY_KEY)
+    theory = predict(problem, settings.law, run.time, method="flow", draws=settings.gated_seeds, key=p2.THEORY_KEY)
     data = xarray.Dataset(coords={"time": run.time})
     data["relu"] = (("seed", "time"), run.loss)
     data["theory"] = ("time", theory.loss)
@@ -107,21 +87,21 @@ def _modes(settings: Settings, named: NamedTask, published: tuple[Problem, Traje
     """
     problems = {
         "common": parallel_pathways(named.task, {"common": None}, settings.width),
-        "contextual": on_what_is_left(named, settings.width),
+        "contextual": p2.on_what_is_left(named, settings.width),
     }
     times, modes = settings.times(named.task), named.task.inputs["x"].shape[1]
-    values = by_kind("published", trained_values(*published), modes)
+    values = p2.by_kind("published", p2.trained_values(*published), modes)
     for problem in problems.values():
         run = settings.train(problem, record=RECORDS[2:], seeds=settings.gated_seeds)
-        forecast = predict(problem, settings.law, times, method="aligned", draws=1, key=THEORY_KEY)
-        values |= by_kind("simulated", trained_values(problem, run), modes)
-        values |= by_kind("race", forecast_values(forecast), modes)
+        forecast = predict(problem, settings.law, times, method="aligned", draws=1, key=p2.THEORY_KEY)
+        values |= p2.by_kind("simulated", p2.trained_values(problem, run), modes)
+        values |= p2.by_kind("race", p2.forecast_values(forecast), modes)
     return xarray.Dataset({name: (("time", "mode"), array) for name, array in values.items()}, {"time": times})
 
 
 def distance(data: xarray.Dataset, name: str) -> Agreement:
     """Of a loss from that of the mean ReLU network."""
-    return apart(data["time"].values, data[name].values, data["relu"].values)
+    return p2.apart(data["time"].values, data[name].values, data["relu"].values)
 
 
 def correlations(data: xarray.Dataset, name: str, kind: str) -> np.ndarray:
@@ -130,107 +110,87 @@ def correlations(data: xarray.Dataset, name: str, kind: str) -> np.ndarray:
     return np.array([np.corrcoef(a.ravel(), b.ravel())[0, 1] for a, b in pairs])
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure says: under the paper's own protocol, and what we go on to ask."""
-    found = [*shown("a", _losses(data)), *_same_networks(data), *shown("b", _race_reduction(data))]
-    return [_modules(data).shown_in("A"), *found]
+    claim = p2.claims()
+    _modules(claim.shown_in("A"), data)
+    _losses(claim.shown_in("a"), data)
+    _same_networks(claim, data)
+    _race_reduction(claim.shown_in("b"), data)
+    return claim
 
 
-def _modules(data: xarray.Dataset) -> Claim:
-    wanted = text_patterns(data["context"].values)
-    consistent = f"consistency {listed(data['consistency'].values)}" if "consistency" in data else ""
-    return paper(
+def _modules(claim: Claims, data: xarray.Dataset) -> None:
+    wanted = p2.text_patterns(data["context"].values)
+    claim.paper(
         "section 4 and appendix B (the exact gating pattern emerges with 4 clusters)",
         "The ReLU network has four modules: one that is always active and three that are active for two out of the "
         "three contexts.",
-        at_least(
-            f"of the {len(wanted)} patterns, found by as many clusters,",
-            len(as_set(data["patterns"].values) & wanted),
-            len(wanted),
-            detail=consistent,
-        ),
     )
+    what = f"of the {len(wanted)} patterns, found by as many clusters,"
+    claim.at_least(what, len(p2.as_set(data["patterns"].values) & wanted), len(wanted))
+    claim.detail(f"consistency {listed(data['consistency'].values)}")
 
 
-def _losses(data: xarray.Dataset) -> list[Claim]:
-    return [
-        paper(
-            "section 4 and Fig 4a",
-            "The loss of the gated network, whose gating is constant from the start, is that of the ReLU networks.",
-            *near(distance(data, "protocol")),
-            failed="0.10 and 0.32 with one law for all first weights, 0.07 and 0.27 with 175 neurons in "
-            "each pathway; the published network, with scales set by hand, has 0.043 and 0.110",
-        ),
-        ours(
-            "beyond P2 Fig 4a",
-            "So it is where all pathways are trained jointly.",
-            *near(distance(data, "joint")),
-            failed="about 0.07 and 0.28",
-        ),
-        ours(
-            "after P2 Fig 4a (predicted)",
-            "The loss of the ReLU networks is forecast from that gating and the law of their first weights.",
-            *near(distance(data, "theory")),
-            failed="about 0.07 and 0.28, as in training: it is the gating that is off",
-        ),
-        ours(
-            "after P2 appendix B: a reconstruction",
-            "Rebuilt from the modules and widths found in them, in one stretch, the networks have their loss.",
-            *near(distance(data, "one_stretch")),
-            failed="about 0.07 and 0.26; a gating that changes once comes nearer",
-        ),
-        ours(
-            "a reconstruction from early weights, no constant set by hand",
-            f"Rebuilt in two stretches, one pathway up to time {float(data['handover']):.1f} and the modules from "
-            "there, they have.",
-            *near(distance(data, "two_stretches")),
-        ),
-    ]
+def _losses(claim: Claims, data: xarray.Dataset) -> None:
+    text = "The loss of the gated network, whose gating is constant from the start, is that of the ReLU networks."
+    claim.paper("section 4 and Fig 4a", text)
+    p2.near(claim, distance(data, "protocol"))
+    claim.fails(
+        "0.10 and 0.32 with one law for all first weights, 0.07 and 0.27 with 175 neurons in "
+        "each pathway; the published network, with scales set by hand, has 0.043 and 0.110"
+    )
+    claim.ours("beyond P2 Fig 4a", "So it is where all pathways are trained jointly.")
+    p2.near(claim, distance(data, "joint"))
+    claim.fails("about 0.07 and 0.28")
+    text = "The loss of the ReLU networks is forecast from that gating and the law of their first weights."
+    claim.ours("after P2 Fig 4a (predicted)", text)
+    p2.near(claim, distance(data, "theory"))
+    claim.fails("about 0.07 and 0.28, as in training: it is the gating that is off")
+    text = "Rebuilt from the modules and widths found in them, in one stretch, the networks have their loss."
+    claim.ours("after P2 appendix B: a reconstruction", text)
+    p2.near(claim, distance(data, "one_stretch"))
+    claim.fails("about 0.07 and 0.26; a gating that changes once comes nearer")
+    claim.ours(
+        "a reconstruction from early weights, no constant set by hand",
+        f"Rebuilt in two stretches, one pathway up to time {float(data['handover']):.1f} and the modules from "
+        "there, they have.",
+    )
+    p2.near(claim, distance(data, "two_stretches"))
 
 
-def _same_networks(data: xarray.Dataset) -> list[Claim]:
-    found = []
-    for name, claim, beyond, lowest in (("protocol", paper, "", 0.92), ("joint", ours, "beyond P2 ", 0.86)):
-        outputs, latent = (correlations(data, name, kind) for kind in ("output", "similarity"))
-        found += [
-            claim(
-                f"{beyond}Fig 4a (caption: exact agreement between these output samples)",
-                f"ReLU and gated network ({GATED[name]}) agree in their outputs throughout.",
-                at_least("correlation at the moments shown", outputs, 0.99, form=".3f"),
-            ).shown_in("B"),
-            claim(
-                f"{beyond}Fig 4c (caption)",
-                f"ReLU and gated network ({GATED[name]}) have an equivalent latent representation at all times.",
-                at_least("correlation of hidden similarities at the moments shown", latent, 0.95, form=".3f"),
-                failed=f"the correlation falls to {lowest} in the course of training",
-            ).shown_in("c"),
-        ]
-    return found
+def _same_networks(claim: Claims, data: xarray.Dataset) -> None:
+    for name, kind, beyond, lowest in (("protocol", "paper", "", 0.92), ("joint", "ours", "beyond P2 ", 0.86)):
+        outputs, latent = (correlations(data, name, what) for what in ("output", "similarity"))
+        both = f"ReLU and gated network ({GATED[name]})"
+        source = f"{beyond}Fig 4a (caption: exact agreement between these output samples)"
+        claim.said(kind, source, f"{both} agree in their outputs throughout.", "B")
+        claim.at_least("correlation at the moments shown", outputs, 0.99, form=".3f")
+        text = f"{both} have an equivalent latent representation at all times."
+        claim.said(kind, f"{beyond}Fig 4c (caption)", text, "c")
+        claim.at_least("correlation of hidden similarities at the moments shown", latent, 0.95, form=".3f")
+        claim.fails(f"the correlation falls to {lowest} in the course of training")
 
 
-def _race_reduction(data: xarray.Dataset) -> list[Claim]:
+def _race_reduction(claim: Claims, data: xarray.Dataset) -> None:
     what = "normalised L1 over all singular values,"
-    return [
-        paper(
-            "Fig 4b and appendix F (contextual pathways on the residual of the trained common one)",
-            "The singular values of the gated network follow the neural race reduction.",
-            at_most(what, {kind: value_gap(data, "race", "simulated", kind) for kind in KINDS}, L1, form=".3f"),
-        ),
-        ours(
-            "after P2 Fig 4b",
-            "So they do in the network as published, whose contextual pathways learn what the common one leaves at "
-            "the moment.",
-            at_most(what, {kind: value_gap(data, "race", "published", kind) for kind in KINDS}, L1, form=".3f"),
-            failed="until the common pathway has learned, its targets drive the others too",
-        ),
-    ]
+    text = "The singular values of the gated network follow the neural race reduction."
+    claim.paper("Fig 4b and appendix F (contextual pathways on the residual of the trained common one)", text)
+    claim.at_most(what, {kind: p2.value_gap(data, "race", "simulated", kind) for kind in p2.KINDS}, p2.L1, form=".3f")
+    claim.ours(
+        "after P2 Fig 4b",
+        "So they do in the network as published, whose contextual pathways learn what the common one leaves at "
+        "the moment.",
+    )
+    claim.at_most(what, {kind: p2.value_gap(data, "race", "published", kind) for kind in p2.KINDS}, p2.L1, form=".3f")
+    claim.fails("until the common pathway has learned, its targets drive the others too")
 
 
 def draw(data: xarray.Dataset) -> Figure:
     """Losses, singular values, hidden representations in one plane, modules, and the difference of outputs half way."""
     figure, (loss, *values, protocol, joint, modules, outputs) = new_panels(7, height=3.8)
     _draw_losses(loss, data)
-    for axis, kind in zip(values, KINDS, strict=True):
+    for axis, kind in zip(values, p2.KINDS, strict=True):
         trained = {
             "training, as published": ("linear", data[f"published_{kind}"].values),
             "training, appendix F": ("gated", data[f"simulated_{kind}"].values),
@@ -240,31 +200,24 @@ def draw(data: xarray.Dataset) -> Figure:
         label_axes(axis, f"b  {kind} pathways {ways} are as forecast", TIME, "singular value")
     for axis, name in ((protocol, "protocol"), (joint, "joint")):
         _draw_points(axis, data, name)
-    words: dict[str, Any] = {"horizontal": "context", "vertical": "module", "value": "gate", "blocks": (1, 8)}
-    heat_map(modules, data["patterns"].values * 1.0, "A  the modules found are those of the paper", **words)
+    title = "A  the modules found are those of the paper"
+    heat_map(modules, data["patterns"].values * 1.0, title, "context", "module", "gate", blocks=(1, 8))
     error = (data["relu_output"] - data["protocol_output"]).values[data.sizes["moment"] // 2]
-    words = {"horizontal": "context", "vertical": "block", "value": "difference", "blocks": (15, 8)}
     title = "B  outputs agree: ReLU less gated network, half way"
-    heat_map(outputs, error.T, title, largest=float(abs(data["relu_output"]).max()), **words)
+    largest = float(abs(data["relu_output"]).max())
+    heat_map(outputs, error.T, title, "context", "block", "difference", blocks=(15, 8), largest=largest)
     return figure
 
 
 def _draw_losses(axis: Axes, data: xarray.Dataset) -> None:
     """The losses on a log axis, and below it how far each is from that of the ReLU networks."""
-    named = {"ReLU networks": ("relu", "relu"), "gated, P2's protocol": ("linear", "protocol")}
-    named["gated, jointly"] = ("gated", "joint")
-    loss_curves(
-        axis,
-        "a  late on the gated network falls behind",
-        data["time"].values,
-        {label: (kind, data[name].values) for label, (kind, name) in named.items()},
-        {"theory, gated, jointly": data["theory"].values},
-        {
-            "rebuilt, two stretches": data["two_stretches"].values.mean(axis=0),
-            "rebuilt, one stretch": data["one_stretch"].values,
-        },
-        tolerance=LOG10,
-    )
+    trained = {"ReLU networks": ("relu", data["relu"].values)}
+    trained |= {"gated, P2's protocol": ("linear", data["protocol"].values)}
+    trained |= {"gated, jointly": ("gated", data["joint"].values)}
+    theory, one = {"theory, gated, jointly": data["theory"].values}, data["one_stretch"].values
+    rebuilt = {"rebuilt, two stretches": data["two_stretches"].values.mean(axis=0), "rebuilt, one stretch": one}
+    title = "a  late on the gated network falls behind"
+    loss_curves(axis, title, data["time"].values, trained, theory, rebuilt, tolerance=p2.LOG10)
 
 
 def _draw_points(axis: Axes, data: xarray.Dataset, name: str) -> None:
@@ -293,10 +246,9 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{DIFFERS} "
-    "From 1e-7 (--set std=1e-7) the gated network is farther from the ReLU networks (normalised L1 0.22, "
-    "not 0.10), the correlation of their outputs falls to 0.975, and two stretches no longer rebuild the "
-    "loss (0.06 and 0.26).",
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) the gated network is farther from the ReLU networks (normalised "
+    "L1 0.22, not 0.10), the correlation of their outputs falls to 0.975, and two stretches no longer rebuild the loss "
+    "(0.06 and 0.26).",
     finding="The four modules of the paper are found, and outputs agree throughout; but with one law for all "
     "first weights the gated network's loss is not that of the ReLU networks, and hidden representations "
     "drift apart.",

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,33 +12,9 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
-from neuralrace.experiments.claim import Claim, at_least, at_most, listed, shown
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import (
-    DIFFERS,
-    KINDS,
-    L1,
-    LOG10,
-    THEORY_KEY,
-    Paper,
-    apart,
-    as_set,
-    by_kind,
-    contexts_of,
-    draw_selectivity,
-    final_patterns,
-    forecast_values,
-    left_over,
-    near,
-    on_what_is_left,
-    ours,
-    paper,
-    selectivity,
-    text_patterns,
-    trained_values,
-    value_gap,
-)
-from neuralrace.experiments.settings import setting
+from neuralrace.experiments import Claims, Experiment, setting
+from neuralrace.experiments.claim import listed
+from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.structures import hierarchy_block
@@ -72,7 +48,7 @@ ROWS = "abcd"  # of panels, each for every number of contexts: loss, both kinds 
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(p2.Paper):
     """most: gatings with so many pathways are left out of the race, but for that of the paper. mixed: race it too."""
 
     contexts: tuple[int, ...] = setting((3, 4, 5, 6, 8), least=2, most=100)
@@ -99,15 +75,15 @@ def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
 
     found: how many modules of the text are among the clusters. used: the m of the gating by context that they are.
     """
-    context, count = named.groups["context"], contexts_of(named)
+    context, count = named.groups["context"], p2.contexts_of(named)
     run = settings.relu(named.task, record="gate_patterns")
     modules = reln.find_modules(reln.gate_samples(run), count + 1)
-    found, gatings = as_set(modules.patterns), reln.gatings_of_groups(context, [1, count - 1])
+    found, gatings = p2.as_set(modules.patterns), reln.gatings_of_groups(context, [1, count - 1])
     sizes = dict(zip((0, 1, count - 1), gatings.values(), strict=True))
-    data = selectivity(named, *final_patterns(run)).assign_coords(epoch=settings.epochs)
+    data = p2.selectivity(named, *p2.final_patterns(run)).assign_coords(epoch=settings.epochs)
     data["relu"] = (("seed", "epoch"), run.loss)
-    data["found"] = ((), len(found & text_patterns(context)))
-    data["used"] = ((), next((size for size, gating in sizes.items() if as_set(gating) == found), -1))
+    data["found"] = ((), len(found & p2.text_patterns(context)))
+    data["used"] = ((), next((size for size, gating in sizes.items() if p2.as_set(gating) == found), -1))
     data["consistency"] = ((), float(modules.consistency.min()))
     return data
 
@@ -117,20 +93,17 @@ def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
 
     race_time: epochs to half of the first loss. race_late: to half of what the common pathway alone cannot learn.
     """
-    count, task = contexts_of(named), named.task
+    count, task = p2.contexts_of(named), named.task
     sizes = [m for m in range(1, count) if m == count - 1 or math.comb(count, m) < settings.most]
     gatings = reln.gatings_of_groups(named.groups["context"], sizes)
     found = settings.race(task, gatings)
     loss = np.array([found[name].forecast.loss for name in gatings])
-    late = 0.25 * np.mean(np.sum(left_over(task) ** 2, axis=1))
-    return xarray.Dataset(
-        {
-            "race": (("size", "epoch"), loss),
-            "race_time": ("size", time_to(settings.epochs, loss, found.criterion)),
-            "race_late": ("size", time_to(settings.epochs, loss, late)),
-        },
-        coords={"size": [0, *sizes], "epoch": settings.epochs},
-    )
+    late = 0.25 * np.mean(np.sum(p2.left_over(task) ** 2, axis=1))
+    data = xarray.Dataset(coords={"size": [0, *sizes], "epoch": settings.epochs})
+    data["race"] = (("size", "epoch"), loss)
+    data["race_time"] = ("size", time_to(settings.epochs, loss, found.criterion))
+    data["race_late"] = ("size", time_to(settings.epochs, loss, late))
+    return data
 
 
 def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
@@ -139,9 +112,9 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     joint: all pathways descend one loss. published: P2's protocol, where the contextual ones learn what the common one
     leaves at the moment. assumed: what it leaves at the end, as P2 appendix F and the closed form have it.
     """
-    times, count = settings.times(named.task), contexts_of(named)
-    joint, assumed = named.problem(GATING, hidden=settings.width), on_what_is_left(named, settings.width)
-    forecast = predict(joint, settings.law, times, method="aligned", draws=1, key=THEORY_KEY)
+    times, count = settings.times(named.task), p2.contexts_of(named)
+    joint, assumed = named.problem(GATING, hidden=settings.width), p2.on_what_is_left(named, settings.width)
+    forecast = predict(joint, settings.law, times, method="aligned", draws=1, key=p2.THEORY_KEY)
     assert forecast.initial_strength is not None
     strength = forecast.initial_strength.law["common"][0]  # the mean over the law of the initial weights
     theory = exact.contextual_statistics(hierarchy_block(8), count)
@@ -151,10 +124,10 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
         "published": settings.protocol(named, GATING, **wanted),
         "assumed": (assumed, settings.train(assumed, **wanted)),
     }
-    values = by_kind("aligned", forecast_values(forecast), 8 + count)
-    values |= by_kind("closed", _closed_form(theory, times, strength), 8 + count)
+    values = p2.by_kind("aligned", p2.forecast_values(forecast), 8 + count)
+    values |= p2.by_kind("closed", _closed_form(theory, times, strength), 8 + count)
     for name, (problem, run) in runs.items():
-        values |= by_kind(name, trained_values(problem, run), 8 + count)
+        values |= p2.by_kind(name, p2.trained_values(problem, run), 8 + count)
     data = xarray.Dataset({name: (("epoch", "mode"), array) for name, array in values.items()})
     data["closed_loss"] = ("epoch", np.asarray(exact.contextual_loss(times, theory, strength, strength)))
     data["published_loss"] = ("epoch", runs["published"][1].loss.mean(axis=0))
@@ -172,21 +145,24 @@ def _closed_form(theory: exact.ContextualStatistics, times: np.ndarray, strength
     return {name: -np.sort(-np.asarray(values), axis=1) for name, values in found.items()}
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What figure and text say of up to five contexts, and what becomes of it with more of them and by other rules."""
+    claim = p2.claims()
     labels = [str(label) for label in data["contexts"].values]
     numbered = [label for label in labels if label != "mixed"]
-    found = [claim for label in numbered for claim in _of_relu(data.sel(contexts=label), label)]
-    found += [_winner(data.sel(contexts=label), label).shown_in(_panels([label], "ad")) for label in labels]
+    for label in numbered:
+        _of_relu(claim, data.sel(contexts=label), label)
+    for label in labels:
+        _winner(claim.shown_in(_panels([label], "ad")), data.sel(contexts=label), label)
     for beyond in (False, True):
         parts = {label: data.sel(contexts=label) for label in numbered if (label not in IN_PAPER) == beyond}
         if parts:
-            loss, values = _of_closed_forms(parts, beyond)
-            found += [loss.shown_in(_panels(parts, "a")), values.shown_in(_panels(parts, "bc"))]
-            found += shown(_panels(parts, "d"), _of_neurons(parts, beyond))
+            _of_closed_forms(claim, parts, beyond)
+            _of_neurons(claim.shown_in(_panels(parts, "d")), parts, beyond)
     parts = {label: data.sel(contexts=label) for label in numbered}
-    modes = shown(_panels(parts, "bc"), _of_other_modes(parts))
-    return [*found, *shown(_panels(parts, "a"), _of_gatings(parts)), *modes]
+    _of_gatings(claim.shown_in(_panels(parts, "a")), parts)
+    _of_other_modes(claim.shown_in(_panels(parts, "bc")), parts)
+    return claim
 
 
 def _panels(labels: Iterable[str], rows: str) -> str:
@@ -194,82 +170,72 @@ def _panels(labels: Iterable[str], rows: str) -> str:
     return ", ".join(f"{label}{row}" for row in rows for label in labels)
 
 
-def _whose(beyond: bool) -> tuple[Callable[..., Claim], str]:
-    """What makes a claim, and what its place is called: the paper speaks of up to five contexts."""
-    return (ours, "beyond P2 ") if beyond else (paper, "")
+def _whose(beyond: bool) -> tuple[str, str]:
+    """The kind of a claim, and what its place is called: the paper speaks of up to five contexts."""
+    return ("ours", "beyond P2 ") if beyond else ("paper", "")
 
 
-def _of_relu(data: xarray.Dataset, label: str) -> list[Claim]:
-    claim, beyond = _whose(label not in IN_PAPER)
+def _of_relu(claim: Claims, data: xarray.Dataset, label: str) -> None:
+    kind, beyond = _whose(label not in IN_PAPER)
     epochs, relu, count = data["epoch"].values, data["relu"].values, int(label)
-    consistent = f"consistency {float(data['consistency']):.2f}" if "consistency" in data else ""
-    return [
-        claim(
-            f"{beyond}section 5",
-            f"{label} contexts: a pathway is active for all contexts, and {label} are active for {count - 1}.",
-            at_least(f"of these, found by {count + 1} clusters,", int(data["found"]), count + 1, detail=consistent),
-            failed=FAILED.get(("modules", label)),
-        ).shown_in(f"{label}d"),
-        claim(
-            f"{beyond}Fig 5, row 1 (perfect agreement)",
-            f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks.",
-            *near(apart(epochs, data["published_loss"].values, relu)),
-            failed=FAILED.get(("protocol", label)),
-        ).shown_in(f"{label}a"),
-        ours(
-            "after P2 Fig 5: exact flow, nothing trained",
-            f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained.",
-            *near(apart(epochs, data["race"].sel(size=count - 1).values, relu)),
-            failed=FAILED.get(("race", label)),
-        ).shown_in(f"{label}a"),
-    ]
+    text = f"{label} contexts: a pathway is active for all contexts, and {label} are active for {count - 1}."
+    claim.said(kind, f"{beyond}section 5", text, f"{label}d")
+    claim.at_least(f"of these, found by {count + 1} clusters,", int(data["found"]), count + 1)
+    claim.detail(f"consistency {float(data['consistency']):.2f}")
+    claim.fails(FAILED.get(("modules", label)))
+    text = f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks."
+    claim.said(kind, f"{beyond}Fig 5, row 1 (perfect agreement)", text, f"{label}a")
+    p2.near(claim, p2.apart(epochs, data["published_loss"].values, relu))
+    claim.fails(FAILED.get(("protocol", label)))
+    text = f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained."
+    claim.ours("after P2 Fig 5: exact flow, nothing trained", text, f"{label}a")
+    p2.near(claim, p2.apart(epochs, data["race"].sel(size=count - 1).values, relu))
+    claim.fails(FAILED.get(("race", label)))
 
 
-def _winner(data: xarray.Dataset, label: str) -> Claim:
+def _winner(claim: Claims, data: xarray.Dataset, label: str) -> None:
     times, used = data["race_time"].dropna("size"), int(data["used"])
     behind = 100 * float(times.sel(size=used) / times.min() - 1) if used >= 0 else np.nan
     order = ", ".join(f"{size}: {time:.0f}" for size, time in zip(times["size"].values, times.values, strict=True))
-    return ours(
+    claim.ours(
         "after P2 Proposition 4.2: the race of the common pathway alone (0) or with those open in m contexts",
         f"{label if label != 'mixed' else '3 mixed'} contexts: the predicted winner of the race is the gating found.",
-        at_most(
-            "to half of the first loss the gating of the clusters comes behind the first by",
-            behind,
-            DRAWN,
-            unit=" %",
-            detail=f"found {used if used >= 0 else 'none of them'}; epochs {order}",
-        ),
-        failed=FAILED.get(("winner", label)),
     )
+    what = "to half of the first loss the gating of the clusters comes behind the first by"
+    claim.at_most(what, behind, DRAWN, unit=" %")
+    claim.detail(f"found {used if used >= 0 else 'none of them'}; epochs {order}")
+    claim.fails(FAILED.get(("winner", label)))
 
 
 Parts = Mapping[str, xarray.Dataset]
 
 
-def _of_closed_forms(parts: Parts, beyond: bool) -> list[Claim]:
-    (claim, place), numbers = _whose(beyond), ", ".join(parts)
-    losses = [apart(part["epoch"].values, part["closed_loss"].values, part["relu"].values) for part in parts.values()]
-    pairs = (("published", "common"), ("assumed", "contextual"))
-    gaps = {f"{n} {kind}": value_gap(part, "closed", way, kind) for n, part in parts.items() for way, kind in pairs}
-    return [
-        claim(
-            f"{place}Fig 5 (caption)",
-            f"{numbers} contexts: the loss of the ReLU networks follows in closed form (perfect agreement).",
-            *near(*losses, names=parts),
-            failed="0.3 and more with one law for all first weights: contextual pathways would have to start when the "
-            "common one has learned, and they start at once",
-        ),
-        claim(
-            f"{place}Fig 5, rows 2 and 3, and appendix F (contextual pathways on the residual at the end)",
-            f"{numbers} contexts: the closed forms of the singular values match simulations exactly.",
-            at_most("normalised L1 over all singular values,", gaps, L1 / 2, form=".3f"),
-        ),
+def _of_closed_forms(claim: Claims, parts: Parts, beyond: bool) -> None:
+    (kind, place), numbers = _whose(beyond), ", ".join(parts)
+    losses = [
+        p2.apart(part["epoch"].values, part["closed_loss"].values, part["relu"].values) for part in parts.values()
     ]
+    pairs = (("published", "common"), ("assumed", "contextual"))
+    gaps = {f"{n} {of}": p2.value_gap(part, "closed", way, of) for n, part in parts.items() for way, of in pairs}
+    text = f"{numbers} contexts: the loss of the ReLU networks follows in closed form (perfect agreement)."
+    claim.said(kind, f"{place}Fig 5 (caption)", text, _panels(parts, "a"))
+    p2.near(claim, *losses, names=parts)
+    claim.fails(
+        "0.3 and more with one law for all first weights: contextual pathways would have to start when the "
+        "common one has learned, and they start at once"
+    )
+    claim.said(
+        kind,
+        f"{place}Fig 5, rows 2 and 3, and appendix F (contextual pathways on the residual at the end)",
+        f"{numbers} contexts: the closed forms of the singular values match simulations exactly.",
+        _panels(parts, "bc"),
+    )
+    claim.at_most("normalised L1 over all singular values,", gaps, p2.L1 / 2, form=".3f")
 
 
-def _of_neurons(parts: Parts, beyond: bool) -> list[Claim]:
+def _of_neurons(claim: Claims, parts: Parts, beyond: bool) -> None:
     """In how many contexts neurons are on at the end: in all but one, and in the mean."""
-    (claim, place), numbers = _whose(beyond), ", ".join(parts)
+    (kind, place), numbers = _whose(beyond), ", ".join(parts)
     names = {"share": "by number", "share_of_strength": "by strength", "chance": "by chance"}
     tables = {n: part[list(names)].to_array().values for n, part in parts.items()}
     most = {n: table[:, int(n) - 1] for n, table in tables.items()}
@@ -280,23 +246,18 @@ def _of_neurons(parts: Parts, beyond: bool) -> list[Claim]:
         for rows in (most, mean)
     )
     order = f"by number, strength and chance {'; '.join(f'{n}: {listed(row)}' for n, row in mean.items())}"
-    return [
-        claim(
-            f"{place}section 5 (pathways active for C - 1 contexts)",
-            f"{numbers} contexts: neurons are on in all contexts but one more often than chance has it.",
-            at_least("share of neurons, over that of random neurons,", more, 1),
-            failed=FAILED.get(("neurons", numbers)),
-        ),
-        claim(
-            f"{place}Fig 5 (caption)",
-            f"{numbers} contexts: as their number increases, so does the number that a neuron is active for.",
-            at_least("contexts added by each step", steps, 0, form=".2f"),
-            at_least("contexts in the mean, over those of random neurons,", longer, 1, detail=order, form=".2f"),
-        ),
-    ]
+    text = f"{numbers} contexts: neurons are on in all contexts but one more often than chance has it."
+    claim.said(kind, f"{place}section 5 (pathways active for C - 1 contexts)", text)
+    claim.at_least("share of neurons, over that of random neurons,", more, 1)
+    claim.fails(FAILED.get(("neurons", numbers)))
+    text = f"{numbers} contexts: as their number increases, so does the number that a neuron is active for."
+    claim.said(kind, f"{place}Fig 5 (caption)", text)
+    claim.at_least("contexts added by each step", steps, 0, form=".2f")
+    claim.at_least("contexts in the mean, over those of random neurons,", longer, 1, form=".2f")
+    claim.detail(order)
 
 
-def _of_gatings(parts: Parts) -> list[Claim]:
+def _of_gatings(claim: Claims, parts: Parts) -> None:
     behind, gaps, nearest = {}, {}, {}
     for label, part in parts.items():
         ran = part.dropna("size", subset=["race_time"])
@@ -304,60 +265,31 @@ def _of_gatings(parts: Parts) -> list[Claim]:
         for name, values in (("late", ran["race_late"].values), ("area", np.trapezoid(ran["race"].values, axis=1))):
             with np.errstate(invalid="ignore"):
                 behind[f"{label} {name}"] = float(values[own][0] / values.min() - 1) if len(values) else np.nan
-        found = np.array([apart(epochs, curve, part["relu"].values).normalised_l1 for curve in ran["race"].values])
+        found = np.array([p2.apart(epochs, curve, part["relu"].values).normalised_l1 for curve in ran["race"].values])
         gaps[label], nearest[label] = float(found[own][0] - found.min()), int(sizes[np.argmin(found)])
-    return [
-        ours(
-            "after P2 Proposition 4.2 and section 5",
-            "What the common pathway leaves is learned fastest by pathways that are closed in one context.",
-            at_most(
-                "to half of what the common pathway cannot learn (late), and by area under the loss, behind by",
-                behind,
-                0,
-            ),
-        ),
-        ours(
-            "after P2 section 5",
-            "Of the gatings by context, that with pathways closed in one context comes nearest to the ReLU networks.",
-            at_most(
-                "its normalised L1 is above the least by",
-                gaps,
-                0,
-                detail=f"nearest: {', '.join(f'{label}: {size}' for label, size in nearest.items())}",
-                form=".3f",
-            ),
-            failed=FAILED.get(("nearest", "")),
-        ),
-    ]
+    text = "What the common pathway leaves is learned fastest by pathways that are closed in one context."
+    claim.ours("after P2 Proposition 4.2 and section 5", text)
+    what = "to half of what the common pathway cannot learn (late), and by area under the loss, behind by"
+    claim.at_most(what, behind, 0)
+    text = "Of the gatings by context, that with pathways closed in one context comes nearest to the ReLU networks."
+    claim.ours("after P2 section 5", text)
+    claim.at_most("its normalised L1 is above the least by", gaps, 0, form=".3f")
+    claim.detail(f"nearest: {', '.join(f'{label}: {size}' for label, size in nearest.items())}")
+    claim.fails(FAILED.get(("nearest", "")))
 
 
-def _of_other_modes(parts: Parts) -> list[Claim]:
-    cases = (
-        (
-            "The singular values of both kinds of pathways are forecast for joint training (aligned theory).",
-            "joint",
-            [("aligned", "joint", kind) for kind in KINDS],
-        ),
-        (
-            "The closed form of contextual pathways holds as published, on what the common one leaves at the moment.",
-            "published",
-            [("closed", "published", "contextual")],
-        ),
-    )
-    return [
-        ours(
-            "after P2 Fig 5, rows 2 and 3",
-            text,
-            at_most(
-                "normalised L1 over all singular values,",
-                {f"{n} {pair[2]}": value_gap(part, *pair) for n, part in parts.items() for pair in pairs},
-                L1,
-                form=".3f",
-            ),
-            failed=FAILED.get(("modes", name)),
-        )
-        for text, name, pairs in cases
-    ]
+def _of_other_modes(claim: Claims, parts: Parts) -> None:
+    text = "The singular values of both kinds of pathways are forecast for joint training (aligned theory)."
+    _of_modes(claim, text, parts, "joint", [("aligned", "joint", kind) for kind in p2.KINDS])
+    text = "The closed form of contextual pathways holds as published, on what the common one leaves at the moment."
+    _of_modes(claim, text, parts, "published", [("closed", "published", "contextual")])
+
+
+def _of_modes(claim: Claims, text: str, parts: Parts, name: str, pairs: Sequence[tuple[str, str, str]]) -> None:
+    gaps = {f"{n} {pair[2]}": p2.value_gap(part, *pair) for n, part in parts.items() for pair in pairs}
+    claim.ours("after P2 Fig 5, rows 2 and 3", text)
+    claim.at_most("normalised L1 over all singular values,", gaps, p2.L1, form=".3f")
+    claim.fails(FAILED.get(("modes", name)))
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -371,28 +303,21 @@ def draw(data: xarray.Dataset) -> Figure:
         elif row == "d":
             most = int(np.nanargmax(part["share_of_strength"].values))
             title = f"{letter}  {label} contexts: most strength is in neurons on in {most}"
-            draw_selectivity(axis, part.dropna("active"), title)
+            p2.draw_selectivity(axis, part.dropna("active"), title)
         else:
-            _draw_values(axis, part, letter, KINDS[ROWS.index(row) - 1])
+            _draw_values(axis, part, letter, p2.KINDS[ROWS.index(row) - 1])
     return figure
 
 
 def _draw_loss(axis: Axes, part: xarray.Dataset, letter: str) -> None:
     """The losses on a log axis, and below it how far each is from that of the ReLU networks."""
-    relu, published = part["relu"].values, part["published_loss"].values
-    found = apart(part["epoch"].values, published, relu)
-    loss_curves(
-        axis,
-        f"{letter}  {letter[:-1]} contexts: the gated network's loss is {found.log10_gap:.2f} off in log10",
-        part["epoch"].values,
-        {"ReLU networks": ("relu", relu), "gated, P2's protocol": ("linear", published)},
-        {
-            "theory, joint training": part["race"].sel(size=int(letter[:-1]) - 1).values,
-            "closed form": part["closed_loss"].values,
-        },
-        horizontal="epoch",
-        tolerance=LOG10,
-    )
+    epochs, relu, published = (part[name].values for name in ("epoch", "relu", "published_loss"))
+    off = p2.apart(epochs, published, relu).log10_gap
+    title = f"{letter}  {letter[:-1]} contexts: the gated network's loss is {off:.2f} off in log10"
+    trained = {"ReLU networks": ("relu", relu), "gated, P2's protocol": ("linear", published)}
+    joint, closed = part["race"].sel(size=int(letter[:-1]) - 1).values, part["closed_loss"].values
+    theory = {"theory, joint training": joint, "closed form": closed}
+    loss_curves(axis, title, epochs, trained, theory, horizontal="epoch", tolerance=p2.LOG10)
 
 
 def _draw_values(axis: Axes, part: xarray.Dataset, letter: str, kind: str) -> None:
@@ -400,7 +325,7 @@ def _draw_values(axis: Axes, part: xarray.Dataset, letter: str, kind: str) -> No
     joint, aligned, closed = (part[f"{name}_{kind}"].dropna("mode").values for name in ("joint", "aligned", "closed"))
     theory = {"theory, joint training": aligned, "closed form": closed}
     mode_lines(axis, part["epoch"].values, {"gated, joint training": ("gated", joint)}, theory)
-    gap = value_gap(part, "aligned", "joint", kind)
+    gap = p2.value_gap(part, "aligned", "joint", kind)
     title = f"{letter}  {letter[:-1]} contexts: {kind} pathways are forecast to {100 * gap:.1f} %"
     label_axes(axis, title, "epoch", "singular value")
 
@@ -414,11 +339,9 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{DIFFERS} "
-    "From 1e-7 (--set std=1e-7) the paper's sentences come out otherwise in part: the loss is at 0.058, "
-    "0.079, 0.037 with 3, 4, 5 contexts (not 0.04, 0.03, 0.06), so that with five it now agrees and with "
-    "three it no longer does; and with every number of contexts pathways closed in one come nearest to "
-    "the ReLU networks.",
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) the paper's sentences come out otherwise in part: the loss is at "
+    "0.058, 0.079, 0.037 with 3, 4, 5 contexts (not 0.04, 0.03, 0.06), so that with five it now agrees and with three "
+    "it no longer does; and with every number of contexts pathways closed in one come nearest to the ReLU networks.",
     finding="The modules are the paper's up to five contexts, not with six or eight; the loss agrees with three "
     "contexts and parts from the ReLU networks with more, and the closed form of the loss does not hold.",
 )

@@ -10,24 +10,10 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.axes import Edge, Weights
-from neuralrace.experiments.claim import Claim, Condition, at_least, at_most, listed, shown
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import (
-    DIFFERS,
-    L1,
-    THEORY_KEY,
-    Paper,
-    apart,
-    check,
-    draw_selectivity,
-    final_patterns,
-    ours,
-    paper,
-    selectivity,
-    trained_values,
-)
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.claim import listed
+from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, theory_line, training_band
-from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
 
@@ -38,7 +24,7 @@ SAME = 1e-3  # of the first loss, or of the largest output: less is not told apa
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(p2.Paper):
     """subsets: random sets of features, properties or examples to leave out.
 
     every_gating: race all seven gatings that treat the contexts alike, or only those of the text.
@@ -51,20 +37,14 @@ class Settings(Paper):
 def compute(settings: Settings) -> xarray.Dataset:
     """The task's own singular values, trained ReLU networks, gatings forecast and trained, all pathways together."""
     named = tasks.contextual(CONTEXTS, "mixed")
-    parts = [
-        _removals(settings, named.task),
-        _relu(settings, named),
-        _race(settings, named),
-        _protocol(settings, named),
-        _together(settings, named),
-    ]
+    parts = [part(settings, named) for part in (_removals, _relu, _race, _protocol, _together)]
     return xarray.merge(parts)
 
 
-def _removals(settings: Settings, task: Task) -> xarray.Dataset:
+def _removals(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """The first singular value without some features and properties, or examples, relative to the whole."""
-    inputs, targets = task.inputs["x"], task.targets["y"]
-    whole, generator = _top(inputs, targets), np.random.default_rng(THEORY_KEY)
+    inputs, targets = named.task.inputs["x"], named.task.targets["y"]
+    whole, generator = _top(inputs, targets), np.random.default_rng(p2.THEORY_KEY)
     single = [_top(np.delete(inputs, i, 1), targets) for i in range(inputs.shape[1])]
     single += [_top(inputs, np.delete(targets, i, 1)) for i in range(targets.shape[1])]
     sets, rows = [], []
@@ -74,15 +54,13 @@ def _removals(settings: Settings, task: Task) -> xarray.Dataset:
         shown = _some(generator, len(inputs))
         rows.append(_top(inputs[shown], targets[shown]))
     without = [_top(np.delete(inputs, i, 0), np.delete(targets, i, 0)) for i in range(len(inputs))]
-    return xarray.Dataset(
-        {
-            "without_feature": ("feature", np.array(single) / whole),
-            "without_features": ("subset", np.array(sets) / whole),
-            "without_example": ("example", np.array(without) / whole),
-            "without_examples": ("subset", np.array(rows) / whole),
-            "least": ("side", np.array([inputs.min(), targets.min()])),
-        }
-    )
+    data = xarray.Dataset()
+    data["without_feature"] = ("feature", np.array(single) / whole)
+    data["without_features"] = ("subset", np.array(sets) / whole)
+    data["without_example"] = ("example", np.array(without) / whole)
+    data["without_examples"] = ("subset", np.array(rows) / whole)
+    data["least"] = ("side", np.array([inputs.min(), targets.min()]))
+    return data
 
 
 def _some(generator: np.random.Generator, count: int) -> np.ndarray:
@@ -108,10 +86,10 @@ def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
     member = modules.nearest(samples) == int(np.argmax(modules.patterns.sum(axis=1)))
     first, second = run.values("weights[x->h1]"), run.values("weights[h1->y]")
     active = np.maximum(first @ task.inputs["x"].T, 0) * member[..., None]
-    last, strength = final_patterns(run)
+    last, strength = p2.final_patterns(run)
     grid = last.reshape(*last.shape[:2], CONTEXTS, -1)
     allowed = (grid == grid[..., :1]).all(axis=(-1, -2)) | (last.sum(axis=-1) == 1)
-    data = selectivity(named, last, strength).assign_coords(time=run.time)
+    data = p2.selectivity(named, last, strength).assign_coords(time=run.time)
     data["relu"] = (("seed", "time"), run.loss)
     data["relu_least"] = ("time", _least(np.einsum("syph,syhn->sypn", second, active)))
     data["allowed"] = ("count", np.array([allowed.mean(), strength[allowed].sum() / strength.sum()]))
@@ -143,13 +121,11 @@ def _least(outputs: np.ndarray) -> np.ndarray:
 def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """Forecasts of the gatings that treat contexts alike, jointly trained; all pathways are as wide as the paper's."""
     found = settings.race(named.task, _gatings(named.groups["context"], settings.every_gating))
-    return xarray.Dataset(
-        {
-            "race": (("gating", "time"), np.array([runner.forecast.loss for runner in found.runners])),
-            "race_time": ("gating", np.array([runner.time for runner in found.runners])),
-        },
-        coords={"gating": [runner.name for runner in found.runners], "time": settings.times(named.task)},
-    )
+    names = [runner.name for runner in found.runners]
+    data = xarray.Dataset(coords={"gating": names, "time": settings.times(named.task)})
+    data["race"] = (("gating", "time"), np.array([runner.forecast.loss for runner in found.runners]))
+    data["race_time"] = ("gating", np.array([runner.time for runner in found.runners]))
+    return data
 
 
 def _gatings(context: np.ndarray, every: bool) -> dict[str, np.ndarray]:
@@ -162,253 +138,182 @@ def _gatings(context: np.ndarray, every: bool) -> dict[str, np.ndarray]:
 def _protocol(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """The gatings of the text trained by P2's protocol: their losses, and the sizes of the maps of all pathways."""
     runs = {name: settings.protocol(named, words, record="path_singular_values") for name, words in PROTOCOL.items()}
-    sizes = {node: np.linalg.norm(values, axis=-1) for node, values in trained_values(*runs[ALL]).items()}
-    return xarray.Dataset(
-        {
-            "protocol": (("trained", "time"), np.array([run.loss[0] for _, run in runs.values()])),
-            "protocol_size": (("time", "pathway"), np.array(list(sizes.values())).T),
-        },
-        coords={"trained": list(runs), "pathway": list(sizes), "time": settings.times(named.task)},
-    )
+    sizes = {node: np.linalg.norm(values, axis=-1) for node, values in p2.trained_values(*runs[ALL]).items()}
+    data = xarray.Dataset(coords={"trained": list(runs), "pathway": list(sizes), "time": settings.times(named.task)})
+    data["protocol"] = (("trained", "time"), np.array([run.loss[0] for _, run in runs.values()]))
+    data["protocol_size"] = (("time", "pathway"), np.array(list(sizes.values())).T)
+    return data
 
 
 def _together(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """A gated network of common, all-but-one and single pathways, trained jointly: their sizes, the common output."""
     problem = named.problem(PROTOCOL[ALL], hidden=settings.width)
     run = settings.train(problem, seeds=settings.seeds, record="weights")
-    maps = np.stack(
-        [run.values(f"weights[{n}->y]") @ run.values(f"weights[x->{n}]") for n in problem.architecture.hidden], axis=2
-    )
-    return xarray.Dataset(
-        {
-            "size": (("time", "pathway"), np.linalg.norm(maps, axis=(-2, -1)).mean(axis=0)),
-            "gated_least": ("time", _least(maps[:, :, 0] @ named.task.inputs["x"].T)),
-        },
-        coords={"pathway": list(problem.architecture.hidden), "time": run.time},
-    )
+    nodes = problem.architecture.hidden
+    maps = np.stack([run.values(f"weights[{n}->y]") @ run.values(f"weights[x->{n}]") for n in nodes], axis=2)
+    data = xarray.Dataset(coords={"pathway": list(nodes), "time": run.time})
+    data["size"] = (("time", "pathway"), np.linalg.norm(maps, axis=(-2, -1)).mean(axis=0))
+    data["gated_least"] = ("time", _least(maps[:, :, 0] @ named.task.inputs["x"].T))
+    return data
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """The lemma in trained networks, the steps of the proof in their order, and what follows for neurons."""
-    return [
-        *shown("F", _lemma(data)),
-        *shown("A", _algebra(data)),
-        *shown("B", _positivity(data)),
-        *shown("D", _exhaustion(data)),
-        *shown("C", _inactivity(data)),
-        *shown("D", _uniqueness(data)),
-        _specific(data).shown_in("E"),
-    ]
+    claim = p2.claims()
+    _lemma(claim.shown_in("F"), data)
+    _algebra(claim.shown_in("A"), data)
+    _positivity(claim.shown_in("B"), data)
+    _exhaustion(claim.shown_in("D"), data)
+    _inactivity(claim.shown_in("C"), data)
+    _uniqueness(claim.shown_in("D"), data)
+    _specific(claim.shown_in("E"), data)
+    return claim
 
 
-def _lemma(data: xarray.Dataset) -> list[Claim]:
-    return [
-        check(
-            "informal Lemma 4.1, read so that a neuron may be in several modules: true of any network on any data",
-            "Any gating of a trained ReLU network can be implemented by modules that gate by context or are only "
-            "active for a single datapoint.",
-            at_most(
-                "gap between the outputs of a network and of 24 modules for single datapoints, of the largest output,",
-                float(data["union_gap"]),
-                1e-12,
-            ),
-        ),
-        ours(
-            "after P2 Lemma 4.1, which says it of all",
-            "Most neurons of trained networks have a pattern that depends on the context alone or is on for a single "
-            "datapoint.",
-            at_least(
-                "share of neurons with such a pattern",
-                dict(zip(("by number", "by strength"), 100 * data["allowed"].values, strict=True)),
-                50,
-                unit=" %",
-            ),
-            failed="7 % of the neurons, with 2 % of the strength; the others part items and contexts",
-        ),
-    ]
+def _lemma(claim: Claims, data: xarray.Dataset) -> None:
+    claim.check(
+        "informal Lemma 4.1, read so that a neuron may be in several modules: true of any network on any data",
+        "Any gating of a trained ReLU network can be implemented by modules that gate by context or are only "
+        "active for a single datapoint.",
+    )
+    what = "gap between the outputs of a network and of 24 modules for single datapoints, of the largest output,"
+    claim.at_most(what, float(data["union_gap"]), 1e-12)
+    claim.ours(
+        "after P2 Lemma 4.1, which says it of all",
+        "Most neurons of trained networks have a pattern that depends on the context alone or is on for a single "
+        "datapoint.",
+    )
+    claim.at_least(
+        "share of neurons with such a pattern",
+        dict(zip(("by number", "by strength"), 100 * data["allowed"].values, strict=True)),
+        50,
+        unit=" %",
+    )
+    claim.fails("7 % of the neurons, with 2 % of the strength; the others part items and contexts")
 
 
-def _algebra(data: xarray.Dataset) -> list[Claim]:
-    def left(one: str, some: str, limit: float) -> Condition:
+def _algebra(claim: Claims, data: xarray.Dataset) -> None:
+    def left(one: str, some: str, limit: float) -> None:
         single, sets = data[one].values, data[some].values
-        detail = f"each one: {single.min():.3f} to {single.max():.6f}; {len(sets)} sets: to {sets.max():.6f}"
-        return at_most("largest ratio to the whole", max(single.max(), sets.max()), limit, detail=detail, form=".12g")
+        claim.at_most("largest ratio to the whole", max(single.max(), sets.max()), limit, form=".12g")
+        claim.detail(f"each one: {single.min():.3f} to {single.max():.6f}; {len(sets)} sets: to {sets.max():.6f}")
 
-    return [
-        check(
-            "Proposition 4.2 (interlacing)",
-            "If an output label or input feature is removed, the first singular value can only decrease.",
-            left("without_feature", "without_features", 1 + 1e-12),
-        ),
-        check(
-            "Proposition 4.2 (Perron-Frobenius)",
-            "If a datapoint is removed, the first singular value decreases.",
-            left("without_example", "without_examples", 1 - 1e-12),
-        ),
-    ]
+    text = "If an output label or input feature is removed, the first singular value can only decrease."
+    claim.check("Proposition 4.2 (interlacing)", text)
+    left("without_feature", "without_features", 1 + 1e-12)
+    claim.check("Proposition 4.2 (Perron-Frobenius)", "If a datapoint is removed, the first singular value decreases.")
+    left("without_example", "without_examples", 1 - 1e-12)
 
 
-def _positivity(data: xarray.Dataset) -> list[Claim]:
-    found = [
-        paper(
-            "Proposition 4.2 (appendix E), of what its proof multiplies",
-            "The labels that the common pathway learns are element-wise positive for all datapoints, and so are all "
-            "input features.",
-            at_least("the least input and the least label", data["least"].values, 0),
-        )
-    ]
+def _positivity(claim: Claims, data: xarray.Dataset) -> None:
+    claim.paper(
+        "Proposition 4.2 (appendix E), of what its proof multiplies",
+        "The labels that the common pathway learns are element-wise positive for all datapoints, and so are all "
+        "input features.",
+    )
+    claim.at_least("the least input and the least label", data["least"].values, 0)
     for name, words in (("relu_least", "of ReLU networks"), ("gated_least", "of a jointly trained gated network")):
-        least = data[name].values
-        below = f"below at {100 * np.mean(least < -SAME):.0f} % of records, {least[-1]:.2f} at the end"
-        found.append(
-            ours(
-                "after P2 Proposition 4.2, which says it of the labels",
-                f"The output of the common pathway {words} is element-wise positive for all datapoints.",
-                at_least("the least output over the largest, at the worst record,", least.min(), -SAME, detail=below),
-                failed="-0.4 of the largest at the end; what adds up from item and context is below "
-                "zero where both lack a property",
-            )
+        least, source = data[name].values, "after P2 Proposition 4.2, which says it of the labels"
+        claim.ours(source, f"The output of the common pathway {words} is element-wise positive for all datapoints.")
+        claim.at_least("the least output over the largest, at the worst record,", least.min(), -SAME)
+        claim.detail(f"below at {100 * np.mean(least < -SAME):.0f} % of records, {least[-1]:.2f} at the end")
+        claim.fails(
+            "-0.4 of the largest at the end; what adds up from item and context is below zero where both lack a "
+            "property"
         )
-    return found
 
 
-def _ahead(time: np.ndarray, text: np.ndarray, other: np.ndarray) -> tuple[Condition, Condition]:
+def _ahead(claim: Claims, time: np.ndarray, text: np.ndarray, other: np.ndarray) -> None:
     """The loss of the text's gating is never above another one, and neither is the area under it."""
     areas = [float(np.trapezoid(curve, time)) for curve in (text, other)]
-    return (
-        at_most("share of times at which it is behind", 100 * np.mean(text > other + SAME * other[0]), 0, unit=" %"),
-        at_most("area under its loss, over that of the other,", areas[0] / areas[1], 1),
-    )
+    claim.at_most("share of times at which it is behind", 100 * np.mean(text > other + SAME * other[0]), 0, " %")
+    claim.at_most("area under its loss, over that of the other,", areas[0] / areas[1], 1)
 
 
-def _exhaustion(data: xarray.Dataset) -> list[Claim]:
+def _exhaustion(claim: Claims, data: xarray.Dataset) -> None:
     time, race, runs = data["time"].values, data["race"], data["protocol"]
     text = "Beside a common pathway, the architecture with pathways active in two contexts learns faster than in one"
-    return [
-        paper(
-            "Proposition 4.2 (exhaustion) and Fig 4a, by P2's protocol",
-            f"{text}.",
-            *_ahead(time, runs.sel(trained=TEXT).values, runs.sel(trained=SINGLE).values),
-        ),
-        ours(
-            "beyond P2 Proposition 4.2",
-            f"{text} where all pathways see the contexts and are trained jointly (theory).",
-            *_ahead(time, race.sel(gating=TEXT).values, race.sel(gating=SINGLE).values),
-            failed="early on, at 9 % of times, those open in one context are ahead; the area holds",
-        ),
-    ]
+    claim.paper("Proposition 4.2 (exhaustion) and Fig 4a, by P2's protocol", f"{text}.")
+    _ahead(claim, time, runs.sel(trained=TEXT).values, runs.sel(trained=SINGLE).values)
+    source = "beyond P2 Proposition 4.2"
+    claim.ours(source, f"{text} where all pathways see the contexts and are trained jointly (theory).")
+    _ahead(claim, time, race.sel(gating=TEXT).values, race.sel(gating=SINGLE).values)
+    claim.fails("early on, at 9 % of times, those open in one context are ahead; the area holds")
 
 
-def _inactivity(data: xarray.Dataset) -> list[Claim]:
+def _inactivity(claim: Claims, data: xarray.Dataset) -> None:
     text = (
         "If all possible modules are trained simultaneously{}, the pathways active for a single context stay inactive."
     )
-    return [
-        paper(
-            "appendix E, by P2's protocol",
-            text.format(""),
-            _inactive(data["protocol_size"].values[-1]),
-            failed="nearly; they come to 8 to 15 % of the size of the others, 1 to 2 % of its square",
-        ),
-        ours(
-            "beyond P2 appendix E",
-            text.format(" and jointly"),
-            _inactive(data["size"].values[-1]),
-            failed="they grow to half the size of the others",
-        ),
-    ]
+    claim.paper("appendix E, by P2's protocol", text.format(""))
+    _inactive(claim, data["protocol_size"].values[-1])
+    claim.fails("nearly; they come to 8 to 15 % of the size of the others, 1 to 2 % of its square")
+    claim.ours("beyond P2 appendix E", text.format(" and jointly"))
+    _inactive(claim, data["size"].values[-1])
+    claim.fails("they grow to half the size of the others")
 
 
-def _inactive(size: np.ndarray) -> Condition:
+def _inactive(claim: Claims, size: np.ndarray) -> None:
     two, one = size[1 : 1 + CONTEXTS], size[1 + CONTEXTS :]
-    detail = f"two contexts {listed(two)}; one {listed(one)}"
     what = "largest single-context map over the smallest two-context map, at the end,"
-    return at_most(what, one.max() / two.min(), 0.1, detail=detail, form=".2f")
+    claim.at_most(what, one.max() / two.min(), 0.1, form=".2f")
+    claim.detail(f"two contexts {listed(two)}; one {listed(one)}")
 
 
-def _uniqueness(data: xarray.Dataset) -> list[Claim]:
+def _uniqueness(claim: Claims, data: xarray.Dataset) -> None:
     time, relu = data["time"].values, data["relu"].values
     names = [str(name) for name in data["gating"].values]
     curves = dict(zip(names, data["race"].values, strict=True))
-    gaps = {name: apart(time, curve, relu).normalised_l1 for name, curve in curves.items()}
+    gaps = {name: p2.apart(time, curve, relu).normalised_l1 for name, curve in curves.items()}
     others = {name: gap for name, gap in gaps.items() if name != TEXT}
     behind = {name: 100 * float(np.mean(curves[TEXT] > curves[name] + SAME * relu[0, 0])) for name in others}
     halved = ", ".join(f"{n}: {t:.1f}" for n, t in zip(names, data["race_time"].values, strict=True))
     source = "beyond P2 Proposition 4.2: gatings by context, jointly trained (theory)"
     what, form = "normalised L1 from the ReLU networks of", ".3f"
-    return [
-        *_protocol_uniqueness(data),
-        ours(
-            source,
-            "The gating of the text has the loss of the ReLU networks, and no other gating by context has.",
-            at_most(f"{what} it", gaps[TEXT], L1, form=form),
-            at_least(f"{what} the others", others, L1, form=form),
-            failed="0.09 (0.06 with 175 neurons in each pathway), and less with pathways for single contexts added",
-        ),
-        ours(
-            source,
-            "Of all gatings by context, that of the text comes nearest to the ReLU networks.",
-            at_most(
-                "its normalised L1 over the least of the others",
-                gaps[TEXT] / min(others.values()),
-                1,
-                detail=listed(gaps, form),
-            ),
-            failed="with pathways for single contexts added it comes nearer; all others are twice as far",
-        ),
-        ours(
-            source,
-            "The loss of the gating of the text is below that of any other gating, at all times.",
-            at_most(
-                "share of times at which it is behind each other",
-                behind,
-                0,
-                unit=" %",
-                detail=f"half of the first loss at {halved}",
-            ),
-            failed="two-context pathways without a common one are first to half of the loss and lower at the end",
-        ),
-    ]
+    _protocol_uniqueness(claim, data)
+    claim.ours(source, "The gating of the text has the loss of the ReLU networks, and no other gating by context has.")
+    claim.at_most(f"{what} it", gaps[TEXT], p2.L1, form=form)
+    claim.at_least(f"{what} the others", others, p2.L1, form=form)
+    claim.fails("0.09 (0.06 with 175 neurons in each pathway), and less with pathways for single contexts added")
+    claim.ours(source, "Of all gatings by context, that of the text comes nearest to the ReLU networks.")
+    claim.at_most("its normalised L1 over the least of the others", gaps[TEXT] / min(others.values()), 1)
+    claim.detail(listed(gaps, form))
+    claim.fails("with pathways for single contexts added it comes nearer; all others are twice as far")
+    claim.ours(source, "The loss of the gating of the text is below that of any other gating, at all times.")
+    claim.at_most("share of times at which it is behind each other", behind, 0, unit=" %")
+    claim.detail(f"half of the first loss at {halved}")
+    claim.fails("two-context pathways without a common one are first to half of the loss and lower at the end")
 
 
-def _protocol_uniqueness(data: xarray.Dataset) -> list[Claim]:
+def _protocol_uniqueness(claim: Claims, data: xarray.Dataset) -> None:
     time, relu = data["time"].values, data["relu"].values
     runs = dict(zip(map(str, data["trained"].values), data["protocol"].values, strict=True))
-    gaps = {name: apart(time, curve, relu).normalised_l1 for name, curve in runs.items()}
-    return [
-        paper(
-            "Proposition 4.2 and Fig 4a, by P2's protocol",
-            "Only one ReLN matches the loss trajectory of the ReLU network: it is that of the text.",
-            at_most("normalised L1 from the ReLU networks", gaps[TEXT], L1, detail=listed(gaps, ".3f"), form=".3f"),
-            failed="0.10 with one law for all first weights, and as much with pathways for single contexts "
-            "added; the published network, with scales set by hand, has 0.043",
-        ),
-        paper(
-            "Fig 4a (caption: GDLN Single), by P2's protocol",
-            "The network with pathways for individual contexts is unable to imitate the loss trajectory of the ReLU "
-            "network.",
-            at_least(
-                "normalised L1 from the ReLU networks, over that of the network of the text,",
-                gaps[SINGLE] / gaps[TEXT],
-                2,
-                detail=listed(gaps, ".3f"),
-            ),
-        ),
-    ]
-
-
-def _specific(data: xarray.Dataset) -> Claim:
-    share, strong, chance = (float(data[name].values[1]) for name in ("share", "share_of_strength", "chance"))
-    return ours(
-        "after P2 section 4",
-        "Neurons that are on in a single context, for most items, are rarer than chance has it.",
-        at_most(
-            "share of neurons, over that of random neurons,",
-            {"by number": share / chance, "by strength": strong / chance},
-            0.75,
-            detail=f"{100 * share:.1f} % of neurons and {100 * strong:.1f} % of strength against {100 * chance:.1f} %",
-        ),
+    gaps = {name: p2.apart(time, curve, relu).normalised_l1 for name, curve in runs.items()}
+    text = "Only one ReLN matches the loss trajectory of the ReLU network: it is that of the text."
+    claim.paper("Proposition 4.2 and Fig 4a, by P2's protocol", text)
+    claim.at_most("normalised L1 from the ReLU networks", gaps[TEXT], p2.L1, form=".3f")
+    claim.detail(listed(gaps, ".3f"))
+    claim.fails(
+        "0.10 with one law for all first weights, and as much with pathways for single contexts "
+        "added; the published network, with scales set by hand, has 0.043"
     )
+    claim.paper(
+        "Fig 4a (caption: GDLN Single), by P2's protocol",
+        "The network with pathways for individual contexts is unable to imitate the loss trajectory of the ReLU "
+        "network.",
+    )
+    what = "normalised L1 from the ReLU networks, over that of the network of the text,"
+    claim.at_least(what, gaps[SINGLE] / gaps[TEXT], 2)
+    claim.detail(listed(gaps, ".3f"))
+
+
+def _specific(claim: Claims, data: xarray.Dataset) -> None:
+    share, strong, chance = (float(data[name].values[1]) for name in ("share", "share_of_strength", "chance"))
+    text = "Neurons that are on in a single context, for most items, are rarer than chance has it."
+    claim.ours("after P2 section 4", text)
+    what = "share of neurons, over that of random neurons,"
+    claim.at_most(what, {"by number": share / chance, "by strength": strong / chance}, 0.75)
+    claim.detail(f"{100 * share:.1f} % of neurons and {100 * strong:.1f} % of strength against {100 * chance:.1f} %")
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -433,7 +338,7 @@ def draw(data: xarray.Dataset) -> Figure:
     title = "C  trained together, pathways open in one context grow too"
     label_axes(sizes, title, TIME, "size of the map", "ends")
     _draw_race(race, data)
-    draw_selectivity(neurons, data, "E  neurons on in a single context are rarer than by chance")
+    p2.draw_selectivity(neurons, data, "E  neurons on in a single context are rarer than by chance")
     lemma.bar((0, 1), 100 * data["allowed"].values, 0.5, color=COLOURS["relu"])
     lemma.set_xticks((0, 1), ("number", "strength"))
     lemma.set_ylim(0, 100)
@@ -461,9 +366,8 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{DIFFERS} "
-    "From 1e-7 (--set std=1e-7) pathways for single contexts stay inactive as the paper says (0.09 of the "
-    "others, one tenth is asked; here 0.15), and the network that has them beside the common one alone is "
+    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) pathways for single contexts stay inactive as the paper says "
+    "(0.09 of the others, one tenth is asked; here 0.15), and the network that has them beside the common one alone is "
     "1.6 times as far from the ReLU networks as that of the text, where twice is asked.",
     finding="Singular values interlace and labels are positive as the proof needs; but pathways for single "
     "contexts do grow, and a gating with them comes as near to the ReLU networks as that of the text.",

@@ -1,6 +1,5 @@
 """P2 Lemma 4.1 and the race of all gatings: the gates that a neuron can have, and which of them win."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,29 +12,9 @@ from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import RangeError
-from neuralrace.experiments.claim import Claim, at_least, at_most, shown, within
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._contextual import (
-    DIFFERS,
-    L1,
-    THEORY_KEY,
-    Paper,
-    apart,
-    check,
-    final_patterns,
-    left_over,
-    ours,
-    paper,
-)
-from neuralrace.experiments.figures._gatings import (
-    all_gatings,
-    even_gatings,
-    family,
-    first_values,
-    staircases,
-    symmetries,
-    written,
-)
+from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments.figures import _contextual as p2
+from neuralrace.experiments.figures import _gatings
 from neuralrace.initial import as_key
 from neuralrace.plotting import COLOURS, SERIES, label_axes, loss_axis, new_panels, theory_line, training_band
 from neuralrace.task import Task
@@ -71,7 +50,7 @@ FAMILIES = {  # what the modules of a gating part -> the colour of its forecast
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(p2.Paper):
     """The paper's rate times ten, since few items are learned more slowly than many.
 
     tables: items x contexts for which every gate pattern of one neuron is listed. all_of, even_of: tables whose gatings
@@ -128,10 +107,9 @@ def _patterns(settings: Settings) -> xarray.Dataset:
         allowed = by_context | (patterns.sum(axis=1) == 1)
         counts.append([len(patterns), allowed.sum(), by_item.sum(), board.sum(), 2.0 ** (items * contexts)])
     kinds = ["implementable", "allowed by the lemma", "by item alone", "with a checkerboard", "all"]
-    return xarray.Dataset(
-        {"patterns": (("table", "kind"), np.array(counts, dtype=float))},
-        coords={"table": list(settings.tables), "kind": kinds},
-    )
+    data = xarray.Dataset(coords={"table": list(settings.tables), "kind": kinds})
+    data["patterns"] = (("table", "kind"), np.array(counts, dtype=float))
+    return data
 
 
 def _modules(settings: Settings) -> xarray.Dataset:
@@ -141,9 +119,9 @@ def _modules(settings: Settings) -> xarray.Dataset:
     """
     count = settings.items
     named = tasks.contextual(3, "mixed" if count == 8 else "hierarchy", count)
-    inputs, patterns = named.task.inputs["x"], staircases(count, 3)
-    at_start = first_values(patterns, inputs, named.task.targets["y"])
-    later = first_values(patterns, inputs, left_over(named.task))
+    inputs, patterns = named.task.inputs["x"], _gatings.staircases(count, 3)
+    at_start = _gatings.first_values(patterns, inputs, named.task.targets["y"])
+    later = _gatings.first_values(patterns, inputs, p2.left_over(named.task))
     sums, grid = patterns.sum(axis=1), patterns.reshape(-1, 3, count)
     by_context = (grid == grid[:, :, :1]).all(axis=(1, 2))
     kinds = {
@@ -153,15 +131,12 @@ def _modules(settings: Settings) -> xarray.Dataset:
         ITEMS: (grid == grid[:, :1]).all(axis=(1, 2)),
         ANY: sums > 0,
     }
-    return xarray.Dataset(
-        {
-            "modules": ((), len(patterns) - 1),
-            "whole_ratio": ((), float(np.sort(at_start)[-2] / at_start[patterns.all(axis=1)][0])),
-            "faster": ((), int(np.sum(later > later[kinds[TWO]].max() * (1 + 1e-9)))),
-            "module_rate": ("module", np.array([later[chosen].max() for chosen in kinds.values()])),
-        },
-        coords={"module": list(kinds)},
-    )
+    data = xarray.Dataset(coords={"module": list(kinds)})
+    data["modules"] = ((), len(patterns) - 1)
+    data["whole_ratio"] = ((), float(np.sort(at_start)[-2] / at_start[patterns.all(axis=1)][0]))
+    data["faster"] = ((), int(np.sum(later > later[kinds[TWO]].max() * (1 + 1e-9))))
+    data["module_rate"] = ("module", np.array([later[chosen].max() for chosen in kinds.values()]))
+    return data
 
 
 def _small(settings: Settings, every: bool) -> xarray.Dataset:
@@ -174,32 +149,30 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
     named = _named(table)
     patterns = reln.implementable_patterns(named.task.inputs["x"], strict=True)
     patterns = patterns[patterns.any(axis=1)]
-    sets = (all_gatings if every else even_gatings)(patterns, symmetries(named), most)
+    sets = (_gatings.all_gatings if every else _gatings.even_gatings)(patterns, _gatings.symmetries(named), most)
     run = settings.relu(named.task, record="gate_patterns")
-    last, strength = final_patterns(run)
+    last, strength = p2.final_patterns(run)
     share = np.array([strength[(last == row).all(axis=-1)].sum() for row in patterns]) / strength.sum()
     problem = reln.gated_problem(named.task, patterns, settings.width)
-    weights = settings.law(problem, as_key(THEORY_KEY))
+    weights = settings.law(problem, as_key(p2.THEORY_KEY))
     chosen = [np.array([(gating == row).all(axis=1).any() for row in patterns]) for gating in sets]
     found = [predict(problem, _opened(weights, rows), run.time, method="flow") for rows in chosen]
     loss = np.array([forecast.loss for forecast in found])
-    columns = {
-        "reached": time_to(run.time, loss, 0.5 * loss[0, 0]),
-        "area": np.trapezoid(loss, run.time, axis=1),
-        "gap": np.array([apart(run.time, curve, run.loss).normalised_l1 for curve in loss]),
-        "used": np.array([share[rows].sum() for rows in chosen]),
-    }
-    data = xarray.Dataset({name: ("gating", values) for name, values in columns.items()})
-    data = data.assign_coords(gating=[" ".join(written(row, named) for row in gating) for gating in sets])
-    data = data.assign_coords(pattern=[written(row, named) for row in patterns], moment=run.time)
+    names = [" ".join(_gatings.written(row, named) for row in gating) for gating in sets]
+    single = [_gatings.written(row, named) for row in patterns]
+    data = xarray.Dataset(coords={"gating": names, "pattern": single, "moment": run.time})
+    data["reached"] = ("gating", time_to(run.time, loss, 0.5 * loss[0, 0]))
+    data["area"] = ("gating", np.trapezoid(loss, run.time, axis=1))
+    data["gap"] = ("gating", [p2.apart(run.time, curve, run.loss).normalised_l1 for curve in loss])
+    data["used"] = ("gating", [share[rows].sum() for rows in chosen])
     data["share"] = ("pattern", share)
     published = _published(settings, named, patterns, chosen)
     area, gap = np.full(len(sets), np.inf), np.full(len(sets), np.inf)  # without a common pathway nothing is raced
     for place, curve in published.items():
-        area[place], gap[place] = np.trapezoid(curve, run.time), apart(run.time, curve, run.loss).normalised_l1
+        area[place], gap[place] = np.trapezoid(curve, run.time), p2.apart(run.time, curve, run.loss).normalised_l1
     data["published_area"], data["published_gap"] = ("gating", area), ("gating", gap)
     data["relu"] = (("seed", "moment"), run.loss)
-    data["best"] = ("moment", loss[int(np.argmin(columns["area"]))])
+    data["best"] = ("moment", loss[int(data["area"].argmin())])
     data["raced"] = (("gating", "moment"), loss)
     return data.rename({name: f"{name}_{table}" for name in {*map(str, data.variables), *map(str, data.dims)}})
 
@@ -236,82 +209,61 @@ def _opened(weights: Weights, chosen: np.ndarray) -> dict[Edge, np.ndarray]:
     return {edge: matrix * float(not open_nodes.isdisjoint(edge)) for edge, matrix in weights.items()}
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """Lemma 4.1, the modules that are possible, and the races of gatings made of them."""
-    raced = [shown(letter, _of_race(data, table)) for letter, table in zip("CD", tables(data), strict=False)]
-    return [*shown("A", _lemma(data)), *shown("B", _fastest_modules(data)), *itertools.chain(*raced)]
+    claim = p2.claims()
+    _lemma(claim.shown_in("A"), data)
+    _fastest_modules(claim.shown_in("B"), data)
+    for letter, table in zip("CD", tables(data), strict=False):
+        _of_race(claim.shown_in(letter), data, table)
+    return claim
 
 
-def _lemma(data: xarray.Dataset) -> list[Claim]:
+def _lemma(claim: Claims, data: xarray.Dataset) -> None:
     possible, allowed, _, boards, _ = data["patterns"].values.T
     names = [str(name) for name in data["table"].values]
-    shown = "; ".join(f"{n}: {p:.0f} against {a:.0f}" for n, p, a in zip(names, possible, allowed, strict=True))
-    return [
-        check(
-            "Lemma 4.1, first step of the proof (appendix D)",
-            "No neuron is active for item 1 in context 1 and item 2 in context 2 while being off on the remaining "
-            "datapoints.",
-            at_most(
-                f"implementable patterns with such a checkerboard, of {possible.sum():.0f},",
-                boards.sum(),
-                0,
-                form=".0f",
-            ),
-        ),
-        paper(
-            "Lemma 4.1",
-            "For any gating pattern implementable by the ReLU network a neuron gates by the context alone or is active "
-            "for a single datapoint.",
-            within(
-                "implementable patterns over those that the lemma allows, by items x contexts,",
-                dict(zip(names, possible / allowed, strict=True)),
-                (1, 1),
-                detail=shown,
-            ),
-            failed="every pattern without a checkerboard is implementable, such as on for all examples but "
-            "one, or on for an item in every context; the proof excludes only the checkerboard",
-        ),
-    ]
+    claim.check(
+        "Lemma 4.1, first step of the proof (appendix D)",
+        "No neuron is active for item 1 in context 1 and item 2 in context 2 while being off on the remaining "
+        "datapoints.",
+    )
+    what = f"implementable patterns with such a checkerboard, of {possible.sum():.0f},"
+    claim.at_most(what, boards.sum(), 0, form=".0f")
+    claim.paper(
+        "Lemma 4.1",
+        "For any gating pattern implementable by the ReLU network a neuron gates by the context alone or is active "
+        "for a single datapoint.",
+    )
+    what = "implementable patterns over those that the lemma allows, by items x contexts,"
+    claim.within(what, dict(zip(names, possible / allowed, strict=True)), (1, 1))
+    claim.detail("; ".join(f"{n}: {p:.0f} against {a:.0f}" for n, p, a in zip(names, possible, allowed, strict=True)))
+    claim.fails(
+        "every pattern without a checkerboard is implementable, such as on for all examples but "
+        "one, or on for an item in every context; the proof excludes only the checkerboard"
+    )
 
 
-def _fastest_modules(data: xarray.Dataset) -> list[Claim]:
+def _fastest_modules(claim: Claims, data: xarray.Dataset) -> None:
     count, rates = int(data["modules"]), dict(zip(data["module"].values, data["module_rate"].values, strict=True))
-    return [
-        paper(
-            "Proposition 4.2",
-            "The common pathway is the fastest possible module the network could implement.",
-            at_most(
-                f"of its first singular value, the next of all {count:,} patterns of the mixed task has",
-                float(data["whole_ratio"]),
-                0.99,
-            ),
-        ),
-        paper(
-            "Proposition 4.2 (edge case of Lemma 4.1)",
-            "Once the common pathway has learned, a module for a single datapoint can only be slower than one for "
-            "contexts.",
-            at_most(
-                "first singular value of what is left, single datapoint over two contexts,",
-                rates[ONE] / rates[TWO],
-                0.99,
-            ),
-        ),
-        ours(
-            "after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out",
-            "Once the common pathway has learned, modules that are on in two contexts are the fastest of all.",
-            at_most(
-                f"patterns, of {count:,}, with a larger first singular value of what is left",
-                int(data["faster"]),
-                0,
-                detail="the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates.items()),
-                form=",.0f",
-            ),
-            failed="two contexts have 0.090, as one context has; patterns that part items as well have up to 0.156",
-        ),
-    ]
+    claim.paper("Proposition 4.2", "The common pathway is the fastest possible module the network could implement.")
+    what = f"of its first singular value, the next of all {count:,} patterns of the mixed task has"
+    claim.at_most(what, float(data["whole_ratio"]), 0.99)
+    claim.paper(
+        "Proposition 4.2 (edge case of Lemma 4.1)",
+        "Once the common pathway has learned, a module for a single datapoint can only be slower than one for "
+        "contexts.",
+    )
+    what = "first singular value of what is left, single datapoint over two contexts,"
+    claim.at_most(what, rates[ONE] / rates[TWO], 0.99)
+    text = "Once the common pathway has learned, modules that are on in two contexts are the fastest of all."
+    claim.ours("after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out", text)
+    what = f"patterns, of {count:,}, with a larger first singular value of what is left"
+    claim.at_most(what, int(data["faster"]), 0, form=",.0f")
+    claim.detail("the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates.items()))
+    claim.fails("two contexts have 0.090, as one context has; patterns that part items as well have up to 0.156")
 
 
-def _of_race(data: xarray.Dataset, table: str) -> list[Claim]:
+def _of_race(claim: Claims, data: xarray.Dataset, table: str) -> None:
     names = [str(name) for name in data[f"gating_{table}"].values]
     area, gap, reached = (data[f"{name}_{table}"].values for name in ("area", "gap", "reached"))
     best, nearest = int(np.argmin(area)), int(np.argmin(gap))
@@ -319,48 +271,38 @@ def _of_race(data: xarray.Dataset, table: str) -> list[Claim]:
     most = ", ".join(f"{patterns[i]} {100 * share[i]:.0f} %" for i in np.argsort(-share)[:5])
     text = f"{table}, {len(names)} gatings: the patterns of the predicted winner are those that ReLU networks use"
     source = "after P2 Proposition 4.2, which is about the inputs of its section 4"
-    firsts = ((HALF, int(np.argmin(reached))), (AREA, best))
-    return [
-        *(
-            _used(data, table, words, (source, f"{text} ({words})."), won, f"; the strongest patterns are {most}")
-            for words, won in firsts
-        ),
-        ours(
-            source,
-            f"{table}: the loss of the winner ({AREA}) is that of the ReLU networks, and no other comes as near.",
-            at_most("normalised L1", gap[best], L1, form=".3f"),
-            at_most(
-                "above the least of all gatings by", gap[best] - gap[nearest], 0, detail=names[nearest], form=".3f"
-            ),
-            failed=FAILED.get((table, NEAREST)),
-        ),
-        *_of_published(data, table),
-    ]
+    for words, won in ((HALF, int(np.argmin(reached))), (AREA, best)):
+        claim.ours(source, f"{text} ({words}).")
+        _used(claim, data, table, words, won, f"; the strongest patterns are {most}")
+    text = f"{table}: the loss of the winner ({AREA}) is that of the ReLU networks, and no other comes as near."
+    claim.ours(source, text)
+    claim.at_most("normalised L1", gap[best], p2.L1, form=".3f")
+    claim.at_most("above the least of all gatings by", gap[best] - gap[nearest], 0, form=".3f")
+    claim.detail(names[nearest])
+    claim.fails(FAILED.get((table, NEAREST)))
+    _of_published(claim, data, table)
 
 
-def _of_published(data: xarray.Dataset, table: str) -> list[Claim]:
+def _of_published(claim: Claims, data: xarray.Dataset, table: str) -> None:
     names = [str(name) for name in data[f"gating_{table}"].values]
     area, gap = (data[f"{name}_{table}"].values for name in ("published_area", "published_gap"))
     best, nearest, raced = int(np.argmin(area)), int(np.argmin(gap)), int(np.isfinite(area).sum())
     source = "after P2 Proposition 4.2 and appendix F, by P2's protocol"
     text = f"{table}, {raced} gatings with a common pathway: the patterns of the winner ({AREA}) are those that ReLU "
-    return [
-        _used(data, table, PUBLISHED, (source, f"{text}networks use."), best),
-        ours(
-            source,
-            f"{table}: the loss of that winner is that of the ReLU networks.",
-            at_most("normalised L1", gap[best], L1, form=".3f", detail=f"nearest {names[nearest]}, {gap[nearest]:.3f}"),
-            failed=FAILED.get((table, PUBLISHED_LOSS)),
-        ),
-    ]
+    claim.ours(source, f"{text}networks use.")
+    _used(claim, data, table, PUBLISHED, best)
+    claim.ours(source, f"{table}: the loss of that winner is that of the ReLU networks.")
+    claim.at_most("normalised L1", gap[best], p2.L1, form=".3f")
+    claim.detail(f"nearest {names[nearest]}, {gap[nearest]:.3f}")
+    claim.fails(FAILED.get((table, PUBLISHED_LOSS)))
 
 
-def _used(data: xarray.Dataset, table: str, way: str, said: tuple[str, str], won: int, more: str = "") -> Claim:
-    """That ReLU networks use the patterns of the gating that won in one way; said: the source and the sentence."""
+def _used(claim: Claims, data: xarray.Dataset, table: str, way: str, won: int, more: str = "") -> None:
+    """That ReLU networks use the patterns of the gating that won in one way."""
     share, name = 100 * float(data[f"used_{table}"][won]), str(data[f"gating_{table}"].values[won])
-    what, detail = "share of strength in neurons with a pattern of the winner", f"winner {name}{more}"
-    condition = at_least(what, share, 90, unit=" %", detail=detail, form=".0f")
-    return ours(*said, condition, failed=FAILED.get((table, way)))
+    claim.at_least("share of strength in neurons with a pattern of the winner", share, 90, " %", form=".0f")
+    claim.detail(f"winner {name}{more}")
+    claim.fails(FAILED.get((table, way)))
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -388,16 +330,9 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
     time, gatings = data[f"moment_{table}"].values, [str(name) for name in data[f"gating_{table}"].values]
     seen: set[str] = set()
     for gating, curve in zip(gatings, data[f"raced_{table}"].values, strict=True):
-        kind = family(gating)
-        axis.plot(
-            time,
-            curve,
-            "--",
-            color=FAMILIES[kind],
-            linewidth=0.7,
-            alpha=0.7,
-            label=None if kind in seen else f"theory {kind}",
-        )
+        kind = _gatings.family(gating)
+        label = None if kind in seen else f"theory {kind}"
+        axis.plot(time, curve, "--", color=FAMILIES[kind], linewidth=0.7, alpha=0.7, label=label)
         seen.add(kind)
     theory_line(axis, time, data[f"best_{table}"].values, "theory, the fastest")
     relu = data[f"relu_{table}"].values
@@ -406,10 +341,8 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
     axis.set_xlim(0, 2 * time[learned[0]] if len(learned) and learned[0] else time[-1])
     axis.set_ylim(bottom=0)
     items, contexts = table.split("x")
-    title = (
-        f"{letter}  {len(gatings)} gatings of {items} items in {contexts} contexts: the networks are not the fastest"
-    )
-    loss_axis(axis, title)
+    raced = f"{len(gatings)} gatings of {items} items in {contexts} contexts"
+    loss_axis(axis, f"{letter}  {raced}: the networks are not the fastest")
 
 
 def tables(data: xarray.Dataset) -> list[str]:
@@ -427,9 +360,8 @@ EXPERIMENT = Experiment(
     check=check_tables,
     claims=claims,
     draw=draw,
-    differs=f"{DIFFERS} "
-    "The rate is ten times the paper's, for few items are learned more slowly than many. From 1e-7 (--set "
-    "std=1e-7) every verdict is the same.",
+    differs=f"{p2.DIFFERS} The rate is ten times the paper's, for few items are learned more slowly than many. From "
+    "1e-7 (--set std=1e-7) every verdict is the same.",
     finding="A neuron can have many more gate patterns than the lemma allows, and on small tables the gating "
     "that wins the race is not the one that ReLU networks learn by.",
 )

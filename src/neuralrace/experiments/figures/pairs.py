@@ -8,17 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.errors import require_count
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Experiment, setting
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
-from neuralrace.experiments.figures._pairs_claims import plain, select, table_claims
-from neuralrace.experiments.figures._pairs_image_claims import image_claims
+from neuralrace.experiments.figures._pairs_claims import claims, plain, select
 from neuralrace.experiments.figures._pairs_images import Pictures
 from neuralrace.experiments.figures._pairs_tables import Table
-from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
 
-LEAST = {"domains": 2, "steps": 1, "seeds": 1, "width_seeds": 1}
+RATIO = "ratio of singular values, g2/g1"
 MIDDLE = 4  # the K of which scales and depths are tried
 MARKERS = {"circulant": "o", "regular": "s", "blocks": "^", "hubs": "D"}
 IMAGES = {
@@ -47,7 +44,7 @@ class Settings:
     image_steps, image_domains: those of IMAGES if zero. curves: whether those of the images are forecast.
     """
 
-    domains: int = 16
+    domains: int = setting(16, least=2)
     width: int = 64
     gain: float = 0.2
     gains: tuple[float, ...] = (0.1, 0.4, 0.8)
@@ -71,8 +68,6 @@ class Settings:
 
 def check(settings: Settings) -> None:
     """All tables and images are there before the first of them trains."""
-    for name, least in LEAST.items():
-        require_count(name, getattr(settings, name), least=least)
     for table in (*_tables(settings), *_widths(settings)):
         table.pattern(settings.domains)
     _ = _pictures(settings).task
@@ -124,24 +119,15 @@ def _pictures(settings: Settings) -> Pictures:
     return found
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
-    """The hypothesis, what theory says instead, and what of it is left on images."""
-    return [*table_claims(data), *image_claims(data)]
-
-
 def draw(data: xarray.Dataset) -> Figure:
     """Errors against the ratio and against K/M, forecast against training, and the images."""
     figure, axes = new_figure(3, 2, width=4.4, height=3.6)
     linear = plain(data, leaky=False)
-    _errors(axes[0, 0], linear, "a  linear: the ratio orders the errors", "ratio")
-    _errors(
-        axes[0, 1],
-        linear.assign(ratio=linear["trained"] / data.attrs["domains"]),
-        "b  the fraction that is trained does not",
-        "fraction",
-    )
+    _errors(axes[0, 0], linear, "a  linear: the ratio orders the errors")
+    fraction = linear.assign(ratio=linear["trained"] / data.attrs["domains"])
+    _errors(axes[0, 1], fraction, "b  the fraction that is trained does not", "fraction of pairs trained, K/M")
     _forecasts(axes[0, 2], data)
-    _errors(axes[1, 0], plain(data, leaky=True), "d  with leaky ReLU it nearly does", "ratio")
+    _errors(axes[1, 0], plain(data, leaky=True), "d  with leaky ReLU it nearly does")
     _images(axes[1, 1], data)
     if data.sizes.get("curve", 0):
         _curves(axes[1, 2], data)
@@ -150,7 +136,7 @@ def draw(data: xarray.Dataset) -> Figure:
     return figure
 
 
-def _errors(axis: Axes, data: xarray.Dataset, title: str, over: str) -> None:
+def _errors(axis: Axes, data: xarray.Dataset, title: str, over: str = RATIO) -> None:
     for name, colour in zip(MARKERS, SERIES, strict=False):
         own = select(data, data["pairs"] == name).sortby("ratio")
         if own.sizes["table"]:
@@ -158,8 +144,7 @@ def _errors(axis: Axes, data: xarray.Dataset, title: str, over: str) -> None:
             axis.semilogy(own["ratio"], middle, MARKERS[name], color=colour, markersize=5, label=name)
             if np.isfinite(own["wide"]).any():
                 theory_line(axis, own["ratio"].values, own["wide"].isel(kind=1).values, None)
-    names = {"ratio": "ratio of singular values, g2/g1", "fraction": "fraction of pairs trained, K/M"}
-    label_axes(axis, title, names[over], "error of untrained pairs")
+    label_axes(axis, title, over, "error of untrained pairs")
 
 
 def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
@@ -170,12 +155,8 @@ def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
     axis.loglog(wide, measured, "o", color=COLOURS["gated"], markersize=4, label="flow at infinite width")
     ends = np.array([1e-5, 1.0])
     theory_line(axis, ends, ends, "equal")
-    label_axes(
-        axis,
-        "c  errors are as forecast before training, at all scales, depths, widths",
-        "forecast error of untrained pairs",
-        "measured",
-    )
+    title = "c  errors are as forecast before training, at all scales, depths, widths"
+    label_axes(axis, title, "forecast error of untrained pairs", "measured")
 
 
 def _images(axis: Axes, data: xarray.Dataset) -> None:
@@ -186,7 +167,7 @@ def _images(axis: Axes, data: xarray.Dataset) -> None:
     axis.axhline(trained, color=COLOURS["reference"], linewidth=1, label="trained pairs, mean")
     shown = f"{data.attrs['data']}, M = {data.attrs['image_domains']}"
     title = f"e  on images the ratio orders the errors too: {shown}"
-    label_axes(axis, title, "ratio of singular values, g2/g1", "test error of untrained pairs")
+    label_axes(axis, title, RATIO, "test error of untrained pairs")
 
 
 def _curves(axis: Axes, data: xarray.Dataset) -> None:

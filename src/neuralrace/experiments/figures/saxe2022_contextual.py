@@ -7,8 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.figures._curves import follows
 from neuralrace.plotting import loss_curves, new_panels
 from neuralrace.theory import predict
@@ -47,54 +46,38 @@ def compute(settings: Settings) -> xarray.Dataset:
     return data
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the appendix derives."""
+    claim = Claims()
     gaps = {gating: np.abs(data[f"total_{gating}"].values - np.array(LIMITS[gating])).max() for gating in LIMITS}
     over = {gating: abs(float(data[gating].isel(time=-1).mean()) - FLOORS[gating]) for gating in LIMITS}
-    return [
-        Claim.at_most(
-            "Without gates the total weights converge to the linear least squares solution [1/2 1/2], the best that a "
-            "linear network can attain.",
-            f"{SOURCE}, below eq. 25",
-            "paper",
-            "largest distance of a weight",
-            gaps["linear"],
-            LEFT,
-        ),
-        Claim.at_most(
-            "With a pathway for each context the total weights converge to [1 0] and [0 1].",
-            f"{SOURCE}, below eq. 29",
-            "paper",
-            "largest distance of a weight",
-            gaps["context"],
-            LEFT,
-        ),
-        Claim.at_most(
-            "These weights exactly solve the nonlinear task.", SOURCE, "paper", "mean loss", over["context"], LEFT**2
-        ),
-        Claim.at_most(
-            "The linear network ends at the loss of the least squares, 1/12.",
-            f"{SOURCE}, its moments",
-            "check",
-            "distance from 1/12",
-            over["linear"],
-            LEFT**2,
-        ),
-        follows("The linear network learns as forecast.", "P1 eq. 21", "ours", data, "theory_linear", "linear"),
-        follows("The gated network learns as forecast.", "P1 eq. 21", "ours", data, "theory_context", "context"),
-    ]
+    claim.paper(
+        f"{SOURCE}, below eq. 25",
+        "Without gates the total weights converge to the linear least squares solution [1/2 1/2], the best that a "
+        "linear network can attain.",
+    )
+    claim.at_most("largest distance of a weight", gaps["linear"], LEFT)
+    text = "With a pathway for each context the total weights converge to [1 0] and [0 1]."
+    claim.paper(f"{SOURCE}, below eq. 29", text)
+    claim.at_most("largest distance of a weight", gaps["context"], LEFT)
+    claim.paper(SOURCE, "These weights exactly solve the nonlinear task.")
+    claim.at_most("mean loss", over["context"], LEFT**2)
+    claim.check(f"{SOURCE}, its moments", "The linear network ends at the loss of the least squares, 1/12.")
+    claim.at_most("distance from 1/12", over["linear"], LEFT**2)
+    claim.ours("P1 eq. 21", "The linear network learns as forecast.")
+    follows(claim, data, "theory_linear", "linear")
+    claim.ours("P1 eq. 21", "The gated network learns as forecast.")
+    follows(claim, data, "theory_context", "context")
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:
     """Both learning curves."""
     figure, (loss,) = new_panels(1, width=4.6)
-    loss_curves(
-        loss,
-        "Gates solve what a linear network cannot",
-        data["time"].values,
-        {"linear network": ("linear", data["linear"].values), "gated by context": ("gated", data["context"].values)},
-        {"theory": np.stack([data["theory_linear"].values, data["theory_context"].values])},
-    )
+    trained = {"linear network": ("linear", data["linear"].values)}
+    trained["gated by context"] = ("gated", data["context"].values)
+    theory = {"theory": np.stack([data["theory_linear"].values, data["theory_context"].values])}
+    loss_curves(loss, "Gates solve what a linear network cannot", data["time"].values, trained, theory)
     loss.set_ylim(bottom=0)
     return figure
 

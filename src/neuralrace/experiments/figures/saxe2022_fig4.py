@@ -12,22 +12,18 @@ from neuralrace import initial, tasks
 from neuralrace.analysis import cosine_similarity
 from neuralrace.analysis.intervals import interval
 from neuralrace.axes import Weights
-from neuralrace.experiments.claim import Claim, at_most
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, routing
 from neuralrace.experiments.figures._curves import DISTANCE, NEAR, conserved, distance, follows
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.experiments.routing import (
-    BASE,
-    ZERO_OUTPUT,
-    draw_outputs,
-    draw_similarity,
-    output_picture,
-    paper_rate,
-    representation_order,
-    route_errors,
-    same_item_similarity,
+from neuralrace.plotting import (
+    TIME,
+    draw_network,
+    heat_map,
+    label_axes,
+    loss_curves,
+    mode_lines,
+    new_panels,
+    training_band,
 )
-from neuralrace.plotting import TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels, training_band
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.pairs import trained_pairs
@@ -61,7 +57,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Train from random and from decoupled weights, and forecast both from the statistics."""
     named = tasks.routing(settings.domains, settings.trained)
     problem = named.problem("shared", hidden=settings.hidden)
-    rate, steps = paper_rate(settings.domains, settings.trained, settings.paper_rate), settings.steps
+    rate, steps = routing.paper_rate(settings.domains, settings.trained, settings.paper_rate), settings.steps
     law = initial.orthogonal(settings.gain)
     random = train(problem, law, rate, steps, seeds=settings.seeds, record="weight_singular_values")
     start = initial.decoupled(settings.decoupled)(problem, 0)
@@ -132,69 +128,51 @@ def _crosstalk(problem: Problem, run: Trajectory, settings: Settings) -> np.ndar
 def _final_state(data: xarray.Dataset, named: NamedTask, run: Trajectory, settings: Settings) -> xarray.Dataset:
     """Similarity and outputs at the end of training, on all routes."""
     complete, problem = named.complete(), named.evaluation("shared", hidden=settings.hidden)
-    final, order = [run.weights(seed) for seed in range(settings.seeds)], representation_order(complete)
-    data["route_error"] = (("seed", "kind"), np.array([route_errors(problem, weights, complete) for weights in final]))
+    final, order = [run.weights(seed) for seed in range(settings.seeds)], routing.representation_order(complete)
+    data["route_error"] = (("seed", "kind"), routing.route_errors(named, run, settings.hidden))
     similarity = [cosine_similarity(problem.activity(weights)["h1"][order]) for weights in final]
     data["similarity"] = (("seed", "example", "other"), np.stack(similarity))
-    data["outputs"] = (("row", "column"), output_picture(problem, final[0], complete))
+    data["outputs"] = (("row", "column"), routing.output_picture(problem, final[0], complete))
     data["trained"] = (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained))
     return data
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure says, in its order."""
-    return [*_loss_claims(data), *_strength_claims(data), *_final_claims(data)]
+    claim = Claims()
+    _loss_claims(claim, data)
+    _strength_claims(claim, data)
+    _final_claims(claim, data)
+    return claim
 
 
-def _loss_claims(data: xarray.Dataset) -> list[Claim]:
+def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     exact = float(np.abs(data["theory_descent"] - data["decoupled"]).max() / data["decoupled"][0])
-    return [
-        Claim.at_most(
-            "The theory matches the decoupled simulations exactly.",
-            "P1 eq. 15 and Fig 4e",
-            "paper",
-            "largest distance of descent on the reduced system from training, relative to the first loss,",
-            exact,
-            1e-12,
-            detail="rounding",
-        ),
-        follows(
-            "The theory is a good approximation for small random weights.",
-            "P1 section 4 and Fig 4e, the published curve: decoupled weights of 0.08",
-            "paper",
-            data,
-            "theory_descent",
-            "random",
-        ),
-        follows(
-            "Small random weights follow a forecast from their law, with no strength set by hand.",
-            f"{SOURCE}, from the law of the weights",
-            "ours",
-            data,
-            "theory",
-            "random",
-        ).shown_in("e"),
-        Claim.at_most(
-            "The reduction started at the strength of the random weights, B(0) = sigma_0, describes their learning.",
-            "P1 Fig 4e with sigma_0 = 0.2, the only strength in the text",
-            "ours",
-            DISTANCE,
-            distance(data, "theory_naive", "random"),
-            NEAR,
-            "does not hold: random matrices are not aligned with each other, so their product starts weaker than the "
-            "product of their strengths; the published curve starts at 0.08 for sigma_0 = 0.2",
-        ),
-        Claim.at_most(
-            "The full solution dynamics rapidly converge to the submanifold of decoupled weights.",
-            "P1 section 4.2",
-            "paper",
-            f"when {1 - STARTED:.0%} of the loss is gone, part of all routes' maps that lies between different modes",
-            interval(_when_started(data)),
-            0.1,
-            detail=f"at the start {float(data['crosstalk'][:, 0].mean()):.2g}, at the end "
-            f"{float(data['crosstalk'][:, -1].mean()):.1g}",
-        ).shown_in("A"),
-    ]
+    claim.paper("P1 eq. 15 and Fig 4e", "The theory matches the decoupled simulations exactly.")
+    what = "largest distance of descent on the reduced system from training, relative to the first loss,"
+    claim.at_most(what, exact, 1e-12)
+    claim.detail("rounding")
+    text = "The theory is a good approximation for small random weights."
+    claim.paper("P1 section 4 and Fig 4e, the published curve: decoupled weights of 0.08", text)
+    follows(claim, data, "theory_descent", "random")
+    text = "Small random weights follow a forecast from their law, with no strength set by hand."
+    claim.ours(f"{SOURCE}, from the law of the weights", text, "e")
+    follows(claim, data, "theory", "random")
+    text = "The reduction started at the strength of the random weights, B(0) = sigma_0, describes their learning."
+    claim.ours("P1 Fig 4e with sigma_0 = 0.2, the only strength in the text", text)
+    claim.at_most(DISTANCE, distance(data, "theory_naive", "random"), NEAR)
+    claim.fails(
+        "random matrices are not aligned with each other, so their product starts weaker than the "
+        "product of their strengths; the published curve starts at 0.08 for sigma_0 = 0.2"
+    )
+    source = "P1 section 4.2"
+    claim.paper(source, "The full solution dynamics rapidly converge to the submanifold of decoupled weights.", "A")
+    what = f"when {1 - STARTED:.0%} of the loss is gone, part of all routes' maps that lies between different modes"
+    claim.at_most(what, interval(_when_started(data)), 0.1)
+    claim.detail(
+        f"at the start {float(data['crosstalk'][:, 0].mean()):.2g}, at the end "
+        f"{float(data['crosstalk'][:, -1].mean()):.1g}"
+    )
 
 
 def _when_started(data: xarray.Dataset) -> np.ndarray:
@@ -204,7 +182,7 @@ def _when_started(data: xarray.Dataset) -> np.ndarray:
     return np.take_along_axis(data["crosstalk"].values, first[:, None], axis=1)[:, 0]
 
 
-def _strength_claims(data: xarray.Dataset) -> list[Claim]:
+def _strength_claims(claim: Claims, data: xarray.Dataset) -> None:
     outer, hidden = data["strengths"].values[:, :, -1]  # (seeds, modes)
     theory = data["theory_strengths"].values
     apart = np.abs(data["strengths"].values.mean(axis=1) - theory).sum(axis=(0, 1)) / theory.sum(axis=(0, 1))
@@ -212,66 +190,35 @@ def _strength_claims(data: xarray.Dataset) -> list[Claim]:
     ratios = (hidden / outer).mean(axis=0)
     by_value = np.append(apart[:2], apart[2:].mean())  # the last two are equal: which is which is arbitrary
     said = ", ".join(f"{ratio:.3f}" for ratio in theory[1, -1] / theory[0, -1])
-    return [
-        Claim.within(
-            "The singular values of the hidden weight matrix are larger than those in input or output matrices by a "
-            "factor sqrt(M).",
-            "P1 eq. 51 and Fig 4f",
-            "paper",
-            f"ratio of the strongest mode, in units of sqrt(M) = {root:.4f},",
-            ratios[0] / root,
-            (0.99, 1.01),
-            form=".4g",
-        ),
-        Claim.within(
-            "The factor is near sqrt(M), the limit of long training, for every mode.",
-            "P1 eq. 51 and Fig 4f",
-            "ours",
-            "ratio, in units of sqrt(M),",
-            ratios / root,
-            (0.95, 1.05),
-            form=".4g",
-            detail=f"the forecast says {said} for the ratios",
-        ),
-        Claim.of(
-            "Theoretical predictions match simulations well, particularly for larger singular values.",
-            "P1 Fig 4f",
-            "paper",
-            at_most("normalised L1 of the strengths over time, by singular value,", by_value, NEAR),
-            at_most("the worse of the larger two over the smallest's", by_value[:2].max() / by_value[2], 1),
-        ),
-        conserved(
-            "M B1^2 - B2^2 is conserved, and for any weights the matrix sum_i W_i W_i^T - W_h^T W_h behind it.",
-            SOURCE,
-            tuple(data["conserved"].values),
-            FINER,
-            "the final W_h^T W_h",
-        ).shown_in("f"),
-    ]
+    claim.paper(
+        "P1 eq. 51 and Fig 4f",
+        "The singular values of the hidden weight matrix are larger than those in input or output matrices by a "
+        "factor sqrt(M).",
+    )
+    what = f"ratio of the strongest mode, in units of sqrt(M) = {root:.4f},"
+    claim.within(what, ratios[0] / root, (0.99, 1.01), form=".4g")
+    claim.ours("P1 eq. 51 and Fig 4f", "The factor is near sqrt(M), the limit of long training, for every mode.")
+    claim.within("ratio, in units of sqrt(M),", ratios / root, (0.95, 1.05), form=".4g")
+    claim.detail(f"the forecast says {said} for the ratios")
+    claim.paper("P1 Fig 4f", "Theoretical predictions match simulations well, particularly for larger singular values.")
+    claim.at_most("normalised L1 of the strengths over time, by singular value,", by_value, NEAR)
+    claim.at_most("the worse of the larger two over the smallest's", by_value[:2].max() / by_value[2], 1)
+    text = "M B1^2 - B2^2 is conserved, and for any weights the matrix sum_i W_i W_i^T - W_h^T W_h behind it."
+    claim.check(SOURCE, text, "f")
+    conserved(claim, tuple(data["conserved"].values), FINER, "the final W_h^T W_h")
 
 
-def _final_claims(data: xarray.Dataset) -> list[Claim]:
-    same = same_item_similarity(data["similarity"].values)
+def _final_claims(claim: Claims, data: xarray.Dataset) -> None:
+    same = routing.same_item_similarity(data["similarity"].values)
     trained, untrained = data["route_error"].values.T
-    return [
-        Claim.at_least(
-            "Each individual example maps to the same representation regardless of what input domain it arrives on.",
-            "P1 section 4.1 and Fig 4g",
-            "paper",
-            "mean cosine between the same item in different domains",
-            interval(same),
-            0.95,
-        ),
-        Claim.at_most(
-            "The network generalizes perfectly to input-output routes that were never seen during training.",
-            "P1 section 4.1 and Fig 4h",
-            "paper",
-            f"largest error on untrained routes, in parts of the error of output zero, {ZERO_OUTPUT:g},",
-            untrained.max() / ZERO_OUTPUT,
-            1e-4,
-            detail=f"of {len(untrained)} seeds; on trained routes {trained.max() / ZERO_OUTPUT:.1g}",
-        ),
-    ]
+    text = "Each individual example maps to the same representation regardless of what input domain it arrives on."
+    claim.paper("P1 section 4.1 and Fig 4g", text)
+    claim.at_least("mean cosine between the same item in different domains", interval(same), 0.95)
+    text = "The network generalizes perfectly to input-output routes that were never seen during training."
+    claim.paper("P1 section 4.1 and Fig 4h", text)
+    what = f"largest error on untrained routes, in parts of the error of output zero, {routing.ZERO_OUTPUT:g},"
+    claim.at_most(what, untrained.max() / routing.ZERO_OUTPUT, 1e-4)
+    claim.detail(f"of {len(untrained)} seeds; on trained routes {trained.max() / routing.ZERO_OUTPUT:.1g}")
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -279,26 +226,19 @@ def draw(data: xarray.Dataset) -> Figure:
     figure, (*task, loss, strengths, crosstalk, similarity, outputs) = new_panels(8, height=3.5)
     _draw_task(data, task)
     time, seven = data["time"].values, (data["strengths"].values, data["theory_strengths"].values)
-    loss_curves(
-        loss,
-        "e  one mode after the other, as theory says",
-        time,
-        {
-            "training, random weights": ("gated", data["random"].values),
-            "training, decoupled": ("linear", data["decoupled"].values),
-        },
-        {"theory, random weights": data["theory"].values, "theory, decoupled": data["theory_flow"].values},
-    )
-    for kind, name, trained, theory in zip(
-        ("linear", "gated"), ("outer\nmatrices", "hidden\nmatrix"), *seven, strict=True
-    ):
-        mode_lines(strengths, time, {name: (kind, trained)}, {"_": theory})
+    trained = {"training, random weights": ("gated", data["random"].values)}
+    trained["training, decoupled"] = ("linear", data["decoupled"].values)
+    theory = {"theory, random weights": data["theory"].values, "theory, decoupled": data["theory_flow"].values}
+    loss_curves(loss, "e  one mode after the other, as theory says", time, trained, theory)
+    names = (("linear", "outer\nmatrices"), ("gated", "hidden\nmatrix"))
+    for (kind, name), seen, said in zip(names, *seven, strict=True):
+        mode_lines(strengths, time, {name: (kind, seen)}, {"_": said})
     title = r"f  the shared matrix is $\sqrt{M}$ times as strong"
     label_axes(strengths, title, TIME, "singular value", "ends")
     training_band(crosstalk, data["look_time"].values, data["crosstalk"].values, "gated", None)
     label_axes(crosstalk, "A  weights decouple before learning shows", TIME, "part of the maps between modes")
-    draw_similarity(similarity, data["similarity"].values[0], "g  an item looks the same in every domain")
-    draw_outputs(outputs, data["outputs"].values, "h  routes that were never trained work")
+    routing.draw_similarity(similarity, data["similarity"].values[0], "g  an item looks the same in every domain")
+    routing.draw_outputs(outputs, data["outputs"].values, "h  routes that were never trained work")
     return figure
 
 
@@ -308,10 +248,10 @@ def _draw_task(data: xarray.Dataset, axes: Iterable[Axes]) -> None:
     few = tasks.routing(FEW, FEW).problem("shared", hidden=HIDDEN_SHOWN)
     title = f"a, b  {FEW} of {data.sizes['source']} domains: all routes share the hidden matrix"
     draw_network(network, few.architecture, title)
-    heat_map(items, BASE, "c  all routes have the same targets", horizontal="output", vertical="item", value="target")
+    heat_map(items, routing.BASE, "c  all routes have the same targets", "output", "item", "target")
     pairs = data["trained"].values.astype(float)
     title = f"d  each input is trained with {pairs[0].sum():.0f} of {len(pairs)} outputs"
-    heat_map(routes, pairs, title, horizontal="output domain", vertical="input domain", value="trained")
+    heat_map(routes, pairs, title, "output domain", "input domain", "trained")
 
 
 EXPERIMENT = Experiment(

@@ -10,11 +10,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.analysis import time_to
-from neuralrace.experiments.claim import Claim, falling
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.figures._graphs import draw_network
-from neuralrace.experiments.routing import MODES, VARIANCE, WORKS, ZERO_OUTPUT, draw_errors, paper_rate, route_errors
-from neuralrace.plotting import COLOURS, TIME, label_axes, new_panels, sequence, theory_line
+from neuralrace.experiments import Claims, Experiment, routing
+from neuralrace.plotting import COLOURS, TIME, draw_network, label_axes, new_panels, sequence, theory_line
 from neuralrace.problem import Problem
 from neuralrace.theory.exact import routing_layers
 from neuralrace.training import train
@@ -54,7 +51,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 def _sharing(settings: Settings) -> xarray.Dataset:
     """The strongest mode's path strength for each P, trained from decoupled weights and in closed form."""
     count, gain = settings.domains, settings.gain
-    named, rate = tasks.routing(count, count), paper_rate(count, 1, settings.paper_rate)
+    named, rate = tasks.routing(count, count), routing.paper_rate(count, 1, settings.paper_rate)
     sizes = [size for size in range(1, count + 1) if count % size == 0]
     measured, predicted, drift = [], [], []
     for size in sizes:
@@ -63,31 +60,22 @@ def _sharing(settings: Settings) -> xarray.Dataset:
         time, outer, hidden = runs[0]
         measured.append(outer**2 * hidden)
         drift.append([_drift(size, *layers) for _, *layers in runs])
-        layers = routing_layers(time, MODES[0], VARIANCE, gain, gain, count, size**2)
+        layers = routing_layers(time, routing.MODES[0], routing.VARIANCE, gain, gain, count, size**2)
         predicted.append(layers.outer**2 * layers.hidden)
-    return xarray.Dataset(
-        {
-            "strength": (("sharing", "sharing_time"), np.array(measured)),
-            "theory_strength": (("sharing", "sharing_time"), np.array(predicted)),
-            "drift": (("sharing", "finer"), np.array(drift)),
-            "step": ((), rate),
-        },
-        coords={"sharing": [size**2 for size in sizes], "sharing_time": time},
-    )
+    data = xarray.Dataset(coords={"sharing": [size**2 for size in sizes], "sharing_time": time})
+    data["strength"] = (("sharing", "sharing_time"), np.array(measured))
+    data["theory_strength"] = (("sharing", "sharing_time"), np.array(predicted))
+    data["drift"] = (("sharing", "finer"), np.array(drift))
+    data["step"] = ((), rate)
+    return data
 
 
 def _layers(problem: Problem, settings: Settings, rate: float, finer: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, outer and hidden singular values of the strongest mode on the first route, from decoupled weights."""
     near = problem.architecture.target(problem.architecture.outgoing["x0"][0])
     far = problem.architecture.target(problem.architecture.outgoing[near][0])
-    run = train(
-        problem,
-        initial.decoupled(settings.gain),
-        rate / finer,
-        settings.sharing_steps * finer,
-        record="weight_singular_values",
-        every=finer,
-    )
+    law, steps = initial.decoupled(settings.gain), settings.sharing_steps * finer
+    run = train(problem, law, rate / finer, steps, record="weight_singular_values", every=finer)
     outer, hidden = (
         run.values(f"weight_singular_values[{name}]")[0, :, 0] for name in (f"x0->{near}", f"{near}->{far}")
     )
@@ -102,64 +90,56 @@ def _drift(size: int, outer: np.ndarray, hidden: np.ndarray) -> float:
 
 def _generalisation(settings: Settings) -> xarray.Dataset:
     """Error on trained and on untrained routes for every number K of trained outputs per input."""
-    count = settings.domains
-    rate = paper_rate(count, 1, settings.paper_rate)
-    errors = []
+    count, law, errors = settings.domains, initial.orthogonal(settings.gain), []
+    rate = routing.paper_rate(count, 1, settings.paper_rate)
     for trained in range(1, count + 1):
         named = tasks.routing(count, trained)
-        run = train(
-            named.problem("shared", hidden=settings.hidden),
-            initial.orthogonal(settings.gain),
-            rate,
-            settings.steps,
-            seeds=settings.seeds,
-            at=[0, settings.steps],
-        )
-        everything, complete = named.evaluation("shared", hidden=settings.hidden), named.complete()
-        errors.append([route_errors(everything, run.weights(seed), complete) for seed in range(settings.seeds)])
-    return xarray.Dataset(
-        {"error": (("trained", "seed", "kind"), np.array(errors))},
-        coords={"trained": np.arange(1, count + 1), "kind": ["trained", "untrained"]},
-    )
+        problem = named.problem("shared", hidden=settings.hidden)
+        run = train(problem, law, rate, settings.steps, seeds=settings.seeds, at=[0, settings.steps])
+        errors.append(routing.route_errors(named, run, settings.hidden))
+    data = xarray.Dataset(coords={"trained": np.arange(1, count + 1), "kind": ["trained", "untrained"]})
+    data["error"] = (("trained", "seed", "kind"), np.array(errors))
+    return data
 
 
 def _race(settings: Settings) -> xarray.Dataset:
     """The share of the shared pathway in one network that has it beside a private pathway for every route."""
     count = settings.domains
     problem = tasks.routing(count, count).problem("shared + P=1", hidden=settings.hidden)
-    rate = paper_rate(count, 1, settings.paper_rate)
+    rate = routing.paper_rate(count, 1, settings.paper_rate)
     law = initial.orthogonal(settings.gain)
     run = train(problem, law, rate, settings.race_steps, seeds=settings.race_seeds, at=[0, settings.race_steps])
     shares = []
     for seed in range(settings.race_seeds):
         weights = run.weights(seed)
-        for i in range(count):
-            for j in range(count):
-                shared = weights["h2", f"y{j}"] @ weights["h1", "h2"] @ weights[f"x{i}", "h1"]
-                near, far = f"h1_{i}_{j}", f"h2_{i}_{j}"
-                private = weights[far, f"y{j}"] @ weights[near, far] @ weights[f"x{i}", near]
-                total = shared + private
-                shares.append(float(np.sum(shared * total) / np.sum(total**2)))
+        for i, j in np.ndindex(count, count):
+            shared = weights["h2", f"y{j}"] @ weights["h1", "h2"] @ weights[f"x{i}", "h1"]
+            near, far = f"h1_{i}_{j}", f"h2_{i}_{j}"
+            total = shared + weights[far, f"y{j}"] @ weights[near, far] @ weights[f"x{i}", near]
+            shares.append(float(np.sum(shared * total) / np.sum(total**2)))
     return xarray.Dataset({"share": ("route", np.array(shares)), "race_loss": ("race_seed", run.loss[:, -1])})
 
 
 def half_time(time: np.ndarray, strength: np.ndarray) -> float:
     """When a path strength first reaches half of S/D, between records by interpolation; inf if never."""
-    return float(time_to(time, -strength, -0.5 * MODES[0] / VARIANCE))
+    return float(time_to(time, -strength, -0.5 * routing.MODES[0] / routing.VARIANCE))
 
 
 def first_fraction(data: xarray.Dataset, errors: np.ndarray) -> float:
     """The least K/M at which untrained routes work; errors: one for each K."""
-    good = errors[:-1] < WORKS * ZERO_OUTPUT  # at K = M no route is untrained
+    good = errors[:-1] < routing.WORKS * routing.ZERO_OUTPUT  # at K = M no route is untrained
     return float(data["trained"].values[np.argmax(good)] / len(errors)) if good.any() else float("nan")
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure says."""
-    return [*_sharing_claims(data), *_generalisation_claims(data)]
+    claim = Claims()
+    _sharing_claims(claim, data)
+    _generalisation_claims(claim, data)
+    return claim
 
 
-def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
+def _sharing_claims(claim: Claims, data: xarray.Dataset) -> None:
     time = data["sharing_time"].values
     measured, predicted = (
         np.array([half_time(time, row) for row in data[name].values]) for name in ("strength", "theory_strength")
@@ -168,87 +148,47 @@ def _sharing_claims(data: xarray.Dataset) -> list[Claim]:
     lag = np.where(there, np.abs(np.where(there, measured, 0.0) - predicted), np.inf) / float(data["step"])
     share, (coarse, fine) = data["share"].values, data["drift"].values.T
     moved = coarse >= ROUNDING
-    return [
-        Claim.of(
-            "Networks that share more structure learn faster.",
-            "P1 section 4.2, eqs 16-17 and Fig 5b",
-            "paper",
-            falling("time to half strength", measured, "P", form=".1f"),
-        ),
-        Claim.at_most(
-            "Pathways take the time to learn that the reduction says.",
-            "P1 eqs 16-17, solved for the flow",
-            "ours",
-            "distance of the times to half strength, in steps,",
-            lag,
-            4,
-            detail=f"forecast {', '.join(f'{t:.1f}' for t in predicted)}",
-        ).shown_in("b"),
-        Claim.within(
-            "sqrt(P) B1^2 - B2^2 is conserved for every degree of sharing.",
-            "P1 eqs 16-17",
-            "check",
-            f"where its drift is more than rounding, it falls at a step {FINER} times finer by a factor",
-            (coarse / fine)[moved],
-            (FINER / 2, 2 * FINER),
-            detail=f"{', '.join(f'{value:.1e}' for value in coarse)} of the final B2^2",
-        ).shown_in("b"),
-        Claim.at_least(
-            "In a combined network that uses both shared and non-shared representations the most-shared structure "
-            "dominates.",
-            "P1 section 4.2 and Fig 5b",
-            "paper",
-            "least share of a route's map in the shared pathway",
-            100 * share.min(),
-            99,
-            unit=" %",
-            form=".4g",
-            detail=f"mean {100 * share.mean():.2f} %, {share.size} routes of {data.sizes['race_seed']} networks",
-        ).shown_in("A"),
-    ]
+    claim.paper("P1 section 4.2, eqs 16-17 and Fig 5b", "Networks that share more structure learn faster.")
+    claim.falling("time to half strength", measured, "P", form=".1f")
+    claim.ours("P1 eqs 16-17, solved for the flow", "Pathways take the time to learn that the reduction says.", "b")
+    claim.at_most("distance of the times to half strength, in steps,", lag, 4)
+    claim.detail(f"forecast {', '.join(f'{t:.1f}' for t in predicted)}")
+    claim.check("P1 eqs 16-17", "sqrt(P) B1^2 - B2^2 is conserved for every degree of sharing.", "b")
+    what = f"where its drift is more than rounding, it falls at a step {FINER} times finer by a factor"
+    claim.within(what, (coarse / fine)[moved], (FINER / 2, 2 * FINER))
+    claim.detail(f"{', '.join(f'{value:.1e}' for value in coarse)} of the final B2^2")
+    claim.paper(
+        "P1 section 4.2 and Fig 5b",
+        "In a combined network that uses both shared and non-shared representations the most-shared structure "
+        "dominates.",
+        "A",
+    )
+    claim.at_least("least share of a route's map in the shared pathway", 100 * share.min(), 99, unit=" %", form=".4g")
+    claim.detail(f"mean {100 * share.mean():.2f} %, {share.size} routes of {data.sizes['race_seed']} networks")
 
 
-def _generalisation_claims(data: xarray.Dataset) -> list[Claim]:
+def _generalisation_claims(claim: Claims, data: xarray.Dataset) -> None:
     errors = data["error"].values  # (K, seeds, kinds)
     mean, middle = errors.mean(axis=1), np.median(errors, axis=1)
     about, always = (0.3, 0.5), first_fraction(data, errors[..., 1].max(axis=1))
-    return [
-        Claim.within(
-            "Shared representations begin to dominate reliably when roughly 40 % of input-output routes are trained.",
-            "P1 section 4.2 and Fig 5c",
-            "paper",
-            f"least K/M with a mean untrained error below {WORKS:.0%} of {ZERO_OUTPUT:g}",
-            first_fraction(data, mean[:, 1]),
-            about,
-            detail=f"{data.sizes['seed']} seeds; every seed works from {always:g}",
-        ),
-        Claim.within(
-            "The median, which a few bad seeds do not move, says 40 % too.",
-            "P1 Fig 5c",
-            "ours",
-            f"least K/M with a median untrained error below {WORKS:.0%} of {ZERO_OUTPUT:g}",
-            first_fraction(data, middle[:, 1]),
-            about,
-            detail=f"medians {', '.join(f'{value:.2g}' for value in middle[:-1, 1])}; means "
-            f"{', '.join(f'{value:.2g}' for value in mean[:-1, 1])}",
-        ),
-        Claim.at_least(
-            "When few outputs are trained per input domain, error on untrained domains is large.",
-            "P1 Fig 5c",
-            "paper",
-            "mean untrained error at K = 1, in parts of the error of output zero,",
-            mean[0, 1] / ZERO_OUTPUT,
-            1,
-        ),
-        Claim.at_most(
-            "Trained routes are learned whatever K is.",
-            "P1 Fig 5c",
-            "ours",
-            "largest mean trained error, in parts of the error of output zero,",
-            mean[:, 0].max() / ZERO_OUTPUT,
-            1e-3,
-        ),
-    ]
+    text = "Shared representations begin to dominate reliably when roughly 40 % of input-output routes are trained."
+    claim.paper("P1 section 4.2 and Fig 5c", text)
+    what = f"least K/M with a mean untrained error below {routing.WORKS:.0%} of {routing.ZERO_OUTPUT:g}"
+    claim.within(what, first_fraction(data, mean[:, 1]), about)
+    claim.detail(f"{data.sizes['seed']} seeds; every seed works from {always:g}")
+    claim.ours("P1 Fig 5c", "The median, which a few bad seeds do not move, says 40 % too.")
+    what = f"least K/M with a median untrained error below {routing.WORKS:.0%} of {routing.ZERO_OUTPUT:g}"
+    claim.within(what, first_fraction(data, middle[:, 1]), about)
+    claim.detail(
+        f"medians {', '.join(f'{value:.2g}' for value in middle[:-1, 1])}; means "
+        f"{', '.join(f'{value:.2g}' for value in mean[:-1, 1])}"
+    )
+    claim.paper("P1 Fig 5c", "When few outputs are trained per input domain, error on untrained domains is large.")
+    what = "mean untrained error at K = 1, in parts of the error of output zero,"
+    claim.at_least(what, mean[0, 1] / routing.ZERO_OUTPUT, 1)
+    claim.ours("P1 Fig 5c", "Trained routes are learned whatever K is.")
+    what = "largest mean trained error, in parts of the error of output zero,"
+    claim.at_most(what, mean[:, 0].max() / routing.ZERO_OUTPUT, 1e-3)
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -259,7 +199,7 @@ def draw(data: xarray.Dataset) -> Figure:
         draw_network(axis, problem.architecture, f"a  {words}, {gating.replace('=', ' = ')}")
     _draw_sharing(sharing, data)
     fraction, title = data["trained"].values / data.sizes["trained"], "c  untrained routes work from about 40 % on"
-    draw_errors(errors, fraction, data["error"], title, "fraction of routes trained, K/M")
+    routing.draw_errors(errors, fraction, data["error"], title, "fraction of routes trained, K/M")
     shares.hist(data["share"].values, bins=np.linspace(0, 1, 51).tolist(), color=COLOURS["gated"])
     title = "A  in one network with both kinds the shared pathway takes every route"
     label_axes(shares, title, "share of the shared pathway in a route", "routes")

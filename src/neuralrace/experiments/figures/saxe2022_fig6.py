@@ -10,22 +10,7 @@ from scipy.signal import find_peaks
 from neuralrace import initial, tasks
 from neuralrace.analysis import cosine_similarity, kernel_change, tangent_kernel
 from neuralrace.analysis.intervals import interval
-from neuralrace.experiments.claim import Claim, at_least, at_most, falling, rising
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.routing import (
-    BASE,
-    WORKS,
-    ZERO_OUTPUT,
-    draw_errors,
-    draw_outputs,
-    draw_similarity,
-    output_picture,
-    outputs_by_route,
-    paper_rate,
-    representation_order,
-    route_errors,
-    same_item_similarity,
-)
+from neuralrace.experiments import Claims, Experiment, routing
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_panels, sequence, training_band
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import train
@@ -54,34 +39,22 @@ def compute(settings: Settings) -> xarray.Dataset:
     named = tasks.routing(settings.domains, settings.trained)
     problem = named.problem("shared", hidden=settings.hidden)
     everything, complete = named.evaluation("shared", hidden=settings.hidden), named.complete()
-    order = representation_order(complete)
-    scales = np.linspace(settings.smallest, settings.largest, settings.scales)
-    found: dict[str, list] = {name: [] for name in ("loss", "time", "error", "similarity", "outputs", "change")}
-    for scale in scales:
-        rate = paper_rate(settings.domains, settings.trained, settings.paper_rate / np.cbrt(scale))
-        law = initial.orthogonal(float(scale))
-        run = train(problem, law, rate, settings.steps, seeds=settings.seeds)
-        start = train(problem, law, rate, 0).weights(0)
-        final = run.weights(0)
-        found["loss"].append(run.loss)
-        found["time"].append(run.time)
-        found["error"].append([route_errors(everything, run.weights(seed), complete) for seed in range(settings.seeds)])
-        found["similarity"].append(cosine_similarity(everything.activity(final)["h1"][order]))
-        found["outputs"].append(output_picture(everything, final, complete))
-        kernels = [tangent_kernel(problem, weights, traced=True) for weights in (start, final)]
-        found["change"].append(kernel_change(*kernels))
-    return xarray.Dataset(
-        {
-            "loss": (("scale", "seed", "step"), np.array(found["loss"])),
-            "time": (("scale", "step"), np.array(found["time"])),
-            "error": (("scale", "seed", "kind"), np.array(found["error"])),
-            "similarity": (("scale", "example", "other"), np.array(found["similarity"])),
-            "outputs": (("scale", "row", "column"), np.array(found["outputs"])),
-            "change": ("scale", np.array(found["change"])),
-            "trained": (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained)),
-        },
-        coords={"scale": scales},
-    )
+    order = routing.representation_order(complete)
+    scales, parts = np.linspace(settings.smallest, settings.largest, settings.scales), []
+    for scale in scales.tolist():
+        rate = routing.paper_rate(settings.domains, settings.trained, settings.paper_rate / np.cbrt(scale))
+        law, data = initial.orthogonal(scale), xarray.Dataset()
+        run, start = train(problem, law, rate, settings.steps, seeds=settings.seeds), train(problem, law, rate, 0)
+        ends = start.weights(0), run.weights(0)
+        data["loss"], data["time"] = (("seed", "step"), run.loss), ("step", run.time)
+        data["error"] = (("seed", "kind"), routing.route_errors(named, run, settings.hidden))
+        data["similarity"] = (("example", "other"), cosine_similarity(everything.activity(ends[1])["h1"][order]))
+        data["outputs"] = (("row", "column"), routing.output_picture(everything, ends[1], complete))
+        data["change"] = kernel_change(*(tangent_kernel(problem, weights, traced=True) for weights in ends))
+        parts.append(data)
+    found = xarray.concat(parts, "scale").assign_coords(scale=scales)
+    found["trained"] = (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained))
+    return found
 
 
 def stages(time: np.ndarray, loss: np.ndarray) -> int:
@@ -97,114 +70,70 @@ def straightness(time: np.ndarray, loss: np.ndarray) -> float:
     return float(np.corrcoef(time[:until], np.log(loss[:until]))[0, 1] ** 2)
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure says, in its order."""
-    return [*_curve_claims(data), *_error_claims(data), *_regime_claims(data)]
+    claim = Claims()
+    _curve_claims(claim, data)
+    _error_claims(claim, data)
+    _regime_claims(claim, data)
+    return claim
 
 
-def _curve_claims(data: xarray.Dataset) -> list[Claim]:
+def _curve_claims(claim: Claims, data: xarray.Dataset) -> None:
     time, loss = data["time"].values, data["loss"].values
     counts = [[stages(time[k], curve) for curve in loss[k]] for k in (0, -1)]
     straight = [interval([straightness(time[k], curve) for curve in loss[k]]) for k in (0, -1)]
-    return [
-        Claim.at_least(
-            "Small sigma_0 yields pathway race dynamics with stage-like drops through training.",
-            "P1 section 4.3 and Fig 6a",
-            "paper",
-            "separate drops of the loss in each network, smallest scale",
-            counts[0],
-            2,
-            form="g",
-        ),
-        Claim.of(
-            "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves.",
-            "P1 section 4.3 and Fig 6a",
-            "paper",
-            at_most("separate drops after the first moment, largest scale", counts[1], 0, form="g"),
-            at_least(
-                f"R^2 of a line through log loss until {LEARNED:.0%} is left",
-                straight[1],
-                0.95,
-                detail=f"smallest scale {straight[0]}",
-            ),
-        ),
-    ]
+    text = "Small sigma_0 yields pathway race dynamics with stage-like drops through training."
+    claim.paper("P1 section 4.3 and Fig 6a", text)
+    claim.at_least("separate drops of the loss in each network, smallest scale", counts[0], 2, form="g")
+    source = "P1 section 4.3 and Fig 6a"
+    claim.paper(source, "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves.")
+    claim.at_most("separate drops after the first moment, largest scale", counts[1], 0, form="g")
+    claim.at_least(f"R^2 of a line through log loss until {LEARNED:.0%} is left", straight[1], 0.95)
+    claim.detail(f"smallest scale {straight[0]}")
 
 
-def _error_claims(data: xarray.Dataset) -> list[Claim]:
-    trained, untrained = data["error"].mean("seed").values.T / ZERO_OUTPUT
-    unit = f" of {ZERO_OUTPUT:g}"
-    return [
-        Claim.at_most(
-            "Performance on trained domains is excellent for all scales.",
-            "P1 Fig 6b",
-            "paper",
-            "mean trained error at the end",
-            trained,
-            WORKS,
-            unit=unit,
-        ),
-        Claim.of(
-            "Zero-shot generalization only emerges in the neural race regime.",
-            "P1 section 4.3 and Fig 6b",
-            "paper",
-            at_most("mean untrained error at the smallest scale", untrained[0], WORKS, unit=unit),
-            at_least("at the largest", untrained[-1], 10 * WORKS, unit=unit),
-        ),
-        Claim.of(
-            "Zero-shot generalization fades from scale to scale.",
-            "P1 Fig 6b",
-            "ours",
-            rising(
-                "untrained less trained error",
-                untrained - trained,
-                "scale",
-                detail="the smallest scale is still learning when training stops",
-            ),
-        ),
-    ]
+def _error_claims(claim: Claims, data: xarray.Dataset) -> None:
+    trained, untrained = data["error"].mean("seed").values.T / routing.ZERO_OUTPUT
+    unit = f" of {routing.ZERO_OUTPUT:g}"
+    claim.paper("P1 Fig 6b", "Performance on trained domains is excellent for all scales.")
+    claim.at_most("mean trained error at the end", trained, routing.WORKS, unit=unit)
+    claim.paper("P1 section 4.3 and Fig 6b", "Zero-shot generalization only emerges in the neural race regime.")
+    claim.at_most("mean untrained error at the smallest scale", untrained[0], routing.WORKS, unit=unit)
+    claim.at_least("at the largest", untrained[-1], 10 * routing.WORKS, unit=unit)
+    claim.ours("P1 Fig 6b", "Zero-shot generalization fades from scale to scale.")
+    claim.rising("untrained less trained error", untrained - trained, "scale")
+    claim.detail("the smallest scale is still learning when training stops")
 
 
-def _regime_claims(data: xarray.Dataset) -> list[Claim]:
-    shares = same_item_similarity(data["similarity"].values)
+def _regime_claims(claim: Claims, data: xarray.Dataset) -> None:
+    shares = routing.same_item_similarity(data["similarity"].values)
     right = _outputs_right(data)
-    return [
-        Claim.of(
-            "At small scales representations are similar even across domains; large ones yield distinct random "
-            "representations for each domain.",
-            "P1 Fig 6c",
-            "paper",
-            at_least("mean cosine between the same item in different domains at the smallest scale", shares[0], 0.9),
-            at_most("at the largest", shares[-1], 0.2),
-        ),
-        Claim.of(
-            "Shared representations fade from scale to scale.",
-            "P1 Fig 6c",
-            "ours",
-            falling("that cosine", shares, "scale"),
-        ),
-        Claim.of(
-            "Networks in the NTK regime do not generalize to untrained pathways: their outputs there are not the "
-            "targets.",
-            "P1 section 4.3 and Fig 6d",
-            "paper",
-            at_least("mean cosine between outputs and targets on untrained routes, smallest scale", right[0], 0.99),
-            at_most("largest scale", right[-1], 0.9),
-        ),
-        Claim.of(
-            "Large initial weights are lazy: the tangent kernel turns the less the larger they are.",
-            "P1 section 4.3: a fixed kernel",
-            "ours",
-            falling("one minus the cosine between the kernel at start and end", data["change"].values, "scale"),
-        ).shown_in("A"),
-    ]
+    claim.paper(
+        "P1 Fig 6c",
+        "At small scales representations are similar even across domains; large ones yield distinct random "
+        "representations for each domain.",
+    )
+    claim.at_least("mean cosine between the same item in different domains at the smallest scale", shares[0], 0.9)
+    claim.at_most("at the largest", shares[-1], 0.2)
+    claim.ours("P1 Fig 6c", "Shared representations fade from scale to scale.")
+    claim.falling("that cosine", shares, "scale")
+    claim.paper(
+        "P1 section 4.3 and Fig 6d",
+        "Networks in the NTK regime do not generalize to untrained pathways: their outputs there are not the targets.",
+    )
+    claim.at_least("mean cosine between outputs and targets on untrained routes, smallest scale", right[0], 0.99)
+    claim.at_most("largest scale", right[-1], 0.9)
+    text = "Large initial weights are lazy: the tangent kernel turns the less the larger they are."
+    claim.ours("P1 section 4.3: a fixed kernel", text, "A")
+    claim.falling("one minus the cosine between the kernel at start and end", data["change"].values, "scale")
 
 
 def _outputs_right(data: xarray.Dataset) -> np.ndarray:
     """The mean cosine between outputs and targets on untrained routes of one network, for each scale."""
-    outputs = outputs_by_route(data["outputs"].values)[:, ~data["trained"].values.astype(bool)]
-    sizes = np.linalg.norm(outputs, axis=(-2, -1)) * np.linalg.norm(BASE)
-    return np.asarray((np.sum(outputs * BASE, axis=(-2, -1)) / sizes).mean(axis=-1))
+    outputs = routing.outputs_by_route(data["outputs"].values)[:, ~data["trained"].values.astype(bool)]
+    sizes = np.linalg.norm(outputs, axis=(-2, -1)) * np.linalg.norm(routing.BASE)
+    return np.asarray((np.sum(outputs * routing.BASE, axis=(-2, -1)) / sizes).mean(axis=-1))
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -218,17 +147,17 @@ def draw(data: xarray.Dataset) -> Figure:
     loss.set_xscale("function", functions=(np.sqrt, np.square))  # early and late times at once, without a kink
     loss.set_xlim(left=0.0)
     loss_axis(loss, "a  small weights learn in stages, large ones at once")
-    draw_errors(errors, scales, data["error"], "b  untrained routes fail as first weights grow", across)
+    routing.draw_errors(errors, scales, data["error"], "b  untrained routes fail as first weights grow", across)
     lazy.plot(scales, data["change"], "o-", color=COLOURS["gated"])
     label_axes(lazy, "A  and the tangent kernel turns less", across, "1 - cosine, start to end")
     largest = float(abs(data["outputs"]).max())
-    same, right = same_item_similarity(data["similarity"].values), _outputs_right(data)
+    same, right = routing.same_item_similarity(data["similarity"].values), _outputs_right(data)
     for column, index in enumerate((0, len(scales) // 2, len(scales) - 1)):
         at = rf"$\sigma_0$ = {scales[index]:.2f}"
         title = f"c  {at}: an item in two domains, cosine {same[index]:.2f}"
-        draw_similarity(pictures[column], data["similarity"][index].values, title)
+        routing.draw_similarity(pictures[column], data["similarity"][index].values, title)
         title = f"d  {at}: untrained outputs and targets, cosine {right[index]:.2f}"
-        draw_outputs(pictures[3 + column], data["outputs"][index].values, title, largest)
+        routing.draw_outputs(pictures[3 + column], data["outputs"][index].values, title, largest)
     return figure
 
 

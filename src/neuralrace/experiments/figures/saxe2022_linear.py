@@ -1,15 +1,13 @@
 """P2 Fig 7: canary, salmon, rose and oak in a two-layer linear network: modes learned one after the other."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.experiments.claim import Claim, rising
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.figures._curves import follows
 from neuralrace.plotting import TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.theory import predict
@@ -31,9 +29,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Train and forecast the network, mode by mode."""
     named, law = tasks.semantic(), initial.gaussian(settings.std)
     problem = named.problem("linear", hidden=settings.hidden)
-    run = train(
-        problem, law, settings.learning_rate, settings.steps, seeds=settings.seeds, record="path_singular_values"
-    )
+    rate, seeds = settings.learning_rate, settings.seeds
+    run = train(problem, law, rate, settings.steps, seeds=seeds, record="path_singular_values")
     forecast = predict(problem, law, run.time, key=1)
     (path,) = problem.architecture.paths()
     correlation = problem.statistics().input_output(path)
@@ -51,37 +48,24 @@ def compute(settings: Settings) -> xarray.Dataset:
     return data
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the figure shows."""
+    claim = Claims()
     time, measured = data["time"].values, data["strengths"].values.mean(axis=0)
     times = time[np.argmax(measured >= 0.5 * measured[-1], axis=0)]
     final = data.sizes["item"] * data["singular_values"].values  # S/D with D = 1/4 for one-hot items
-    return [
-        follows(
-            "There is near exact agreement between the closed-form predicted dynamics and the actual dynamics of "
-            "training the network.",
-            "P2 appendix A.1 and Fig 7c",
-            "paper",
-            data,
-            "theory",
-            "loss",
-        ),
-        Claim.at_most(
-            "Each mode increases to lambda/delta.",
-            "P2 appendix A.1, eq. 7 and Fig 7c",
-            "paper",
-            "largest relative distance at the end",
-            np.abs(measured[-1] / final - 1).max(),
-            1e-6,
-            detail="what is left to learn",
-        ),
-        Claim.of(
-            "Modes are learned in the order of their singular values.",
-            "P2 eq. 7: each at a rate of 2 lambda",
-            "ours",
-            rising("time to half strength", times, "the number of the mode"),
-        ).shown_in("c"),
-    ]
+    claim.paper(
+        "P2 appendix A.1 and Fig 7c",
+        "There is near exact agreement between the closed-form predicted dynamics and the actual dynamics of "
+        "training the network.",
+    )
+    follows(claim, data, "theory", "loss")
+    claim.paper("P2 appendix A.1, eq. 7 and Fig 7c", "Each mode increases to lambda/delta.")
+    claim.at_most("largest relative distance at the end", np.abs(measured[-1] / final - 1).max(), 1e-6)
+    claim.detail("what is left to learn")
+    claim.ours("P2 eq. 7: each at a rate of 2 lambda", "Modes are learned in the order of their singular values.", "c")
+    claim.rising("time to half strength", times, "the number of the mode")
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -89,11 +73,10 @@ def draw(data: xarray.Dataset) -> Figure:
     figure, (targets, modes, loss, strengths) = new_panels(4, columns=2, width=4.4)
     time, items = data["time"].values, data["item"].values.tolist()
     names = (items, data["property"].values.tolist())
-    sides: dict[str, Any] = {"horizontal": "property", "vertical": "item", "value": "target"}
-    heat_map(targets, data["targets"].values, "a  animals share some properties, plants others", **sides, names=names)
-    sides = {"horizontal": "item", "vertical": "mode", "value": "entry of the vector"}
+    title = "a  animals share some properties, plants others"
+    heat_map(targets, data["targets"].values, title, "property", "item", "target", names=names)
     title = "b  the second mode tells animals from plants, the others tell items"
-    heat_map(modes, data["right"].values, title, **sides, names=(None, items))
+    heat_map(modes, data["right"].values, title, "item", "mode", "entry of the vector", names=(None, items))
     title, trained = "c  the loss falls in steps, as forecast", {"training": ("linear", data["loss"].values)}
     loss_curves(loss, title, time, trained, {"theory": data["theory"].values})
     trained = {"training": ("linear", data["strengths"].values)}

@@ -1,9 +1,8 @@
 """P3's predictions measured on gated networks with a pathway of its own for every view."""
 
-import xarray
+from functools import partial
 
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Experiment
 from neuralrace.experiments.figures._views_claims import judged
 from neuralrace.experiments.figures._views_trainings import Settings, draw, measure
 
@@ -22,24 +21,14 @@ REASONS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
-    """Train the gated networks."""
-    return measure("gated", settings)
-
-
-def claims(data: xarray.Dataset) -> list[Claim]:
-    """P3's claims for gated networks, in which A1 to A5 hold by construction."""
-    return judged(data, REASONS)
-
-
 EXPERIMENT = Experiment(
     name="views-gated",
     title="The race of views: every prediction measured on gated networks",
     source="P3",
     full=Settings(),
     tiny=Settings(depths=(3,), hidden=2, scale=0.5, steps=60, seeds=2),
-    compute=compute,
-    claims=claims,
+    compute=partial(measure, "gated"),
+    claims=partial(judged, reasons=REASONS),  # A1 to A5 hold by construction
     draw=draw,
     differs="P3 gives no network: three classes and three views, widths, weights and steps are ours, and so are all "
     "thresholds but the 80 % of prediction 2. Idea 2, attention heads, is not measured; idea 3, flow against descent, "

@@ -9,9 +9,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
 from neuralrace.errors import RangeError
-from neuralrace.experiments.claim import Claim, at_most, shown, within
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.settings import setting
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, sequence
 from neuralrace.problem import Problem
 from neuralrace.training import train
@@ -90,12 +88,10 @@ def _loser_shares(law: Law, start: np.ndarray, phases: Phases) -> np.ndarray:
 
 def _left_over(problem: Problem, law: Law, settings: Settings) -> xarray.Dataset:
     """P3's E over the law's velocity from random weights, where the filled fraction passes MODERATE."""
-    steps = round(settings.times[0] / settings.learning_rate)
+    rate, seeds, random = settings.learning_rate, settings.seeds, initial.gaussian(settings.std)
+    steps = round(settings.times[0] / rate)
     at = np.unique(np.linspace(0, steps, LOOKS).astype(int)).tolist()
-    law_of_weights = initial.gaussian(settings.std)
-    run = train(
-        problem, law_of_weights, settings.learning_rate, steps, seeds=settings.seeds, record="weights", at=at, key=1
-    )
+    run = train(problem, random, rate, steps, seeds=seeds, record="weights", at=at, key=1)
     found = np.full((settings.seeds, len(MODERATE)), np.nan)
     for seed in range(settings.seeds):
         filled = np.array(
@@ -120,26 +116,25 @@ def _seen_apart(settings: Settings) -> xarray.Dataset:
             late.append(GRID[int(np.argmax(reached))] if reached.any() else np.inf)
             final.append(race.shares.max())
     shape = (len(settings.depths), len(settings.apart))
-    return xarray.Dataset(
-        {
-            "late": (("depth", "missing"), np.reshape(late, shape)),
-            "even": (("depth", "missing"), np.reshape(final, shape)),
-        },
-        coords={"depth": list(settings.depths), "missing": list(settings.apart)},
-    )
+    data = xarray.Dataset(coords={"depth": list(settings.depths), "missing": list(settings.apart)})
+    data["late"] = (("depth", "missing"), np.reshape(late, shape))
+    data["even"] = (("depth", "missing"), np.reshape(final, shape))
+    return data
 
 
 def _depths(data: xarray.Dataset) -> list[int]:
     return [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What follows from the equation and what does not."""
-    *ends, late = _end_claims(data)
-    return [*shown("A", [*_law_claims(data), *ends]), late.shown_in("B")]
+    claim = Claims()
+    _law_claims(claim.shown_in("A"), data)
+    _end_claims(claim.shown_in("A"), data)
+    return claim
 
 
-def _law_claims(data: xarray.Dataset) -> list[Claim]:
+def _law_claims(claim: Claims, data: xarray.Dataset) -> None:
     depths, share = _depths(data), 1 / CLASSES
     off = max(float(np.abs(data[f"{part} L{d}"] - share).max()) for d in depths for part in ("drive", "coupling"))
     gaps = {d: float(np.abs(data[f"trained L{d}"] - data[f"law L{d}"]).max()) for d in depths}
@@ -147,80 +142,42 @@ def _law_claims(data: xarray.Dataset) -> list[Claim]:
     clocks = np.log(data[f"trained L{depths[0]}"].values) / share
     seen = np.isfinite(data["left over"]).any()
     left = np.nanmedian(data["left over"].values, axis=0) if seen else np.full(len(MODERATE), np.nan)
-    return [
-        Claim.at_most(
-            "P3's equation is eq. 10 of P1 for parallel pathways whose views are always together: S_m = D_mn = 1/K.",
-            "P3 governing equation; P1 eq. 10",
-            "check",
-            "distance of the reduction's S and D from 1/K, at every depth,",
-            off,
-            1e-12,
-            detail=data.attrs[f"equations L{depths[0]}"],
-        ),
-        Claim.at_most(
-            "Under squared error and gradient flow pathway strengths evolve according to the governing equation.",
-            "P3 governing equation, depth two, decoupled weights",
-            "paper",
-            "largest distance of an amplitude in training from the equation",
-            gaps[depths[0]],
-            0.01,
-        ),
-        Claim.of(
-            "At every depth training follows the law, to its exact end.",
-            "P1 eq. 10 for parallel pathways; the end of the race as a root",
-            "ours",
-            at_most("largest distance of an amplitude", {f"L = {d}": gap for d, gap in gaps.items()}, 0.01),
-            at_most("at the end", ends, 1e-3),
-        ),
-        Claim.at_most(
-            "At depth two s_m^(1/sigma_m) / s_n^(1/sigma_n) is conserved while the network learns.",
-            "algebra of P3's equation",
-            "check",
-            "drift of its logarithm in training from decoupled weights",
-            np.abs(np.diff(clocks - clocks[0], axis=1)).max(),
-            1e-10,
-        ),
-        Claim.at_most(
-            "From small random weights P3's error term is small.",
-            "P3 governing equation, E(t), whose size it does not say",
-            "ours",
-            f"depth {depths[0]}, median over seeds of |E| over the velocity of the law",
-            {f"{level:.0%} filled": value for level, value in zip(MODERATE, left, strict=True)},
-            0.1,
-        ),
-    ]
+    text = "P3's equation is eq. 10 of P1 for parallel pathways whose views are always together: S_m = D_mn = 1/K."
+    claim.check("P3 governing equation; P1 eq. 10", text)
+    claim.at_most("distance of the reduction's S and D from 1/K, at every depth,", off, 1e-12)
+    claim.detail(data.attrs[f"equations L{depths[0]}"])
+    text = "Under squared error and gradient flow pathway strengths evolve according to the governing equation."
+    claim.paper("P3 governing equation, depth two, decoupled weights", text)
+    claim.at_most("largest distance of an amplitude in training from the equation", gaps[depths[0]], 0.01)
+    text = "At every depth training follows the law, to its exact end."
+    claim.ours("P1 eq. 10 for parallel pathways; the end of the race as a root", text)
+    claim.at_most("largest distance of an amplitude", {f"L = {d}": gap for d, gap in gaps.items()}, 0.01)
+    claim.at_most("at the end", ends, 1e-3)
+    text = "At depth two s_m^(1/sigma_m) / s_n^(1/sigma_n) is conserved while the network learns."
+    claim.check("algebra of P3's equation", text)
+    what = "drift of its logarithm in training from decoupled weights"
+    claim.at_most(what, np.abs(np.diff(clocks - clocks[0], axis=1)).max(), 1e-10)
+    source = "P3 governing equation, E(t), whose size it does not say"
+    claim.ours(source, "From small random weights P3's error term is small.")
+    what = f"depth {depths[0]}, median over seeds of |E| over the velocity of the law"
+    claim.at_most(what, {f"{level:.0%} filled": value for level, value in zip(MODERATE, left, strict=True)}, 0.1)
 
 
-def _end_claims(data: xarray.Dataset) -> list[Claim]:
+def _end_claims(claim: Claims, data: xarray.Dataset) -> None:
     kept = {f"L = {d}": np.divide(*data[f"loser L{d}"].values[::-1]) for d in _depths(data)}
     first, deeper = next(iter(kept)), dict(list(kept.items())[1:])
     late, missing = np.log(data["late"].values[:, -2:]), np.log(data["missing"].values[-2:])
     what = "share of the weakest view where 90 % of the target is learned over that where 10 % is"
-    return [
-        Claim.at_most(
-            "One pathway saturates, others decay to zero.",
-            "P3 phase 3, in the exact solution of its own equation",
-            "paper",
-            what,
-            kept[first],
-            0.5,
-            "refuted: at depth two with equal rates no share ever changes",
-        ),
-        Claim.at_most(
-            "Beyond depth two shares fall, though no strength does.", "the race at depth L", "ours", what, deeper, 0.5
-        ),
-        Claim.of(
-            "Views that are ever seen apart are all learned, the later the rarer that is.",
-            "the race with co-occurrence D",
-            "ours",
-            at_most("largest share at the end, less 1/M,", float(data["even"].max()) - 1 / data.sizes["view"], 1e-6),
-            within(
-                "slope of the logarithm of the time to the last view over that of the chance of being apart",
-                (late[:, 1] - late[:, 0]) / (missing[1] - missing[0]),
-                (-1.1, -0.9),
-            ),
-        ),
-    ]
+    claim.paper("P3 phase 3, in the exact solution of its own equation", "One pathway saturates, others decay to zero.")
+    claim.at_most(what, kept[first], 0.5)
+    claim.fails("at depth two with equal rates no share ever changes")
+    claim.ours("the race at depth L", "Beyond depth two shares fall, though no strength does.")
+    claim.at_most(what, deeper, 0.5)
+    text = "Views that are ever seen apart are all learned, the later the rarer that is."
+    claim.ours("the race with co-occurrence D", text, "B")
+    claim.at_most("largest share at the end, less 1/M,", float(data["even"].max()) - 1 / data.sizes["view"], 1e-6)
+    what = "slope of the logarithm of the time to the last view over that of the chance of being apart"
+    claim.within(what, (late[:, 1] - late[:, 0]) / (missing[1] - missing[0]), (-1.1, -0.9))
 
 
 def draw(data: xarray.Dataset) -> Figure:

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import xarray
@@ -10,11 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import interval
-from neuralrace.experiments.claim import Claim, rising, shown
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.experiments.figures._views_measures import winner_share
 from neuralrace.experiments.figures._views_training import LOSSES, RULES, Conditions, train_views
-from neuralrace.experiments.settings import setting
 from neuralrace.plotting import heat_map, new_panels
 
 AXES = ("depth", "probability", "loss", "rule", "scale")
@@ -59,68 +56,57 @@ def _last(data: xarray.Dataset) -> xarray.DataArray:
     return data["share"].isel(time=-1)
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """What the map says."""
-    return shown("A", [*_taking(data), *_catching_up(data), *_causes(data)])
+    claim = Claims()
+    _taking(claim.shown_in("A"), data)
+    _catching_up(claim.shown_in("A"), data)
+    _causes(claim.shown_in("A"), data)
+    return claim
 
 
-def _taking(data: xarray.Dataset) -> list[Claim]:
+def _taking(claim: Claims, data: xarray.Dataset) -> None:
     everywhere = _last(data).mean("seed")
     spoken = everywhere.sel(loss="squared", rule="flow")
     what = f"part of the cells in which the winner's share is above {TAKEN:g}"
-    return [
-        Claim.at_least(
-            "Learning converges to fixed points where a single pathway dominates and others decay to zero.",
-            "P3 contribution 4 and phase 3: squared error, gradient flow, a pathway for each view (A4)",
-            "paper",
-            what,
-            float((spoken > TAKEN).mean()),
-            0.5,
-            "refuted: views that are seen apart are all learned in the end, and of views that are always together the "
-            "losers keep a part at every depth",
-            detail=f"{spoken.size} cells of depth, chance and scale; the most is {float(spoken.max()):.2f}",
-        ),
-        Claim.at_least(
-            "The winner takes all over the whole map.",
-            "P3 phase 3, with other losses and rules",
-            "ours",
-            what,
-            float((everywhere > TAKEN).mean()),
-            0.5,
-            "does not hold: it takes depth above 2 and views hardly ever seen apart, and even then others keep a part",
-            detail=f"of {everywhere.size} cells; the most is {float(everywhere.max()):.2f}",
-        ),
-    ]
+    text = "Learning converges to fixed points where a single pathway dominates and others decay to zero."
+    claim.paper("P3 contribution 4 and phase 3: squared error, gradient flow, a pathway for each view (A4)", text)
+    claim.at_least(what, float((spoken > TAKEN).mean()), 0.5)
+    claim.detail(f"{spoken.size} cells of depth, chance and scale; the most is {float(spoken.max()):.2f}")
+    claim.fails(
+        "views that are seen apart are all learned in the end, and of views that are always together the "
+        "losers keep a part at every depth"
+    )
+    claim.ours("P3 phase 3, with other losses and rules", "The winner takes all over the whole map.")
+    claim.at_least(what, float((everywhere > TAKEN).mean()), 0.5)
+    claim.detail(f"of {everywhere.size} cells; the most is {float(everywhere.max()):.2f}")
+    claim.fails("it takes depth above 2 and views hardly ever seen apart, and even then others keep a part")
 
 
-def _catching_up(data: xarray.Dataset) -> list[Claim]:
+def _catching_up(claim: Claims, data: xarray.Dataset) -> None:
     apart = data["share"].sel(loss="squared", rule="flow").isel(probability=data["probability"].values < 1).mean("seed")
     first, final = apart.isel(time=0), apart.isel(time=-1)
     often = final.isel(probability=apart["probability"].values <= OFTEN).max(["probability", "scale"])
     uneven = (first > NEARLY).values
-    return [
-        Claim.at_most(
-            "Views that are often seen apart have all caught up by the end of training.",
-            "the law with partial co-occurrence: a positive definite D has one end, whatever the start",
-            "ours",
-            f"flow of squared error, chance at most {OFTEN:g}: largest winner's share at the end",
-            {f"L = {int(d)}": float(value) for d, value in zip(data["depth"].values, often.values, strict=True)},
-            EVEN,
-            "does not hold: at depth four and small weights the last views are still coming when training stops",
-        ),
-        Claim.at_most(
-            "Views that are sometimes seen apart are catching up, late in deep networks.",
-            "the law with partial co-occurrence, asked after the claim above had failed",
-            "ours",
-            f"flow of squared error, chance below 1, the winner's share above {NEARLY:g} after an eighth of training: "
-            "its change from there to the end",
-            (final - first).values[uneven],
-            0,
-        ),
-    ]
+    text = "Views that are often seen apart have all caught up by the end of training."
+    claim.ours("the law with partial co-occurrence: a positive definite D has one end, whatever the start", text)
+    claim.at_most(
+        f"flow of squared error, chance at most {OFTEN:g}: largest winner's share at the end",
+        {f"L = {int(d)}": float(value) for d, value in zip(data["depth"].values, often.values, strict=True)},
+        EVEN,
+    )
+    claim.fails("at depth four and small weights the last views are still coming when training stops")
+    text = "Views that are sometimes seen apart are catching up, late in deep networks."
+    claim.ours("the law with partial co-occurrence, asked after the claim above had failed", text)
+    claim.at_most(
+        f"flow of squared error, chance below 1, the winner's share above {NEARLY:g} after an eighth of training: "
+        "its change from there to the end",
+        (final - first).values[uneven],
+        0,
+    )
 
 
-def _causes(data: xarray.Dataset) -> list[Claim]:
+def _causes(claim: Claims, data: xarray.Dataset) -> None:
     share = _last(data)
     squared, entropy = (share.sel(probability=1.0, loss=loss) for loss in ("squared", "cross-entropy"))
     deep = data["depth"].values > 2
@@ -132,46 +118,26 @@ def _causes(data: xarray.Dataset) -> list[Claim]:
         for rule in data["rule"].values
         if rule != "flow"
     }
-    return [
-        Claim.of(
-            "Deeper networks have stronger winner-take-all.",
-            "P3 question 7",
-            "paper",
-            rising(
-                "the winner's share, squared error, all views always present,",
-                {f"L = {int(d)}": interval(row) for d, row in zip(data["depth"].values, by_depth, strict=True)},
-                "depth",
-                detail=f"{data.sizes['seed']} seeds",
-            ),
-        ),
-        Claim.at_least(
-            "The smaller the initial weights, the more the winner takes beyond depth two.",
-            "the race at depth L: a_m^(2-L) keeps its differences",
-            "ours",
-            f"the winner's share at scale {smallest:g} less that at {largest:g}, same draws, all views always present,",
-            interval(small - large),
-            0,
-            detail=f"{interval(small)} and {interval(large)}",
-        ),
-        Claim.at_most(
-            "Winner-take-all needs squared error: without its saturation the competition term does not emerge.",
-            "P3 on the conditions of winner-take-all",
-            "paper",
-            "the winner's share under cross-entropy less that under squared error, chance 1, depth above 2",
-            interval((entropy - squared).isel(depth=deep).mean(["depth", "rule", "scale"]).values),
-            0,
-            "refuted: the error is shared under both losses, and under cross-entropy the race goes on for ever",
-        ),
-        Claim.at_least(
-            "SGD dynamics do not preserve the structure of the race.",
-            "P3 mismatch 4 and idea 3, with a size",
-            "ours",
-            "by how much a rule moves the mean share of some cell from that of the flow",
-            moved,
-            0.1,
-            "does not hold: all three stay within 0.1 of the flow in every cell at this step",
-        ),
-    ]
+    claim.paper("P3 question 7", "Deeper networks have stronger winner-take-all.")
+    claim.rising(
+        "the winner's share, squared error, all views always present,",
+        {f"L = {int(d)}": interval(row) for d, row in zip(data["depth"].values, by_depth, strict=True)},
+        "depth",
+    )
+    claim.detail(f"{data.sizes['seed']} seeds")
+    text = "The smaller the initial weights, the more the winner takes beyond depth two."
+    claim.ours("the race at depth L: a_m^(2-L) keeps its differences", text)
+    what = f"the winner's share at scale {smallest:g} less that at {largest:g}, same draws, all views always present,"
+    claim.at_least(what, interval(small - large), 0)
+    claim.detail(f"{interval(small)} and {interval(large)}")
+    text = "Winner-take-all needs squared error: without its saturation the competition term does not emerge."
+    claim.paper("P3 on the conditions of winner-take-all", text)
+    what = "the winner's share under cross-entropy less that under squared error, chance 1, depth above 2"
+    claim.at_most(what, interval((entropy - squared).isel(depth=deep).mean(["depth", "rule", "scale"]).values), 0)
+    claim.fails("the error is shared under both losses, and under cross-entropy the race goes on for ever")
+    claim.ours("P3 mismatch 4 and idea 3, with a size", "SGD dynamics do not preserve the structure of the race.")
+    claim.at_least("by how much a rule moves the mean share of some cell from that of the flow", moved, 0.1)
+    claim.fails("all three stay within 0.1 of the flow in every cell at this step")
 
 
 def draw(data: xarray.Dataset) -> Figure:
@@ -189,12 +155,8 @@ def _draw_cells(axis: Axes, cells: xarray.DataArray, title: str) -> None:
     names = [f"L={int(d)}, {s:g}" for d in cells["depth"].values for s in cells["scale"].values]
     chances = [f"{p:g}" for p in cells["probability"].values]
     shares = cells.values.reshape(-1, len(chances))
-    sides: dict[str, Any] = {
-        "horizontal": "chance of a view",
-        "vertical": "depth, initial scale",
-        "value": "winner's share",
-    }
-    heat_map(axis, shares, title, names=(names, chances), **sides)
+    shown = ("chance of a view", "depth, initial scale", "winner's share")
+    heat_map(axis, shares, title, *shown, names=(names, chances))
     for i, j in np.ndindex(*shares.shape):
         colour = "white" if shares[i, j] > 0.6 else "black"
         axis.text(j, i, f"{shares[i, j]:.2f}", ha="center", va="center", fontsize=9, color=colour)

@@ -1,13 +1,15 @@
 """P3's predictions measured on ReLU networks that read all views at once, and what it assumes of their gates."""
 
+import itertools
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
-from neuralrace.experiments.claim import Claim, at_least, listed
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claim, Claims, Experiment
+from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures._views_claims import judged
 from neuralrace.experiments.figures._views_trainings import Settings, draw, measure
 
@@ -26,34 +28,30 @@ REASONS = {
 }
 
 
-def compute(settings: Settings) -> xarray.Dataset:
-    """Train the ReLU networks."""
-    return measure("relu", settings)
-
-
 def claims(data: xarray.Dataset) -> list[Claim]:
     """Whether P3's assumptions are true of these networks, and its predictions, each with those assumptions."""
+    moments = itertools.product(enumerate(("start", "end")), enumerate(np.atleast_1d(data.attrs["depths"])))
+    cells = [(f"{moment}, L = {depth}", (i, j)) for (i, moment), (j, depth) in moments]
     apart, added = (
-        {
-            f"{moment}, L = {depth}": interval(data[name].values[i, j].mean(axis=-1))
-            for i, moment in enumerate(("start", "end"))
-            for j, depth in enumerate(np.atleast_1d(data.attrs["depths"]))
-        }
+        {cell: interval(data[name].values[place].mean(axis=-1)) for cell, place in cells}
         for name in ("gates_apart", "gates_added")
     )
-    assumptions = Claim.of(
+    claim = Claims()
+    claim.ours(
+        "P3 questions 1 and 5",
         "ReLU networks are gated networks of P3's kind: different views activate different neurons (A4), several views "
         "activate their union (A5).",
-        "P3 questions 1 and 5",
-        "ours",
-        at_least("of the units that either of two views opens, the part that only one opens (A4),", apart, 0.5),
-        at_least("part of units open for all views together just where some view alone opens them (A5)", added, 0.9),
-        on_record="does not hold: at the start units open for a view and not for the sum, and at the end "
-        "the views of a class open the same units",
-    ).shown_in("D")
+        "D",
+    )
+    claim.at_least("of the units that either of two views opens, the part that only one opens (A4),", apart, 0.5)
+    claim.at_least("part of units open for all views together just where some view alone opens them (A5)", added, 0.9)
+    claim.fails(
+        "at the start units open for a view and not for the sum, and at the end the views of a class open the same "
+        "units"
+    )
     held = f"; A2 by construction, at the end A4 {listed(_last(apart))}, A5 {listed(_last(added))}"
     predicted = judged(data, REASONS, assumed=False)
-    return [assumptions, *(replace(claim, measured=claim.measured + held) for claim in predicted)]
+    return [*claim, *(replace(one, measured=one.measured + held) for one in predicted)]
 
 
 def _last(parts: dict[str, Interval]) -> list[Interval]:
@@ -66,7 +64,7 @@ EXPERIMENT = Experiment(
     source="P3",
     full=Settings(depths=(2, 3), hidden=32),
     tiny=Settings(depths=(3,), hidden=8, scale=0.5, steps=60, seeds=2),
-    compute=compute,
+    compute=partial(measure, "relu"),
     claims=claims,
     draw=draw,
     differs="P3 says that ReLU networks are gated ones. Its assumptions A4 and A5 are measured here; features are "

@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import Interval, interval, proportion
 from neuralrace.errors import RangeError, require_count, require_number
-from neuralrace.experiments.claim import Claim, at_most, falling, shown
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
 from neuralrace.plotting import COLOURS, interval_points, label_axes, new_panels, sequence
 from neuralrace.theory.exact import race_end
@@ -105,95 +104,64 @@ def score_rules(
     truth, best = np.asarray(flat.winner).reshape(lead), np.asarray(flat.shares).max(axis=-1).reshape(lead)
     named = predicted_winners(strengths, rates, layers)
     cells = ("depth", "spread", "scale", "draw")
-    return xarray.Dataset(
-        {"right": (("rule", *cells), np.stack([named[rule] == truth for rule in RULES])), "share": (cells, best)},
-        coords={"rule": list(RULES), "depth": list(depths), "spread": list(spreads), "scale": list(scales)},
+    data = xarray.Dataset(
+        coords={"rule": list(RULES), "depth": list(depths), "spread": list(spreads), "scale": list(scales)}
     )
+    data["right"] = (("rule", *cells), np.stack([named[rule] == truth for rule in RULES]))
+    data["share"] = (cells, best)
+    return data
 
 
-def claims(data: xarray.Dataset) -> list[Claim]:
+def claims(data: xarray.Dataset) -> Claims:
     """P3's rule, where it is right, and what decides instead."""
-    return [*shown("A, B", _rule_claims(data)), *shown("C, D", _random_claims(data))]
+    claim = Claims()
+    _rule_claims(claim.shown_in("A, B"), data)
+    _random_claims(claim.shown_in("C, D"), data)
+    return claim
 
 
-def _rule_claims(data: xarray.Dataset) -> list[Claim]:
+def _rule_claims(claim: Claims, data: xarray.Dataset) -> None:
     right = data["right"].sel(rule="advantage")
     shallow = {f"spread {s:g}": proportion(right.sel(depth=2, spread=s).values) for s in data["spread"].values}
     deep = data["right"].sel(rule="blow-up")
     deep = deep.isel(depth=data["depth"].values > 2, scale=data["scale"].values <= LARGER)
     what, named = "races in which the largest sigma_m s_m(0) wins, in every cell of", "P3 winner determination"
-    return [
-        Claim.at_least(
-            "The initial advantage names the winner in more than 80 % of cases.",
-            f"{named} and prediction 2, exact races of its own equation",
-            "paper",
-            f"{what} rates and initial scale",
-            right.sel(depth=2).mean("draw").values,
-            0.8,
-            "refuted: at depth 2 the rate counts exponentially and the start only as a factor",
-            detail=f"all scales: {'; '.join(f'{name}: {part}' for name, part in shallow.items())}",
-        ),
-        Claim.at_least(
-            "The initial advantage names the winner at any depth.",
-            f"{named}, at depth L",
-            "ours",
-            f"{what} depth, rates and initial scale",
-            right.mean("draw").values,
-            0.8,
-            "does not hold: at depth 2 the rate counts more, beyond depth 3 the start counts more than the rate",
-        ),
-        Claim.at_least(
-            "At depth three the rule is right.",
-            f"{named}, read at L = 3: the first to blow up has the largest sigma_m a_m(0)",
-            "ours",
-            "races, over all rates and scales,",
-            proportion(right.sel(depth=3).values),
-            0.95,
-        ),
-        Claim.at_least(
-            "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths.",
-            "exact race, small initial strengths",
-            "ours",
-            f"races, for scales up to {LARGER:g}, any depth above 2 and any rates,",
-            proportion(deep.values) if deep.size else np.nan,
-            0.99,
-        ),
-        Claim.at_least(
-            "For symmetric views the winner is purely determined by initialization: the first at the start wins.",
-            f"{named}; algebra of the equation",
-            "check",
-            "races with equal rates",
-            data["right"].sel(rule="head start", spread=0.0).values.mean(),
-            1,
-        ),
-    ]
+    text = "The initial advantage names the winner in more than 80 % of cases."
+    claim.paper(f"{named} and prediction 2, exact races of its own equation", text)
+    claim.at_least(f"{what} rates and initial scale", right.sel(depth=2).mean("draw").values, 0.8)
+    claim.detail(f"all scales: {'; '.join(f'{name}: {part}' for name, part in shallow.items())}")
+    claim.fails("at depth 2 the rate counts exponentially and the start only as a factor")
+    claim.ours(f"{named}, at depth L", "The initial advantage names the winner at any depth.")
+    claim.at_least(f"{what} depth, rates and initial scale", right.mean("draw").values, 0.8)
+    claim.fails("at depth 2 the rate counts more, beyond depth 3 the start counts more than the rate")
+    text = "At depth three the rule is right."
+    claim.ours(f"{named}, read at L = 3: the first to blow up has the largest sigma_m a_m(0)", text)
+    claim.at_least("races, over all rates and scales,", proportion(right.sel(depth=3).values), 0.95)
+    text = "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths."
+    claim.ours("exact race, small initial strengths", text)
+    what = f"races, for scales up to {LARGER:g}, any depth above 2 and any rates,"
+    claim.at_least(what, proportion(deep.values) if deep.size else np.nan, 0.99)
+    text = "For symmetric views the winner is purely determined by initialization: the first at the start wins."
+    claim.check(f"{named}; algebra of the equation", text)
+    claim.at_least("races with equal rates", data["right"].sel(rule="head start", spread=0.0).values.mean(), 1)
 
 
-def _random_claims(data: xarray.Dataset) -> list[Claim]:
+def _random_claims(claim: Claims, data: xarray.Dataset) -> None:
     even = 1 / data.attrs["views"]
     width, covered = _by(data, "width", "width_share"), _by(data, "classes", "class_coverage")
     excess = np.log([part.mean - even for part in covered.values()])
     slope = float(np.polyfit(np.log(data["classes"].values), excess, 1)[0])
-    return [
-        Claim.at_most(
-            "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.",
-            "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes",
-            "paper",
-            "slope of log(C - 1/M) over log K",
-            slope,
-            -0.5,
-            "refuted: the shares are those of the start, which the more classes there are the more are alike; coverage "
-            "goes to one",
-            detail=f"coverage {'; '.join(f'{name}: {part}' for name, part in covered.items())}",
-        ),
-        Claim.of(
-            "Wide pathways of depth two leave no winner: their random starts are alike.",
-            "exact end of random two-layer pathways",
-            "ours",
-            falling("the winner's share", width, "width"),
-            at_most("at the greatest width, less 1/M,", list(width.values())[-1].high - even, 0.05),
-        ),
-    ]
+    source = "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes"
+    claim.paper(source, "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.")
+    claim.at_most("slope of log(C - 1/M) over log K", slope, -0.5)
+    claim.detail(f"coverage {'; '.join(f'{name}: {part}' for name, part in covered.items())}")
+    claim.fails(
+        "the shares are those of the start, which the more classes there are the more are alike; coverage goes to one"
+    )
+    text = "Wide pathways of depth two leave no winner: their random starts are alike."
+    claim.ours("exact end of random two-layer pathways", text)
+    claim.falling("the winner's share", width, "width")
+    claim.at_most("at the greatest width, less 1/M,", list(width.values())[-1].high - even, 0.05)
 
 
 def _by(data: xarray.Dataset, axis: str, name: str) -> dict[str, Interval]:

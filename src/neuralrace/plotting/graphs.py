@@ -1,9 +1,9 @@
-"""Architectures as panels of figures."""
+"""Architectures as pictures."""
 
 from matplotlib.axes import Axes
 
 from neuralrace.architecture import Architecture
-from neuralrace.plotting import label_axes
+from neuralrace.plotting.labels import label_axes
 
 ROOM = 0.2  # around the outermost nodes, so that none is cut
 

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'neuralrace[sweeps]'"
 PATIENCE = 10.0  # seconds for a scheduler to answer, and for it to have a worker
 LOCAL = "local"
+UNLIMITED = "unlimited"  # memory: what the machine has
 
 # One thread for each worker: workers are what runs side by side. XLA takes as many threads as NPROC says.
 ONE_THREAD = {
@@ -36,7 +38,7 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
     """A client whose workers run this version of the package.
 
     on: "local" for processes of this machine that nobody else can reach, the address of a scheduler, or a client.
-    workers, memory: how many processes, and how much memory each may take ("2GiB"); for "local" only.
+    workers, memory: how many processes, and how much memory each may take ("2GiB", or "unlimited"); for "local" only.
     """
     try:
         import distributed
@@ -53,6 +55,8 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
         address = opened.enter_context(_local_cluster(distributed, workers, memory)) if local else on
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
+        if local:
+            client.run(_ignore_the_keyboard)
         yield client
 
 
@@ -62,8 +66,15 @@ def check_options(on: Any, workers: int | None, memory: str | None) -> None:
         raise ClusterError("workers and memory are set for on='local' only; a scheduler has its workers already")
     if workers is not None:
         require_count("workers", workers)
-    if memory is not None:
+    if memory not in (None, UNLIMITED):
         _bytes(memory)
+
+
+def cores() -> int:
+    """How many cores this process may use; a container may have fewer than the machine."""
+    from dask.system import CPU_COUNT
+
+    return int(CPU_COUNT)
 
 
 def refuse_other_versions(client: "Client") -> None:
@@ -108,8 +119,8 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
     """Processes, each with one thread and its own memory limit, on the loopback address, without a dashboard."""
     import dask
 
-    count = (os.cpu_count() or 1) if workers is None else workers
-    limit = "auto" if memory is None else _bytes(memory)
+    count = cores() if workers is None else workers
+    limit = "auto" if memory is None else 0 if memory == UNLIMITED else _bytes(memory)
     # a point that takes its worker with it is given up after a second worker is lost: the first may be an accident
     settings = {
         "distributed.scheduler.allowed-failures": 1,
@@ -134,7 +145,12 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
         yield cluster
 
 
-def _bytes(memory: str) -> int:
+def _ignore_the_keyboard() -> None:
+    """An interruption reaches every process of a terminal; that which started the workers ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _bytes(memory: str | None) -> int:
     from dask.utils import parse_bytes
 
     try:

@@ -66,7 +66,7 @@ def check_options(on: Any, workers: int | None, memory: str | None) -> None:
         raise ClusterError("workers and memory are set for on='local' only; a scheduler has its workers already")
     if workers is not None:
         require_count("workers", workers)
-    if memory not in (None, UNLIMITED):
+    if memory is not None and memory != UNLIMITED:
         _bytes(memory)
 
 
@@ -150,7 +150,7 @@ def _ignore_the_keyboard() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _bytes(memory: str | None) -> int:
+def _bytes(memory: str) -> int:
     from dask.utils import parse_bytes
 
     try:

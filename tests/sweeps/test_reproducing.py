@@ -50,7 +50,7 @@ def test_the_longest_start_first_and_one_that_fails_leaves_the_others_alone(monk
 @pytest.mark.parametrize("workers", [1, 2])
 def test_they_are_told_in_the_order_asked(workers, monkeypatch, tmp_path):
     ended = [("views-law", None), ("saxe2022-fig3", LOST), ("jarvis2025-fig5", None)]
-    monkeypatch.setattr(reproducing, "connected", lambda *options: contextlib.nullcontext())
+    monkeypatch.setattr(reproducing, "connected", lambda *given, **options: contextlib.nullcontext())
     monkeypatch.setattr(reproducing, "finished_experiments", lambda *task: iter(ended))
     monkeypatch.setattr(store, "run", one_fails)
     monkeypatch.setattr(store, "save_result", lambda *arguments: None)

@@ -55,7 +55,7 @@ def _side_by_side(
     free, ended, told = free_memory(), {}, iter(names)
     share = None if free is None else free // count
     upcoming = next(told, None)
-    with connected(LOCAL, count, UNLIMITED) as client:
+    with connected(LOCAL, count, UNLIMITED, one_thread=False) as client:  # the same bits as in turn
         for name, error in finished_experiments(client, names, begin, size, str(out), formats, share):
             ended[name] = error
             while upcoming in ended:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import signal
 import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 INSTALL = "pip install 'neuralrace[sweeps]'"
 PATIENCE = 10.0  # seconds for a scheduler to answer, and for it to have a worker
 LOCAL = "local"
+UNLIMITED = "unlimited"  # memory: what the machine has
 
 # One thread for each worker: workers are what runs side by side. XLA takes as many threads as NPROC says.
 ONE_THREAD = {
@@ -32,11 +34,14 @@ class ClusterError(NeuralRaceError):
 
 
 @contextlib.contextmanager
-def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = None) -> "Iterator[Client]":
+def connected(
+    on: Any = LOCAL, workers: int | None = None, memory: str | None = None, *, one_thread: bool = True
+) -> "Iterator[Client]":
     """A client whose workers run this version of the package.
 
     on: "local" for processes of this machine that nobody else can reach, the address of a scheduler, or a client.
-    workers, memory: how many processes, and how much memory each may take ("2GiB"); for "local" only.
+    workers, memory: how many processes, and how much memory each may take ("2GiB", or "unlimited"); for "local" only.
+    one_thread: for each of them; else they take threads as this process does, and round as it does.
     """
     try:
         import distributed
@@ -50,9 +55,11 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
     with contextlib.ExitStack() as opened:
         opened.enter_context(_quiet())
         local = on == LOCAL
-        address = opened.enter_context(_local_cluster(distributed, workers, memory)) if local else on
+        address = opened.enter_context(_local_cluster(distributed, workers, memory, one_thread)) if local else on
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
+        if local:
+            client.run(_ignore_the_keyboard)
         yield client
 
 
@@ -62,8 +69,15 @@ def check_options(on: Any, workers: int | None, memory: str | None) -> None:
         raise ClusterError("workers and memory are set for on='local' only; a scheduler has its workers already")
     if workers is not None:
         require_count("workers", workers)
-    if memory is not None:
+    if memory is not None and memory != UNLIMITED:
         _bytes(memory)
+
+
+def cores() -> int:
+    """How many cores this process may use; a container may have fewer than the machine."""
+    from dask.system import CPU_COUNT
+
+    return int(CPU_COUNT)
 
 
 def refuse_other_versions(client: "Client") -> None:
@@ -104,17 +118,17 @@ def _client(distributed: Any, address: Any) -> "Client":
 
 
 @contextlib.contextmanager
-def _local_cluster(distributed: Any, workers: int | None, memory: str | None) -> Iterator[Any]:
-    """Processes, each with one thread and its own memory limit, on the loopback address, without a dashboard."""
+def _local_cluster(distributed: Any, workers: int | None, memory: str | None, one_thread: bool) -> Iterator[Any]:
+    """Processes, each with its own memory limit and one task at a time, on the loopback address, with no dashboard."""
     import dask
 
-    count = (os.cpu_count() or 1) if workers is None else workers
-    limit = "auto" if memory is None else _bytes(memory)
+    count = cores() if workers is None else workers
+    limit = "auto" if memory is None else 0 if memory == UNLIMITED else _bytes(memory)
     # a point that takes its worker with it is given up after a second worker is lost: the first may be an accident
+    threads = ONE_THREAD | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {XLA_THREAD}".strip()}
     settings = {
         "distributed.scheduler.allowed-failures": 1,
-        "distributed.nanny.pre-spawn-environ": ONE_THREAD
-        | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {XLA_THREAD}".strip()},
+        "distributed.nanny.pre-spawn-environ": threads if one_thread else {},
         "distributed.worker.multiprocessing-method": "spawn",
     }
     with dask.config.set(settings), contextlib.ExitStack() as opened:
@@ -132,6 +146,11 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
             )
         opened.enter_context(cluster)
         yield cluster
+
+
+def _ignore_the_keyboard() -> None:
+    """An interruption reaches every process of a terminal; that which started the workers ends them."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _bytes(memory: str) -> int:

@@ -2,6 +2,7 @@
 
 import fnmatch
 import importlib.metadata
+import itertools
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import experiments
-from neuralrace.errors import NeuralRaceError, RangeError, UnknownNameError, nearest, require_number
+from neuralrace.errors import NeuralRaceError, RangeError, UnknownNameError, in_one_line, nearest, require_number
 
 if TYPE_CHECKING:
     from neuralrace.experiments.claim import Claim
@@ -132,25 +133,36 @@ def reproduce(
     only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
     size: Size = "full",
     out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
+    workers: Annotated[
+        int | None, typer.Option(help="Processes side by side; one for each core with memory enough.")
+    ] = None,
     formats: Formats = None,
     as_json: AsJson = False,
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     from neuralrace.datafiles import make_folder
     from neuralrace.report import counts, tally, write_report
+    from neuralrace.sweeps import reproduced
 
     experiments.check_formats(formats or ())
     experiments.check_size(size)
     names = _chosen(only) if only else list(experiments.names())
-    folder, results = make_folder(out), []
-    for index, name in enumerate(names):
-        print(f"[{index + 1}/{len(names)}] {name}", file=sys.stderr)
-        result = experiments.run(name, size, out=folder, reuse=True)
-        experiments.save_result(result, folder, formats or ("png",))
+    folder, results, failed, begun = make_folder(out), [], [], itertools.count(1)
+
+    def begin(name: str) -> None:
+        print(f"[{next(begun)}/{len(names)}] {name}", file=sys.stderr)
+
+    for name, result in reproduced(names, size, folder, formats or ("png",), workers, begin):
+        if isinstance(result, Exception):
+            failed.append(result)
+            print(f"{name} failed: {in_one_line(result)}", file=sys.stderr)
+            continue
         results.append(result)
         if not as_json:
             _show(result)
-    page = write_report(results, folder / "report.html")
+    page = write_report(results, folder / "report.html") if results else None
+    if failed:
+        raise failed[0]
     judged = [claim for result in results if result.judged for claim in result.claims]
     if not as_json:
         if judged:

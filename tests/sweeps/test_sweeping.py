@@ -122,7 +122,7 @@ def refuse_other_versions(client, monkeypatch):
 
 
 def test_a_worker_that_comes_later_is_refused_too():
-    with pytest.raises(ClusterError, match="must run the code that started the sweep, another"):
+    with pytest.raises(ClusterError, match="must run the code that started the work, another"):
         compute_point(NAME, "key", None, "another")
 
 

@@ -9,6 +9,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace.experiments.claim import Claim
+from neuralrace.experiments.listing import SECONDS
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,8 @@ class Experiment:
     full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. finding: what
     came out, in one sentence that the record bears out. differs: where the full settings are not the paper's, or say
     what it leaves open; empty where they are the same. check: refuses settings that do not
-    go together, before anything starts; what each may be for itself stands with it, see `setting`.
+    go together, before anything starts; what each may be for itself stands with it, see `setting`. seconds: of one
+    core, about, at full size: of experiments side by side the longest start first.
     """
 
     name: str
@@ -33,6 +35,7 @@ class Experiment:
     differs: str = ""
     finding: str = ""
     check: Callable[[Any], object] = lambda settings: None
+    seconds: float = SECONDS
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,17 @@ from typing import NamedTuple
 from neuralrace.errors import NeuralRaceError
 
 DECLARATION = "EXPERIMENT"
+SECONDS = 10.0  # of an experiment that does not say how long it takes
 
 
 class Listed(NamedTuple):
-    """One experiment in a listing, and the module in `figures` that declares it."""
+    """One experiment in a listing, the module in `figures` that declares it, and how long it takes, about."""
 
     name: str
     title: str
     source: str
     module: str
+    seconds: float = SECONDS
 
 
 @functools.cache
@@ -39,7 +41,8 @@ def _declared(path: Path) -> Listed:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_named(node.targets[0]):
             words = {word.arg: word.value for word in node.value.keywords}
             name, title, source = (ast.literal_eval(words[key]) for key in ("name", "title", "source"))
-            return Listed(name, title, source, path.stem)
+            seconds = ast.literal_eval(words["seconds"]) if "seconds" in words else SECONDS
+            return Listed(name, title, source, path.stem, seconds)
     raise NeuralRaceError(f"{path} must declare {DECLARATION} = Experiment(...), or start with '_'; it does not")
 
 

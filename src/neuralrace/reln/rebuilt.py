@@ -61,25 +61,10 @@ def rebuild(
     k-means clusters of the neurons of a stretch, whose gate is the mean of their shares of time; None gives every
     neuron its own.
     """
-    if not is_full_batch_descent(run):
-        settings = run.settings["settings"]
-        raise ProblemError(
-            f"a run of full-batch gradient descent is required; this one used the rule {settings['rule']['rule']!r} "
-            f"with batch_size={settings['batch_size']}: train it with learning_rate alone"
-        )
-    size = None if modules is None else require_count("modules", modules)
-    samples = [gate_samples(run, layer) for layer in hidden_layers(run)]
-    bounds = _bounds(samples, require_count("stretches", stretches))
-    gatings = [_gating(samples, first, last, size, key) for first, last in itertools.pairwise(bounds)]
-    steps, last = run.data["step"].values, bounds[-1]
-    moments = np.unique([*bounds, *np.linspace(0, last, min(MOMENTS, last) + 1).astype(int)])
-    with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
-        loss = _play(run, gatings, bounds, moments, meter)
-    time = run.time[moments]
-    apart = agreement(Line(time, loss), Line(time, run.loss[:, moments]))
-    return Rebuilt(size, tuple(int(steps[bound]) for bound in bounds), time, loss, apart)
+    return trade_off(run, (modules,), (stretches,), key=key, progress=progress)[0]
 
 
+@float64
 def trade_off(
     run: Trajectory,
     modules: Iterable[int | None] = (2, 4, 8, None),
@@ -89,8 +74,41 @@ def trade_off(
     progress: bool = True,
 ) -> tuple[Rebuilt, ...]:
     """Rebuild the networks with every number of modules and of stretches: what fidelity costs."""
-    lengths = tuple(stretches)
-    return tuple(rebuild(run, size, count, key=key, progress=progress) for size in modules for count in lengths)
+    if not is_full_batch_descent(run):
+        settings = run.settings["settings"]
+        raise ProblemError(
+            f"a run of full-batch gradient descent is required; this one used the rule {settings['rule']['rule']!r} "
+            f"with batch_size={settings['batch_size']}: train it with learning_rate alone"
+        )
+    sizes = [None if size is None else require_count("modules", size) for size in modules]
+    lengths = [require_count("stretches", count) for count in stretches]
+    samples = [gate_samples(run, layer) for layer in hidden_layers(run)]
+    last = samples[0].shape[1] - 1
+    if max(lengths) > last:
+        raise RangeError(
+            f"stretches must be at most the number of records after the first, {last}; it was {max(lengths)}"
+        )
+    grown, found = _grown(samples), {}
+    for count in dict.fromkeys(lengths):
+        bounds = equal_parts(grown, count)
+        shares = [_shares(samples, first, last) for first, last in itertools.pairwise(bounds)]
+        for size in dict.fromkeys(sizes):
+            found[size, count] = _rebuilt(run, bounds, shares, size, key, progress)
+    return tuple(found[size, count] for size in sizes for count in lengths)
+
+
+def _rebuilt(
+    run: Trajectory, bounds: Sequence[int], shares: Sequence[Gating], size: int | None, key: int, progress: bool
+) -> Rebuilt:
+    """shares: of open time, per stretch."""
+    gatings = shares if size is None else [_modular(share, size, key) for share in shares]
+    steps, last = run.data["step"].values, bounds[-1]
+    moments = np.unique([*bounds, *np.linspace(0, last, min(MOMENTS, last) + 1).astype(int)])
+    with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
+        loss = _play(run, gatings, bounds, moments, meter)
+    time = run.time[moments]
+    apart = agreement(Line(time, loss), Line(time, run.loss[:, moments]))
+    return Rebuilt(size, tuple(int(steps[bound]) for bound in bounds), time, loss, apart)
 
 
 def table_of(rows: Sequence[Rebuilt]) -> str:
@@ -103,18 +121,15 @@ def table_of(rows: Sequence[Rebuilt]) -> str:
     return "\n".join(lines)
 
 
-def _bounds(samples: Sequence[np.ndarray], stretches: int) -> list[int]:
-    """The records that bound the stretches: equal changes of the shares of open time, and at least one record each."""
+def _grown(samples: Sequence[np.ndarray]) -> np.ndarray:
+    """How much the shares of open time have changed up to each record."""
     last = samples[0].shape[1] - 1
-    if stretches > last:
-        raise RangeError(f"stretches must be at most the number of records after the first, {last}; it was {stretches}")
     starts = np.unique(np.linspace(0, last, min(WINDOWS, last) + 1).astype(int)[:-1])
     change = np.zeros(len(starts) - 1)
     for taken in samples:
         shares = np.stack([taken[:, a:b].mean(axis=1) for a, b in itertools.pairwise([*starts, last + 1])])
         change += np.abs(np.diff(shares, axis=0)).mean(axis=(1, 2, 3))
-    grown = np.interp(np.arange(last + 1), starts, [0.0, *np.cumsum(change)])
-    return equal_parts(grown, stretches)
+    return np.interp(np.arange(last + 1), starts, [0.0, *np.cumsum(change)])
 
 
 def equal_parts(grown: np.ndarray, parts: int) -> list[int]:
@@ -127,9 +142,14 @@ def equal_parts(grown: np.ndarray, parts: int) -> list[int]:
     return [*bounds, last]
 
 
-def _gating(samples: Sequence[np.ndarray], first: int, last: int, modules: int | None, key: int) -> Gating:
-    shares = [taken[:, first:last].mean(axis=1) for taken in samples]
-    return tuple(shares if modules is None else [_clustered(share, modules, key) for share in shares])
+def _shares(samples: Sequence[np.ndarray], first: int, last: int) -> Gating:
+    """Of a stretch, how much of it each gate is open."""
+    return tuple(taken[:, first:last].mean(axis=1) for taken in samples)
+
+
+def _modular(shares: Gating, modules: int, key: int) -> Gating:
+    """One gate for all neurons of a module."""
+    return tuple(_clustered(share, modules, key) for share in shares)
 
 
 def _clustered(share: np.ndarray, modules: int, key: int) -> np.ndarray:

@@ -1,16 +1,20 @@
-"""Points handed out to workers, and taken in as they are finished."""
+"""Work handed out to workers, and taken in as it is finished: the points of a sweep, or whole experiments."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.cluster import ClusterError
-from neuralrace.errors import in_one_line
+from neuralrace.errors import ResourceError, in_one_line
+from neuralrace.experiments.listing import listed
 from neuralrace.source import versions
 from neuralrace.sweeps.points import Point, Sweep, shape_of
-from neuralrace.sweeps.work import MEMORY, Finished, compute_point
+from neuralrace.sweeps.work import MEMORY, Finished, compute_point, keep_experiment
 
 if TYPE_CHECKING:
     from distributed import Client
+
+LOST = f"it took its worker with it each time it was tried; most likely {MEMORY}"
 
 
 def finished_points(client: "Client", sweep: Sweep, points: Sequence[Point]) -> Iterator[Finished]:
@@ -41,6 +45,40 @@ def finished_points(client: "Client", sweep: Sweep, points: Sequence[Point]) -> 
         future.release()
 
 
+def finished_experiments(
+    client: "Client", names: Sequence[str], begin: Callable[[str], object], *task: Any
+) -> Iterator[tuple[str, Exception | None]]:
+    """Every experiment as it is finished, or why it failed: as many at a time as there are workers, the longest first.
+
+    begin: is told the name of each that is handed out. task: what `keep_experiment` needs beside the name.
+    """
+    import distributed
+
+    code, under_way = versions()["code"], {}
+    waiting = iter(sorted(names, key=lambda name: -listed()[name].seconds))
+    completed: Any = distributed.as_completed
+    futures = completed(loop=client.loop)
+
+    def hand_out(count: int) -> None:
+        for name in itertools.islice(waiting, count):
+            begin(name)
+            future = client.submit(keep_experiment, name, code, *task, key=f"neuralrace-{name}")
+            under_way[future] = name
+            futures.add(future)
+
+    hand_out(len(client.scheduler_info(n_workers=-1)["workers"]))
+    for future in futures:
+        hand_out(1)
+        try:
+            _answer(future)
+            yield under_way.pop(future), None
+        except ClusterError:
+            raise
+        except Exception as error:
+            yield under_way.pop(future), error
+        future.release()
+
+
 def _homes(client: "Client", points: Sequence[Point]) -> dict[str, list[str]]:
     """Shape -> the worker that it is meant for; nobody in particular where there are fewer shapes than workers."""
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
@@ -51,18 +89,27 @@ def _homes(client: "Client", points: Sequence[Point]) -> dict[str, list[str]]:
 
 
 def _outcome(future: Any, point: Point) -> Finished:
+    """The point, or why there is none."""
+    try:
+        found: Finished = _answer(future)
+        return found
+    except ClusterError:
+        raise
+    except Exception as error:
+        return Finished(point.key, None, in_one_line(error))
+
+
+def _answer(future: Any) -> Any:
+    """What a task came to; what went wrong is raised."""
     from distributed import KilledWorker
 
     if future.status == "finished":
-        found: Finished = future.result()
-        return found
+        return future.result()
     if future.status != "error":
         raise ClusterError(
-            "the scheduler is gone, and with it the work under way; what was finished is kept: start the sweep again"
+            "the scheduler is gone, and with it the work under way; what was finished is kept: start again"
         )
     error = future.exception()
-    if isinstance(error, ClusterError):
-        raise error
     if isinstance(error, KilledWorker):
-        return Finished(point.key, None, f"it took its worker with it each time it was tried; most likely {MEMORY}")
-    return Finished(point.key, None, in_one_line(error))
+        raise ResourceError(LOST)
+    raise error.with_traceback(future.traceback())

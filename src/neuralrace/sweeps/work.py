@@ -1,9 +1,10 @@
-"""What a worker does: compute a point and send it back as the bytes of its sealed file."""
+"""What a worker does: send a point back as the bytes of its sealed file, or keep the files of an experiment."""
 
 import contextlib
 import io
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from neuralrace.errors import in_one_line, is_out_of_memory
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json
+from neuralrace.experiments.store import run, save_result
 from neuralrace.limits import at_most
 from neuralrace.source import versions
 
@@ -31,16 +33,32 @@ class Finished(NamedTuple):
 
 def compute_point(name: str, key: str, settings: Any, code: str) -> Finished:
     """Compute one point; if it fails, say why."""
-    mine = versions()["code"]
-    if mine != code:  # a worker that came later than the others were asked
-        raise ClusterError(f"every worker must run the code that started the sweep, {code}; one has {mine}")
+    _check_code(code)
     experiment = get(name)
     try:
-        with contextlib.redirect_stderr(io.StringIO()), at_most(_limit_of_this_worker()):  # no bars of single points
+        with _without_bars(), at_most(_limit_of_this_worker()):
             return _sealed(experiment, key, settings, experiment.compute(settings))
     except Exception as error:
         line = in_one_line(error)
         return Finished(key, None, f"{MEMORY} ({line})" if is_out_of_memory(error) else line)
+
+
+def keep_experiment(name: str, code: str, size: str, out: str, formats: Sequence[str], memory: int | None) -> None:
+    """Run one experiment unless it is finished, and keep its data, claims and figures in a folder that all can see."""
+    _check_code(code)
+    with _without_bars(), at_most(memory):
+        save_result(run(name, size, out=out, reuse=True), out, formats)
+
+
+def _check_code(code: str) -> None:
+    mine = versions()["code"]
+    if mine != code:  # a worker that came later than the others were asked
+        raise ClusterError(f"every worker must run the code that started the work, {code}; one has {mine}")
+
+
+def _without_bars() -> contextlib.AbstractContextManager[object]:
+    """Several processes would draw over each other."""
+    return contextlib.redirect_stderr(io.StringIO())
 
 
 def _limit_of_this_worker() -> int | None:

@@ -1,8 +1,8 @@
 """The method `closed_form`: formulas for the reduced system where it separates into single terms, no integration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisabi
 from neuralrace.theory.reduction.path_table import Terms
 from neuralrace.theory.reduction.system import States
 
-Strengths = dict[int, np.ndarray]  # variable -> (times, draws)
+Strengths = dict[int, np.ndarray]  # variable -> (times,)
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,23 @@ def separate(terms: Terms) -> list[Separated] | NoFormula:
     return found
 
 
+class Case(NamedTuple):
+    """A term in one draw, and where the variables of that draw start."""
+
+    term: Separated
+    draw: int
+    start: np.ndarray
+
+
+Formula = Callable[[np.ndarray, list[Case]], Iterable[Strengths]]  # times, cases -> the strengths of each
+
+
 def closed_form(terms: Terms, start: np.ndarray) -> States | NoFormula:
     """A formula for all variables, or why there is none; start: (draws, variables)."""
     separated = separate(terms)
     if isinstance(separated, NoFormula):
         return NoFormula(separated.reason, len(start))
-    chosen: dict[tuple[int, Formula], list[int]] = {}  # term and formula -> the draws that it is for
+    chosen: dict[Formula, list[Case]] = {}
     missing: dict[int, str] = {}
     for draw, values in enumerate(start):
         for number, term in enumerate(separated):
@@ -135,21 +146,19 @@ def closed_form(terms: Terms, start: np.ndarray) -> States | NoFormula:
             if isinstance(formula, NoFormula):
                 missing[draw] = f"term {number}: {formula.reason}"
                 break
-            chosen.setdefault((number, formula), []).append(draw)
+            chosen.setdefault(formula, []).append(Case(term, draw, values))
     if missing:
         return NoFormula(next(iter(missing.values())), len(missing))
 
     def states(times: np.ndarray) -> np.ndarray:
         values = np.zeros((len(times), *start.shape))
-        for (number, formula), draws in chosen.items():
-            for variable, strength in formula(separated[number], times, start[draws]).items():
-                values[:, draws, variable] = strength
+        for formula, cases in chosen.items():
+            for case, strengths in zip(cases, formula(times, cases), strict=True):
+                for variable, strength in strengths.items():
+                    values[:, case.draw, variable] = strength
         return values
 
     return states
-
-
-Formula = Callable[[Separated, np.ndarray, np.ndarray], Strengths]  # term, times, start of some draws
 
 
 def _formula(term: Separated, values: np.ndarray) -> Formula | NoFormula:
@@ -173,47 +182,51 @@ def _formula(term: Separated, values: np.ndarray) -> Formula | NoFormula:
     return NoFormula(f"{len(term.factors)} layers of which {len(term.distinct)} differ")
 
 
-def _standing(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
-    return {v: np.tile(start[:, v], (len(times), 1)) for v in term.distinct}
+def _standing(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+    for case in cases:
+        yield {v: np.full(len(times), case.start[v]) for v in case.term.distinct}
 
 
-def _one_layer(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
-    final, rate = term.strength / term.variance, term.counts[0] * term.variance
-    begin = start[:, term.factors[0]]
-    return {term.factors[0]: begin + (begin - final) * np.expm1(-rate * times)[:, None]}
+def _one_layer(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+    for term, _, start in cases:
+        final, rate, (variable,) = term.strength / term.variance, term.counts[0] * term.variance, term.factors
+        yield {variable: start[variable] + (start[variable] - final) * np.expm1(-rate * times)}
 
 
-def _two_layers(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
+def _two_layers(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
     """b_i = sqrt(n_i) w_i turns the counts n_i into a common factor g = sqrt(n_1 n_2) of S and g^2 of D."""
-    roots = np.sqrt(term.counts)
-    scale = float(roots[0] * roots[1])
-    first, second = (start[:, v] / root for v, root in zip(term.factors, roots, strict=True))
-    layers = unbalanced_layers(times[:, None], scale * term.strength, scale**2 * term.variance, first, second)
-    return {v: root * np.asarray(w) for v, root, w in zip(term.factors, roots, layers, strict=True)}
+    terms = [case.term for case in cases]
+    roots = np.sqrt([term.counts for term in terms])  # (cases, 2)
+    scales = (roots[:, 0] * roots[:, 1]).tolist()
+    start = np.array([case.start[list(case.term.factors)] for case in cases]) / roots
+    strengths = [scale * term.strength for scale, term in zip(scales, terms, strict=True)]
+    variances = [scale**2 * term.variance for scale, term in zip(scales, terms, strict=True)]
+    layers = unbalanced_layers(times[:, None], strengths, variances, start[:, 0], start[:, 1])
+    found = roots * np.stack(layers, axis=2)  # (times, cases, 2)
+    return [dict(zip(term.factors, found[:, i].T, strict=True)) for i, term in enumerate(terms)]
 
 
-def _equal_layers(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
-    depth, count = len(term.factors), term.counts[0]
-    strengths = [
-        deep_mode(times, count * term.strength, count * term.variance, float(begin) ** depth, depth)
-        for begin in start[:, term.factors[0]]
-    ]
-    return {term.factors[0]: np.stack([np.asarray(strength) ** (1.0 / depth) for strength in strengths], axis=1)}
+def _equal_layers(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+    for term, _, start in cases:
+        depth, count, begin = len(term.factors), term.counts[0], float(start[term.factors[0]])
+        strength = deep_mode(times, count * term.strength, count * term.variance, begin**depth, depth)
+        yield {term.factors[0]: np.asarray(strength) ** (1.0 / depth)}
 
 
-def _routing(term: Separated, times: np.ndarray, start: np.ndarray) -> Strengths:
+def _routing(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
     """P1 eqs 13-14 with M = ratio: the counts of the repeated factor go into S and D."""
-    outer, hidden = term.distinct
-    ratio = _ratio(term)
-    scale = term.count(outer) * ratio
-    layers = [
-        routing_layers(times, scale * term.strength, scale * term.variance, float(w[outer]), float(w[hidden]), ratio)
-        for w in start
-    ]
-    return {
-        outer: np.stack([np.asarray(each.outer) for each in layers], axis=1),
-        hidden: np.stack([np.asarray(each.hidden) for each in layers], axis=1),
-    }
+    for term, _, start in cases:
+        (outer, hidden), ratio = term.distinct, _ratio(term)
+        scale = term.count(outer) * ratio
+        layers = routing_layers(
+            times,
+            scale * term.strength,
+            scale * term.variance,
+            float(start[outer]),
+            float(start[hidden]),
+            ratio,
+        )
+        yield {outer: np.asarray(layers.outer), hidden: np.asarray(layers.hidden)}
 
 
 def _ratio(term: Separated) -> float:

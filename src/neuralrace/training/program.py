@@ -74,7 +74,7 @@ class Program(eqx.Module):
         leaf = jax.tree.leaves(state.parameters)[0]
         found = {"loss": jax.ShapeDtypeStruct(leaf.shape[:1], leaf.dtype)}
         if self.recorder.chosen:
-            found |= eqx.filter_eval_shape(self._recorded, state.parameters)
+            found |= eqx.filter_eval_shape(self._record(), state.parameters)
         return found
 
     def look_and_step(self, state: Carried, keys: jax.Array, step: jax.Array, how: How) -> tuple[Carried, Views]:
@@ -91,19 +91,19 @@ class Program(eqx.Module):
         return self._moved(state, None, keys, step)
 
     def _seen(self, state: Carried, loss: jax.Array, how: How) -> tuple[Carried, Views]:
+        record = self._record()
         if self.recorder.costly:  # not where it would be thrown away
-            shapes = jax.eval_shape(self._recorded, state.parameters)
+            shapes = jax.eval_shape(record, state.parameters)
             blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
-            seen = jax.lax.cond(how.kept, self._recorded, lambda _: blank, state.parameters)
+            seen = jax.lax.cond(how.kept, record, lambda _: blank, state.parameters)
         else:
-            seen = self._recorded(state.parameters) if self.recorder.chosen else {}
+            seen = record(state.parameters)
         if self.level is not None:
             state = state._replace(resting=state.resting | (how.regular & (loss <= self.level)))
         return state, seen | {"loss": loss}
 
-    def _recorded(self, parameters: Stacks) -> Views:
-        views: Views = self._each(lambda learner, rule, p: self.recorder.look(learner, p))(parameters)
-        return views
+    def _record(self) -> Callable[[Stacks], Views]:
+        return self._each(lambda learner, rule, p: self.recorder.look(learner, p))
 
     def _moved(self, state: Carried, slope: Stacks | None, keys: jax.Array, step: jax.Array) -> Carried:
         chosen, order = self._batch(state.order, keys, step)

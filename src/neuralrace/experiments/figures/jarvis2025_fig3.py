@@ -87,11 +87,11 @@ def claims(data: xarray.Dataset) -> Claims:
         "A",
     )
     claim.at_most("largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12)
-    epochs, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
+    moments, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
     text = "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity."
     claim.check("Definition 3.1 and section 3", text, "C")
     claim.at_most("gap between outputs, of the largest,", data["gap"].values, 1e-12)
-    claim.detail(f"at epochs {epochs}; {nodes} patterns")
+    claim.detail(f"at epochs {moments}; {nodes} patterns")
     wide, narrow, epochs = data["wide"].values, data["rank"].values, data["epoch"].values
     text = "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it."
     claim.paper("appendix H", text, "B")

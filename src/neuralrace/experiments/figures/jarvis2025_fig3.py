@@ -69,13 +69,6 @@ def _widths(settings: Settings, named: NamedTask) -> xarray.Dataset:
 def claims(data: xarray.Dataset) -> Claims:
     """The structure of the data, the definition, and the remark on widths."""
     claim = p2.claims()
-    _data_set(claim, data)
-    _definition(claim.shown_in("C"), data)
-    _width(claim.shown_in("B"), data)
-    return claim
-
-
-def _data_set(claim: Claims, data: xarray.Dataset) -> None:
     targets, left, context = data["targets"].values, data["left"].values, data["context"].values
     blocks = targets.reshape(len(targets), -1, PROPERTIES)
     common = blocks[:, 0].reshape(CONTEXTS, -1, PROPERTIES)
@@ -94,25 +87,20 @@ def _data_set(claim: Claims, data: xarray.Dataset) -> None:
         "A",
     )
     claim.at_most("largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12)
-
-
-def _definition(claim: Claims, data: xarray.Dataset) -> None:
-    epochs, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
+    moments, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
     text = "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity."
-    claim.check("Definition 3.1 and section 3", text)
+    claim.check("Definition 3.1 and section 3", text, "C")
     claim.at_most("gap between outputs, of the largest,", data["gap"].values, 1e-12)
-    claim.detail(f"at epochs {epochs}; {nodes} patterns")
-
-
-def _width(claim: Claims, data: xarray.Dataset) -> None:
+    claim.detail(f"at epochs {moments}; {nodes} patterns")
     wide, narrow, epochs = data["wide"].values, data["rank"].values, data["epoch"].values
     text = "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it."
-    claim.paper("appendix H", text)
+    claim.paper("appendix H", text, "B")
     claim.at_most("last loss, of the first,", narrow[:, -1] / narrow[:, 0], 0.01)
     claim.detail(f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}")
-    claim.ours("after P2 appendix H", "Such a network has the same loss as one of 100 neurons in each pathway.")
+    claim.ours("after P2 appendix H", "Such a network has the same loss as one of 100 neurons in each pathway.", "B")
     claim.at_most("normalised L1", p2.apart(epochs, narrow, wide).normalised_l1, p2.L1, form=".3f")
     claim.fails("0.14; fewer neurons start from a smaller strength, and so later")
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:

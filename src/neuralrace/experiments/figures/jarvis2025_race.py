@@ -172,7 +172,7 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
         area[place], gap[place] = np.trapezoid(curve, run.time), p2.apart(run.time, curve, run.loss).normalised_l1
     data["published_area"], data["published_gap"] = ("gating", area), ("gating", gap)
     data["relu"] = (("seed", "moment"), run.loss)
-    data["best"] = ("moment", loss[int(data["area"].argmin())])
+    data["best"] = ("moment", loss[int(np.argmin(data["area"].values))])
     data["raced"] = (("gating", "moment"), loss)
     return data.rename({name: f"{name}_{table}" for name in {*map(str, data.variables), *map(str, data.dims)}})
 

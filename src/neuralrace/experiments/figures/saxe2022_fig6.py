@@ -73,13 +73,12 @@ def straightness(time: np.ndarray, loss: np.ndarray) -> float:
 def claims(data: xarray.Dataset) -> Claims:
     """What the figure says, in its order."""
     claim = Claims()
-    _curve_claims(claim, data)
-    _error_claims(claim, data)
+    _loss_claims(claim, data)
     _regime_claims(claim, data)
     return claim
 
 
-def _curve_claims(claim: Claims, data: xarray.Dataset) -> None:
+def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     time, loss = data["time"].values, data["loss"].values
     counts = [[stages(time[k], curve) for curve in loss[k]] for k in (0, -1)]
     straight = [interval([straightness(time[k], curve) for curve in loss[k]]) for k in (0, -1)]
@@ -91,9 +90,6 @@ def _curve_claims(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_most("separate drops after the first moment, largest scale", counts[1], 0, form="g")
     claim.at_least(f"R^2 of a line through log loss until {LEARNED:.0%} is left", straight[1], 0.95)
     claim.detail(f"smallest scale {straight[0]}")
-
-
-def _error_claims(claim: Claims, data: xarray.Dataset) -> None:
     trained, untrained = data["error"].mean("seed").values.T / routing.ZERO_OUTPUT
     unit = f" of {routing.ZERO_OUTPUT:g}"
     claim.paper("P1 Fig 6b", "Performance on trained domains is excellent for all scales.")

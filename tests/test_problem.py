@@ -309,3 +309,20 @@ def test_a_resized_problem_is_made_once(parts):
     wider = {**problem.architecture.nodes, node: 7}
     assert problem.resized(wider) is problem.resized(dict(wider))
     assert problem.resized(wider).architecture.nodes == wider
+
+
+def test_other_gates_of_single_neurons_need_no_other_plan():
+    """One example has no weight and is left out of the plan; the sum is written out by hand."""
+    rng = np.random.default_rng(0)
+    rows, targets, share = rng.normal(size=(4, 2)), rng.normal(size=(4, 1)), np.array([0.2, 0.3, 0.0, 0.5])
+    architecture = nr.Architecture({"x": 2, "h": 3, "y": 1}, [("x", "h"), ("h", "y")])
+    task = nr.Task({"x": rows}, {"y": targets}, share)
+    first = nr.Problem(architecture, task, nr.Gates(nodes={"h": np.ones((4, 3))}))
+    gates = rng.uniform(size=(4, 3))
+    other = first.regated({"h": gates})
+    weights = {("x", "h"): rng.normal(size=(3, 2)), ("h", "y"): rng.normal(size=(1, 3))}
+    outputs = (rows @ weights["x", "h"].T * gates) @ weights["h", "y"].T
+    assert other.loss(weights) == pytest.approx(0.5 * float(share @ (outputs - targets)[:, 0] ** 2), rel=ROUNDING)
+    np.testing.assert_allclose(other.forward(weights)["y"], outputs, rtol=ROUNDING)
+    assert other.network.groups is first.network.groups
+    assert first.regated({"h": gates[:, 0]}).loss(weights) != pytest.approx(other.loss(weights))

@@ -1,7 +1,7 @@
 """A problem: an architecture, a task, gates and activations that fit together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -161,6 +161,14 @@ class Problem:
     @cached_property
     def _resized(self) -> "dict[tuple[tuple[str, int], ...], Problem]":
         return {}
+
+    def regated(self, neurons: Mapping[str, Any]) -> "Problem":
+        """The same with other gates of single neurons, (N, size) each: no plan depends on them, and none is made."""
+        gates = Gates({**self.gates.nodes, **neurons}, self.gates.edges)
+        other = Problem(self.architecture, self.task, gates, self.activations, biases=self.biases)
+        if other.gates.neurons.keys() == self.gates.neurons.keys():
+            other.__dict__["network"] = replace(self.network, neuron_gates=other.compress().gates.neurons)
+        return other
 
     def statistics(self) -> PathStatistics:
         """The moments of the examples that each path lets through (P1 eqs 5-6); linear nodes only."""

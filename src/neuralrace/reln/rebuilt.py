@@ -19,7 +19,7 @@ from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.reln.recorded import gate_samples, hidden_layers, is_full_batch_descent, network_of
-from neuralrace.training import Condition, ReLUNetwork, train_together
+from neuralrace.training import Condition, train_together
 from neuralrace.training.rules import Descent
 from neuralrace.trajectory import Trajectory
 
@@ -88,24 +88,30 @@ def trade_off(
         raise RangeError(
             f"stretches must be at most the number of records after the first, {last}; it was {max(lengths)}"
         )
-    grown, found = _grown(samples), {}
+    grown, found, network = _grown(samples), {}, _linear(run)
     for count in dict.fromkeys(lengths):
         bounds = equal_parts(grown, count)
         shares = [_shares(samples, first, last) for first, last in itertools.pairwise(bounds)]
         for size in dict.fromkeys(sizes):
-            found[size, count] = _rebuilt(run, bounds, shares, size, key, progress)
+            found[size, count] = _rebuilt(run, network, bounds, shares, size, key, progress)
     return tuple(found[size, count] for size in sizes for count in lengths)
 
 
 def _rebuilt(
-    run: Trajectory, bounds: Sequence[int], shares: Sequence[Gating], size: int | None, key: int, progress: bool
+    run: Trajectory,
+    network: Problem,
+    bounds: Sequence[int],
+    shares: Sequence[Gating],
+    size: int | None,
+    key: int,
+    progress: bool,
 ) -> Rebuilt:
-    """shares: of open time, per stretch."""
+    """network: see _linear. shares: of open time, per stretch."""
     gatings = shares if size is None else [_modular(share, size, key) for share in shares]
     steps, last = run.data["step"].values, bounds[-1]
     moments = np.unique([*bounds, *np.linspace(0, last, min(MOMENTS, last) + 1).astype(int)])
     with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
-        loss = _play(run, gatings, bounds, moments, meter)
+        loss = _play(run, network, gatings, bounds, moments, meter)
     time = run.time[moments]
     apart = agreement(Line(time, loss), Line(time, run.loss[:, moments]))
     return Rebuilt(size, tuple(int(steps[bound]) for bound in bounds), time, loss, apart)
@@ -161,19 +167,25 @@ def _clustered(share: np.ndarray, modules: int, key: int) -> np.ndarray:
 
 
 def _play(
-    run: Trajectory, gatings: Sequence[Gating], bounds: Sequence[int], moments: np.ndarray, meter: Meter
+    run: Trajectory,
+    network: Problem,
+    gatings: Sequence[Gating],
+    bounds: Sequence[int],
+    moments: np.ndarray,
+    meter: Meter,
 ) -> np.ndarray:
     """The loss at some records, the bounds among them, (seeds, moments)."""
-    network, layers, steps = network_of(run), hidden_layers(run), run.data["step"].values
+    layers, slope, steps = hidden_layers(run), run.settings["problem"]["slope"], run.data["step"].values
     rate = float(run.settings["settings"]["learning_rate"])
     weights = [run.first_weights(seed) for seed in range(len(run.loss))]
     losses = []
     for gating, (first, last) in zip(gatings, itertools.pairwise(bounds), strict=True):
         at = steps[moments[(moments >= first) & (moments <= last)]] - steps[first]
-        conditions = [
-            Condition(_gated(network, layers, gating, seed), start, Descent(np.asarray(rate)), rate)
-            for seed, start in enumerate(weights)
-        ]
+        conditions = []
+        for seed, start in enumerate(weights):
+            # open for its share; what a leaky neuron lets through when shut, too
+            gates = {layer: slope + (1 - slope) * share[seed].T for layer, share in zip(layers, gating, strict=True)}
+            conditions.append(Condition(network.regated(gates), start, Descent(np.asarray(rate)), rate))
         stretch = train_together(conditions, int(at[-1]), at=at, progress=False)
         weights = [one.weights(0) for one in stretch]
         seen = np.concatenate([one.loss for one in stretch])
@@ -182,9 +194,9 @@ def _play(
     return np.concatenate(losses, axis=1)
 
 
-def _gated(network: ReLUNetwork, layers: Sequence[str], gating: Gating, seed: int) -> Problem:
-    """The linear network of the same neurons, each open for its share; what a leaky one lets through when shut, too."""
-    gates = {
-        layer: network.slope + (1 - network.slope) * share[seed].T for layer, share in zip(layers, gating, strict=True)
-    }
+def _linear(run: Trajectory) -> Problem:
+    """The linear network of the same neurons, each with a gate of its own."""
+    network = network_of(run)
+    sizes = {layer: network.architecture.nodes[layer] for layer in hidden_layers(run)}
+    gates = {layer: np.ones((len(network.task), size)) for layer, size in sizes.items()}
     return Problem(network.architecture, network.task, Gates(nodes=gates), biases=network.biases)

@@ -131,10 +131,10 @@ def discover(
     weights that the reconstruction starts from; that of the run if not given. draws: of that law, which are never those
     of a training.
     """
-    counts = counts_of(modules, most)
+    check_modules(modules, most)
     require_kind("run", run, Trajectory, ProblemError)
     law = _law(run, initial)
-    if law is None and len(counts) > 1:
+    if law is None and isinstance(modules, str) and most > 1:
         raise GateError(
             "modules='auto' compares learning curves, for which a run of the squared error from a known law of first "
             "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
@@ -144,7 +144,7 @@ def discover(
     network = network_of(run)
     described = [
         Modular(modules_of(layers, count, isinstance(modules, str), key), network.given, network.biases, fractional)
-        for count in useful(counts, layers, modules)
+        for count in counts_to_try(modules, most, layers)
     ]
     if law is None:
         return Discovery(described[0].layers, network.given, network.biases, fractional)
@@ -159,12 +159,12 @@ def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
     return Modular(modules_of(layers, require_count("modules", modules), key=key), network.given, network.biases, False)
 
 
-def useful(counts: Sequence[int], layers: Mapping[str, Passing], asked: int | str) -> list[int]:
-    """The numbers of modules to try: as asked, and of those tried by "auto" as many as some layer has patterns."""
-    if not isinstance(asked, str):
-        return list(counts)
-    most = max(passing.distinct for passing in layers.values())
-    return [count for count in counts if count <= max(1, most)]
+def counts_to_try(modules: int | str, most: int, layers: Mapping[str, Passing]) -> Sequence[int]:
+    """The numbers of modules: as asked, or from one to `most` and no more than some layer has patterns."""
+    if not isinstance(modules, str):
+        return (modules,)
+    distinct = max(passing.distinct for passing in layers.values())
+    return range(1, min(most, max(1, distinct)) + 1)
 
 
 def modules_of(
@@ -179,18 +179,13 @@ def modules_of(
     return tuple(found)
 
 
-def check_modules(modules: int | str) -> None:
-    """Refuse what is neither a number of modules nor "auto"."""
+def check_modules(modules: int | str, most: int = MOST_MODULES) -> None:
+    """Refuse what is neither a number of modules nor "auto", for which at most so many are tried."""
+    require_count("most", most)
     if not isinstance(modules, str):
         require_count("modules", modules)
     elif modules != "auto":
         raise RangeError(f"modules must be a whole number or 'auto'; it was {modules!r}")
-
-
-def counts_of(modules: int | str, most: int) -> Sequence[int]:
-    """The numbers of modules that are asked for."""
-    check_modules(modules)
-    return range(1, require_count("most", most) + 1) if isinstance(modules, str) else (modules,)
 
 
 def _law(run: Trajectory, initial: Initialiser | None) -> Initialiser | None:

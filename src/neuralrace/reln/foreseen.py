@@ -18,10 +18,10 @@ from neuralrace.reln.discovery import (
     Layer,
     Modular,
     Tried,
-    counts_of,
+    check_modules,
+    counts_to_try,
     fewest_that_serve,
     modules_of,
-    useful,
 )
 from neuralrace.reln.passing import Passing, Weights, evenly, passing_of_weights
 from neuralrace.theory import Forecast, NetworkFlow, Representatives, predict
@@ -112,13 +112,13 @@ def foresee(
     for name in options:
         if name not in OPTIONS:
             raise UnknownNameError(f"foresee has no option {name!r}; {nearest(name, OPTIONS)}")
-    counts = counts_of(modules, most)
+    check_modules(modules, most)
     forecast = predict(network, initial, times, METHODS, key, draws=draws, **options)
     neurons = followed(network, forecast)
     some = isinstance(modules, str)
     tried = [
         Modular(neurons.layers(count, some), network.given, network.biases, False)
-        for count in useful(counts, neurons.passing, modules)
+        for count in counts_to_try(modules, most, neurons.passing)
     ]
     if not some:
         return Foreseen(tried[0].layers, network.given, network.biases, False, forecast, neurons)

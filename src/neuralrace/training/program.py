@@ -69,10 +69,11 @@ class Program(eqx.Module):
         """Look at every seed."""
         return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), how)
 
-    def views(self, state: Carried) -> dict[str, jax.ShapeDtypeStruct]:
+    def views(self, state: Carried) -> dict[str, Any]:
         """What a look gives, as shapes; the loss is a number of the parameters' kind, so nothing is traced for it."""
         leaf = jax.tree.leaves(state.parameters)[0]
-        found = {"loss": jax.ShapeDtypeStruct(leaf.shape[:1], leaf.dtype)}
+        shape: Any = jax.ShapeDtypeStruct  # it has no types
+        found = {"loss": shape(leaf.shape[:1], leaf.dtype)}
         if self.recorder.chosen:
             found |= eqx.filter_eval_shape(self._record(), state.parameters)
         return found

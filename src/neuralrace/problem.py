@@ -167,7 +167,7 @@ class Problem:
         gates = Gates({**self.gates.nodes, **neurons}, self.gates.edges)
         other = Problem(self.architecture, self.task, gates, self.activations, biases=self.biases)
         if other.gates.neurons.keys() == self.gates.neurons.keys():
-            other.__dict__["network"] = replace(self.network, neuron_gates=other.compress().gates.neurons)
+            other.__dict__["network"] = replace(self.network, neuron_gates=dict(other.compress().gates.neurons))
         return other
 
     def statistics(self) -> PathStatistics:

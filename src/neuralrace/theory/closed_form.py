@@ -199,8 +199,8 @@ def _two_layers(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
     roots = np.sqrt([term.counts for term in terms])  # (cases, 2)
     scales = (roots[:, 0] * roots[:, 1]).tolist()
     start = np.array([case.start[list(case.term.factors)] for case in cases]) / roots
-    strengths = [scale * term.strength for scale, term in zip(scales, terms, strict=True)]
-    variances = [scale**2 * term.variance for scale, term in zip(scales, terms, strict=True)]
+    strengths = np.array([scale * term.strength for scale, term in zip(scales, terms, strict=True)])
+    variances = np.array([scale**2 * term.variance for scale, term in zip(scales, terms, strict=True)])
     layers = unbalanced_layers(times[:, None], strengths, variances, start[:, 0], start[:, 1])
     found = roots * np.stack(layers, axis=2)  # (times, cases, 2)
     return [dict(zip(term.factors, found[:, i].T, strict=True)) for i, term in enumerate(terms)]

@@ -69,10 +69,11 @@ class Program(eqx.Module):
         """Look at every seed."""
         return self._seen(state, self._each(lambda learner, rule, p: learner.loss(p))(state.parameters), how)
 
-    def views(self, state: Carried) -> dict[str, jax.ShapeDtypeStruct]:
+    def views(self, state: Carried) -> dict[str, Any]:
         """What a look gives, as shapes; the loss is a number of the parameters' kind, so nothing is traced for it."""
         leaf = jax.tree.leaves(state.parameters)[0]
-        found = {"loss": jax.ShapeDtypeStruct(leaf.shape[:1], leaf.dtype)}
+        shape: Any = jax.ShapeDtypeStruct  # it has no types
+        found = {"loss": shape(leaf.shape[:1], leaf.dtype)}
         if self.recorder.chosen:
             found |= eqx.filter_eval_shape(self._record(), state.parameters)
         return found
@@ -91,16 +92,20 @@ class Program(eqx.Module):
         return self._moved(state, None, keys, step)
 
     def _seen(self, state: Carried, loss: jax.Array, how: How) -> tuple[Carried, Views]:
-        record = self._record()
-        if self.recorder.costly:  # not where it would be thrown away
-            shapes = jax.eval_shape(record, state.parameters)
-            blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
-            seen = jax.lax.cond(how.kept, record, lambda _: blank, state.parameters)
-        else:
-            seen = record(state.parameters)
         if self.level is not None:
             state = state._replace(resting=state.resting | (how.regular & (loss <= self.level)))
-        return state, seen | {"loss": loss}
+        return state, self._recorded(state.parameters, how) | {"loss": loss}
+
+    def _recorded(self, parameters: Stacks, how: How) -> Views:
+        if not self.recorder.chosen:
+            return {}
+        record = self._record()
+        if not self.recorder.costly:
+            return record(parameters)
+        shapes = jax.eval_shape(record, parameters)  # not where it would be thrown away
+        blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
+        views: Views = jax.lax.cond(how.kept, record, lambda _: blank, parameters)
+        return views
 
     def _record(self) -> Callable[[Stacks], Views]:
         return self._each(lambda learner, rule, p: self.recorder.look(learner, p))

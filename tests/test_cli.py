@@ -14,6 +14,7 @@ import pytest
 import neuralrace as nr
 from neuralrace import cli, commands
 from neuralrace.experiments.experiment import Result
+from neuralrace.sweeps import work
 
 NAME = "saxe2022-fig3"
 
@@ -104,7 +105,7 @@ def test_a_verdict_other_than_recorded_is_status_one(
 ) -> None:
     tiny = nr.experiments.run(NAME, size="tiny")
     judged = Result(tiny.experiment, "full", tiny.settings, tiny.data + 1.0)  # nothing learned
-    for place in (nr.experiments, nr.experiments.store):
+    for place in (nr.experiments, work):
         monkeypatch.setattr(place, "run", lambda *args, **kwargs: judged)
     assert ending(["run", NAME]) == 1
     printed = capsys.readouterr().out

@@ -4,7 +4,6 @@ import contextlib
 import logging
 import os
 import signal
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -119,7 +118,7 @@ def _client(distributed: Any, address: Any) -> "Client":
 
 @contextlib.contextmanager
 def _local_cluster(distributed: Any, workers: int | None, memory: str | None, one_thread: bool) -> Iterator[Any]:
-    """Processes, each with its own memory limit and one task at a time, on the loopback address, with no dashboard."""
+    """Processes, each with its own memory limit and one task at a time, on the loopback address."""
     import dask
 
     count = cores() if workers is None else workers
@@ -132,18 +131,16 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None, on
         "distributed.worker.multiprocessing-method": "spawn",
     }
     with dask.config.set(settings), contextlib.ExitStack() as opened:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Port .* is already in use")  # its page about itself takes another
-            cluster = distributed.LocalCluster(
-                n_workers=count,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address=None,
-                worker_dashboard_address=None,
-                memory_limit=limit,
-                silence_logs=logging.CRITICAL,
-            )
+        cluster = distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # its page about itself: any port, for several clusters may be there
+            worker_dashboard_address=None,
+            memory_limit=limit,
+            silence_logs=logging.CRITICAL,
+        )
         opened.enter_context(cluster)
         yield cluster
 

@@ -141,18 +141,19 @@ def reproduce(
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     from neuralrace.datafiles import make_folder
-    from neuralrace.report import counts, tally, write_report
+    from neuralrace.report import counts, render_section, tally, write_report
     from neuralrace.sweeps import reproduced
 
     experiments.check_formats(formats or ())
     experiments.check_size(size)
     names = _chosen(only) if only else list(experiments.names())
-    folder, results, failed, begun = make_folder(out), [], [], itertools.count(1)
+    folder, results, drawn, failed, begun = make_folder(out), [], {}, [], itertools.count(1)
 
     def begin(name: str) -> None:
         print(f"[{next(begun)}/{len(names)}] {name}", file=sys.stderr)
 
-    for name, result in reproduced(names, size, folder, formats or ("png",), workers, begin):
+    outcomes = reproduced(names, size, folder, formats or ("png",), workers, begin, render_section)
+    for name, result, section in outcomes:
         if isinstance(result, Exception):
             failed.append(result)
             print(f"{name} failed: {in_one_line(result)}", file=sys.stderr)
@@ -160,7 +161,8 @@ def reproduce(
         results.append(result)
         if not as_json:
             _show(result)
-    page = write_report(results, folder / "report.html") if results else None
+        drawn[name] = section
+    page = write_report(results, folder / "report.html", drawn) if results else None
     if failed:
         raise failed[0]
     judged = [claim for result in results if result.judged for claim in result.claims]

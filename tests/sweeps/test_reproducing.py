@@ -12,7 +12,7 @@ import pytest
 
 from neuralrace import cli
 from neuralrace.cluster import ClusterError
-from neuralrace.experiments import listed, store
+from neuralrace.experiments import listed
 from neuralrace.sweeps import dispatch, reproducing, work
 from neuralrace.sweeps.reproducing import reproduced
 
@@ -35,13 +35,14 @@ def one_fails(name, *args, **options):
 def test_the_longest_start_first_and_one_that_fails_leaves_the_others_alone(monkeypatch):
     monkeypatch.setattr(work, "run", one_fails)
     monkeypatch.setattr(work, "save_result", lambda *arguments: None)
-    begun, names, task = [], NAMES[::-1], ("tiny", "out", ("png",), None)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+    begun, names, task = [], NAMES[::-1], (work.Keep("tiny", "out", ("png",), len), None)
+    alone = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
+    with distributed.Client(**alone, set_as_default=False) as client:
         found = dict(dispatch.finished_experiments(client, names, begun.append, *task))
         assert begun == sorted(names, key=lambda name: -listed()[name].seconds)
         assert begun[0] == "jarvis2025-fig5"
         assert str(found.pop("saxe2022-fig3")) == str(LOST)
-        assert found == {"jarvis2025-fig5": None, "views-law": None}
+        assert found == {name: len(one_fails(name)) for name in ("jarvis2025-fig5", "views-law")}
         monkeypatch.setattr(dispatch, "versions", lambda: {"code": "another"})
         with pytest.raises(ClusterError, match="must run the code that started the work, another"):
             list(dispatch.finished_experiments(client, names[:1], begun.append, *task))
@@ -49,20 +50,21 @@ def test_the_longest_start_first_and_one_that_fails_leaves_the_others_alone(monk
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_they_are_told_in_the_order_asked(workers, monkeypatch, tmp_path):
-    ended = [("views-law", None), ("saxe2022-fig3", LOST), ("jarvis2025-fig5", None)]
+    made = [len(one_fails(name)) for name in ("views-law", "jarvis2025-fig5")]
+    ended = [("views-law", made[0]), ("saxe2022-fig3", LOST), ("jarvis2025-fig5", made[1])]
     monkeypatch.setattr(reproducing, "connected", lambda *given, **options: contextlib.nullcontext())
     monkeypatch.setattr(reproducing, "finished_experiments", lambda *task: iter(ended))
-    monkeypatch.setattr(store, "run", one_fails)
-    monkeypatch.setattr(store, "save_result", lambda *arguments: None)
+    monkeypatch.setattr(work, "run", one_fails)
+    monkeypatch.setattr(work, "save_result", lambda *arguments: None)
     told = [f"the result of {NAMES[0]}", LOST, f"the result of {NAMES[2]}"]
-    found = list(reproduced(NAMES, "tiny", tmp_path, ("png",), workers))
+    found = [outcome[:2] for outcome in reproduced(NAMES, "tiny", tmp_path, ("png",), workers, also=len)]
     assert found == list(zip(NAMES, told, strict=True))
 
 
 def test_a_fault_is_told_after_the_others_are_kept(monkeypatch, tmp_path, capsys):
-    true = store.run
+    true = work.run
     monkeypatch.setattr(
-        store, "run", lambda name, *a, **o: one_fails(name) if name != "views-law" else true(name, *a, **o)
+        work, "run", lambda name, *a, **o: one_fails(name) if name != "views-law" else true(name, *a, **o)
     )
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     only = ["--only", "saxe2022-fig3", "--only", "views-law", "--size", "tiny", "--workers", "1"]

@@ -7,6 +7,7 @@ from html import escape
 from neuralrace._page import Panel, panels, set_maths
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.experiment import Result
+from neuralrace.experiments.papers import paper_of
 from neuralrace.experiments.settings import as_json
 from neuralrace.report.links import linked
 from neuralrace.report.matrix import data, mark, style
@@ -15,9 +16,9 @@ from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, 
 EXPLORER = "http://127.0.0.1:8642/"  # where `neuralrace explore` answers unless told otherwise
 
 
-def render_section(paper: str, result: Result) -> str:
+def render_section(result: Result) -> str:
     """The section of a result."""
-    experiment, claims = result.experiment, result.claims
+    experiment, claims, paper = result.experiment, result.claims, paper_of(result.experiment.source)
     drawn = panels(result.figure())
     of_claims, of_panels = linked(claims, drawn)
     shown = "".join(_panel(experiment.name, place, panel, of_panels[place]) for place, panel in enumerate(drawn))

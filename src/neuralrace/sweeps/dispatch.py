@@ -47,8 +47,8 @@ def finished_points(client: "Client", sweep: Sweep, points: Sequence[Point]) -> 
 
 def finished_experiments(
     client: "Client", names: Sequence[str], begin: Callable[[str], object], *task: Any
-) -> Iterator[tuple[str, Exception | None]]:
-    """Every experiment as it is finished, or why it failed: as many at a time as there are workers, the longest first.
+) -> Iterator[tuple[str, Any]]:
+    """What is told of every experiment when it is finished, or the exception: one for each worker, the longest first.
 
     begin: is told the name of each that is handed out. task: what `keep_experiment` needs beside the name.
     """
@@ -70,12 +70,12 @@ def finished_experiments(
     for future in futures:
         hand_out(1)
         try:
-            _answer(future)
-            yield under_way.pop(future), None
+            told = _answer(future)
         except ClusterError:
             raise
         except Exception as error:
-            yield under_way.pop(future), error
+            told = error
+        yield under_way.pop(future), told
         future.release()
 
 

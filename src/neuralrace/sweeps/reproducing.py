@@ -3,17 +3,18 @@
 import importlib.util
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from neuralrace.cluster import LOCAL, UNLIMITED, connected, cores
 from neuralrace.errors import require_count
-from neuralrace.experiments import store
 from neuralrace.experiments.experiment import Result
 from neuralrace.limits import free_memory
 from neuralrace.sweeps.dispatch import finished_experiments
+from neuralrace.sweeps.work import Keep
 
-Outcome = tuple[str, Result | Exception]  # the name, and what it came to or why it failed
+Outcome = tuple[str, Result | Exception, Any]  # the name, what it came to or why it failed, and what else was made
 
-NEED = 3 << 30  # bytes that a process may come to, most of it compiled programs; the largest took 1.5 GiB
+NEED = 3 << 30  # bytes that a process may come to, most of it compiled programs; the largest took 2 GiB
 
 
 def reproduced(
@@ -23,43 +24,40 @@ def reproduced(
     formats: Sequence[str],
     workers: int | None = None,
     begin: Callable[[str], object] = lambda name: None,
+    also: Callable[[Result], Any] = lambda result: None,
 ) -> Iterator[Outcome]:
     """Run experiments and keep their files in a folder; what is finished there is reused.
 
     They come in the order of the names, and one that fails leaves the others alone. Files and numbers are the same
     however many processes there are. workers: processes; by default one for each core that has memory enough, and none
     beside this one where dask is missing or the arrays live on an accelerator. begin: is told each name that starts.
+    also: a function of a module, for what else the processes make of each result, such as its part of a page.
     """
     count = _default(len(names)) if workers is None else min(require_count("workers", workers), len(names))
-    folder = Path(out).absolute()
-    ran = _in_turn if count == 1 else _side_by_side
-    yield from ran(names, size, folder, tuple(formats), count, begin)
+    keep = Keep(size, str(Path(out).absolute()), tuple(formats), also)
+    yield from _in_turn(names, keep, begin) if count == 1 else _side_by_side(names, keep, begin, count)
 
 
-def _in_turn(
-    names: Sequence[str], size: str, out: Path, formats: Sequence[str], count: int, begin: Callable[[str], object]
-) -> Iterator[Outcome]:
+def _in_turn(names: Sequence[str], keep: Keep, begin: Callable[[str], object]) -> Iterator[Outcome]:
     for name in names:
         begin(name)
         try:
-            result = store.run(name, size, out=out, reuse=True)
-            store.save_result(result, out, formats)
-            yield name, result
+            outcome: Outcome = (name, *keep(name))
         except Exception as error:
-            yield name, error
+            outcome = name, error, None
+        yield outcome
 
 
-def _side_by_side(
-    names: Sequence[str], size: str, out: Path, formats: Sequence[str], count: int, begin: Callable[[str], object]
-) -> Iterator[Outcome]:
+def _side_by_side(names: Sequence[str], keep: Keep, begin: Callable[[str], object], count: int) -> Iterator[Outcome]:
     free, ended, told = free_memory(), {}, iter(names)
     share = None if free is None else free // count
     upcoming = next(told, None)
     with connected(LOCAL, count, UNLIMITED, one_thread=False) as client:  # the same bits as in turn
-        for name, error in finished_experiments(client, names, begin, size, str(out), formats, share):
-            ended[name] = error
+        for name, made in finished_experiments(client, names, begin, keep, share):
+            ended[name] = made
             while upcoming in ended:
-                yield upcoming, ended[upcoming] or store.run(upcoming, size, out=out, reuse=True)
+                failed = isinstance(ended[upcoming], Exception)
+                yield upcoming, ended[upcoming] if failed else keep.result(upcoming), ended[upcoming]
                 upcoming = next(told, None)
 
 

@@ -4,7 +4,7 @@ import contextlib
 import io
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import xarray
 from neuralrace.cluster import ClusterError
 from neuralrace.datafiles import save_dataset
 from neuralrace.errors import in_one_line, is_out_of_memory
-from neuralrace.experiments.experiment import Experiment
+from neuralrace.experiments.experiment import Experiment, Result
 from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import as_json
 from neuralrace.experiments.store import run, save_result
@@ -43,11 +43,33 @@ def compute_point(name: str, key: str, settings: Any, code: str) -> Finished:
         return Finished(key, None, f"{MEMORY} ({line})" if is_out_of_memory(error) else line)
 
 
-def keep_experiment(name: str, code: str, size: str, out: str, formats: Sequence[str], memory: int | None) -> None:
-    """Run one experiment unless it is finished, and keep its data, claims and figures in a folder that all can see."""
+def keep_experiment(name: str, code: str, keep: "Keep", memory: int | None) -> Any:
+    """Run one experiment and keep its files in a folder that all can see; memory: bytes that it may take."""
     _check_code(code)
     with _without_bars(), at_most(memory):
-        save_result(run(name, size, out=out, reuse=True), out, formats)
+        return keep(name)[1]
+
+
+class Keep(NamedTuple):
+    """What is done with an experiment: its data, claims and figures are kept in a folder; finished data are reused.
+
+    also: what else is made of the result, and told.
+    """
+
+    size: str
+    out: str
+    formats: tuple[str, ...]
+    also: Callable[[Result], Any]
+
+    def __call__(self, name: str) -> tuple[Result, Any]:
+        """The result, and what else was made of it."""
+        result = self.result(name)
+        save_result(result, self.out, self.formats)
+        return result, self.also(result)
+
+    def result(self, name: str) -> Result:
+        """The result, computed unless it is there."""
+        return run(name, self.size, out=self.out, reuse=True)
 
 
 def _check_code(code: str) -> None:

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +59,7 @@ def connected(
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
         if local:
-            client.run(_ignore_the_keyboard)
+            client.run(_end_quietly)
         yield client
 
 
@@ -145,9 +146,13 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None, on
         yield cluster
 
 
-def _ignore_the_keyboard() -> None:
-    """An interruption reaches every process of a terminal; that which started the workers ends them."""
+def _end_quietly() -> None:
+    """An interruption reaches every process of a terminal; that which started the workers ends them.
+
+    A worker has a client of its own once it has written a file, and that complains if it is deleted after its loop.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.unraisablehook = lambda _: None
 
 
 def _bytes(memory: str) -> int:

@@ -15,8 +15,8 @@ def main() -> None:
         table.add_column(column, justify="left" if column == "what" else "right")
     parts = (training, theory, scale, foreseeing, explaining)  # the quick ones first
     for label, value, required in itertools.chain.from_iterable(part.rows() for part in parts):
-        print(f"{label}: {value:.2f} ({required})", file=sys.stderr)
-        table.add_row(label, f"{value:.2f}", required)
+        print(f"{label}: {value:.3g} ({required})", file=sys.stderr)
+        table.add_row(label, f"{value:.3g}", required)
     Console(width=120).print(table)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.errors import require_number
+from neuralrace.errors import require_count, require_number
 from neuralrace.initial import Decoupled, Initialiser, draw
 from neuralrace.limits import require_memory
 from neuralrace.path_statistics import PathStatistics
@@ -145,10 +145,12 @@ class Method(ABC, Generic[Ground]):
     force: bool = False
 
     def __post_init__(self) -> None:
-        """Tolerances are numbers."""
+        """Tolerances are numbers, and whatever is counted is at least one."""
         for option in fields(self):
             if option.type is float:
                 require_number(option.name, getattr(self, option.name), least=0)
+            elif option.type is int:
+                require_count(option.name, getattr(self, option.name))
 
     @abstractmethod
     def assumptions(self, request: Request) -> Examined[Ground]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.errors import AssumptionError
+from neuralrace.errors import AssumptionError, RangeError
 from neuralrace.theory import NetworkFlow, Representatives, predict
 
 RANDOM = np.random.default_rng(1)
@@ -17,6 +17,12 @@ FEW = Representatives(themselves=120, most=120)
 def test_how_many_are_drawn_is_a_rule_of_the_width():
     widths = (40, 768, 3000, 10_000, 30_000, 10**6)
     assert [Representatives().drawn(width) for width in widths] == [40, 768, 768, 768, 1875, 4096]
+
+
+@pytest.mark.parametrize("option", [{"at_once": 0}, {"most": 2.5}, {"themselves": True}, {"share": -1.0}])
+def test_counts_are_whole_numbers(option):
+    with pytest.raises(RangeError, match=f"{next(iter(option))} must be"):
+        Representatives(**option)
 
 
 def test_exact_for_a_linear_network():

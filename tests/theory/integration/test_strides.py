@@ -48,7 +48,7 @@ def test_the_error_falls_with_the_square_of_the_stride():
     """Slopes of the error, in double precision; 160 steps after the loss has fallen are whole strides of each width."""
     counts, apart = np.array([200, 128]), []
     for most in (2, 4, 8):
-        found, exact, *_ = strides([0.5], 1e-20, 0.005, counts, most)
+        found, exact, *_ = strides([0.5, 0.5], 1e-20, 0.005, counts, most)
         apart.append(abs(found[-1] / exact[-1] - 1))
     assert np.log2(apart[1] / apart[0]) == pytest.approx(np.log2(15 / 3), abs=0.4)  # as most^2 - 1
     assert np.log2(apart[2] / apart[1]) == pytest.approx(np.log2(63 / 15), abs=0.4)
@@ -61,7 +61,7 @@ def test_strides_are_no_longer_than_the_curvature_allows():
 
 
 def test_what_is_left_of_the_loss_is_told_in_double_precision():
-    found, exact, *_ = strides([1.0], 1e-3, 0.01, np.full(30, 100), 4)
+    found, exact, *_ = strides([1.0, 1.0], 1e-3, 0.01, np.full(30, 100), 4)
     assert exact[-1] < 1e-20 < SINGLE * exact[0]
     np.testing.assert_allclose(
         found, exact, rtol=0.05
@@ -69,5 +69,5 @@ def test_what_is_left_of_the_loss_is_told_in_double_precision():
 
 
 def test_descent_that_diverges_says_so():
-    found, *_ = strides([3.0], 1e-3, 1.0, np.array([10, 400]), 6)
+    found, *_ = strides([3.0, 3.0], 1e-3, 1.0, np.array([10, 400]), 6)
     assert not found[-1] < 1e6

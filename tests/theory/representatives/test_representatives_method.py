@@ -77,7 +77,7 @@ def test_a_narrow_layer_stands_for_itself_and_auto_takes_it():
 
 
 def test_descent_goes_by_steps_or_strides():
-    network, weights = nr.ReLUNetwork(TASK, hidden=(50,)), None
+    network = nr.ReLUNetwork(TASK, hidden=(50,))
     times, steps = 0.1 * np.arange(0, 401, 5), {"learning_rate": 0.1, "dynamics": "descent", "draws": 2}
     one, six = (predict(network, LAW, times, Representatives(at_once=most), **steps) for most in (1, 6))
     weights = one.weights(0.0)  # in the coordinates that were asked about; the oracle takes every step in double

@@ -104,13 +104,13 @@ class Simulation:
         if self.request.descent is None:
             yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
-        rate, state = self.request.descent.learning_rate, self.start
-        at = None if self.at_once is None else begin(self.system, state)
+        rate, state, most = self.request.descent.learning_rate, self.start, self.at_once
+        at = begin(self.system, state)
         for count in np.diff(self.request.descent.steps(np.asarray(times)), prepend=0):  # from one time to the next
-            if at is None:
+            if most is None:
                 state, _ = descend(self.system, state, rate, np.array([count]))
             elif count:
-                at, _ = stride(self.system, at, rate, np.array([count]), self.at_once or 1)
+                at, _ = stride(self.system, at, rate, np.array([count]), most)
                 state = last(at)
             yield self.weights(state)[0]
 

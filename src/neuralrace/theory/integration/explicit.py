@@ -12,7 +12,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 
-from neuralrace.theory.integration.system import Autonomous
+from neuralrace.theory.integration.system import Autonomous, norm
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
@@ -99,10 +99,10 @@ class Explicit(Autonomous):
 
 def _power(velocity: Velocity, start: Any, memory: Memory, rounds: jax.Array) -> tuple[jax.Array, Any]:
     """Rounds of the power iteration on the Jacobian, by finite differences along the direction."""
-    size = NUDGE * _norm(start)
+    size = NUDGE * norm(start)
 
     def nudged(direction: Any) -> Any:
-        length = _norm(direction)
+        length = norm(direction)
         scale = jnp.where(length > 0, size / jnp.where(length > 0, length, 1.0), 0.0)
         return jax.tree.map(lambda y, d: y + scale * d, start, direction)
 
@@ -111,7 +111,7 @@ def _power(velocity: Velocity, start: Any, memory: Memory, rounds: jax.Array) ->
         return nudged(pull), pull
 
     _, pull = jax.lax.fori_loop(0, rounds, turn, (nudged(memory.direction), memory.direction))
-    return _norm(pull) / size, pull
+    return norm(pull) / size, pull
 
 
 def _recurrence(velocity: Velocity, start: Any, slope: Any, which: jax.Array, width: jax.Array) -> Any:
@@ -145,8 +145,8 @@ def _last_stages(
 def _radius(after: Any, slopes: Any, width: jax.Array, memory: Memory) -> tuple[jax.Array, Any]:
     """Tsitouras' last two stages are both at the end of the step: how far apart they and their slopes are."""
     apart = _mixed(jax.tree.map(jnp.zeros_like, after), slopes, width * jnp.asarray(APART))
-    gap, pull = _norm(apart), _norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
-    known = (gap > 1e-12 * _norm(after)) & jnp.isfinite(pull)  # neither rounding nor overflow
+    gap, pull = norm(apart), norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
+    known = (gap > 1e-12 * norm(after)) & jnp.isfinite(pull)  # neither rounding nor overflow
     radius = jnp.maximum(pull / jnp.where(known, gap, 1.0), 0.98 * memory.radius)  # one that was larger fades slowly
     return _where(known, (radius, apart), (memory.radius, memory.direction))
 
@@ -158,7 +158,3 @@ def _mixed(start: Any, slopes: Any, weights: jax.Array) -> Any:
 
 def _where(condition: jax.Array, there: Any, here: Any) -> Any:
     return jax.tree.map(lambda new, old: jnp.where(condition, new, old), there, here)
-
-
-def _norm(state: Any) -> jax.Array:
-    return jnp.sqrt(sum((jnp.sum(leaf**2) for leaf in jax.tree.leaves(state)), start=jnp.zeros(())))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.progress import Pace
-from neuralrace.theory.integration.system import System
+from neuralrace.theory.integration.system import System, norm
 
 FALLEN = 0.5  # of the loss of silence: before, weights grow many times over and what is wrong grows with them
 STABLE = 0.8  # width of a stride times the largest curvature; long strides are stable up to 1
@@ -54,9 +54,10 @@ def last(at: Stride) -> Any:
 
 def sharpest(system: System, at: Stride) -> float:
     """The largest curvature; not a number where it was never looked at."""
-    known = float(at.curvature) > 0
+    if not float(at.curvature) > 0:
+        return float("nan")
     same = _cast(system, at.silent.dtype)
-    return float(_looked(same, at.state, (at.direction, at.curvature), ROUNDS)[1]) if known else float("nan")
+    return float(_looked(same, at.state, (at.direction, at.curvature), ROUNDS)[1])
 
 
 def stride(
@@ -129,10 +130,10 @@ def _looked(system: System, state: Any, seen: tuple[Any, jax.Array], rounds: Any
     """Rounds of the power iteration on the Jacobian, gates as they are: a direction and the curvature along it."""
 
     def turn(_: Any, found: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
-        length = _norm(found[0])
+        length = norm(found[0])
         along = jax.tree.map(lambda leaf: leaf / jnp.where(length > 0, length, 1), found[0])
         pulled = jax.jvp(system.velocity, (state,), (along,))[1]
-        return pulled, _norm(pulled)
+        return pulled, norm(pulled)
 
     return jax.lax.fori_loop(0, rounds, turn, seen)
 
@@ -140,10 +141,6 @@ def _looked(system: System, state: Any, seen: tuple[Any, jax.Array], rounds: Any
 @eqx.filter_jit
 def _silent(system: System, nothing: Any) -> jax.Array:
     return jnp.sum(system.record(nothing))
-
-
-def _norm(state: Any) -> jax.Array:
-    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(state)))
 
 
 def _cast(tree: Any, kind: Any) -> Any:

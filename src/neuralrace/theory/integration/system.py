@@ -96,6 +96,11 @@ class Autonomous(diffrax.AbstractAdaptiveSolver[Any]):
         return terms.vf(t0, y0, args)
 
 
+def norm(state: Any) -> jax.Array:
+    """The root of the sum of all squares, in the precision of the state."""
+    return jnp.sqrt(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(state)))
+
+
 def quartic_weights(x: Any) -> tuple[Any, ...]:
     """Weights of start, middle, end and the two slopes at a fraction of the step."""
     bump = 16 * x**2 * (1 - x) ** 2

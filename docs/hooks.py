@@ -106,9 +106,17 @@ def foreseen() -> str:
         rows = [row for row in record["rows"] if (row["width"], row["finer"]) == (width, finer)]
         judged = [row for row in rows if row["task"] != "mixed"]  # on which the rules were fixed
         near = [all(row["forecast"][key] <= row["networks_apart"][key][1] for key in keys) for row in judged]
-        counts.append(f"{sum(near)} of {len(near)} with {width:,} neurons" + ", every step" * finer)
-    said = f"In both measures the forecast is as near as one of the ten networks: {'; '.join(counts)}."
-    return "\n".join([*lines, "", said])
+        new = [found for found, row in zip(near, judged, strict=True) if not row["seen"]]
+        kind = f"{width:,} neurons" + ", every step" * finer
+        counts.append(f"| {kind} | {sum(near)} of {len(near)} | {sum(new)} of {len(new)} |")
+    said = [
+        "Tasks whose forecast is as near as one of the ten networks, in both measures:",
+        "",
+        "| | all but the mixed task | those on which no rule was chosen |",
+        "|---|---|---|",
+        *counts,
+    ]
+    return "\n".join([*lines, "", *said])
 
 
 def presets() -> str:

@@ -6,6 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.errors import AssumptionError, RangeError
 from neuralrace.theory import NetworkFlow, Representatives, predict
+from neuralrace.theory.activated import simulation
 
 RANDOM = np.random.default_rng(1)
 TASK = nr.Task({"x": RANDOM.normal(size=(8, 3))}, {"y": RANDOM.normal(size=(8, 2))})
@@ -76,12 +77,15 @@ def test_a_narrow_layer_stands_for_itself_and_auto_takes_it():
     assert forecast.certificate.holds
 
 
-def test_descent_goes_by_steps_or_strides():
+def test_descent_goes_by_steps_or_strides(monkeypatch):
     network = nr.ReLUNetwork(TASK, hidden=(50,))
     times, steps = 0.1 * np.arange(0, 401, 5), {"learning_rate": 0.1, "dynamics": "descent", "draws": 2}
+    cheap = predict(network, LAW, times, **steps)
+    monkeypatch.setattr(simulation, "CHEAP", 0)
     one, six = (predict(network, LAW, times, Representatives(at_once=most), **steps) for most in (1, 6))
     weights = one.weights(0.0)  # in the coordinates that were asked about; the oracle takes every step in double
     trained = nr.train(network, weights, 0.1, 400, every=5, progress=False)
+    np.testing.assert_allclose(cheap.losses[0], trained.loss[0], rtol=1e-9)
     np.testing.assert_allclose(one.losses[0], trained.loss[0], rtol=1e-4)  # single precision
     assert nr.agreement(six, one).normalised_l1 < 0.003  # less than two draws are apart
     assert nr.agreement(six, one).normalised_l1 < 0.3 * one.certificate["draws agree"].residual
@@ -89,6 +93,7 @@ def test_descent_goes_by_steps_or_strides():
     assert again == pytest.approx(six.losses[0, -1], rel=0.02)
     assert six.certificate["flow regime"].residual == pytest.approx(one.certificate["flow regime"].residual, rel=0.03)
     assert "up to 6 at once where the loss has halved" in str(six.certificate)
+    assert "at once" not in str(cheap.certificate)
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def followed(
         losses,
         tuple(simulation.evolution(draw, translate) for draw in range(draws)),
         assumptions=(*draws_agree(losses), *planned),
-        notes=(note, step_note(request, simulation.at_once), *saddle_notes(simulation.first)),
+        notes=(note, step_note(request, simulation.strides), *saddle_notes(simulation.first)),
         simulated=simulated,
     )
 

@@ -24,6 +24,7 @@ from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
 
+CHEAP = 1 << 31  # products of weights and examples: to compile strides takes longer than so many
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
 
@@ -32,7 +33,7 @@ class Simulation:
     """Several draws of one network from their first weights, as a request asks for: its step, rtol and dynamics.
 
     first: the weights of every draw at time zero of the simulation; times are counted from there. at_once: steps of
-    descent that a stride takes at most; None: single steps in double precision.
+    descent that a stride takes at most; None: single steps in double precision, as are taken where these are cheap.
     """
 
     problem: Problem
@@ -66,7 +67,7 @@ class Simulation:
 
     def _descend(self, rate: float, counts: np.ndarray) -> tuple[np.ndarray, Callable[[], float]]:
         """The losses (draws, records), and what finds the curvature at the end."""
-        most = self.at_once
+        most = self.strides
         if most is None:
             state, found = descend(self.system, self.start, rate, counts)
             return np.asarray(found).T, lambda: self.sharpness(state)
@@ -78,6 +79,15 @@ class Simulation:
         ends, losses = zip(*each_on_a_device(one, range(len(self.first))), strict=True)
         known = sharpest(self.system, ends[0])
         return np.stack(losses), lambda: known if known > 0 else self.sharpness(last(ends[0]))
+
+    @property
+    def strides(self) -> int | None:
+        """Steps of descent that a stride takes at most; None where all are single steps."""
+        if self.at_once is None or self.request.descent is None:
+            return None
+        steps = int(self.request.descent.steps(self.request.times[-1:])[0])
+        weights = self.problem.architecture.weight_count
+        return None if steps * weights * len(self.problem.task) <= CHEAP else self.at_once
 
     def sharpness(self, state: Stacks) -> float:
         """The largest curvature of the loss of the first draw, gates as they are."""
@@ -104,7 +114,7 @@ class Simulation:
         if self.request.descent is None:
             yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
-        rate, state, most = self.request.descent.learning_rate, self.start, self.at_once
+        rate, state, most = self.request.descent.learning_rate, self.start, self.strides
         at = begin(self.system, state)
         for count in np.diff(self.request.descent.steps(np.asarray(times)), prepend=0):  # from one time to the next
             if most is None:

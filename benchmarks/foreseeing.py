@@ -29,7 +29,7 @@ LEARNED = 1e-5  # of the first loss, below which no more is asked
 WIDE = 5_000  # from here on only these tasks
 WIDE_TASKS = ("hierarchy-4", "hierarchy-6", "xor-0.5", "xor-1", "table-0", "table-1", "gaussian", "gaussian-2")
 NETWORKS = 10
-FINER = nr.theory.Representatives(themselves=4096, share=1 / 2, most=16_384, at_once=1)  # foretells wide layers too
+FINER = nr.theory.Representatives(most=16_384, at_once=1)  # foretells wide layers too
 TIMED = {700: "at most 0.2", 10_000: "at most 0.02", 100_000: "at most 0.02"}  # width -> what `make bench` asks
 
 

@@ -12,15 +12,10 @@ RANDOM = np.random.default_rng(1)
 TASK = nr.Task({"x": RANDOM.normal(size=(8, 3))}, {"y": RANDOM.normal(size=(8, 2))})
 TIMES = np.linspace(0.0, 30.0, 61)
 LAW = nr.initial.gaussian(1e-3)
-FEW = Representatives(themselves=120, most=120)
+FEW = Representatives(most=120)
 
 
-def test_how_many_are_drawn_is_a_rule_of_the_width():
-    widths = (40, 768, 3000, 10_000, 30_000, 10**6)
-    assert [Representatives().drawn(width) for width in widths] == [40, 768, 768, 768, 1875, 4096]
-
-
-@pytest.mark.parametrize("option", [{"at_once": 0}, {"most": 2.5}, {"themselves": True}, {"share": -1.0}])
+@pytest.mark.parametrize("option", [{"at_once": 0}, {"most": 2.5}, {"most": True}, {"small": -1.0}])
 def test_counts_are_whole_numbers(option):
     with pytest.raises(RangeError, match=f"{next(iter(option))} must be"):
         Representatives(**option)

@@ -27,18 +27,15 @@ class Layer:
 class Representatives(Method[Layer]):
     """Draw neurons from the law, each for several of the layer, and follow them.
 
-    The rules, the same for every task: a layer of up to `themselves` neurons is followed as it is, in the coordinates
-    that its examples span. Of a wider one a `share` is drawn, at least `themselves` and at most `most`: in opposite
-    pairs, with the second moments of the law, each for width / drawn. small: of the first output relative to
-    the targets. at_once: steps of descent that are taken as one where descent is asked for, once the loss has halved
-    and as far as its curvature allows.
+    A layer of up to `most` neurons is followed as it is, in the coordinates that its examples span. Of a wider one so
+    many are drawn: in opposite pairs, with the second moments of the law, each for width / most. The rule is the same
+    for every task. small: of the first output relative to the targets. at_once: steps of descent that are taken as one
+    where descent is asked for, once the loss has halved and as far as its curvature allows.
     """
 
     name: ClassVar[str] = "representatives"
     linear: ClassVar[bool] = False
-    themselves: int = 768
-    share: float = 1 / 16
-    most: int = 4096
+    most: int = 1024
     small: float = 0.01
     at_once: int = 6
 
@@ -58,15 +55,11 @@ class Representatives(Method[Layer]):
 
     def solve(self, request: Request, ground: Layer) -> Outcome:
         """Follow the layer itself, or those that stand for it."""
-        count, spans = self.drawn(ground.width), ground.spans
+        count, spans = min(self.most, ground.width), ground.spans
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
         first = [drawn_neurons(spans, ground.law, count, ground.width, stream) for stream in streams]
         simulation = Simulation(spans.network(count), first, request, self.at_once)
         return followed(simulation, _drawn_note(request, ground, count), spans.narrow(count), spans.leave)
-
-    def drawn(self, width: int) -> int:
-        """How many neurons are drawn for a layer."""
-        return min(width, max(self.themselves, min(self.most, int(self.share * width))))
 
 
 def _drawn_note(request: Request, ground: Layer, count: int) -> str:

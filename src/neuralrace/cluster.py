@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import multiprocessing
 import os
 import signal
 import sys
@@ -122,6 +123,8 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None, on
     """Processes, each with its own memory limit and one task at a time, on the loopback address."""
     import dask
 
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself asks
+        raise SystemExit(1)  # a worker that reads the script which starts it, and would start workers; told there
     count = cores() if workers is None else workers
     limit = "auto" if memory is None else 0 if memory == UNLIMITED else _bytes(memory)
     # a point that takes its worker with it is given up after a second worker is lost: the first may be an accident
@@ -132,16 +135,22 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None, on
         "distributed.worker.multiprocessing-method": "spawn",
     }
     with dask.config.set(settings), contextlib.ExitStack() as opened:
-        cluster = distributed.LocalCluster(
-            n_workers=count,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",  # its page about itself: any port, for several clusters may be there
-            worker_dashboard_address=None,
-            memory_limit=limit,
-            silence_logs=logging.CRITICAL,
-        )
+        try:
+            cluster = distributed.LocalCluster(
+                n_workers=count,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # its page about itself: any port, for several clusters may be there
+                worker_dashboard_address=None,
+                memory_limit=limit,
+                silence_logs=logging.CRITICAL,
+            )
+        except RuntimeError as error:
+            raise ClusterError(
+                f"no worker could start ({in_one_line(error)}): every worker reads the script that starts it, so put "
+                'what a script does under if __name__ == "__main__":'
+            ) from None
         opened.enter_context(cluster)
         yield cluster
 

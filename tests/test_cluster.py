@@ -21,5 +21,5 @@ def test_where_no_worker_starts_it_says_what_a_script_needs(monkeypatch):
         raise RuntimeError("Nanny failed to start.")
 
     monkeypatch.setattr(distributed, "LocalCluster", fails)
-    with pytest.raises(ClusterError, match='Nanny failed to start.*under if __name__ == "__main__":'):
+    with pytest.raises(ClusterError, match=r'Nanny failed to start.*under if __name__ == "__main__":'):
         connected(workers=1).__enter__()

@@ -29,12 +29,22 @@ from neuralrace.theory.activated.method import NetworkFlow
 from neuralrace.theory.activated.system import ACTIVATED_RTOL
 from neuralrace.theory.aligned.method import Aligned
 from neuralrace.theory.alignment import gaussian_law
-from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow, flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
-from neuralrace.theory.method import Ground, Method, Outcome, Request, Steps, saddle_notes
+from neuralrace.theory.method import (
+    Assumption,
+    Certificate,
+    Declined,
+    Ground,
+    Method,
+    Outcome,
+    Request,
+    Steps,
+    first_failing,
+    saddle_notes,
+)
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives.method import Representatives
 

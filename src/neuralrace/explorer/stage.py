@@ -20,7 +20,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
-from neuralrace.training.schedule import Schedule, make_schedule
+from neuralrace.training.loop import Schedule, make_schedule
 
 EACH = 24  # up to so many examples have a row of the grid each; more are put together by their gates
 MOST_ROWS = 64

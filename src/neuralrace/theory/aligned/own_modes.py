@@ -123,22 +123,11 @@ def couplings(statistics: PathStatistics, own: OwnModes, partner: OwnModes) -> n
     return np.asarray(outputs * inputs.T)
 
 
-@dataclass(frozen=True, eq=False)
-class OwnStart:
-    """Initial strengths of every path's own modes, its hidden bases, and how far the weights are from aligned.
+def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]) -> Alignment:
+    """The strengths of every path's own modes, in bases of its hidden nodes, and how far the weights are from aligned.
 
-    grown: whether any of them are only the growing part of the weights.
+    Two-layer paths: aligned to rounding, or the growing part. Deeper ones: the diagonal in nearest bases.
     """
-
-    strengths: Mapping[Edge, np.ndarray]
-    hidden: Mapping[str, np.ndarray]
-    residual: float
-    where: str
-    grown: bool
-
-
-def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]) -> OwnStart:
-    """Two-layer paths: aligned to rounding, or the growing part. Deeper ones: the diagonal in nearest bases."""
     strengths: dict[Edge, np.ndarray] = {}
     hidden: dict[str, np.ndarray] = {}
     residual, where, grown = 0.0, "no path", False
@@ -147,11 +136,12 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
         entering = weights[path.edges[0]] @ own.input
         found = None if shallow and _entangled(entering) else align(own.alone, weights, own.bases())
         if found is None or (shallow and found.residual > ALIGNED):
-            found, grown = _growing(own, entering, weights[path.edges[1]].T @ own.output), True
+            found = _growing(own, entering, weights[path.edges[1]].T @ own.output)
         residual, where = max((residual, where), (found.residual, f"path {path}"))
         strengths |= found.strengths
         hidden |= {node: found.bases[node] for node in own.alone.hidden}
-    return OwnStart(strengths, hidden, residual, where, grown)
+        grown = grown or found.grown
+    return Alignment(hidden, strengths, residual, where, grown)
 
 
 def aligned_weights(
@@ -204,4 +194,4 @@ def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignm
     basis, grown, relative = growing_at_node(own.strengths[None, None], np.stack([entering, leaving]), reach)
     (node,) = own.alone.hidden
     strengths = dict(zip(own.path.edges, grown, strict=True))
-    return Alignment({node: basis}, strengths, float(relative.max(initial=0.0)), f"node {node!r}")
+    return Alignment({node: basis}, strengths, float(relative.max(initial=0.0)), f"node {node!r}", grown=True)

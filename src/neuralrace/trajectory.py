@@ -16,13 +16,15 @@ from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind, require_place, shortened
-from neuralrace.from_checkpoints import Network, recorded
+from neuralrace.from_checkpoints import recorded
 from neuralrace.task import Task
 from neuralrace.trajectory_schema import EXAMPLES, FORMAT, STATUS, check_trajectory
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
+
+    from neuralrace.problem import Problem
 
 __all__ = ["FORMAT", "STATUS", "Trajectory", "make_trajectory", "plot_loss", "status_of", "with_examples"]
 
@@ -131,7 +133,7 @@ class Trajectory:
 
     @classmethod
     def from_checkpoints(
-        cls, network: Network, steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
+        cls, network: "Problem", steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
     ) -> "Trajectory":
         """Make the record of a training of your own, in any framework, from its weights at some steps.
 

@@ -133,10 +133,10 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
     residual, where, grown = 0.0, "no path", False
     for path, own in modes.items():
         shallow = len(path.edges) == 2
-        entering = weights[path.edges[0]] @ own.input
-        found = None if shallow and _entangled(entering) else align(own.alone, weights, own.bases())
+        entering, leaving = weights[path.edges[0]] @ own.input, weights[path.edges[-1]].T @ own.output
+        found = None if shallow and _entangled(entering, leaving) else align(own.alone, weights, own.bases())
         if found is None or (shallow and found.residual > ALIGNED):
-            found = _growing(own, entering, weights[path.edges[1]].T @ own.output)
+            found = _growing(own, entering, leaving)
         residual, where = max((residual, where), (found.residual, f"path {path}"))
         strengths |= found.strengths
         hidden |= {node: found.bases[node] for node in own.alone.hidden}
@@ -181,11 +181,12 @@ def off_diagonal(
     return worst, where
 
 
-def _entangled(columns: np.ndarray) -> bool:
-    """Whether columns are so far from orthogonal that no weights with them can be aligned."""
-    overlaps = columns.T @ columns
-    lengths = np.diagonal(overlaps)
-    return bool(np.linalg.norm(overlaps - np.diag(lengths)) > 10 * ALIGNED * lengths.sum())
+def _entangled(entering: np.ndarray, leaving: np.ndarray) -> bool:
+    """Whether columns are so far from orthogonal, or both sides from parallel, that no such weights are aligned."""
+    overlaps, along = entering.T @ entering, np.abs(np.sum(entering * leaving, axis=0))
+    lengths, others = np.diagonal(overlaps), np.sum(leaving**2, axis=0)
+    turned = np.sum(np.sqrt(lengths * others) - along) > 10 * ALIGNED * np.sqrt(lengths.sum() * others.sum())
+    return bool(turned or np.linalg.norm(overlaps - np.diag(lengths)) > 10 * ALIGNED * lengths.sum())
 
 
 def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignment:

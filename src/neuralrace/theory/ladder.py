@@ -28,7 +28,6 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
 from neuralrace.theory.activated.system import ACTIVATED_RTOL
 from neuralrace.theory.aligned.method import Aligned
-from neuralrace.theory.alignment import gaussian_law
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow, flow_regime
@@ -102,7 +101,6 @@ def predict(
         rtol=usual[1] if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
-        law=gaussian_law(initial, network.architecture),
     )
     methods = _named(method, request.linear)
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))

@@ -19,7 +19,7 @@ from neuralrace.initial import Decoupled, Initialiser, draw
 from neuralrace.limits import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
-from neuralrace.theory.alignment import InitialStrength
+from neuralrace.theory.alignment import InitialStrength, gaussian_law
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
 
@@ -136,8 +136,8 @@ class Request:
 
     initial: checked weights, or a law, of which `draws` samples are taken from the stream. learning_rate: the step size
     that is planned, if any. descent: set where that step size is to be taken and not only judged. tolerance: for
-    assumptions that a method needs exactly. law: see InitialStrength. What only some methods need, the statistics of
-    linear nodes and the drawn weights, is made when it is first asked for.
+    assumptions that a method needs exactly. What only some methods need, the statistics of linear nodes and the drawn
+    weights, is made when it is first asked for.
     """
 
     network: Problem | PathStatistics
@@ -151,7 +151,6 @@ class Request:
     rtol: float
     max_steps: int
     tolerance: float
-    law: Mapping[str, tuple[float, float]]
     _found: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -170,6 +169,11 @@ class Request:
         require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
         return tuple(dict(draw(self.initial, self.network, key)) for key in keys)
+
+    @property
+    def law(self) -> dict[str, tuple[float, float]]:
+        """What is known of the initial strengths in advance; see InitialStrength."""
+        return gaussian_law(self.initial, self.network.architecture)
 
     @property
     def end(self) -> float:

@@ -3,7 +3,7 @@
 import graphlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,10 @@ class Path:
 
     def __str__(self) -> str:
         return " . ".join(edge_name(edge) for edge in self.edges)
+
+    def product(self, weights: Mapping[Edge, Any]) -> Any:
+        """W_p, the ordered product of the weights along the path."""
+        return reduce(lambda before, edge: weights[edge] @ before, self.edges[1:], weights[self.edges[0]])
 
 
 def edge_name(edge: Edge) -> str:

@@ -1,11 +1,11 @@
 """A training of your own as a trajectory: weights at some steps in, the record that every other training gives out."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.architecture import Architecture, edge_name
+from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     NeuralRaceError,
@@ -17,41 +17,15 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.foreign import measure_pace, weights_by_edge
-from neuralrace.task import Task
+
+if TYPE_CHECKING:
+    from neuralrace.problem import Problem
 
 Variables = dict[str, tuple[tuple[str, ...], np.ndarray]]
 
 
-class Network(Protocol):
-    """What is asked of a network: a Problem, or a ReLUNetwork."""
-
-    @property
-    def architecture(self) -> Architecture:
-        """The graph."""
-
-    @property
-    def task(self) -> Task:
-        """The examples."""
-
-    @property
-    def biases(self) -> bool:
-        """Whether every node that is no input has a bias."""
-
-    def loss(self, weights: Mapping[Edge, np.ndarray]) -> float:
-        """Of the examples."""
-
-    def gradient(self, weights: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
-        """Of the loss."""
-
-    def preactivations(self, weights: Mapping[Edge, np.ndarray]) -> dict[str, np.ndarray]:
-        """What activations receive."""
-
-    def describe(self) -> dict[str, object]:
-        """In plain values."""
-
-
 def recorded(
-    network: Network, steps: Sequence[int], weights: Sequence[Any], learning_rate: float | None
+    network: "Problem", steps: Sequence[int], weights: Sequence[Any], learning_rate: float | None
 ) -> tuple[np.ndarray, np.ndarray, Variables, dict[str, Any]]:
     """Times, steps, variables and settings of a trajectory.
 
@@ -92,7 +66,7 @@ def recorded(
     return rate * moments, moments, _variables(network, seen), settings
 
 
-def _variables(network: Network, seen: Sequence[Sequence[dict[Edge, np.ndarray]]]) -> Variables:
+def _variables(network: "Problem", seen: Sequence[Sequence[dict[Edge, np.ndarray]]]) -> Variables:
     """Losses, weights and gates over time, as training records them."""
     losses = np.array([[network.loss(one) for one in mine] for mine in seen])
     variables: Variables = {"loss": (("seed", "time"), losses)}
@@ -124,7 +98,7 @@ def _checked_steps(steps: Sequence[int]) -> np.ndarray:
     return given.astype(int)
 
 
-def _checked(network: Network, step: int, weights: Any) -> dict[Edge, np.ndarray]:
+def _checked(network: "Problem", step: int, weights: Any) -> dict[Edge, np.ndarray]:
     """The weights of one step by edge, or say at which step they do not fit."""
     try:
         if not isinstance(weights, Mapping):

@@ -16,7 +16,7 @@ from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind, require_place, shortened
-from neuralrace.from_checkpoints import Network, recorded
+from neuralrace.from_checkpoints import recorded
 from neuralrace.task import Task
 from neuralrace.trajectory_schema import EXAMPLES, FORMAT, STATUS, check_trajectory
 
@@ -24,8 +24,13 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-__all__ = ["FORMAT", "RECORDED_VERSIONS", "STATUS", "Trajectory", "make_trajectory", "plot_loss", "with_examples"]
+    from neuralrace.problem import Problem
 
+__all__ = ["FORMAT", "STATUS", "Trajectory", "make_trajectory", "plot_loss", "status_of", "with_examples"]
+
+SETTLED = 1e-3  # see status_of
+EXPLODED = 1e6  # a loss so many times the first one is divergence
+FEWEST_LOOKS = 50  # at the loss in a run, to tell whether it has settled
 RECORDED_VERSIONS = ("neuralrace", "jax", "numpy", "optax", "diffrax")
 
 
@@ -128,7 +133,7 @@ class Trajectory:
 
     @classmethod
     def from_checkpoints(
-        cls, network: Network, steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
+        cls, network: "Problem", steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
     ) -> "Trajectory":
         """Make the record of a training of your own, in any framework, from its weights at some steps.
 
@@ -194,6 +199,26 @@ def make_trajectory(
         },
     )
     return Trajectory(data)
+
+
+def status_of(loss: np.ndarray, stop_at: float | None = None) -> np.ndarray:
+    """Diverged: not finite, or EXPLODED times the first loss. Converged: fell, and is still at the end.
+
+    loss: (seeds, regular looks), so that what is recorded makes no difference. Still means that over the last tenth
+    of the run the loss changed by less than SETTLED of all that it fell; a long plateau looks the same. A seed that
+    came down to the loss it was to stop at has converged too.
+    """
+    status = np.full(len(loss), STATUS.index("running"))
+    first = np.maximum(loss[:, 0], np.finfo(float).eps)  # a perfect start leaves rounding, which may grow a little
+    with np.errstate(invalid="ignore"):
+        fallen = loss[:, 0] - loss[:, -1]
+        late = loss[:, -max(loss.shape[1] // 10, 2) :]
+        still = (late.max(axis=1) - late.min(axis=1) < SETTLED * fallen) & (fallen > SETTLED * loss[:, 0])
+        exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > EXPLODED * first)
+        arrived = np.zeros(len(loss), dtype=bool) if stop_at is None else loss[:, -1] <= stop_at
+    status[still & (loss.shape[1] >= FEWEST_LOOKS) | arrived] = STATUS.index("converged")
+    status[exploded] = STATUS.index("diverged")
+    return status
 
 
 @cache

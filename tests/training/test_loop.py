@@ -96,7 +96,7 @@ def test_steps_in_blocks_are_the_same_steps(monkeypatch):
         return 5
 
     monkeypatch.setattr(loop, "_block", block)
-    monkeypatch.setattr("neuralrace.training.schedule.LOOKS", 6)
+    monkeypatch.setattr("neuralrace.training.loop.FEWEST_LOOKS", 6)
     np.testing.assert_allclose(nr.train(XOR, LAW, 0.1, 60, **options).loss, usual.loss, rtol=1e-12)
     assert (asked[0] % 5 == 0).all()
 

@@ -6,7 +6,7 @@ import pytest
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, UnknownNameError
-from neuralrace.training.schedule import make_schedule
+from neuralrace.training.loop import make_schedule
 
 ROUNDING = 1e-12  # one forward pass or decomposition of matrices of size one
 EVERYTHING = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")

@@ -9,8 +9,7 @@ import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, TaskError, UnknownNameError, WeightError
 from neuralrace.training import condition, loop, train
-from neuralrace.training.schedule import status_of
-from neuralrace.trajectory import STATUS
+from neuralrace.trajectory import STATUS, status_of
 
 ROUNDING = 1e-12  # some sixty steps whose sums may be taken in another order
 INITIAL = nr.initial.gaussian(0.5)

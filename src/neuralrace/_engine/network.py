@@ -4,7 +4,7 @@ A network is a pytree: the numbers of the plan are leaves, its shape is static. 
 network serves every network of the same shape, and several of them can be stacked and mapped over.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -21,6 +21,7 @@ RowMap = Array | SparseRows | None  # a constant matrix that multiplies rows; No
 # group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]
 Rows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
+LossOfRows = Callable[[jax.Array, jax.Array], jax.Array]  # outputs and targets, (rows, size) each -> (rows,)
 
 Key = TypeVar("Key")
 Matrices = TypeVar("Matrices", jax.Array, np.ndarray)
@@ -131,6 +132,14 @@ class Network(eqx.Module):
             activity[block] = self._gated(block, self._activated(block, received[block]))
         return activity, received
 
+    def loss(self, stacks: Mapping[str, jax.Array], of_rows: LossOfRows) -> jax.Array:
+        """The weighted mean over the examples of a loss of their outputs."""
+        activity, _ = self.rows(stacks)
+        total = jnp.asarray(self.constant_loss)
+        for block, output in self.outputs.items():
+            total = total + jnp.dot(output.weights, of_rows(activity[block], jnp.asarray(output.targets)))
+        return total
+
     def node_rows(self, rows: Rows, node: str) -> jax.Array:
         """The basis rows of one node."""
         block, first, last = next(entry[1:] for entry in self.place if entry[0] == node)
@@ -164,14 +173,14 @@ class Network(eqx.Module):
         return activity
 
 
+def half_squares(outputs: jax.Array, targets: jax.Array) -> jax.Array:
+    """Half the squared error of each row."""
+    return 0.5 * jnp.sum((outputs - targets) ** 2, axis=-1)
+
+
 def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array:
     """Half the weighted mean squared error over the examples."""
-    activity, _ = network.rows(stacks)
-    total = jnp.asarray(network.constant_loss)
-    for block, output in network.outputs.items():
-        error = jnp.sum((activity[block] - output.targets) ** 2, axis=1)
-        total = total + 0.5 * jnp.dot(output.weights, error)
-    return total
+    return network.loss(stacks, half_squares)
 
 
 @eqx.filter_jit

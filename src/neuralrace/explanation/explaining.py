@@ -29,7 +29,7 @@ from neuralrace.reln.recorded import can_repeat, network_of
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
-from neuralrace.training.schedule import check_size
+from neuralrace.training.train import check_size
 from neuralrace.trajectory import Trajectory
 
 SEEDS, QUICK_SEEDS = 5, 3

@@ -3,8 +3,8 @@
 from typing import Any
 
 from neuralrace.explorer.rounding import numbers
-from neuralrace.theory.certificate import Assumption, Certificate
 from neuralrace.theory.ladder import LADDER
+from neuralrace.theory.method import Assumption, Certificate
 
 # what a visitor can do about an assumption that fails
 ADVICE = {

@@ -20,7 +20,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
-from neuralrace.training.schedule import Schedule, make_schedule
+from neuralrace.training.loop import Schedule, make_schedule
 
 EACH = 24  # up to so many examples have a row of the grid each; more are put together by their gates
 MOST_ROWS = 64
@@ -42,12 +42,6 @@ class Stage:
     pathways: tuple[str, ...]
     named: bool
     whole: Problem | None
-
-    @cached_property
-    def parameters(self) -> int:
-        """The number of weights."""
-        shapes = (self.problem.architecture.shape(edge) for edge in self.problem.architecture.edges)
-        return sum(a * b for a, b in shapes)
 
     @cached_property
     def grid(self) -> list[list[float]]:
@@ -123,12 +117,12 @@ def law_of(scene: Scene) -> initial.Initialiser:
 
 def frames_of(scene: Scene, stage: Stage) -> np.ndarray:
     """The steps at which whole networks are kept: fewer for large ones."""
-    fitting = FRAME_BYTES // (8 * scene.seeds * stage.parameters)
+    fitting = FRAME_BYTES // (8 * scene.seeds * stage.problem.architecture.weight_count)
     if fitting < 8:
         most = FRAME_BYTES // 64
         raise RangeError(
             f"networks times weights must be at most {most:,} to be shown over time; {scene.seeds} times "
-            f"{stage.parameters:,} came: take fewer or narrower ones"
+            f"{stage.problem.architecture.weight_count:,} came: take fewer or narrower ones"
         )
     return np.unique(np.linspace(0, scene.steps, int(min(fitting, FRAMES)) + 1).astype(int))
 
@@ -136,7 +130,7 @@ def frames_of(scene: Scene, stage: Stage) -> np.ndarray:
 def schedule_of(scene: Scene, stage: Stage) -> Schedule:
     """When theory and training are looked at; a training that is too long is refused."""
     rows = len(stage.problem.task) if stage.problem.activations else min(len(stage.problem.task), 128)
-    work = float(scene.steps) * scene.seeds * rows * stage.parameters
+    work = float(scene.steps) * scene.seeds * rows * stage.problem.architecture.weight_count
     if work > WORK:
         raise RangeError(
             f"steps x networks x examples x weights must be at most {WORK:.0e} here; they come to {work:.1e}: "

@@ -1,22 +1,18 @@
 """How fast a training went, and whether it went down the gradient, from its weights alone."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from neuralrace.axes import Edge
 from neuralrace.errors import WeightError
 
+if TYPE_CHECKING:
+    from neuralrace.problem import Problem
+
 MOST_STEPS = 500  # between two checkpoints, that are taken again to measure the rate
 ROUNDS, CLOSE = 5, 1e-3  # of the adjustment, and where it ends
-
-
-class HasGradient(Protocol):
-    """A network on its examples."""
-
-    def gradient(self, weights: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
-        """The derivative of the loss with respect to every weight matrix."""
 
 
 class Pace(NamedTuple):
@@ -26,7 +22,7 @@ class Pace(NamedTuple):
     cosine: float
 
 
-def measure_pace(network: HasGradient, steps: Sequence[int], weights: Sequence[Mapping[Edge, np.ndarray]]) -> Pace:
+def measure_pace(network: "Problem", steps: Sequence[int], weights: Sequence[Mapping[Edge, np.ndarray]]) -> Pace:
     """Find the learning rate whose steps lead from one checkpoint to the next.
 
     First from how the weights moved over the mean gradient of both ends, where the gradient changes least. From there
@@ -52,9 +48,7 @@ def measure_pace(network: HasGradient, steps: Sequence[int], weights: Sequence[M
     return _refined(network, weights[place], places[place + 1] - places[place], count, rate)
 
 
-def _refined(
-    network: HasGradient, start: Mapping[Edge, np.ndarray], moved: np.ndarray, count: int, rate: float
-) -> Pace:
+def _refined(network: "Problem", start: Mapping[Edge, np.ndarray], moved: np.ndarray, count: int, rate: float) -> Pace:
     """Adjust a rate until so many steps of descent lead as far along the way that the weights took."""
     first, length, cosine = _flat(start), float(np.linalg.norm(moved)), 0.0
     for _ in range(ROUNDS):

@@ -28,12 +28,14 @@ class Alignment:
 
     residual: |W_e - R_t B_e R_s^T| / |W_e| where strengths are read off; where they are those of what grows, the
     largest initial strength relative to what the mode comes to. where: the edge, or the mode and node, that is worst.
+    grown: whether any strengths are those of what grows.
     """
 
     bases: Mapping[str, np.ndarray]  # R_v, (size, modes); a mode that a node does not carry is a zero column
     strengths: Mapping[Edge, np.ndarray]  # diagonal of B_e, (modes,)
     residual: float
     where: str
+    grown: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +197,7 @@ def growing_strengths(
         strengths |= dict(zip((*into, *out), grown, strict=True))
         if relative.max(initial=0.0) > size:
             size, where = float(relative.max()), f"mode {int(np.argmax(relative))} at node {node!r}"
-    return Alignment(bases, strengths, size, where)
+    return Alignment(bases, strengths, size, where, grown=True)
 
 
 def growing_at_node(

@@ -7,11 +7,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from neuralrace.theory.aligned.method import Aligned, staying_diagonal
-from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
-from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability, listed_paths
 from neuralrace.theory.reduction.path_table import Terms
 from neuralrace.theory.reduction.system import States

@@ -28,13 +28,22 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
 from neuralrace.theory.activated.system import ACTIVATED_RTOL
 from neuralrace.theory.aligned.method import Aligned
-from neuralrace.theory.alignment import gaussian_law
-from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow, flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
-from neuralrace.theory.method import Ground, Method, Outcome, Request, Steps, saddle_notes
+from neuralrace.theory.method import (
+    Assumption,
+    Certificate,
+    Declined,
+    Ground,
+    Method,
+    Outcome,
+    Request,
+    Steps,
+    first_failing,
+    saddle_notes,
+)
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives.method import Representatives
 
@@ -92,7 +101,6 @@ def predict(
         rtol=usual[1] if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
-        law=gaussian_law(initial, network.architecture),
     )
     methods = _named(method, request.linear)
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))

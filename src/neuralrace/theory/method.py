@@ -1,7 +1,10 @@
-"""What a method of the theory is: a frozen value that first says what it assumes and then solves."""
+"""What a method of the theory is: a frozen value that first says what it assumes and then solves.
+
+The certificate of a forecast is made of what its methods said, and of nothing else.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast
@@ -16,14 +19,98 @@ from neuralrace.initial import Decoupled, Initialiser, draw
 from neuralrace.limits import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
-from neuralrace.theory.alignment import InitialStrength
-from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.alignment import InitialStrength, gaussian_law
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
 
 Ground = TypeVar("Ground")
 Options = ParamSpec("Options")
 Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One condition of a method.
+
+    name: what is assumed. residual: how far it is from true, zero where it is exact. tolerance: up to where it is taken
+    to hold, zero for what is so or not so. detail: the worst statistic, path, edge or mode. needed: whether the method
+    rests on it; what is measured for information is not.
+    """
+
+    name: str
+    residual: float
+    tolerance: float
+    detail: str
+    needed: bool = True
+
+    @property
+    def holds(self) -> bool:
+        """Whether the residual is within the tolerance."""
+        return self.residual <= self.tolerance
+
+    @property
+    def reason(self) -> str:
+        """Why a method that needs it does not apply."""
+        if self.tolerance == 0:  # a thing that is so or not so, and the detail says what it is
+            return f"{self.name} required; {self.detail}"
+        return f"{self.name} is required to {self.tolerance:.2g}; {self.detail} is off by {self.residual:.2g}"
+
+    def __str__(self) -> str:
+        verdict = "holds" if self.holds else "FAILS" if self.needed else "no"
+        return f"{self.name:<28} {verdict:<6} {self.residual:>9.2g} (tolerance {self.tolerance:.2g})  {self.detail}"
+
+
+def first_failing(assumptions: Iterable[Assumption]) -> Assumption | None:
+    """The first assumption that is needed and does not hold."""
+    return next((entry for entry in assumptions if entry.needed and not entry.holds), None)
+
+
+@dataclass(frozen=True)
+class Declined:
+    """A method that was not taken, and the assumption of it that fails."""
+
+    method: str
+    failed: Assumption
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """All assumptions of the method that was used, and why no stronger one was taken.
+
+    method: that the forecast used. assumptions: what was measured. declined: the stronger methods. notes: facts worth
+    knowing that are not conditions: modes that are lost, a saddle, a hand-over.
+    """
+
+    method: str
+    assumptions: tuple[Assumption, ...]
+    declined: tuple[Declined, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether every assumption that the method needs holds."""
+        return first_failing(self.assumptions) is None
+
+    @property
+    def forced(self) -> bool:
+        """Whether the caller went on although an assumption fails."""
+        return not self.holds
+
+    def __getitem__(self, name: str) -> Assumption:
+        for assumption in self.assumptions:
+            if assumption.name == name:
+                return assumption
+        raise KeyError(f"no assumption {name!r}; there are {', '.join(a.name for a in self.assumptions)}")
+
+    def __contains__(self, name: str) -> bool:
+        return any(assumption.name == name for assumption in self.assumptions)
+
+    def __str__(self) -> str:
+        lines = [f"method: {self.method}" + (" (forced: an assumption fails)" if self.forced else "")]
+        lines += [f"  {assumption}" for assumption in self.assumptions]
+        lines += [f"  not {entry.method}: {entry.failed.reason}" for entry in self.declined]
+        lines += [f"  note: {note}" for note in self.notes]
+        return "\n".join(lines)
 
 
 class Steps(NamedTuple):
@@ -49,8 +136,8 @@ class Request:
 
     initial: checked weights, or a law, of which `draws` samples are taken from the stream. learning_rate: the step size
     that is planned, if any. descent: set where that step size is to be taken and not only judged. tolerance: for
-    assumptions that a method needs exactly. law: see InitialStrength. What only some methods need, the statistics of
-    linear nodes and the drawn weights, is made when it is first asked for.
+    assumptions that a method needs exactly. What only some methods need, the statistics of linear nodes and the drawn
+    weights, is made when it is first asked for.
     """
 
     network: Problem | PathStatistics
@@ -64,7 +151,6 @@ class Request:
     rtol: float
     max_steps: int
     tolerance: float
-    law: Mapping[str, tuple[float, float]]
     _found: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -83,6 +169,11 @@ class Request:
         require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
         return tuple(dict(draw(self.initial, self.network, key)) for key in keys)
+
+    @property
+    def law(self) -> dict[str, tuple[float, float]]:
+        """What is known of the initial strengths in advance; see InitialStrength."""
+        return gaussian_law(self.initial, self.network.architecture)
 
     @property
     def end(self) -> float:

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.method import Assumption
 
 
 def sharpness(velocity: Callable[[Any], Any], state: Any) -> float:

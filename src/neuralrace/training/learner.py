@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -23,22 +24,6 @@ from neuralrace.training.objectives import Objective
 COUPLINGS = ("joint", "residual")
 
 Parameters = Any  # a tree of arrays
-
-
-class Descended(eqx.Module):
-    """A planned network with the objective over its output rows, and the loss that no weights can change."""
-
-    network: Network
-    objective: Objective = eqx.field(static=True)
-    constant: Array
-
-    def loss(self, parameters: Stacks) -> jax.Array:
-        """The weighted mean of the objective over the examples."""
-        activity, _ = self.network.rows(parameters)
-        total = jnp.asarray(self.constant)
-        for block, output in self.network.outputs.items():
-            total = total + jnp.dot(output.weights, self.objective.rows(activity[block], jnp.asarray(output.targets)))
-        return total
 
 
 class Examples(eqx.Module):
@@ -106,8 +91,8 @@ class GatedLearner(Learner):
     objective: Objective = eqx.field(static=True)
     activations: tuple[tuple[str, Activation], ...] = eqx.field(static=True)
     example_count: int = eqx.field(static=True)
-    whole: Descended
-    common: Descended | None
+    network: Network
+    common: Network | None
     common_edges: tuple[Edge, ...] = eqx.field(static=True)
     examples: Examples | None
     everything: Network | None
@@ -115,32 +100,32 @@ class GatedLearner(Learner):
 
     def pack(self, weights: Weights) -> Stacks:
         """Arrange weights for computing; leading axes are kept."""
-        return self.whole.network.stack(weights)
+        return self.network.stack(weights)
 
     def unpack(self, parameters: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
         """Weights by edge again; leading axes are kept."""
-        found = self.whole.network.unstack(parameters)
+        found = self.network.unstack(parameters)
         return {edge: found[edge] for edge in self.architecture.edges}
 
     def loss(self, parameters: Stacks) -> jax.Array:
         """The loss over all examples."""
-        return self.whole.loss(parameters)
+        return self.network.loss(parameters, self.objective.rows)
 
     def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
         """The loss over all examples and the direction that training descends."""
 
         def descended(stacks: Stacks) -> tuple[jax.Array, jax.Array]:
-            loss = self.whole.loss(stacks)
+            loss = self.loss(stacks)
             return loss + self._penalised(stacks), loss
 
         (_, loss), gradient = jax.value_and_grad(descended, has_aux=True)(parameters)
         if self.common is None:
             return loss, gradient
-        own = self.common.network
-        apart = own.stack(self.whole.network.unstack(parameters))
-        first = own.unstack(jax.grad(self.common.loss)(apart))
-        merged = self.whole.network.unstack(gradient) | {edge: first[edge] for edge in self.common_edges}
-        return loss, self.whole.network.stack(merged)
+        own = self.common
+        apart = own.stack(self.network.unstack(parameters))
+        first = own.unstack(jax.grad(lambda stacks: own.loss(stacks, self.objective.rows))(apart))
+        merged = self.network.unstack(gradient) | {edge: first[edge] for edge in self.common_edges}
+        return loss, self.network.stack(merged)
 
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
         """The gradient of the loss over a batch; a penalty is over all examples."""
@@ -215,8 +200,8 @@ def make_learner(
         objective=objective,
         activations=tuple(problem.activations.items()),
         example_count=len(problem.task),
-        whole=_descended(problem, objective),
-        common=_descended(_only(problem, common), objective) if common else None,
+        network=_planned(problem, objective),
+        common=_planned(_only(problem, common), objective) if common else None,
         common_edges=common,
         examples=_examples(problem) if batches else None,
         everything=problem.every_example if see or penalty is not None else None,
@@ -224,17 +209,17 @@ def make_learner(
     )
 
 
-def _descended(problem: Problem, objective: Objective) -> Descended:
+def _planned(problem: Problem, objective: Objective) -> Network:
+    """The network on as few rows as the objective allows, with the loss that no weights can change."""
     if objective.compresses:
-        network = problem.network
-        return Descended(network, objective, network.constant_loss)
+        return problem.network
     task = problem.with_weight.task
     carrying = carrying_gates(problem.architecture, task, problem.with_weight.gates)
     silent = 0.0
     for node, rows in task.targets.items():
         reached = np.logical_or.reduce([carrying[edge] != 0 for edge in problem.architecture.incoming[node]])
         silent += float(task.weights[~reached] @ objective.silence(rows[~reached]))
-    return Descended(problem.examples_apart, objective, np.asarray(silent))
+    return replace(problem.examples_apart, constant_loss=np.asarray(silent))
 
 
 def _examples(problem: Problem) -> Examples:

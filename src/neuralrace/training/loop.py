@@ -3,6 +3,7 @@
 The program is compiled at module level for a shape: networks, rules and examples are its arguments.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,10 +18,13 @@ import numpy as np
 from neuralrace._engine.devices import padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
+from neuralrace.errors import RangeError, require_count
+from neuralrace.limits import require_memory
 from neuralrace.progress import Meter
 from neuralrace.training.program import Carried, How, Program, Views
-from neuralrace.training.schedule import Schedule, check_records
+from neuralrace.trajectory import FEWEST_LOOKS
 
+STRIDE = 100  # the most steps between two looks at the loss, recorded or not
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
 FEWEST = 64  # looks that a program has room for, if that many fit: short trainings then share it
 BLOCK = 100  # steps of known number in a row, at most
@@ -28,6 +32,50 @@ CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and 
 
 Finish = Callable[[np.ndarray], np.ndarray]
 Room = dict[str, jax.ShapeDtypeStruct]  # variable -> (looks, seeds, ...)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The steps to record, ascending, and the looks that the loop makes: each a step and whether it is kept."""
+
+    recorded: np.ndarray
+    looks: np.ndarray  # ascending steps; the last one is the end of training
+    kept: np.ndarray  # bool per look
+    regular: np.ndarray  # bool per look: those that are made whatever is recorded
+
+    @property
+    def steps(self) -> int:
+        """The last step."""
+        return int(self.looks[-1])
+
+    def until(self, look: int) -> "Schedule":
+        """The same schedule up to a look, which is recorded in any case."""
+        kept = self.kept[: look + 1].copy()
+        kept[-1] = True
+        looks = self.looks[: look + 1]
+        return Schedule(looks[kept], looks, kept, self.regular[: look + 1])
+
+    @property
+    def gaps(self) -> np.ndarray:
+        """Steps from each look to the next."""
+        return np.diff(self.looks)
+
+
+def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
+    """Record every so many steps and at the end, or at the given steps."""
+    steps = require_count("steps", steps, least=0)
+    if at is None:
+        every = require_count("every", every)
+        recorded = np.unique(np.append(np.arange(0, steps + 1, every), steps))
+    else:
+        recorded = np.unique(np.asarray(at))
+        whole = len(recorded) > 0 and recorded.dtype.kind in "iu"
+        if not whole or recorded[0] < 0 or recorded[-1] > steps:
+            raise RangeError(f"at must name whole steps from 0 to {steps}; it was {at!r:.80}")
+    stride = int(np.clip(steps // FEWEST_LOOKS, 1, STRIDE))
+    regular = np.append(np.arange(0, steps, stride), steps)
+    looks = np.union1d(recorded, regular)
+    return Schedule(recorded, looks, np.isin(looks, recorded), np.isin(looks, regular))
 
 
 class Looks(NamedTuple):
@@ -247,7 +295,12 @@ def _check_memory(memory: Seen, shapes: Mapping[str, jax.ShapeDtypeStruct]) -> N
     for name, leaf in shapes.items():
         one = np.zeros((1, 1, *leaf.shape[1:]), leaf.dtype)
         kept = memory.finish[name](one) if name in memory.finish else one
-        check_records(name, (memory.seeds, memory.total, *kept.shape[2:]), kept.dtype)
+        shape = (memory.seeds, memory.total, *kept.shape[2:])
+        require_memory(
+            f"the record {name!r}, {' x '.join(f'{size:,}' for size in shape)},",
+            math.prod(shape) * kept.dtype.itemsize,
+            "record less often with every=... or at=..., leave it out, or give fewer seeds",
+        )
 
 
 def _next_count(count: int, seconds: float, capacity: int) -> int:

@@ -47,13 +47,6 @@ class Sight:
         """What a node with an activation received for every example, (N, size)."""
         return self._node(self._rows[1], node)
 
-    def path_product(self, path: Path) -> jax.Array:
-        """W_p, the ordered product of the weights along a path."""
-        product = self.weights[path.edges[0]]
-        for edge in path.edges[1:]:
-            product = self.weights[edge] @ product
-        return product
-
     @cached_property
     def pair_errors(self) -> jax.Array:
         """The part of test images that each pair of domains gets wrong, (M, M)."""
@@ -155,7 +148,7 @@ RECORDS = (
         examples=True,
     ),
     Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=widen_weights, of=ANY),
-    Record("path_singular_values", _paths, lambda sight, path: sight.path_product(path), _modes, singular_values),
+    Record("path_singular_values", _paths, lambda sight, path: path.product(sight.weights), _modes, singular_values),
     Record("weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY),
     Record(
         "activity",

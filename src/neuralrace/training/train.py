@@ -14,22 +14,26 @@ import numpy as np
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Weights
 from neuralrace.datafiles import check_place
-from neuralrace.errors import RangeError, require_call, require_number
+from neuralrace.errors import RangeError, require_call, require_count, require_number
 from neuralrace.initial import Initialiser, as_data, key_as_data
+from neuralrace.limits import require_memory
 from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
-from neuralrace.training.loop import Training, Watcher, begin, go_on, part_of
+from neuralrace.training.loop import STRIDE, Schedule, Training, Watcher, begin, go_on, make_schedule, part_of
 from neuralrace.training.program import shape_of, side_by_side
 from neuralrace.training.records import matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
-from neuralrace.training.schedule import Schedule, check_size, make_schedule, status_of
-from neuralrace.trajectory import Trajectory, make_trajectory, with_examples
+from neuralrace.trajectory import Trajectory, make_trajectory, status_of, with_examples
 
 THREADS = 2  # programs that run side by side
+MOST_STEPS = 2**31 - 1  # they are counted in 32 bits
+COPIES = 3  # of all weights: the first, the present, and the gradient
+LOOK_BYTES = 40  # of one look at the loss: its step, whether it is kept, and the loss
+SMALLER = "give fewer seeds, fewer neurons, or fewer steps"
 
 Callback = Callable[[int, np.ndarray], bool | None]
 
@@ -145,6 +149,26 @@ def train_together(
     with _metered(work, progress) as meter, ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(run, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
+
+
+def check_size(network: Any, steps: Any, every: Any, seeds: Any) -> None:
+    """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given.
+
+    Only what is certain is counted, so nothing possible is refused.
+    """
+    count, last = require_count("seeds", seeds), require_count("steps", steps, least=0)
+    if last > MOST_STEPS:
+        raise RangeError(f"steps must be at most {MOST_STEPS:,}; it was {last:,}: a larger learning_rate needs fewer")
+    looks = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
+    if not isinstance(network, Problem | RoutedNetwork):
+        return  # that is told elsewhere
+    weights = network.architecture.weight_count
+    require_memory(f"{count:,} seeds of {weights:,} weights", 8 * COPIES * count * weights, SMALLER)
+    require_memory(
+        f"the loss of {count:,} seeds at {looks:,} steps",
+        looks * (LOOK_BYTES + 8 * count),
+        "record less often with every=..., or give fewer seeds or steps",
+    )
 
 
 def _metered(work: int, shown: bool) -> AbstractContextManager[Meter | None]:

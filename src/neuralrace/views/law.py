@@ -106,7 +106,7 @@ def _of_mode(reduction: ReducedSystem, owner: dict[Edge, int], count: int, mode:
 
 def path_strengths(pathways: tuple[Path, ...], weights: Weights) -> np.ndarray:
     """B_km, the response of output k to feature k of view m, (K, M), for one-hot targets."""
-    return np.stack([np.diagonal(_product(path, weights)) for path in pathways], axis=1)
+    return np.stack([np.diagonal(path.product(weights)) for path in pathways], axis=1)
 
 
 def error_term(problem: Problem, law: Law, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
@@ -125,16 +125,9 @@ def error_term(problem: Problem, law: Law, weights: Weights) -> tuple[np.ndarray
     return amplitudes * change / (law.depth * np.where(strengths > 0, strengths, np.nan)) - predicted, predicted
 
 
-def _product(path: Path, weights: Weights) -> np.ndarray:
-    product = np.asarray(weights[path.edges[0]])
-    for edge in path.edges[1:]:
-        product = weights[edge] @ product
-    return product
-
-
 def _derivative(path: Path, weights: Weights, change: Weights) -> np.ndarray:
     """The diagonal of d(W_L ... W_1) when each W_e changes by change[e]."""
     total = np.zeros(1)
     for edge in path.edges:
-        total = total + np.diagonal(_product(path, {**weights, edge: change[edge]}))
+        total = total + np.diagonal(path.product({**weights, edge: change[edge]}))
     return np.asarray(total)

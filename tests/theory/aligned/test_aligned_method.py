@@ -106,7 +106,7 @@ def test_whole_strengths_follow_the_mixed_contexts():
     # the same start followed by the flow over nodes is the same curve
     modes = own_modes(problem.statistics())
     start = own_start(modes, weights)
-    begin = aligned_weights(modes, problem.architecture, start.hidden, start.strengths)
+    begin = aligned_weights(modes, problem.architecture, start.bases, start.strengths)
     whole = predict(problem, weights, times, Aligned(diagonal=False)).loss
     np.testing.assert_allclose(predict(problem, begin, times, "flow").loss, whole, rtol=1e-4)
     assert forecast.modes.path(forecast.modes.paths[0]).shape[1] == 61

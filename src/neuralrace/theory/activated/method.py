@@ -8,9 +8,8 @@ import numpy as np
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.simulation import Simulation, Translate
 from neuralrace.theory.activated.system import SMOOTHING
-from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.integration.strides import SINGLE
-from neuralrace.theory.method import Examined, Method, Outcome, Request, saddle_notes
+from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, saddle_notes
 from neuralrace.theory.sharpness import regime
 
 AGREE = 0.01  # in normalised L1: draws so far from their mean are still called enough

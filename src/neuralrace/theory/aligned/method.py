@@ -9,9 +9,7 @@ import numpy as np
 
 from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
-from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import (
-    OwnStart,
     aligned_weights,
     off_diagonal,
     own_modes,
@@ -20,16 +18,14 @@ from neuralrace.theory.aligned.own_modes import (
     paths_apart,
 )
 from neuralrace.theory.aligned.path_flow import PathFactory, PathFlow
-from neuralrace.theory.alignment import InitialStrength
-from neuralrace.theory.certificate import Assumption, first_failing
+from neuralrace.theory.alignment import Alignment, InitialStrength
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.method import flow_evolution, flow_loss, start_flow
-from neuralrace.theory.flow.moments import data_bases
-from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.method import Reduced, Start, initial_output, listed_paths, solved
 from neuralrace.theory.reduction.system import reduced_system
 
-Starts = tuple[OwnStart, ...]  # one per draw
+Starts = tuple[Alignment, ...]  # one per draw
 SOURCE = "growing direction of each path"
 
 
@@ -67,13 +63,13 @@ class Aligned(Method[Starts]):
     def _whole(self, request: Request, starts: Starts) -> Outcome:
         statistics, modes = request.statistics, request.statistics.once(own_modes)
         quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
-        factory = statistics.once(_path_factory) if quick else None
+        factory = statistics.once(PathFactory) if quick else None
 
-        def followed(start: OwnStart) -> tuple[np.ndarray, MatrixEvolution]:
+        def followed(start: Alignment) -> tuple[np.ndarray, MatrixEvolution]:
             if factory is not None:
-                small = factory.start(start.hidden, start.strengths, request.rtol, request.max_steps, self.atol)
+                small = factory.start(start.bases, start.strengths, request.rtol, request.max_steps, self.atol)
                 return small.solve(request.times)[0], _path_evolution(request, small)
-            weights = aligned_weights(modes, statistics.architecture, start.hidden, start.strengths)
+            weights = aligned_weights(modes, statistics.architecture, start.bases, start.strengths)
             flow = start_flow(request, weights, self.atol)
             return flow_loss(request, flow), flow_evolution(request, flow)
 
@@ -116,13 +112,9 @@ def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
 def _find_reduced(request: Request, starts: Starts, lump: bool, atol: float) -> Reduced:
     statistics, modes = request.statistics, request.statistics.once(own_modes)
     strengths = tuple(start.strengths for start in starts)
-    matrices = tuple(partial(aligned_weights, modes, statistics.architecture, start.hidden) for start in starts)
+    matrices = tuple(partial(aligned_weights, modes, statistics.architecture, start.bases) for start in starts)
     system = reduced_system(statistics.once(own_table), strengths, lump=lump, atol=atol)
     return Reduced(Start(SOURCE, strengths, matrices), system, tuple(modes))
-
-
-def _path_factory(statistics: PathStatistics) -> PathFactory:
-    return PathFactory(statistics, statistics.once(data_bases), statistics.once(own_modes))
 
 
 def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:

@@ -19,7 +19,7 @@ from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import SharedBases
 from neuralrace.theory.alignment import Alignment, align, growing_at_node
-from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.method import Assumption
 from neuralrace.theory.reduction.path_table import PathTable
 
 RANK = 1e-10  # relative size of a singular value that still counts
@@ -123,35 +123,25 @@ def couplings(statistics: PathStatistics, own: OwnModes, partner: OwnModes) -> n
     return np.asarray(outputs * inputs.T)
 
 
-@dataclass(frozen=True, eq=False)
-class OwnStart:
-    """Initial strengths of every path's own modes, its hidden bases, and how far the weights are from aligned.
+def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]) -> Alignment:
+    """The strengths of every path's own modes, in bases of its hidden nodes, and how far the weights are from aligned.
 
-    grown: whether any of them are only the growing part of the weights.
+    Two-layer paths: aligned to rounding, or the growing part. Deeper ones: the diagonal in nearest bases.
     """
-
-    strengths: Mapping[Edge, np.ndarray]
-    hidden: Mapping[str, np.ndarray]
-    residual: float
-    where: str
-    grown: bool
-
-
-def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]) -> OwnStart:
-    """Two-layer paths: aligned to rounding, or the growing part. Deeper ones: the diagonal in nearest bases."""
     strengths: dict[Edge, np.ndarray] = {}
     hidden: dict[str, np.ndarray] = {}
     residual, where, grown = 0.0, "no path", False
     for path, own in modes.items():
         shallow = len(path.edges) == 2
-        entering = weights[path.edges[0]] @ own.input
-        found = None if shallow and _entangled(entering) else align(own.alone, weights, own.bases())
+        entering, leaving = weights[path.edges[0]] @ own.input, weights[path.edges[-1]].T @ own.output
+        found = None if shallow and _entangled(entering, leaving) else align(own.alone, weights, own.bases())
         if found is None or (shallow and found.residual > ALIGNED):
-            found, grown = _growing(own, entering, weights[path.edges[1]].T @ own.output), True
+            found = _growing(own, entering, leaving)
         residual, where = max((residual, where), (found.residual, f"path {path}"))
         strengths |= found.strengths
         hidden |= {node: found.bases[node] for node in own.alone.hidden}
-    return OwnStart(strengths, hidden, residual, where, grown)
+        grown = grown or found.grown
+    return Alignment(hidden, strengths, residual, where, grown)
 
 
 def aligned_weights(
@@ -191,11 +181,12 @@ def off_diagonal(
     return worst, where
 
 
-def _entangled(columns: np.ndarray) -> bool:
-    """Whether columns are so far from orthogonal that no weights with them can be aligned."""
-    overlaps = columns.T @ columns
-    lengths = np.diagonal(overlaps)
-    return bool(np.linalg.norm(overlaps - np.diag(lengths)) > 10 * ALIGNED * lengths.sum())
+def _entangled(entering: np.ndarray, leaving: np.ndarray) -> bool:
+    """Whether columns are so far from orthogonal, or both sides from parallel, that no such weights are aligned."""
+    overlaps, along = entering.T @ entering, np.abs(np.sum(entering * leaving, axis=0))
+    lengths, others = np.diagonal(overlaps), np.sum(leaving**2, axis=0)
+    turned = np.sum(np.sqrt(lengths * others) - along) > 10 * ALIGNED * np.sqrt(lengths.sum() * others.sum())
+    return bool(turned or np.linalg.norm(overlaps - np.diag(lengths)) > 10 * ALIGNED * lengths.sum())
 
 
 def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignment:
@@ -204,4 +195,4 @@ def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignm
     basis, grown, relative = growing_at_node(own.strengths[None, None], np.stack([entering, leaving]), reach)
     (node,) = own.alone.hidden
     strengths = dict(zip(own.path.edges, grown, strict=True))
-    return Alignment({node: basis}, strengths, float(relative.max(initial=0.0)), f"node {node!r}")
+    return Alignment({node: basis}, strengths, float(relative.max(initial=0.0)), f"node {node!r}", grown=True)

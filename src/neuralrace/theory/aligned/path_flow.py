@@ -14,13 +14,13 @@ import numpy as np
 from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.aligned.own_modes import OwnModes
-from neuralrace.theory.flow.moments import DataBases
+from neuralrace.theory.aligned.own_modes import RANK, own_modes
 from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.system import NOISE
 
 Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 WRITTEN_OUT = 16  # longest sum that is written out term by term
+SHOWN = 1e-13  # relative variance of an input direction that some example shows
 
 
 class PathField(eqx.Module):
@@ -117,10 +117,14 @@ class PathFlow:
 class PathFactory:
     """What of the flow of two-layer paths depends on the problem and not on the weights."""
 
-    def __init__(self, statistics: PathStatistics, bases: DataBases, modes: Mapping[Path, OwnModes]) -> None:
+    def __init__(self, statistics: PathStatistics) -> None:
+        modes = statistics.once(own_modes)
         self.architecture = statistics.architecture
-        self.outputs = bases.used
-        self.inputs = {path: _own_first(bases.inputs[path.source], own.input) for path, own in modes.items()}
+        self.outputs = {
+            node: _spanned([own.output for path, own in modes.items() if path.target == node])
+            for node in dict.fromkeys(path.target for path in modes)
+        }
+        self.inputs = {path: _own_first(statistics.input(path, path), own.input) for path, own in modes.items()}
         paths = self.paths = tuple(modes)
         rank = max((len(own.strengths) for own in modes.values()), default=0)
         wide = max((basis.shape[1] for basis in self.inputs.values()), default=0)
@@ -170,8 +174,16 @@ class PathFactory:
         )
 
 
-def _own_first(basis: np.ndarray, modes: np.ndarray) -> np.ndarray:
-    """A basis of the same space that starts with the modes."""
-    inside = basis.T @ modes
+def _spanned(columns: list[np.ndarray]) -> np.ndarray:
+    """An orthonormal basis of what some columns span."""
+    left, values, _ = np.linalg.svd(np.hstack(columns), full_matrices=False)
+    return left[:, values > RANK * values[0]]
+
+
+def _own_first(second: np.ndarray, modes: np.ndarray) -> np.ndarray:
+    """A basis of what the examples of a path show, from their second moment, that starts with its modes."""
+    values, vectors = np.linalg.eigh(second)
+    shown = vectors[:, values > SHOWN * values[-1]]
+    inside = shown.T @ modes
     rest = np.linalg.svd(inside)[0][:, inside.shape[1] :]
-    return basis @ np.concatenate([inside, rest], axis=1)
+    return shown @ np.concatenate([inside, rest], axis=1)

@@ -11,10 +11,9 @@ from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, MatrixEvolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory, MatrixFlow
-from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.sharpness import regime, sharpness
 
 Vectors = tuple[np.ndarray, np.ndarray]  # output and input vectors of a path's modes

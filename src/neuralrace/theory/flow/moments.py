@@ -182,12 +182,11 @@ def data_bases(statistics: PathStatistics) -> DataBases:
     shown = {node: np.zeros((nodes[node],) * 2) for node in architecture.inputs}
     inward = {node: np.zeros((nodes[node],) * 2) for node in architecture.inputs}
     outward = {node: np.zeros((nodes[node],) * 2) for node in architecture.outputs}
-    heard = _heard(statistics)
-    for configuration in range(statistics.configuration_count):
-        for source in heard["inputs"][configuration]:
-            shown[source] += statistics.input_moment(configuration, source, source)
-            for target in heard["outputs"][configuration]:
-                correlation = statistics.input_output_moment(configuration, target, source)
+    for here in statistics.moments:
+        for source, rows in here.place.items():
+            shown[source] += here.inputs[rows, rows]
+            for target, correlations in here.outputs.items():
+                correlation = correlations[:, rows]
                 inward[source] += correlation.T @ correlation
                 outward[target] += correlation @ correlation.T
     inputs, used, unused = {}, {}, {}
@@ -231,19 +230,3 @@ def make_coordinates(
 
 def _largest(gram: np.ndarray) -> float:
     return float(np.linalg.eigvalsh(gram)[-1])
-
-
-def _heard(statistics: PathStatistics) -> dict[str, list[list[str]]]:
-    """The inputs and outputs that take part in each configuration."""
-    architecture = statistics.architecture
-    found: dict[str, list[list[str]]] = {"inputs": [], "outputs": []}
-    gates = {
-        "inputs": {n: [statistics.edge_gates[e] for e in architecture.outgoing[n]] for n in architecture.inputs},
-        "outputs": {n: [statistics.edge_gates[e] for e in architecture.incoming[n]] for n in architecture.outputs},
-    }
-    for side, by_node in gates.items():
-        open_in = {node: np.any(np.array(values) != 0, axis=0) for node, values in by_node.items()}
-        found[side] = [
-            [node for node, here in open_in.items() if here[c]] for c in range(statistics.configuration_count)
-        ]
-    return found

@@ -21,9 +21,8 @@ from neuralrace.theory.alignment import (
     is_two_layer,
     mixing,
 )
-from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.flow.method import flow_evolution, start_flow
-from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.handover import HandedOver, Look, follow_until_aligned
 from neuralrace.theory.reduction.path_table import PathTable, path_table
 from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, States, Strengths, reduced_system

@@ -18,8 +18,7 @@ from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import examples, followed
 from neuralrace.theory.activated.simulation import Simulation
-from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.representatives.population import independent, initial_output
 from neuralrace.theory.representatives.spans import named_edges
 

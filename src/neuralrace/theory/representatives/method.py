@@ -8,8 +8,7 @@ import jax
 from neuralrace.initial import Gaussian
 from neuralrace.theory.activated.method import examples, followed
 from neuralrace.theory.activated.simulation import Simulation
-from neuralrace.theory.certificate import Assumption
-from neuralrace.theory.method import Examined, Method, Outcome, Request
+from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.representatives.population import drawn_neurons, independent, initial_output
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
 

@@ -11,7 +11,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.problem import Problem
 from neuralrace.task import Task
-from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.method import Assumption
 
 RANK = 1e-10  # of the largest singular value, below which a direction is not there
 

@@ -30,9 +30,12 @@ def test_a_second_training_of_the_same_shape_compiles_nothing():
     options = {"seeds": 2, "record": ("weights", "outputs")}
     nr.train(XOR, LAW, 0.1, 60, **options)
     other = nr.Problem(XOR.architecture, nr.Task(XOR.task.inputs, {"y": 2 * XOR.task.targets["y"]}), XOR.gates)
-    before = loop._advance._cached._cache_size()
+    counted = []
+    jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **more: counted.append(event))
     nr.train(other, nr.initial.gaussian(0.1), 0.05, 60, key=3, **options)
-    assert loop._advance._cached._cache_size() == before
+    assert [event for event in counted if event.endswith("/backend_compile_duration")] == []
+    nr.train(other, nr.initial.gaussian(0.1), 0.05, 60, seeds=7)  # another shape
+    assert [event for event in counted if event.endswith("/backend_compile_duration")] != []
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.compiling import compiled
 from neuralrace._engine.sparse_rows import SparseRows
 from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights
@@ -183,19 +184,19 @@ def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array
     return network.loss(stacks, half_squares)
 
 
-@eqx.filter_jit
+@compiled
 def compiled_rows(network: Network, stacks: Stacks) -> tuple[Rows, Rows]:
     """The basis rows of every node."""
     return network.rows(stacks)
 
 
-@eqx.filter_jit
+@compiled
 def compiled_loss(network: Network, stacks: Stacks) -> jax.Array:
     """The squared error."""
     return squared_loss(network, stacks)
 
 
-@eqx.filter_jit
+@compiled
 def compiled_gradient(network: Network, stacks: Stacks) -> Stacks:
     """The derivative of the squared error by automatic differentiation."""
     return jax.grad(lambda inner: squared_loss(network, inner))(stacks)

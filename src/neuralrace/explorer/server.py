@@ -6,7 +6,6 @@ import socket
 import sys
 import threading
 import webbrowser
-from importlib.metadata import version
 
 from neuralrace.errors import NeuralRaceError, RangeError
 
@@ -38,7 +37,6 @@ def serve(port: int | None = None, browser: bool = True) -> None:
             f"the explorer needs {', '.join(missing)}: install what it needs with pip install 'neuralrace[explorer]'"
         )
     listening = _listen(port)
-    _compile_sooner()
     import uvicorn
 
     from neuralrace.explorer.app import make_app
@@ -60,17 +58,6 @@ def serve(port: int | None = None, browser: bool = True) -> None:
     finally:
         desk.close()
         listening.close()
-
-
-def _compile_sooner() -> None:
-    """Ask XLA for a lighter compilation: a third less time for a new shape, and curves come as fast as before.
-
-    JAX reads this when it first needs a device. What the visitor asks of XLA is left as it is.
-    """
-    flags = ["--xla_backend_optimization_level=1"]
-    if version("jaxlib").startswith("0.10."):  # later ones no longer know these
-        flags += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
-    os.environ.setdefault("XLA_FLAGS", " ".join(flags))
 
 
 def _listen(port: int | None) -> socket.socket:

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.compiling import compiled
 from neuralrace.architecture import Architecture
 from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.initial import Initialiser, as_key, draw
@@ -252,6 +253,6 @@ def _require(name: str, array: np.ndarray, rows: int, columns: int) -> None:
         )
 
 
-@eqx.filter_jit
+@compiled
 def _record(system: RoutedSystem, state: RoutedWeights) -> RoutedErrors:
     return system.record(state)

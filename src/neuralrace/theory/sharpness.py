@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from neuralrace._engine.compiling import compiled
 from neuralrace.theory.method import Assumption
 
 
@@ -43,7 +43,7 @@ def regime(rate: float, looks: np.ndarray, values: Sequence[float]) -> Assumptio
     return Assumption("flow regime", rate * max(values), 2.0, detail, needed=False)
 
 
-@eqx.filter_jit
+@compiled
 def _curved(velocity: Callable[[Any], Any], state: Any, direction: Any) -> Any:
     """The Hessian times a direction."""
     return jax.tree.map(jnp.negative, jax.jvp(velocity, (state,), (direction,))[1])

@@ -10,11 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.compiling import compiled
 from neuralrace._engine.devices import padded, room_for, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
@@ -87,7 +87,7 @@ class Looks(NamedTuple):
     step: Array
 
 
-@eqx.filter_jit
+@compiled
 def _advance(
     program: Program, state: Carried, keys: jax.Array, looks: Looks, room: Room, block: int
 ) -> tuple[Carried, Views, jax.Array]:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.compiling import compiled
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
@@ -151,6 +152,6 @@ def _masks(architecture: Architecture, blocks: Blocks, side: int) -> tuple[jax.A
     return tuple(jnp.array([float(architecture.edges[e][side] in inside) for e in block]) for block in blocks.edges)
 
 
-@eqx.filter_jit
+@compiled
 def _excess(system: FlowSystem, state: Stacks) -> jax.Array:
     return system.field.excess(state)

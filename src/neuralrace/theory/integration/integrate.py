@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.compiling import compiled
 from neuralrace.errors import RangeError
 from neuralrace.progress import Pace
 from neuralrace.theory.integration.explicit import Explicit, Memory
@@ -217,7 +217,7 @@ class _Choice:
         return self.explicit if step * self.radius < EXPLICIT_REACH else solver
 
 
-@eqx.filter_jit
+@compiled
 def _opening(solver: Recorded, state: Any, end: Scalar) -> Moment:
     """The start; the first step is a hundredth of the time in which the slowest part would grow by its own size."""
     start = jnp.zeros(())
@@ -230,7 +230,7 @@ def _opening(solver: Recorded, state: Any, end: Scalar) -> Moment:
     return Moment(start, state, noted, Before(1e-300 * jnp.ones(()), jnp.ones(()), guess, jnp.asarray(jnp.inf)))
 
 
-@eqx.filter_jit
+@compiled
 def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array]:
     """Take some steps; the last value says whether the step became too small."""
     kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(moment.noted.record))

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.compiling import compiled
 from neuralrace.progress import Pace
 from neuralrace.theory.integration.system import System, norm
 
@@ -95,7 +96,7 @@ def _call(system: System, at: Stride, rate: float, most: int, counts: np.ndarray
         return _compiled(system, at, jnp.asarray(rate, kind), jnp.asarray(most, kind), jnp.asarray(counts))
 
 
-@eqx.filter_jit
+@compiled
 def _compiled(
     system: System, at: Stride, rate: jax.Array, most: jax.Array, counts: jax.Array
 ) -> tuple[Stride, jax.Array]:
@@ -138,7 +139,7 @@ def _looked(system: System, state: Any, seen: tuple[Any, jax.Array], rounds: Any
     return jax.lax.fori_loop(0, rounds, turn, seen)
 
 
-@eqx.filter_jit
+@compiled
 def _silent(system: System, nothing: Any) -> jax.Array:
     return jnp.sum(system.record(nothing))
 

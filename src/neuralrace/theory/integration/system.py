@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.compiling import compiled
 from neuralrace.progress import Pace
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
@@ -126,7 +127,7 @@ def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray
     return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
 
 
-@eqx.filter_jit
+@compiled
 def _descend(system: System, start: Any, learning_rate: jax.Array, counts: jax.Array) -> tuple[Any, Any]:
     def one_step(_: Any, state: Any) -> Any:
         return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))

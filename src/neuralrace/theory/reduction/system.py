@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
+from neuralrace._engine.compiling import compiled
 from neuralrace._engine.devices import spread
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
@@ -97,7 +98,7 @@ class Polynomial(eqx.Module):
         return self._coupled(gap) if self.best.ndim else self._coupled(gap) - 2 * self.strengths
 
 
-@eqx.filter_jit
+@compiled
 def _losses(polynomial: Polynomial, states: jax.Array) -> jax.Array:
     flat = states.reshape(-1, states.shape[-1])
     return polynomial.loss(flat).reshape(states.shape[:-1])

@@ -6,7 +6,6 @@ import pytest
 
 from neuralrace._engine import compiling
 
-
 LEVEL, EMITTERS, PARTS = (
     "xla_backend_optimization_level",
     "xla_cpu_use_fusion_emitters",

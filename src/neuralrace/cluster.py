@@ -20,7 +20,8 @@ PATIENCE = 10.0  # seconds for a scheduler to answer, and for it to have a worke
 LOCAL = "local"
 UNLIMITED = "unlimited"  # memory: what the machine has
 
-# One thread for each worker: workers are what runs side by side. XLA takes as many threads as NPROC says.
+# One thread for each worker: workers are what runs side by side, and to part small products among threads costs a
+# third of their time. XLA takes as many threads as NPROC says.
 ONE_THREAD = {
     "NPROC": "1",
     "OMP_NUM_THREADS": "1",
@@ -35,14 +36,11 @@ class ClusterError(NeuralRaceError):
 
 
 @contextlib.contextmanager
-def connected(
-    on: Any = LOCAL, workers: int | None = None, memory: str | None = None, *, one_thread: bool = True
-) -> "Iterator[Client]":
+def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = None) -> "Iterator[Client]":
     """A client whose workers run this version of the package.
 
     on: "local" for processes of this machine that nobody else can reach, the address of a scheduler, or a client.
     workers, memory: how many processes, and how much memory each may take ("2GiB", or "unlimited"); for "local" only.
-    one_thread: for each of them; else they take threads as this process does, and round as it does.
     """
     try:
         import distributed
@@ -56,7 +54,7 @@ def connected(
     with contextlib.ExitStack() as opened:
         opened.enter_context(_quiet())
         local = on == LOCAL
-        address = opened.enter_context(_local_cluster(distributed, workers, memory, one_thread)) if local else on
+        address = opened.enter_context(_local_cluster(distributed, workers, memory)) if local else on
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
         if local:
@@ -119,7 +117,7 @@ def _client(distributed: Any, address: Any) -> "Client":
 
 
 @contextlib.contextmanager
-def _local_cluster(distributed: Any, workers: int | None, memory: str | None, one_thread: bool) -> Iterator[Any]:
+def _local_cluster(distributed: Any, workers: int | None, memory: str | None) -> Iterator[Any]:
     """Processes, each with its own memory limit and one task at a time, on the loopback address."""
     import dask
 
@@ -131,7 +129,7 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None, on
     threads = ONE_THREAD | {"XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {XLA_THREAD}".strip()}
     settings = {
         "distributed.scheduler.allowed-failures": 1,
-        "distributed.nanny.pre-spawn-environ": threads if one_thread else {},
+        "distributed.nanny.pre-spawn-environ": threads,
         "distributed.worker.multiprocessing-method": "spawn",
     }
     with dask.config.set(settings), contextlib.ExitStack() as opened:

@@ -14,9 +14,8 @@ from neuralrace.sweeps.work import Keep
 
 Outcome = tuple[str, Result | Exception, Any]  # the name, what it came to or why it failed, and what else was made
 
-NEED = (
-    4 << 30
-)  # bytes that a process may come to, most of it compiled programs; one took 3.2 GiB after five experiments
+# bytes that a process may come to, most of it compiled programs; one took 3.2 GiB after five experiments
+NEED = 4 << 30
 
 
 def reproduced(
@@ -31,7 +30,8 @@ def reproduced(
     """Run experiments and keep their files in a folder; what is finished there is reused.
 
     They come in the order of the names, and one that fails leaves the others alone. Files and numbers are the same
-    however many processes there are. workers: processes; by default one for each core that has memory enough, and none
+    however many processes there are, but for the rounding of sums over threads: of several processes each has one
+    thread. workers: processes; by default one for each core that has memory enough, and none
     beside this one where dask is missing or the arrays live on an accelerator. begin: is told each name that starts.
     also: a function of a module, for what else the processes make of each result, such as its part of a page.
     """
@@ -54,7 +54,7 @@ def _side_by_side(names: Sequence[str], keep: Keep, begin: Callable[[str], objec
     free, ended, told = free_memory(), {}, iter(names)
     share = None if free is None else free // count
     upcoming = next(told, None)
-    with connected(LOCAL, count, UNLIMITED, one_thread=False) as client:  # the same bits as in turn
+    with connected(LOCAL, count, UNLIMITED) as client:
         for name, made in finished_experiments(client, names, begin, keep, share):
             ended[name] = made
             while upcoming in ended:

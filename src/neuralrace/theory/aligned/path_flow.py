@@ -144,8 +144,8 @@ class PathFactory:
         best = np.linalg.lstsq(flat.T, wanted, rcond=1e-12)[0]
         least = 0.5 * (statistics.target_energy - float(np.sum(best * wanted)))
         self.constant = least if least > 1e-14 * statistics.target_energy else 0.0
-        self.against, self.best = jnp.asarray(-flat), jnp.asarray(best.reshape(len(paths), wide, high))
-        self.output = jnp.asarray(left)
+        best = best.reshape(len(paths), wide, high)
+        self.against, self.best, self.output = jax.device_put((-flat, best, left))
 
     def start(
         self,

@@ -127,16 +127,11 @@ def contextual_statistics(structure: Matrix, contexts: int, common_structure: Ma
     contextual = _centred_values(own) * np.sqrt(1 - 1 / c) / (n * c)
     variance = np.full(len(contextual), (c - 1) / (n * c))
     counts = (len(item), len(mean), len(context))
-    return ContextualStatistics(
-        contexts=c,
-        items=n,
-        common_singular_value=jnp.concatenate([item, jnp.asarray([*mean, *context])]),
-        common_input_variance=jnp.repeat(jnp.asarray([1 / n, 1 / n + 1 / c, 1 / c]), np.asarray(counts)),
-        common_kind=("item",) * counts[0] + ("mean",) * counts[1] + ("context",) * counts[2],
-        contextual_singular_value=jnp.asarray(contextual),
-        contextual_input_variance=jnp.asarray(variance),
-        final_strength=(c - 1) * jnp.asarray(contextual) / variance,
-    )
+    common = np.array([*item, *mean, *context]), np.repeat([1 / n, 1 / n + 1 / c, 1 / c], counts)
+    final = (c - 1) * contextual / variance
+    arrays = jax.device_put((*common, contextual, variance, final))
+    kinds = ("item",) * counts[0] + ("mean",) * counts[1] + ("context",) * counts[2]
+    return ContextualStatistics(c, n, *arrays[:2], kinds, *arrays[2:])
 
 
 @entry_point

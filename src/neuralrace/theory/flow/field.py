@@ -173,7 +173,7 @@ def make_field(
             here = _moments_in(moments, entries, inputs, outputs, sizes[first.node], batches)
         wide = sum(widths[name] for name in batches.columns(first))
         groups.append(Group(table, len(members), sizes[first.node], wide, slots, *here))
-    return MatrixField(tuple(groups), batches.given, jnp.asarray(moments.constant)), blocks
+    return MatrixField(tuple(groups), batches.given, jax.device_put(np.asarray(moments.constant))), blocks
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def _batches(
             start = sum(widths[name] for name in inputs[: inputs.index(node)])
             maps[row, : widths[node], start : start + widths[node]] = np.eye(widths[node])
             where[number] = (0, row)
-        given, rows = {0: jnp.asarray(maps)}, len(sources)
+        given, rows = {0: jax.device_put(maps)}, len(sources)
     for group, numbers in enumerate(members.values()):
         for row, number in enumerate(numbers):
             where[number] = (0, rows + row) if inputs else (group, row)
@@ -265,10 +265,10 @@ def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs
         for row, entries in enumerate(by_state):
             for k, (pair, gate) in enumerate(entries):
                 gates[row, k], chosen[row, k] = gate, number[pair]
-    arrays = [None if array is None else jnp.asarray(array) for array in (gates, chosen, mix)]
     shared = bool((edges == edges[0]).all())
     crossed = kind[1] >= 0 and 1 < len(products) >= CROSSED * pairs
-    return Slot(kind[0], shared, crossed, kind[1], kind[2], jnp.asarray(edges), jnp.asarray(sources), *arrays)
+    arrays = jax.device_put((edges, sources, gates, chosen, mix))
+    return Slot(kind[0], shared, crossed, kind[1], kind[2], *arrays)
 
 
 def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -301,4 +301,4 @@ def _moments_in(
             place += len(inputs[name])
         wanted = outputs[state.node].T @ entry.target
         target[: len(wanted), : wanted.shape[1]] = wanted
-    return jnp.asarray(roots), jnp.asarray(targets)
+    return jax.device_put((roots, targets))

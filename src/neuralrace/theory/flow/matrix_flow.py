@@ -142,14 +142,15 @@ class FlowFactory:
         matrix_field, blocks = self._fields[sizes]
         rows, columns = (_masks(architecture, blocks, side) for side in (1, 0))
         stacks = blocks.stack(coordinates.enter(weights))
-        system = FlowSystem(matrix_field, rows, columns, jnp.asarray(max(atol, 1e-290)))
+        system = FlowSystem(matrix_field, rows, columns, jax.device_put(np.asarray(max(atol, 1e-290))))
         return MatrixFlow(Followed(system, stacks, rtol, max_steps), blocks, coordinates)
 
 
 def _masks(architecture: Architecture, blocks: Blocks, side: int) -> tuple[jax.Array, ...]:
     """Per block and edge: 1 where the target (side 1) is an output, or the source (side 0) an input."""
     inside = set(architecture.outputs if side else architecture.inputs)
-    return tuple(jnp.array([float(architecture.edges[e][side] in inside) for e in block]) for block in blocks.edges)
+    found = [[float(architecture.edges[e][side] in inside) for e in block] for block in blocks.edges]
+    return jax.device_put(tuple(map(np.array, found)))
 
 
 @compiled

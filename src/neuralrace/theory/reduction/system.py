@@ -110,22 +110,23 @@ def _polynomial(terms: Terms, atol: float) -> Polynomial:
     best, least = _least(terms)
     place = np.array([int(np.argmax(terms.factors[k] == v)) for v, k in terms.through], dtype=int)
     small = len(terms.strengths) <= 256
-    return Polynomial(
-        factors=jnp.asarray(terms.factors),
-        strengths=jnp.asarray(terms.strengths),
-        coupling=jnp.asarray(terms.coupling.toarray()) if small else None,
-        rows=jnp.asarray(coupling.row),
-        columns=jnp.asarray(coupling.col),
-        values=jnp.asarray(coupling.data, dtype=float),
-        multiplicity=jnp.asarray(terms.multiplicity),
-        variable=jnp.asarray(terms.through[:, 0]),
-        term=jnp.asarray(terms.through[:, 1]),
-        place=jnp.asarray(place),
-        counts=jnp.asarray(terms.counts),
-        best=jnp.asarray(best),
-        least=jnp.asarray(least),
-        atol=jnp.asarray(max(atol, 1e-290)),
-    )
+    arrays = {
+        "factors": terms.factors,
+        "strengths": terms.strengths,
+        "coupling": terms.coupling.toarray() if small else None,
+        "rows": coupling.row,
+        "columns": coupling.col,
+        "values": np.asarray(coupling.data, dtype=float),
+        "multiplicity": terms.multiplicity,
+        "variable": terms.through[:, 0],
+        "term": terms.through[:, 1],
+        "place": place,
+        "counts": terms.counts,
+        "best": best,
+        "least": np.asarray(least),
+        "atol": np.asarray(max(atol, 1e-290)),
+    }
+    return Polynomial(**jax.device_put(arrays))
 
 
 def _least(terms: Terms) -> tuple[np.ndarray, float]:
@@ -198,21 +199,21 @@ class ReducedSystem:
         start = self.initial_state()
         if not start.size or end <= 0:
             return lambda times: np.broadcast_to(start, (len(times), *start.shape))
-        curve = integrate(self.polynomial, spread(jnp.asarray(start)), end, rtol=rtol, max_steps=max_steps)
+        curve = integrate(self.polynomial, spread(start), end, rtol=rtol, max_steps=max_steps)
         return lambda times: np.asarray(curve.at(times)) if len(times) else np.zeros((0, *start.shape))
 
     def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
         """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
-        start = spread(jnp.asarray(self.initial_state()))
+        start = spread(self.initial_state())
         return np.asarray(descend(self.polynomial, start, learning_rate, np.diff(steps, prepend=0))[1])
 
     def velocity(self) -> np.ndarray:
         """The velocity of the initial state; (draws, variables)."""
-        return np.asarray(velocity_of(self.polynomial, jnp.asarray(self.initial_state())))
+        return np.asarray(velocity_of(self.polynomial, self.initial_state()))
 
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
-        return np.asarray(_losses(self.polynomial, jnp.asarray(states)))
+        return np.asarray(_losses(self.polynomial, states))
 
     def spread_out(self, states: np.ndarray, draw: int = 0) -> dict[Edge, np.ndarray]:
         """States (..., variables) of a draw as strengths of every edge, (..., modes).

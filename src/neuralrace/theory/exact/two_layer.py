@@ -26,6 +26,16 @@ def remaining_gap(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> ja
     return (s / d - a0) * decay / denominator
 
 
+@jax.jit
+def _strength(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
+    return a0 / _decay_and_growth(t, s, d, a0)[1]
+
+
+@jax.jit
+def _loss(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
+    return 0.5 * d * remaining_gap(t, s, d, a0) ** 2
+
+
 @entry_point
 def two_layer_mode(
     times: Times, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
@@ -35,7 +45,7 @@ def two_layer_mode(
     times t, singular_value s >= 0 (S or lambda_alpha), input_variance d > 0 (D or delta_alpha),
     initial_strength a0 > 0 (pi_0 of P2 eq. 7); all broadcast. The limit of late times is s/d.
     """
-    return initial_strength / _decay_and_growth(times, singular_value, input_variance, initial_strength)[1]
+    return _strength(times, singular_value, input_variance, initial_strength)
 
 
 @entry_point
@@ -89,7 +99,8 @@ def two_layer_loss(
     learned completely and its loss tends to zero.
     """
     s, d = singular_value, input_variance
-    return _powers(s, d, target_power) + 0.5 * d * remaining_gap(times, s, d, initial_strength) ** 2
+    loss = _loss(times, s, d, initial_strength)
+    return loss if target_power is None else _powers(s, d, target_power) + loss
 
 
 @entry_point

@@ -3,11 +3,11 @@
 import functools
 import os
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
-import jaxlib
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -25,7 +25,8 @@ def compiled(function: Callable[Given, Found]) -> Callable[Given, Found]:
 
     @functools.cache  # when it is first called: to ask for the device is to start it
     def program() -> Callable[Given, Found]:
-        made: Callable[Given, Found] = eqx.filter_jit(function, compiler_options=_options())
+        jit: Any = eqx.filter_jit  # its types do not tell what it hands on to JAX
+        made: Callable[Given, Found] = jit(function, compiler_options=_options())
         return made
 
     @functools.wraps(function)
@@ -39,6 +40,6 @@ def _options() -> dict[str, Any] | None:
     """What is asked of XLA; what the environment asks of it is left as it is."""
     if jax.default_backend() != "cpu":
         return None
-    wishes = LIGHT | EARLIER if jaxlib.__version__.startswith("0.10.") else LIGHT
+    wishes = LIGHT | EARLIER if version("jaxlib").startswith("0.10.") else LIGHT
     asked = os.environ.get("XLA_FLAGS", "")
     return {name: wish for name, wish in wishes.items() if f"--{name}=" not in asked}

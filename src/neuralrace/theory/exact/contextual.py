@@ -127,11 +127,17 @@ def contextual_statistics(structure: Matrix, contexts: int, common_structure: Ma
     contextual = _centred_values(own) * np.sqrt(1 - 1 / c) / (n * c)
     variance = np.full(len(contextual), (c - 1) / (n * c))
     counts = (len(item), len(mean), len(context))
-    common = np.array([*item, *mean, *context]), np.repeat([1 / n, 1 / n + 1 / c, 1 / c], counts)
-    final = (c - 1) * contextual / variance
-    arrays = jax.device_put((*common, contextual, variance, final))
-    kinds = ("item",) * counts[0] + ("mean",) * counts[1] + ("context",) * counts[2]
-    return ContextualStatistics(c, n, *arrays[:2], kinds, *arrays[2:])
+    put = jax.device_put
+    return ContextualStatistics(
+        contexts=c,
+        items=n,
+        common_singular_value=put(np.array([*item, *mean, *context])),
+        common_input_variance=put(np.repeat([1 / n, 1 / n + 1 / c, 1 / c], counts)),
+        common_kind=("item",) * counts[0] + ("mean",) * counts[1] + ("context",) * counts[2],
+        contextual_singular_value=put(contextual),
+        contextual_input_variance=put(variance),
+        final_strength=put((c - 1) * contextual / variance),
+    )
 
 
 @entry_point

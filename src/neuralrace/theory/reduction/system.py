@@ -99,8 +99,8 @@ class Polynomial(eqx.Module):
 
 
 @compiled
-def _losses(polynomial: Polynomial, states: jax.Array) -> jax.Array:
-    flat = states.reshape(-1, states.shape[-1])
+def _losses(polynomial: Polynomial, states: jax.Array | np.ndarray) -> jax.Array:
+    flat = jnp.reshape(states, (-1, states.shape[-1]))
     return polynomial.loss(flat).reshape(states.shape[:-1])
 
 

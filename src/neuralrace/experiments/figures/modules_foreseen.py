@@ -139,15 +139,16 @@ def _modules(claim: Claims, data: xarray.Dataset) -> None:
     claim.fails("0.85 on the hierarchy, where two groups of networks agree no better")
     claim.ours(SOURCE, "They are as near to those found as the modules of other networks are.")
     claim.at_most("gates that agree less than between two groups of networks", _by_task(data, other - alike), AS_NEAR)
-    claim.fails("on the random table 0.93 agree, and all of them between two groups of networks")
+    claim.fails("on the random table 0.95 agree, and all of them between two groups of networks")
     claim.ours(SOURCE, "It is foreseen how large each module is.")
     claim.at_most("largest difference of a module's share of the strength", _by_task(data, share), SHARE)
+    claim.fails("0.09 to 0.11 on the hierarchy, where rounding alone decides which five clusters come out")
     claim.ours(SOURCE, "It is foreseen what each module writes.")
     claim.at_least("correlation of what they write", _by_task(data, written), WRITTEN)
-    claim.fails("0.72 on the hierarchy, whose five clusters differ from one group of networks to the next")
+    claim.fails("0.72 to 0.74 on the hierarchy, whose five clusters differ from one group of networks to the next")
     claim.ours(SOURCE, "It is foreseen when the modules of contextual tasks part.")
     claim.at_most("largest difference of the times, over the later,", _parted(data), PARTED)
-    claim.fails("0.47 on the hierarchy, for the same reason")
+    claim.fails("0.5 on the hierarchy, for the same reason")
 
 
 def _by_task(data: xarray.Dataset, values: np.ndarray) -> dict[str, float]:

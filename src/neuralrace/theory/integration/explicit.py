@@ -1,13 +1,11 @@
 """An explicit diffrax solver that changes its method where stability and not accuracy would hold down the step.
 
 Tsitouras' method of fifth order, and stabilised ones of fourth (tableaus.py). The Jacobian of a gradient flow is
-symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one loop that evaluates the
-velocity at one place, because a velocity is slow to compile: rounds of the power iteration that finds the largest
-eigenvalue, a recurrence, and then a few stages that each mix the slopes before them.
+symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one program, a recurrence and
+then a few stages that each mix the slopes before them, because a velocity is slow to compile.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import diffrax
@@ -15,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralrace.theory.integration.system import Autonomous, norm
-from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, Tableaus, tableaus
+from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
 LONG = 4.0  # a wish for more than this takes a stabilised method, whose steps are shorter for the same accuracy
@@ -23,7 +21,6 @@ SHORT = 2.5  # a wish for less than this goes back
 MARGIN = 1.1  # of the radius, which the power iteration finds from below
 ROUNDS = 8  # of the power iteration when a stabilised method takes over; one in each step after
 NUDGE = 1e-7  # relative size of the finite difference in it
-PULLED = SLOTS  # the slot of the slope that it finds
 Velocity = Callable[[Any], Any]
 
 
@@ -71,17 +68,26 @@ class Explicit(Autonomous):
     ) -> tuple[Any, Estimate, dict[str, Any], Memory, Any]:
         """One step of the method that the width asks for."""
         memory, width, table = solver_state, t1 - t0, tableaus()
+
+        def velocity(state: Any) -> Any:
+            return terms.vf(t0, state, args)
+
         stabilised = width * memory.radius > jnp.where(memory.stabilised, SHORT, STABLE)
         rounds = jnp.where(stabilised, jnp.where(memory.stabilised, 1, ROUNDS), 0)
-        end = _stages(lambda state: terms.vf(t0, state, args), y0, memory, width, rounds)
-        after, slopes, which = end.point, end.slopes, end.which
-        error, chord, middle = (jnp.asarray(part)[which] for part in (table.error, table.chord, table.middle))
-        last, nothing = jax.tree.map(lambda k: k[SLOTS - 1], slopes), jax.tree.map(jnp.zeros_like, y0)
+        radius, pull = _power(velocity, y0, memory, rounds)
+        wide = jnp.sum(jnp.asarray(table.extent[1:-1]) < MARGIN * width * radius)
+        which = jnp.where(stabilised, 1 + wide, 0)
+        at = _recurrence(velocity, y0, memory.slope, which, width)
+        first, weights, error, chord, middle = (
+            jnp.asarray(part)[which] for part in (table.first, table.weights, table.error, table.chord, table.middle)
+        )
+        base = _where(stabilised, at, y0)
+        after, slopes = _last_stages(velocity, base, at, memory.slope, first, weights * width)
+        last, nothing = jax.tree.map(lambda k: k[-1], slopes), jax.tree.map(jnp.zeros_like, y0)
         wrong = _mixed(nothing, slopes, width * error)
         half_way = jax.tree.map(lambda y, z: y + chord * (z - y), y0, after)
         half_way = _mixed(half_way, slopes, width * middle)
-        pull = jax.tree.map(lambda k, v: k[PULLED] - v, slopes, memory.slope)
-        found = _where(stabilised, (end.radius, pull), _radius(after, slopes, width, memory))
+        found = _where(stabilised, (radius, pull), _radius(after, slopes, width, memory))
         memory = Memory(last, stabilised, *found)
         order = jnp.where(stabilised, 4.0, 5.0)
         estimate = Estimate(wrong, order, memory.radius, stabilised.astype(order.dtype))
@@ -91,83 +97,55 @@ class Explicit(Autonomous):
         return after, estimate, info | at_ends, memory, diffrax.RESULTS.successful
 
 
-class Stage(NamedTuple):
-    """Where the velocity is evaluated next, and what is known before."""
-
-    number: jax.Array  # of the evaluation; below zero: a round of the power iteration
-    slopes: Any  # (SLOTS + 1, ...): those of the last stages, and that of the last round of the power iteration
-    which: jax.Array  # of the methods
-    radius: jax.Array
-    point: Any
-    before: Any  # in the recurrence the point before; in the last stages their base
-
-
-def _stages(velocity: Velocity, start: Any, memory: Memory, width: jax.Array, rounds: jax.Array) -> Stage:
-    """All evaluations of a step: its end is the last point."""
-    table: Tableaus = jax.tree.map(jnp.asarray, tableaus())
+def _power(velocity: Velocity, start: Any, memory: Memory, rounds: jax.Array) -> tuple[jax.Array, Any]:
+    """Rounds of the power iteration on the Jacobian, by finite differences along the direction."""
     size = NUDGE * norm(start)
-
-    def entered(which: jax.Array) -> tuple[Any, Any]:
-        """The first stage, for which nothing is evaluated, and the point before it, or the base."""
-        point = jax.tree.map(lambda y, v: y + table.mu[which, 0] * width * v, start, memory.slope)
-        return point, _where(table.length[which] == 1, point, start)
 
     def nudged(direction: Any) -> Any:
         length = norm(direction)
         scale = jnp.where(length > 0, size / jnp.where(length > 0, length, 1.0), 0.0)
         return jax.tree.map(lambda y, d: y + scale * d, start, direction)
 
-    def turned(at: Stage, rate: Any) -> tuple[Any, ...]:
-        """A round of the power iteration on the Jacobian, by finite differences."""
-        pull = jax.tree.map(jnp.subtract, rate, memory.slope)
-        radius = norm(pull) / size
-        which = 1 + jnp.sum(table.extent[1:-1] < MARGIN * width * radius)
-        first, before = entered(which)
-        return which, radius, _where(at.number < -1, nudged(pull), first), before
+    def turn(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        pull = jax.tree.map(jnp.subtract, velocity(carry[0]), memory.slope)
+        return nudged(pull), pull
 
-    def recurred(at: Stage, rate: Any) -> tuple[Any, ...]:
-        """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j), to the end."""
-        j = at.number + 1
-        mu, nu = table.mu[at.which, j], table.nu[at.which, j]
-        point = jax.tree.map(lambda b, y, v: y + nu * (y - b) + mu * width * v, at.before, at.point, rate)
-        return at.which, at.radius, point, _where(j == table.length[at.which] - 1, point, at.point)
+    _, pull = jax.lax.fori_loop(0, rounds, turn, (nudged(memory.direction), memory.direction))
+    return norm(pull) / size, pull
 
-    def mixed(at: Stage, rate: Any) -> tuple[Any, ...]:
-        """One of the stages that mix slopes; the round that finds the slope of the end stays at it."""
-        weights = width * table.weights[at.which, _slot(at, table)]
-        return at.which, at.radius, _mixed(at.before, at.slopes, weights), at.before
 
-    def evaluated(at: Stage) -> Stage:
-        rate = velocity(at.point)
-        kind = jnp.where(at.number < 0, 0, jnp.where(at.number < table.length[at.which] - 1, 1, 2))
-        # always into some slot, so that the slopes stay in place; that of the end is written last
-        slot = jnp.stack([jnp.asarray(PULLED), jnp.asarray(SLOTS - 1), _slot(at, table)])[kind]
-        slopes = jax.tree.map(lambda k, v: jax.lax.dynamic_update_index_in_dim(k, v, slot, 0), at.slopes, rate)
-        at = at._replace(slopes=slopes)
-        found = jax.lax.switch(kind, [partial(made, at, rate) for made in (turned, recurred, mixed)])
-        return Stage(at.number + 1, slopes, *found)
+def _recurrence(velocity: Velocity, start: Any, slope: Any, which: jax.Array, width: jax.Array) -> Any:
+    """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j), to the end."""
+    length, mu, nu = (jnp.asarray(part)[which] for part in (tableaus().length, tableaus().mu, tableaus().nu))
 
-    def going(at: Stage) -> jax.Array:
-        return (at.number < 0) | (_slot(at, table) < SLOTS)
+    def stage(j: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        before, at = carry
+        rate = velocity(at)
+        return at, jax.tree.map(lambda b, y, v: y + nu[j] * (y - b) + mu[j] * width * v, before, at, rate)
 
-    slopes = jax.tree.map(lambda k: jnp.zeros((SLOTS + 1, *k.shape), k.dtype).at[0].set(k), memory.slope)
-    first, before = entered(jnp.asarray(0))
-    point = _where(rounds > 0, nudged(memory.direction), first)
-    found: Stage = jax.lax.while_loop(
-        going, evaluated, Stage(-rounds, slopes, jnp.asarray(0), memory.radius, point, before)
-    )
+    first = jax.tree.map(lambda y, v: y + mu[0] * width * v, start, slope)
+    return jax.lax.fori_loop(1, length, stage, (start, first))[1]
+
+
+def _last_stages(
+    velocity: Velocity, base: Any, at: Any, slope: Any, first: jax.Array, weights: jax.Array
+) -> tuple[Any, Any]:
+    """Stages that mix the slopes before them, from the first slot on: the end of the step, and all slopes."""
+
+    def stage(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        at, slopes = carry
+        slopes = jax.tree.map(lambda k, v: jax.lax.dynamic_update_index_in_dim(k, v, i, 0), slopes, velocity(at))
+        return _mixed(base, slopes, weights[i]), slopes  # the round that finds the slope of the end stays at it
+
+    slopes = jax.tree.map(lambda k: jnp.zeros((SLOTS, *k.shape)).at[0].set(k), slope)
+    found: tuple[Any, Any] = jax.lax.fori_loop(first, SLOTS, stage, (at, slopes))
     return found
-
-
-def _slot(at: Stage, table: Tableaus) -> jax.Array:
-    """The slot of the slope that is found next, once the recurrence is done."""
-    return table.first[at.which] + at.number - jnp.maximum(table.length[at.which] - 1, 0)
 
 
 def _radius(after: Any, slopes: Any, width: jax.Array, memory: Memory) -> tuple[jax.Array, Any]:
     """Tsitouras' last two stages are both at the end of the step: how far apart they and their slopes are."""
     apart = _mixed(jax.tree.map(jnp.zeros_like, after), slopes, width * jnp.asarray(APART))
-    gap, pull = norm(apart), norm(jax.tree.map(lambda k: k[SLOTS - 1] - k[SLOTS - 2], slopes))
+    gap, pull = norm(apart), norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
     known = (gap > 1e-12 * norm(after)) & jnp.isfinite(pull)  # neither rounding nor overflow
     radius = jnp.maximum(pull / jnp.where(known, gap, 1.0), 0.98 * memory.radius)  # one that was larger fades slowly
     return _where(known, (radius, apart), (memory.radius, memory.direction))

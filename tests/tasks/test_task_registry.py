@@ -16,7 +16,8 @@ EXPECTED = (
 
 
 def test_names_are_sorted_and_complete():
-    assert tasks.names() == EXPECTED
+    own = [name for name in tasks.names() if getattr(tasks, name).__module__.startswith("neuralrace.")]
+    assert tuple(own) == EXPECTED  # a page of the docs that was run before may have added another
     assert set(EXPECTED) <= set(dir(tasks))
     assert all(tasks.summaries()[name] for name in EXPECTED)
 

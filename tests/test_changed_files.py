@@ -192,4 +192,5 @@ CALLS = [
 @given(a=st.one_of(ANYTHING, NODES), b=ANYTHING, c=ANYTHING)
 @settings(max_examples=MANY // 2)
 def test_any_arguments_make_a_value_or_one_clear_line(number, a, b, c):
-    answer(lambda: CALLS[number](a, b, c))
+    found, line = answer(lambda: CALLS[number](a, b, c))
+    assert (found is None) == bool(line)  # never nothing without a word

@@ -115,9 +115,9 @@ class Simulation:
             yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
         rate, state, most = self.request.descent.learning_rate, self.start, self.strides
-        at = begin(self.system, state)
+        at = None if most is None else begin(self.system, state)
         for count in np.diff(self.request.descent.steps(np.asarray(times)), prepend=0):  # from one time to the next
-            if most is None:
+            if at is None or most is None:
                 state, _ = descend(self.system, state, rate, np.array([count]))
             elif count:
                 at, _ = stride(self.system, at, rate, np.array([count]), most)

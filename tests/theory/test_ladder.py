@@ -171,3 +171,13 @@ def test_what_solving_shows_declines_too():
     forecast = predict(problem, weights, [0.0, 40.0], "aligned")
     assert [entry.failed.name for entry in forecast.certificate.declined] == ["own modes stay diagonal"]
     assert forecast.certificate.holds
+
+
+def test_narrow_layers_are_drawn_more_often():
+    """With activations 1,400 neurons in all draws, which are two to eight; eight of linear networks."""
+    task, law = nr.tasks.xor().task, initial.gaussian(1e-3)
+    widths = {4: 8, 200: 7, 700: 2, 5000: 2}
+    found = {width: len(predict(nr.ReLUNetwork(task, hidden=(width,)), law, [0.0]).losses) for width in widths}
+    assert found == widths
+    assert len(predict(nr.ReLUNetwork(task, hidden=(100, 100)), law, [0.0]).losses) == 7  # all layers count
+    assert len(predict(chain(strengths=(1.0,), hidden=(2,), outputs=1), law, [0.0], "flow").losses) == 8

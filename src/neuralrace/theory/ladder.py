@@ -53,7 +53,8 @@ LADDER: tuple[Method[Any], ...] = (
     *(Representatives(), NetworkFlow()),
 )
 METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
-DRAWS, ACTIVATED_DRAWS = 8, 2  # of a law, unless said otherwise
+DRAWS = 8  # of a law, unless said otherwise
+NEURONS = 1400  # with activations: so many in all draws, which are two or more
 RTOL = 1e-6  # unless said otherwise; for networks with activations see ACTIVATED_RTOL
 THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
 
@@ -75,20 +76,21 @@ def predict(
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
 
-    initial: weights, or an initialiser, of which `draws` samples are taken (8, with activations 2). times: increasing,
-    learning_rate * step. method: closed_form, reduction, aligned, flow for linear nodes, representatives, flow for
-    networks with activations; auto, the first of these whose assumptions hold; or such methods as values with options
-    of their own, `theory.Reduction(lump=False)`, one or several to be tried in order. key: of the draws, which are
-    never those of a training, whatever its key. learning_rate: the step size that is planned: the certificate then
-    compares it with the sharpness, and with activations the flow is corrected for it. dynamics: "flow", or "descent",
-    gradient descent at that step size. rtol: relative error per step, of each mode (1e-6), with activations of all
-    weights of a layer and of what is left to learn (5e-4). tolerance: for assumptions that a method needs exactly.
+    initial: weights, or an initialiser, of which `draws` samples are taken (8; with activations 2 to 8, so that they
+    have some thousand neurons together). times: increasing, learning_rate * step. method: closed_form, reduction,
+    aligned, flow for linear nodes, representatives, flow for networks with activations; auto, the first of these whose
+    assumptions hold; or such methods as values with options of their own, `theory.Reduction(lump=False)`, one or
+    several to be tried in order. key: of the draws, which are never those of a training, whatever its key.
+    learning_rate: the step size that is planned: the certificate then compares it with the sharpness, and with
+    activations the flow is corrected for it. dynamics: "flow", or "descent", gradient descent at that step size. rtol:
+    relative error per step, of each mode (1e-6), with activations of all weights of a layer and of what is left to
+    learn (5e-4). tolerance: for assumptions that a method needs exactly.
     """
     require_kind("network", network, (Problem, PathStatistics), ProblemError)
     moments = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     linear = not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
-    usual = (DRAWS, RTOL) if linear else (ACTIVATED_DRAWS, ACTIVATED_RTOL)
+    usual = (DRAWS, RTOL) if linear else (_activated_draws(network), ACTIVATED_RTOL)
     request = Request(
         network=network,
         linear=linear,
@@ -125,6 +127,13 @@ def predict(
         modes=Modes(moments, outcome.paths, tuple(network.architecture.edges), outcome.draws, request.linear),
         settings=settings,
     )
+
+
+def _activated_draws(network: Problem | PathStatistics) -> int:
+    """Single draws differ the more the fewer neurons they have."""
+    nodes = network.architecture.nodes
+    neurons = sum(nodes[node] for node in network.architecture.hidden)
+    return int(np.clip(np.ceil(NEURONS / max(neurons, 1)), 2, DRAWS))
 
 
 def _named(method: str | Method[Any] | tuple[Method[Any], ...], linear: bool) -> tuple[Method[Any], ...]:

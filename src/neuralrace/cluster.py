@@ -131,6 +131,9 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
         "distributed.scheduler.allowed-failures": 1,
         "distributed.nanny.pre-spawn-environ": threads,
         "distributed.worker.multiprocessing-method": "spawn",
+        # dask looks at what a worker does by holding on to its frames for a moment, and with them to parts of a file
+        # that is being written: whether HDF5 uses their place again, and so the bytes, would hang on that moment
+        "distributed.worker.profile.enabled": False,
     }
     with dask.config.set(settings), contextlib.ExitStack() as opened:
         try:

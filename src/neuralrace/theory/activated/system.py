@@ -14,26 +14,24 @@ SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
 ROUNDING = 1e-10  # of the outputs, relative, below which their error does not count
 
 
+def _slope(network: Network, stacks: Stacks) -> Stacks:
+    return jax.grad(lambda inner: squared_loss(network, inner))(stacks)
+
+
+@eqx.filter_custom_jvp
 def gradient(network: Network, stacks: Stacks) -> Stacks:
     """The derivative of the squared error; its own derivative, the Hessian, is symmetric and found in reverse too.
 
     (The products of a network can be differentiated in reverse only.)
     """
+    return _slope(network, stacks)
 
-    def slope(at: Stacks) -> Stacks:
-        return jax.grad(lambda inner: squared_loss(network, inner))(at)
 
-    @jax.custom_jvp
-    def forward(at: Stacks) -> Stacks:
-        return slope(at)
-
-    @forward.defjvp
-    def along(primals: tuple[Stacks], tangents: tuple[Stacks]) -> tuple[Stacks, Stacks]:
-        (at,), (direction,) = primals, tangents
-        found, back = jax.vjp(slope, at)
-        return found, back(direction)[0]
-
-    return forward(stacks)
+@gradient.def_jvp
+def _along(primals: tuple[Network, Stacks], tangents: tuple[Network | None, Stacks]) -> tuple[Stacks, Stacks]:
+    (network, stacks), (_, direction) = primals, tangents
+    found, back = jax.vjp(lambda at: _slope(network, at), stacks)
+    return found, back(direction)[0]
 
 
 class NetworkSystem(eqx.Module):

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture, check_weights, edge_name
-from neuralrace.arrays import real_array
+from neuralrace.arrays import LARGEST, float64, real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     RangeError,
@@ -16,11 +16,10 @@ from neuralrace.errors import (
     WeightError,
     nearest,
     require_call,
+    require_memory,
     require_number,
     shortened,
 )
-from neuralrace.limits import LARGEST, require_memory
-from neuralrace.precision import float64
 from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
 from neuralrace.source import made_of

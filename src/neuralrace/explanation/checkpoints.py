@@ -8,10 +8,10 @@ from neuralrace import initial
 from neuralrace.errors import WeightError
 from neuralrace.foreign import layers_of, read_folder
 from neuralrace.initial import Initialiser
+from neuralrace.problem import side_by_side
 from neuralrace.reln.recorded import network_of
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
-from neuralrace.training.relu_network import side_by_side
 from neuralrace.trajectory import Trajectory
 
 ALONG = 0.9  # the cosine of a training that went down the gradient, at least

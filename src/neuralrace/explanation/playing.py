@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.arrays import float64
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.watched import Stretch, Watched
-from neuralrace.precision import float64
 
 
 class Moments(NamedTuple):

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, RangeError, require_count
 from neuralrace.gates import Gates
-from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.reln.recorded import gate_samples, hidden_layers, is_full_batch_descent, network_of

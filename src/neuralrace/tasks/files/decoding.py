@@ -4,8 +4,7 @@ import codecs
 from pathlib import Path
 from typing import TextIO
 
-from neuralrace.errors import FileFormatError
-from neuralrace.limits import in_words
+from neuralrace.errors import FileFormatError, in_bytes
 
 MARKS = (  # longer ones first: UTF-32 begins as UTF-16 does
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -23,7 +22,7 @@ def opened(path: Path, most_bytes: int) -> tuple[TextIO, tuple[str, ...]]:
         size = path.stat().st_size
         if size > most_bytes:
             raise FileFormatError(
-                f"{path} must be at most {in_words(most_bytes)}; it is {in_words(size)}: take fewer examples, or raise "
+                f"{path} must be at most {in_bytes(most_bytes)}; it is {in_bytes(size)}: take fewer examples, or raise "
                 "most_bytes"
             )
         with path.open("rb") as file:

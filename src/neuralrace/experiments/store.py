@@ -9,8 +9,7 @@ from typing import Any
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest, require_kind
 from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Result
-from neuralrace.experiments.registry import get
+from neuralrace.experiments.experiment import Result, get
 from neuralrace.experiments.settings import as_json, override
 from neuralrace.source import code_version
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis.selectivity import share_by_groups
-from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.trained import ALONG, along_gradient
 from neuralrace.explanation.watched import Watched
 from neuralrace.reln import gate_samples, neuron_strengths
 from neuralrace.reln.course import written_by

@@ -13,8 +13,7 @@ import xarray
 from neuralrace.cluster import ClusterError
 from neuralrace.datafiles import save_dataset
 from neuralrace.errors import in_one_line, is_out_of_memory, memory_at_most
-from neuralrace.experiments.experiment import Experiment, Result
-from neuralrace.experiments.registry import get
+from neuralrace.experiments.experiment import Experiment, Result, get
 from neuralrace.experiments.settings import as_json
 from neuralrace.experiments.store import run, save_result
 from neuralrace.source import versions

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, UnknownNameError, memory_told, nearest
+from neuralrace.errors import NeuralRaceError, memory_told, require_known
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -85,7 +85,6 @@ def _traced(arguments: object) -> bool:
 
 def in_precision(name: str) -> AbstractContextManager[None]:
     """JAX types of "double" or "single" precision for a while; numbers of the host are brought to it as they come."""
-    if name not in PRECISIONS:
-        raise UnknownNameError(f"precision must be 'double' or 'single'; it was {name!r}; {nearest(name, PRECISIONS)}")
+    require_known(name, PRECISIONS, f"precision must be 'double' or 'single'; it was {name!r}")
     found: AbstractContextManager[None] = jax.enable_x64(PRECISIONS[name])
     return found

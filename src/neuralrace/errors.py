@@ -4,7 +4,7 @@ import contextlib
 import difflib
 import inspect
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -142,6 +142,12 @@ def require_name(name: str, value: object, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(value, options, n=1) if isinstance(value, str) else []
     hint = f"; did you mean {close[0]!r}?" if close else ""
     raise UnknownNameError(f"{name} must be one of {', '.join(options)}; it was {shortened(value)}{hint}")
+
+
+def require_known(value: object, known: Collection[object], told: str) -> None:
+    """Refuse a name that is not there; told: what is said of it, before the one that was probably meant."""
+    if value not in known:
+        raise UnknownNameError(f"{told}; {nearest(value, known)}")
 
 
 def require_kind(

@@ -12,10 +12,9 @@ from neuralrace.arrays import LARGEST, float64, real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     RangeError,
-    UnknownNameError,
     WeightError,
-    nearest,
     require_call,
+    require_known,
     require_memory,
     require_number,
     shortened,
@@ -256,10 +255,7 @@ def _per_edge(name: str, value: PerEdge, network: Network) -> dict[Edge, float]:
         biases = getattr(network, "biases", False)
         return {e: 0.0 if biases and ends[0] == BIAS else number for e, ends in architecture.edges.items()}
     for edge in value:
-        if edge not in architecture.edges:
-            raise UnknownNameError(
-                f"{name} names edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}"
-            )
+        require_known(edge, architecture.edges, f"{name} names edge {edge!r}, which is not there")
     for edge in architecture.edges:
         if edge not in value:
             raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")

@@ -9,13 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace._engine.example_rows import compress_task, edge_gates
-from neuralrace._engine.network import (
-    Network,
-    as_numpy,
-    compiled_gradient,
-    compiled_loss,
-    compiled_rows,
-)
+from neuralrace._engine.network import Network, as_numpy, compiled_gradient, compiled_loss, compiled_rows
 from neuralrace._engine.plan import make_network
 from neuralrace.activations import Activation, as_activation, leaky_relu
 from neuralrace.architecture import Architecture, check_weights, edge_name
@@ -26,9 +20,8 @@ from neuralrace.errors import (
     ProblemError,
     RangeError,
     TaskError,
-    UnknownNameError,
-    nearest,
     require_count,
+    require_known,
     require_number,
     shortened_text,
 )
@@ -349,10 +342,7 @@ def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, 
 
 def _checked_activations(architecture: Architecture, given: Mapping[str, Any]) -> dict[str, Activation]:
     for node in given:
-        if node not in architecture.nodes:
-            raise UnknownNameError(
-                f"there is an activation for node {node!r}, which is not there; {nearest(node, architecture.nodes)}"
-            )
+        require_known(node, architecture.nodes, f"there is an activation for node {node!r}, which is not there")
         if node in architecture.inputs:
             raise ProblemError(
                 f"an activation acts on what a node receives, and nothing enters input node {node!r}: leave it out"

@@ -9,7 +9,7 @@ from typing import Any
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace.errors import UnknownNameError, nearest
+from neuralrace.errors import require_known
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.listing import SECONDS, listed
 
@@ -76,8 +76,7 @@ class Result:
 
 def get(name: str) -> Experiment:
     """Look an experiment up; no other is imported for it."""
-    if name not in listed():
-        raise UnknownNameError(f"there is no experiment {name!r}; {nearest(name, listed())}")
+    require_known(name, listed(), f"there is no experiment {name!r}")
     module = importlib.import_module(f"neuralrace.experiments.figures.{listed()[name].module}")
     experiment: Experiment = module.EXPERIMENT
     return experiment

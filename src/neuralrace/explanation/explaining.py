@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralrace.analysis import agreement
 from neuralrace.datafiles import as_path
-from neuralrace.errors import RangeError, TaskError, UnknownNameError, nearest, require_count
+from neuralrace.errors import RangeError, TaskError, require_count, require_known
 from neuralrace.explanation.candidates import race_of
 from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.foretold import matches
@@ -151,8 +151,7 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
     if isinstance(groups, str):
-        if groups not in named.groups:
-            raise UnknownNameError(f"task {named.name!r} has no grouping {groups!r}; {nearest(groups, named.groups)}")
+        require_known(groups, named.groups, f"task {named.name!r} has no grouping {groups!r}")
         return np.asarray(named.groups[groups])
     if groups is not None:
         labels = np.asarray(groups)

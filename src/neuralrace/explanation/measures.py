@@ -50,11 +50,6 @@ class Selectivity(NamedTuple):
     share_of_strength: np.ndarray
     before: np.ndarray
 
-    @property
-    def specific(self) -> float:
-        """The share of neurons that are active in exactly one group."""
-        return float(self.share[1])
-
 
 class Held(NamedTuple):
     """How far one assumption held, in words."""

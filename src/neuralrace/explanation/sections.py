@@ -10,7 +10,7 @@ from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.trained import ALONG, along_gradient
-from neuralrace.explanation.wording import beside, counted, moment
+from neuralrace.explanation.verdicts import beside, counted, moment
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory

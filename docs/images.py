@@ -21,11 +21,10 @@ from typing import Any
 import xarray
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset
-from neuralrace.experiments.experiment import Experiment, Result
+from neuralrace.experiments.experiment import Experiment, Result, get
 from neuralrace.experiments.figures import _routed
 from neuralrace.experiments.figures._routed import Settings
 from neuralrace.experiments.figures._routed_figure import RoutedFigure, assemble
-from neuralrace.experiments.registry import get
 from neuralrace.experiments.settings import override
 from neuralrace.experiments.store import save_result
 

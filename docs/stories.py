@@ -20,7 +20,7 @@ def record() -> None:
     from neuralrace.explorer.desk import Desk
     from neuralrace.explorer.presets import about
     from neuralrace.explorer.scene import Scene
-    from neuralrace.explorer.thumbnails import thumbnails
+    from neuralrace.explorer.tables import thumbnails
 
     told = about()
     steps = [step for guided in told["guided"] for step in guided["steps"]]

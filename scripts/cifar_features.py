@@ -33,7 +33,7 @@ import numpy as np
 from neuralrace.datafiles import make_folder, write_whole
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, require_count, require_number
 from neuralrace.tasks.images.base import base_images
-from neuralrace.tasks.images.domains import rotations
+from neuralrace.tasks.images.routed import rotations
 
 SIDE, COLOURS, CLASSES = 32, 3, 10
 MEAN, SPREAD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of each colour over the training images, in [0, 1]

@@ -11,7 +11,7 @@ if _typing.TYPE_CHECKING:  # for those who read types; the names below are impor
     from neuralrace.architecture import Architecture, Path
     from neuralrace.errors import NeuralRaceError
     from neuralrace.gates import Gates
-    from neuralrace.precision import float64
+    from neuralrace.arrays import float64
     from neuralrace.problem import Problem
     from neuralrace.path_statistics import PathStatistics
     from neuralrace.task import Task
@@ -48,7 +48,7 @@ _HOMES = {
     "neuralrace.explanation": ("Explanation", "explain"),
     "neuralrace.gates": ("Gates",),
     "neuralrace.path_statistics": ("PathStatistics",),
-    "neuralrace.precision": ("float64",),
+    "neuralrace.arrays": ("float64",),
     "neuralrace.problem": ("Problem",),
     "neuralrace.sweeps": ("sweep",),
     "neuralrace.task": ("Task",),

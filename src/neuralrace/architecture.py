@@ -17,6 +17,7 @@ from neuralrace.errors import (
     WeightError,
     nearest,
     require_count,
+    require_known,
 )
 
 if TYPE_CHECKING:
@@ -105,8 +106,7 @@ class Architecture:
 
     def shape(self, edge: Edge) -> tuple[int, int]:
         """The shape of an edge's weight matrix: (target size, source size)."""
-        if edge not in self.edges:
-            raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
+        require_known(edge, self.edges, f"there is no edge {edge!r}")
         source, target = self.edges[edge]
         return self.nodes[target], self.nodes[source]
 
@@ -283,10 +283,7 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
     if not isinstance(weights, Mapping):
         raise WeightError(f"weights must map every edge to its matrix; it was {type(weights).__name__}")
     for edge in weights:
-        if edge not in architecture.edges:
-            raise UnknownNameError(
-                f"weights name edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}"
-            )
+        require_known(edge, architecture.edges, f"weights name edge {edge!r}, which is not there")
     checked: dict[Edge, np.ndarray] = {}
     for edge in architecture.edges:
         if edge not in weights:

@@ -15,8 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from neuralrace.errors import FileFormatError, shortened
-from neuralrace.limits import in_words
+from neuralrace.errors import FileFormatError, in_bytes, shortened
 
 MOST_HEADER = 10_000  # bytes of the header of an array
 MOST_MEMBERS = 1_000  # arrays of an archive
@@ -58,7 +57,7 @@ def read_archive(
             total = sum(header.size for header in headers.values())
             if total > most_bytes:
                 raise FileFormatError(
-                    f"{path} must unpack to at most {in_words(most_bytes)}; it unpacks to {in_words(total)}: take "
+                    f"{path} must unpack to at most {in_bytes(most_bytes)}; it unpacks to {in_bytes(total)}: take "
                     "fewer examples, or raise most_bytes"
                 )
             return {name: _array(path, archive, info, headers[name]) for name, info in members.items()}
@@ -103,8 +102,8 @@ def _header(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Head
         )
     if header.start + header.size != info.file_size:
         raise FileFormatError(
-            f"{path}: {name} claims the shape {header.shape}, {in_words(header.size)}, and its member has "
-            f"{in_words(info.file_size)}: it is damaged; {WRITE_ANEW}"
+            f"{path}: {name} claims the shape {header.shape}, {in_bytes(header.size)}, and its member has "
+            f"{in_bytes(info.file_size)}: it is damaged; {WRITE_ANEW}"
         )
     return header
 

@@ -1,11 +1,19 @@
-"""Checks for arrays that come from outside: finite float64, of the right rank, read-only afterwards."""
+"""Numbers as they are here: float64 without a flag, finite, of the right rank, and read-only where they are kept."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, ParamSpec, TypeVar
 
+import jax
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError
-from neuralrace.limits import LARGEST
+from neuralrace.errors import NeuralRaceError, memory_told, require_known
+
+P = ParamSpec("P")
+R = TypeVar("R")
+LARGEST = 1e100  # of inputs, targets, gates and weights: their products and squares are still numbers
+PRECISIONS = {"double": True, "single": False}
 
 
 def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarray:
@@ -47,3 +55,36 @@ def frozen_array(name: str, value: Any, rank: int | tuple[int, ...], error: type
     check_size(name, array, error)
     array.setflags(write=False)
     return array
+
+
+def float64(function: Callable[P, R]) -> Callable[P, R]:
+    """Run a function with 64-bit JAX types, whatever the caller's global setting is; memory that runs out is told.
+
+    Inside a JAX transformation of the caller's (an argument is a tracer) the ambient precision
+    holds, because the dtype of a trace cannot change half way. Wrap the transformed function instead:
+    `float64(jax.grad(f))`.
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _traced((args, kwargs)):
+            return function(*args, **kwargs)
+        with jax.enable_x64(True), memory_told():
+            return function(*args, **kwargs)
+
+    return wrapped
+
+
+def _traced(arguments: object) -> bool:
+    try:
+        leaves = jax.tree.leaves(arguments)
+    except (TypeError, ValueError):  # keys that cannot be sorted, as of edges that are words and pairs: none of JAX's
+        return False
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+
+
+def in_precision(name: str) -> AbstractContextManager[None]:
+    """JAX types of "double" or "single" precision for a while; numbers of the host are brought to it as they come."""
+    require_known(name, PRECISIONS, f"precision must be 'double' or 'single'; it was {name!r}")
+    found: AbstractContextManager[None] = jax.enable_x64(PRECISIONS[name])
+    return found

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import experiments
-from neuralrace.errors import NeuralRaceError, RangeError, UnknownNameError, in_one_line, nearest, require_number
+from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_known, require_number
 
 if TYPE_CHECKING:
     from neuralrace.experiments.claim import Claim
@@ -285,8 +285,7 @@ def _chosen(patterns: Sequence[str]) -> list[str]:
     known = experiments.names()
     found = [name for pattern in patterns for name in fnmatch.filter(known, pattern) or [pattern]]
     for name in found:
-        if name not in known:
-            raise UnknownNameError(f"there is no experiment {name!r}; {nearest(name, known)}")
+        require_known(name, known, f"there is no experiment {name!r}")
     return list(dict.fromkeys(found))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.architecture import Architecture
+from neuralrace.architecture import Architecture, edge_name
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge
 from neuralrace.errors import GateError, nearest
@@ -42,13 +42,12 @@ class Gates:
         object.__setattr__(self, "neurons", {name: gate for name, gate in checked_nodes.items() if gate.ndim == 2})
 
     def __repr__(self) -> str:
-        named = ", ".join([*self.nodes, *(edge if isinstance(edge, str) else "->".join(edge) for edge in self.edges)])
+        named = ", ".join([*self.nodes, *map(edge_name, self.edges)])
         count = len(next(iter((*self.nodes.values(), *self.edges.values())), ()))
         return f"Gates({named}; {count} examples)" if named else "Gates(all open)"
 
     def _repr_html_(self) -> str:
-        joined = {edge if isinstance(edge, str) else "->".join(edge): gate for edge, gate in self.edges.items()}
-        named = [*self.nodes.items(), *joined.items()]
+        named = [*self.nodes.items(), *((edge_name(edge), gate) for edge, gate in self.edges.items())]
         rows = [(name, "neuron by neuron" if g.ndim == 2 else "", f"{(g != 0).mean():.0%}") for name, g in named]
         return table(repr(self) if not rows else "Gates", ("of", "", "open for"), rows)
 

@@ -8,19 +8,17 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import Architecture, check_weights, edge_name
-from neuralrace.arrays import real_array
+from neuralrace.arrays import LARGEST, float64, real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     RangeError,
-    UnknownNameError,
     WeightError,
-    nearest,
     require_call,
+    require_known,
+    require_memory,
     require_number,
     shortened,
 )
-from neuralrace.limits import LARGEST, require_memory
-from neuralrace.precision import float64
 from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
 from neuralrace.source import made_of
@@ -257,10 +255,7 @@ def _per_edge(name: str, value: PerEdge, network: Network) -> dict[Edge, float]:
         biases = getattr(network, "biases", False)
         return {e: 0.0 if biases and ends[0] == BIAS else number for e, ends in architecture.edges.items()}
     for edge in value:
-        if edge not in architecture.edges:
-            raise UnknownNameError(
-                f"{name} names edge {edge!r}, which is not there; {nearest(edge, architecture.edges)}"
-            )
+        require_known(edge, architecture.edges, f"{name} names edge {edge!r}, which is not there")
     for edge in architecture.edges:
         if edge not in value:
             raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")

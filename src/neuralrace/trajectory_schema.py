@@ -59,7 +59,7 @@ def _check_weights(source: Path, data: xarray.Dataset, edges: list[Any], problem
     """Weights belong to edges that there are, and have the sizes of their nodes."""
     if not all(isinstance(edge, str) or _is_pair(edge) for edge in edges):
         raise FileFormatError(f"{source} must name each edge, or give its two nodes; it does not")
-    ends = {edge_name(_as_edge(edge)): None if isinstance(edge, str) else edge for edge in edges}
+    ends = {edge_name(edge): None if isinstance(edge, str) else edge for edge in edges}
     ends |= {name: pair for name, pair in problem.get("edges", {}).items() if name in ends and _is_pair(pair)}
     for name in map(str, data.data_vars):
         kind, _, rest = name.partition("[")
@@ -91,7 +91,3 @@ def _check_examples(source: Path, data: xarray.Dataset) -> None:
 
 def _is_pair(edge: Any) -> bool:
     return isinstance(edge, list) and len(edge) == 2 and all(isinstance(node, str) for node in edge)
-
-
-def _as_edge(edge: Any) -> Any:
-    return edge if isinstance(edge, str) else tuple(edge)

@@ -1,11 +1,18 @@
-"""The mapped axis on two devices gives the numbers of one; devices are counted once, so each count has a process."""
+"""What is asked of XLA; and the mapped axis on two devices, which gives the numbers of one.
+
+Devices are counted once, so each count has a process.
+"""
 
 import json
 import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
+import pytest
+
+from neuralrace._engine import devices
 
 PROGRAM = """
 import json, sys
@@ -55,8 +62,8 @@ print(json.dumps(told))
 """
 
 
-def told(devices, folder):
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+def told(count, folder):
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={count}"
     command = [sys.executable, "-c", PROGRAM, str(folder / "checkpoint.npz")]
     environment = os.environ | {"XLA_FLAGS": flags}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -70,7 +77,7 @@ NEAR = {"loss": 1e-12, "final": 1e-12, "together": 1e-12, "forecast": 1e-12, "re
 
 
 def test_two_devices_are_used_and_give_the_numbers_of_one(tmp_path_factory):
-    one, two = (told(devices, tmp_path_factory.mktemp("devices")) for devices in (1, 2))
+    one, two = (told(count, tmp_path_factory.mktemp("devices")) for count in (1, 2))
     assert (one["devices"], set(one["spread"])) == (1, {1})
     assert (two["devices"], set(two["spread"])) == (2, {2})
     for method in ("reduction", "flow"):
@@ -78,3 +85,35 @@ def test_two_devices_are_used_and_give_the_numbers_of_one(tmp_path_factory):
     for what, rtol in NEAR.items():
         assert np.shape(one[what]) == np.shape(two[what])
         np.testing.assert_allclose(two[what], one[what], rtol=rtol, err_msg=what)
+
+
+LEVEL, EMITTERS, PARTS = (
+    "xla_backend_optimization_level",
+    "xla_cpu_use_fusion_emitters",
+    "xla_cpu_parallel_codegen_split_count",
+)
+
+
+@pytest.mark.parametrize(
+    ("flags", "earlier", "later"),
+    [
+        ("", {LEVEL, EMITTERS, PARTS}, {LEVEL}),
+        (f"--{EMITTERS}=true --xla_other=1", {LEVEL, PARTS}, {LEVEL}),
+        (f"--{LEVEL}=3", {EMITTERS, PARTS}, set()),
+    ],
+)
+def test_a_program_is_compiled_lightly_unless_the_environment_says_otherwise(flags, earlier, later, monkeypatch):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    for version, wishes in (("0.10.2", earlier), ("0.11.0", later)):
+        monkeypatch.setattr(devices, "version", lambda package, version=version: version)
+        assert set(devices._options()) == wishes
+
+
+def test_an_accelerator_is_asked_for_nothing(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert devices._options() is None
+
+
+def test_the_installed_version_knows_every_wish(monkeypatch):
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    assert devices.compiled(lambda given, power: given**power)(np.arange(3.0), 2).tolist() == [0, 1, 4]

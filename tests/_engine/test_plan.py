@@ -3,7 +3,7 @@ import numpy as np
 import neuralrace as nr
 import oracle
 from neuralrace._engine.plan import make_network
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 
 
 def rows_multiplied(network):

@@ -5,7 +5,7 @@ from scipy import sparse
 
 from neuralrace._engine import plan
 from neuralrace._engine.network import mapped
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 
 
 def matrix(kind):

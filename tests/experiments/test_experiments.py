@@ -18,7 +18,7 @@ from neuralrace.experiments.claim import FAILS, Claim
 from neuralrace.experiments.experiment import Experiment
 from neuralrace.experiments.settings import override
 from neuralrace.plotting import new_figure
-from neuralrace.report.links import letters
+from neuralrace.report.section import letters
 
 
 @pytest.fixture(scope="module", params=nr.experiments.names())

@@ -13,7 +13,8 @@ RATE = 0.1
 
 def by_hand(watched, plan, stretches):
     """Descent of each network whose neuron n, in module m, is multiplied by the gate of m for every example."""
-    rows, wanted, amount = watched.inputs, watched.targets, watched.weights
+    network, rows = watched.network, watched.inputs
+    wanted, amount = network.targets, network.task.weights
     losses = []
     for seed in range(len(watched.incoming)):
         first, last = watched.incoming[seed, 0].copy(), watched.outgoing[seed, 0].T.copy()
@@ -21,7 +22,7 @@ def by_hand(watched, plan, stretches):
         curve = []
         for stretch, gating in zip(stretches, plan, strict=True):
             members = gating.members[seed]
-            gates = watched.slope + (1 - watched.slope) * gating.gates[members]
+            gates = network.slope + (1 - network.slope) * gating.gates[members]
             gates[members < 0] = 0
             for record in range(stretch.first, stretch.last + 1):
                 if record > stretch.first:

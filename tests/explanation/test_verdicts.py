@@ -1,6 +1,8 @@
-"""What a page says was done is what was done."""
+"""What a page says was done is what was done; numbers beside a limit show on which side of it they are."""
 
-from neuralrace.explanation.verdicts import of_course
+import pytest
+
+from neuralrace.explanation.verdicts import beside, counted, moment, of_course
 
 
 def test_only_a_forecast_that_came_first_is_said_to_have_come_first():
@@ -10,3 +12,16 @@ def test_only_a_forecast_that_came_first_is_said_to_have_come_first():
         assert told.startswith("These ReLU networks had been trained already")
         assert ("nothing was foreseen" in told) != foreseen
         assert "race" not in told
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.10022, "0.1002"), (0.099996, "0.099996"), (0.1, "0.100"), (0.0789, "0.079"), (float("nan"), "not finite")],
+)
+def test_digits_enough(value, text):
+    assert beside(value, 0.1) == text
+
+
+def test_moments_and_counts():
+    assert [moment(value) for value in (1234.56, float("inf"), float("nan"))] == ["1235", "never", ""]
+    assert [counted(1, "module"), counted(2, "stretch")] == ["1 module", "2 stretches"]

@@ -13,7 +13,7 @@ from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.papers import PAPERS
 from neuralrace.plotting import heat_map, new_figure
 from neuralrace.report import render_report
-from neuralrace.report.links import letters
+from neuralrace.report.section import letters
 
 
 @pytest.fixture(scope="module")

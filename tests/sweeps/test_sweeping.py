@@ -20,7 +20,7 @@ from neuralrace import source
 from neuralrace.batches import Batch
 from neuralrace.cluster import ClusterError, connected
 from neuralrace.errors import NeuralRaceError
-from neuralrace.experiments.registry import get
+from neuralrace.experiments.experiment import get
 from neuralrace.sweeps import dispatch, work
 from neuralrace.sweeps.points import make_sweep
 from neuralrace.sweeps.work import compute_point

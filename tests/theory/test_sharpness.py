@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 from neuralrace.theory.activated.system import NetworkSystem
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import flow_sharpness

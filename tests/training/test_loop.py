@@ -6,8 +6,8 @@ import pytest
 
 import neuralrace as nr
 import oracle
+from neuralrace.arrays import in_precision
 from neuralrace.errors import RangeError, WeightError
-from neuralrace.precision import in_precision
 from neuralrace.training import Condition, Penalty, loop, train_together
 from neuralrace.training.condition import prepare
 from neuralrace.training.program import How

@@ -4,8 +4,8 @@ import pytest
 
 import neuralrace as nr
 import oracle
+from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, RangeError
-from neuralrace.precision import float64
 from neuralrace.training.learner import make_learner
 from neuralrace.training.objectives import as_objective
 

@@ -7,8 +7,8 @@ import pytest
 
 import neuralrace as nr
 import oracle
+from neuralrace.arrays import float64
 from neuralrace.errors import UnknownNameError, WeightError
-from neuralrace.precision import float64
 
 HAND = 1e-11  # fifty steps; adam divides by the root of a mean square, which magnifies rounding
 STEPS = 50

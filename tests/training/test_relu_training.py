@@ -7,7 +7,7 @@ import pytest
 
 import neuralrace as nr
 import oracle
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 
 HAND = 1e-12  # fifty steps, each exact to rounding; equal inputs are summed in another order
 STEPS = 50

@@ -1,20 +1,57 @@
-"""Where arrays are put: a mapped axis (seeds, conditions, draws) is spread over all local devices, the rest is on each.
+"""What runs on devices: programs that are compiled in half of XLA's own time, and arrays spread over all of them.
 
-Nothing is exchanged between the devices but whether all seeds rest, and the largest error of a step.
+A mapped axis (seeds, conditions, draws) is spread over all local devices, the rest is on each. Nothing is exchanged
+between the devices but whether all seeds rest, and the largest error of a step.
 """
 
+import functools
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from importlib.metadata import version
+from typing import Any, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-MAPPED = "mapped"
-Item = TypeVar("Item")
+Given = ParamSpec("Given")
 Found = TypeVar("Found")
+Item = TypeVar("Item")
+
+MAPPED = "mapped"
+LIGHT: dict[str, Any] = {"xla_backend_optimization_level": 1}
+# products, which most of the time is spent in, are not compiled here but called; later versions do not know these two
+EARLIER: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
+
+
+def compiled(function: Callable[Given, Found]) -> Callable[Given, Found]:
+    """Compile a function for each shape of its arguments, as `eqx.filter_jit` does, and lightly on a CPU.
+
+    It is for functions that are called from outside: JAX takes such wishes for whole programs only.
+    """
+
+    @functools.cache  # when it is first called: to ask for the device is to start it
+    def program() -> Callable[Given, Found]:
+        jit: Any = eqx.filter_jit  # its types do not tell what it hands on to JAX
+        made: Callable[Given, Found] = jit(function, compiler_options=_options())
+        return made
+
+    @functools.wraps(function)
+    def call(*arguments: Given.args, **named: Given.kwargs) -> Found:
+        return program()(*arguments, **named)
+
+    return call
+
+
+def _options() -> dict[str, Any] | None:
+    """What is asked of XLA; what the environment asks of it is left as it is."""
+    if jax.default_backend() != "cpu":
+        return None
+    wishes = LIGHT | EARLIER if version("jaxlib").startswith("0.10.") else LIGHT
+    asked = os.environ.get("XLA_FLAGS", "")
+    return {name: wish for name, wish in wishes.items() if f"--{name}=" not in asked}
 
 
 def room_for(count: int) -> int:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.compiling import compiled
+from neuralrace._engine.devices import compiled
 from neuralrace._engine.sparse_rows import SparseRows
 from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from neuralrace.errors import UnknownNameError, nearest, require_number
+from neuralrace.errors import require_known, require_number
 
 __all__ = ["Activation", "LeakyReLU", "as_activation", "leaky_relu", "names"]
 
@@ -78,6 +78,5 @@ def as_activation(given: Any) -> Activation:
         return given
     data = dict(given) if isinstance(given, Mapping) else {"name": given}
     name = str(data.pop("name", None))
-    if name not in _named():
-        raise UnknownNameError(f"there is no activation {name!r}; {nearest(name, names())}")
+    require_known(name, names(), f"there is no activation {name!r}")
     return _named()[name](**data)

@@ -1,5 +1,6 @@
-"""What an experiment is: settings, what it computes, what it claims, what it draws."""
+"""What an experiment is: settings, what it computes, what it claims, what it draws; and each of them by its name."""
 
+import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,8 +9,9 @@ from typing import Any
 import xarray
 from matplotlib.figure import Figure
 
+from neuralrace.errors import require_known
 from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.listing import SECONDS
+from neuralrace.experiments.listing import SECONDS, listed
 
 
 @dataclass(frozen=True)
@@ -70,3 +72,11 @@ class Result:
             told = f"Titles say what came out with the usual settings; {others} of {len(self.claims)} verdicts"
             figure.suptitle(f"{told} are others here.", fontsize="small")
         return figure
+
+
+def get(name: str) -> Experiment:
+    """Look an experiment up; no other is imported for it."""
+    require_known(name, listed(), f"there is no experiment {name!r}")
+    module = importlib.import_module(f"neuralrace.experiments.figures.{listed()[name].module}")
+    experiment: Experiment = module.EXPERIMENT
+    return experiment

@@ -12,11 +12,10 @@ import numpy as np
 
 from neuralrace.errors import (
     RangeError,
-    UnknownNameError,
     bounds_told,
-    nearest,
     require_count,
     require_kind,
+    require_known,
     require_name,
     require_number,
     shortened,
@@ -77,8 +76,7 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
     known = {field.name: field for field in dataclasses.fields(settings)}
     read = {}
     for name, value in changes.items():
-        if name not in known:
-            raise UnknownNameError(f"there is no setting {name!r}; {nearest(name, known)}")
+        require_known(name, known, f"there is no setting {name!r}")
         read[name] = read_setting(name, value, known[name].type, getattr(settings, name))
         if read[name] == () and known[name].default:
             raise RangeError(f"setting {name!r} needs at least one value, like {known[name].default!r}; it was empty")

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
-from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, nearest, require_kind
+from neuralrace.errors import FileFormatError, RangeError, UnknownNameError, require_kind, require_known
 from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Result
-from neuralrace.experiments.registry import get
+from neuralrace.experiments.experiment import Result, get
 from neuralrace.experiments.settings import as_json, override
 from neuralrace.source import code_version
 
@@ -55,8 +54,7 @@ def save_result(result: Result, out: str | Path, formats: Sequence[str] = ("png"
 
 def check_size(size: str) -> None:
     """Refuse a size that there is not."""
-    if size not in SIZES:
-        raise UnknownNameError(f"size must be full or tiny; it was {size!r}; {nearest(size, SIZES)}")
+    require_known(size, SIZES, f"size must be full or tiny; it was {size!r}")
 
 
 def check_formats(formats: Sequence[str]) -> None:

@@ -9,10 +9,8 @@ import numpy as np
 
 from neuralrace.analysis import agreement
 from neuralrace.datafiles import as_path
-from neuralrace.errors import RangeError, TaskError, UnknownNameError, nearest, require_count
+from neuralrace.errors import RangeError, TaskError, require_count, require_known
 from neuralrace.explanation.candidates import race_of
-from neuralrace.explanation.cautions import warnings_of
-from neuralrace.explanation.checkpoints import run_of_folder
 from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.foretold import matches
 from neuralrace.explanation.measures import describe_modules, measure_assumptions, measure_selectivity, words_of
@@ -20,14 +18,24 @@ from neuralrace.explanation.pricing import deep_prices, fewest, prices
 from neuralrace.explanation.recipe import check_given, choose_recipe, choose_width, curvature
 from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
-from neuralrace.explanation.trained import Asked, Trained, foresee_and_train, trained_before, weight_records
+from neuralrace.explanation.trained import (
+    ALONG,
+    Asked,
+    Trained,
+    along_gradient,
+    foresee_and_train,
+    run_of_folder,
+    trained_before,
+    weight_records,
+)
 from neuralrace.explanation.watched import Watched
 from neuralrace.initial import Initialiser, as_data
+from neuralrace.problem import BIAS
 from neuralrace.reln import Ranking
 from neuralrace.reln.discovery import check_modules
 from neuralrace.reln.recorded import can_repeat, network_of
 from neuralrace.task import Task
-from neuralrace.tasks import NamedTask
+from neuralrace.tasks import NamedTask, cautions
 from neuralrace.training import ReLUNetwork
 from neuralrace.training.train import check_size
 from neuralrace.trajectory import Trajectory
@@ -143,8 +151,7 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
     if isinstance(groups, str):
-        if groups not in named.groups:
-            raise UnknownNameError(f"task {named.name!r} has no grouping {groups!r}; {nearest(groups, named.groups)}")
+        require_known(groups, named.groups, f"task {named.name!r} has no grouping {groups!r}")
         return np.asarray(named.groups[groups])
     if groups is not None:
         labels = np.asarray(groups)
@@ -175,3 +182,42 @@ def _settings(named: NamedTask, trained: Trained) -> dict[str, Any]:
         "first weights": None if trained.law is None else as_data(trained.law),
         **{name: made_with[name] for name in ("seeds", "key", "learning_rate", "steps")},
     }
+
+
+def warnings_of(named: NamedTask, run: Trajectory, capped: bool) -> tuple[str, ...]:
+    """Sentences; none where there is nothing to mind. capped: the steps were as many as are ever chosen."""
+    return (*_of_data(named, run), *_off_the_gradient(run), *_unfinished(run, capped))
+
+
+def _of_data(named: NamedTask, run: Trajectory) -> tuple[str, ...]:
+    """What is to mind of the examples; biases are a constant input."""
+    task = named.task
+    if run.settings["problem"]["biases"] and BIAS not in task.inputs:
+        task = Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights)
+    return cautions(task, named.labels)
+
+
+def _off_the_gradient(run: Trajectory) -> tuple[str, ...]:
+    """A training whose rule is not known and was not descent."""
+    cosine = along_gradient(run)
+    if cosine >= ALONG:
+        return ()
+    return (
+        f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
+        "another loss, an adaptive optimiser or a schedule moved them, and no reconstruction follows those",
+    )
+
+
+def _unfinished(run: Trajectory, capped: bool) -> tuple[str, ...]:
+    """Networks that were still learning; where nobody says how a training ended, the loss does."""
+    running = int(np.sum(run.status == "running"))
+    if not running:
+        return ()
+    mean, half = run.loss.mean(axis=0), int(np.searchsorted(run.time, run.time[-1] / 2))
+    late = (mean[half] - mean[-1]) / max(mean[0] - mean[-1], np.finfo(float).tiny)
+    steps = int(run.data["step"].values[-1])
+    told = (
+        f"{running} of {len(run.loss)} networks were still moving after {steps} steps (the later half of them brought "
+        f"{late:.1%} of the fall): this explains them up to there"
+    )
+    return (f"{told}. So many steps are the most that are chosen: give more if it matters" if capped else told,)

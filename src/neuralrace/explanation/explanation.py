@@ -1,6 +1,8 @@
 """What was found out about one task and how far it holds."""
 
+import dataclasses
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,13 +18,11 @@ from neuralrace.explanation import panels, sections, verdicts
 from neuralrace.explanation.foretold import Foretold, Match
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.measures import Held, Module, Selectivity
-from neuralrace.explanation.page import render_page
 from neuralrace.explanation.panels import Draw
-from neuralrace.explanation.plain import plain
 from neuralrace.explanation.pricing import Priced, near
+from neuralrace.explanation.rendering import render_page, render_text
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.sections import Section
-from neuralrace.explanation.text import render_text
 from neuralrace.plotting import new_panels
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
@@ -221,3 +221,18 @@ class Explanation:
         write_text(out / "summary.json", json.dumps(self.summary(), indent=2))
         write_whole(out / "figure.png", lambda part: figure.savefig(part, dpi=150))
         return write_text(out / "report.html", page)
+
+
+def plain(value: Any) -> Any:
+    """Records as objects, arrays as lists, and None for a number that is not finite, such as a time never reached."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if dataclasses.is_dataclass(value):
+        return {part.name: plain(getattr(value, part.name)) for part in dataclasses.fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, (np.ndarray, np.generic)):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis.selectivity import share_by_groups
-from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.trained import ALONG, along_gradient
 from neuralrace.explanation.watched import Watched
 from neuralrace.reln import gate_samples, neuron_strengths
 from neuralrace.reln.course import written_by
@@ -49,11 +49,6 @@ class Selectivity(NamedTuple):
     share: np.ndarray
     share_of_strength: np.ndarray
     before: np.ndarray
-
-    @property
-    def specific(self) -> float:
-        """The share of neurons that are active in exactly one group."""
-        return float(self.share[1])
 
 
 class Held(NamedTuple):

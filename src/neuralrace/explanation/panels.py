@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, Priced
-from neuralrace.explanation.wording import counted
+from neuralrace.explanation.verdicts import counted
 from neuralrace.plotting import COLOURS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast

@@ -13,9 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.arrays import float64
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.watched import Stretch, Watched
-from neuralrace.precision import float64
 
 
 class Moments(NamedTuple):
@@ -44,7 +44,7 @@ def play(
     padded: modules of the program, at least as many as any gating has.
     """
     weights = [np.concatenate([watched.incoming[:, 0], watched.outgoing[:, 0]], axis=-1) for _ in plans]
-    seeds, outputs = len(weights[0]), watched.targets.shape[1]
+    seeds, outputs = len(weights[0]), watched.network.targets.shape[1]
     offset, biased = np.zeros((len(plans), seeds, outputs)), jnp.asarray(float(watched.offset is not None))
     if watched.offset is not None:
         offset[:] = watched.offset[:, 0]
@@ -66,18 +66,19 @@ def play(
 
 
 def _moments(watched: Watched, gatings: Sequence[Gating], padded: int) -> Moments:
-    rows, wanted, root = watched.inputs, watched.targets, np.sqrt(watched.weights)[:, None]
+    network, rows, amount = watched.network, watched.inputs, watched.network.task.weights
+    wanted, root = network.targets, np.sqrt(amount)[:, None]
     count, size = rows.shape
     pairs, targets, inputs = [], [], []
     for gating in gatings:
         gates = np.zeros((padded, count))
-        gates[: len(gating)] = watched.slope + (1 - watched.slope) * gating.gates
+        gates[: len(gating)] = network.slope + (1 - network.slope) * gating.gates
         seen = root * (gates.T[:, :, None] * rows[:, None, :]).reshape(count, padded * size)
         pairs.append(seen.T @ seen)
         targets.append((root * wanted).T @ seen)
         inputs.append(root[:, 0] @ seen)
-    energy = watched.weights @ np.sum(wanted**2, axis=1)
-    return Moments(np.stack(pairs), np.stack(targets), np.stack(inputs), watched.weights @ wanted, np.asarray(energy))
+    energy = amount @ np.sum(wanted**2, axis=1)
+    return Moments(np.stack(pairs), np.stack(targets), np.stack(inputs), amount @ wanted, np.asarray(energy))
 
 
 Bases = list[dict[int, np.ndarray]]  # per seed: module -> (neurons, directions), orthonormal

@@ -124,5 +124,5 @@ def _once(rows: Sequence[Priced]) -> list[Priced]:
 
 def _work(watched: Watched, modules: int) -> float:
     """Operations of playing so many modules once: the products with the moments of all pairs."""
-    seen, outputs = modules * watched.inputs.shape[1], watched.targets.shape[1]
+    seen, outputs = modules * watched.inputs.shape[1], watched.network.targets.shape[1]
     return 2.0 * seen**2 * outputs * len(watched.incoming) * float(watched.steps[-1])

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from neuralrace.analysis import Agreement, Line, agreement
-from neuralrace.explanation.checkpoints import ALONG, along_gradient
 from neuralrace.explanation.foretold import ALIKE, Foretold, Match
 from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
-from neuralrace.explanation.wording import beside, counted, moment
+from neuralrace.explanation.trained import ALONG, along_gradient
+from neuralrace.explanation.verdicts import beside, counted, moment
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory

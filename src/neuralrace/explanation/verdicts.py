@@ -1,18 +1,49 @@
-"""The answer of an explanation, in sentences that follow the criterion."""
+"""The answer of an explanation, in sentences that follow the criterion, and its numbers in words."""
 
+import math
 from collections.abc import Sequence
 
 from neuralrace.analysis import Agreement
 from neuralrace.explanation.foretold import Match
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
-from neuralrace.explanation.wording import counted, distance
 
-ASKED = (NEAR_L1, NEAR_LOG)
+DIGITS = 3
+
+
+def beside(value: float, limit: float) -> str:
+    """A number with three decimals, or as many as show on which side of the limit it is."""
+    if not math.isfinite(value):
+        return "not finite"
+    for digits in range(DIGITS, 12):
+        text = f"{value:.{digits}f}"
+        if value == limit or ((float(text) > limit) == (value > limit) and float(text) != limit):
+            return text
+    return repr(value)
+
+
+def distance(apart: Agreement) -> str:
+    """Both distances, the first in words as well."""
+    return (
+        f"normalised L1 {beside(apart.normalised_l1, NEAR_L1)}, that is {apart.normalised_l1:.1%} of the area under "
+        f"the loss; log10 gap {beside(apart.log10_gap, NEAR_LOG)}"
+    )
+
+
+def moment(time: float) -> str:
+    """A time, or that it never came."""
+    if math.isnan(time):
+        return ""
+    return f"{time:.4g}" if math.isfinite(time) else "never"
+
+
+def counted(count: int, thing: str) -> str:
+    """A number of things."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def of_modules(rows: Sequence[Priced], chosen: Priced, layers: int = 1) -> str:
     """How many modules explain the networks of so many hidden layers, and how few could otherwise."""
-    apart, asked = distance(chosen.agreement, ASKED), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
+    apart, asked = distance(chosen.agreement), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
     if not chosen.meets:
         most = max(row.modules for row in rows)
         return (
@@ -33,7 +64,7 @@ def of_forecast(foreseen: Agreement, before: bool) -> str:
     """Whether the forecast held; before: whether it was made before the networks were trained."""
     made = "before any training" if before else "without a look at the training"
     held = "held" if near(foreseen) else "did not hold"
-    return f"The forecast, made {made}, {held}: {distance(foreseen, ASKED)}."
+    return f"The forecast, made {made}, {held}: {distance(foreseen)}."
 
 
 def of_foretold(matches: Sequence[Match]) -> str:

@@ -20,7 +20,7 @@ class Watched:
     """Networks at their records, and the examples; a bias is the weight of one more input, which is always one.
 
     incoming: (seeds, records, neurons, inputs). outgoing: (seeds, records, neurons, outputs). offset: (seeds, records,
-    outputs), the biases of the outputs, None where there are none. slope: what a shut neuron lets through.
+    outputs), the biases of the outputs, None where there are none.
     """
 
     network: ReLUNetwork = field(repr=False)
@@ -51,28 +51,13 @@ class Watched:
         rows = self.network.inputs
         return np.column_stack([rows, np.ones(len(rows))]) if self.network.biases else rows
 
-    @property
-    def targets(self) -> np.ndarray:
-        """(N, outputs)."""
-        return self.network.targets
-
-    @property
-    def weights(self) -> np.ndarray:
-        """(N,), of the examples."""
-        return self.network.task.weights
-
-    @property
-    def slope(self) -> float:
-        """What a shut neuron multiplies by."""
-        return self.network.slope
-
     def received(self, record: int) -> np.ndarray:
         """What every neuron receives for every example, (seeds, neurons, N)."""
         return np.asarray(self.incoming[:, record] @ self.inputs.T)
 
     def carried(self, record: int, received: np.ndarray) -> np.ndarray:
         """How much every neuron would pass on if it were open, squared; (seeds, neurons, N), all together one."""
-        size = np.sum(self.outgoing[:, record] ** 2, axis=-1)[..., None] * received**2 * self.weights
+        size = np.sum(self.outgoing[:, record] ** 2, axis=-1)[..., None] * received**2 * self.network.task.weights
         return np.asarray(size / max(float(size.sum()), np.finfo(float).tiny))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuralrace.analysis import Line, agreement
 from neuralrace.analysis.agreement import Agreement
+from neuralrace.arrays import float64
 from neuralrace.errors import RangeError
 from neuralrace.explorer.bounds import MAP_CELLS, MAP_VALUES, SCENE, TASKS, Number
 from neuralrace.explorer.certificate import certificate_data, chip
@@ -17,7 +18,6 @@ from neuralrace.explorer.mathml import equations_data
 from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage, frames_of, law_of, make_stage, schedule_of
-from neuralrace.precision import float64
 from neuralrace.theory import Forecast, predict
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import flow_regime

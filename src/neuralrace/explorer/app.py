@@ -36,7 +36,7 @@ from neuralrace.explorer.desk import Desk, SupersededError, Token
 from neuralrace.explorer.presets import about
 from neuralrace.explorer.python_text import python_text
 from neuralrace.explorer.scene import Scene
-from neuralrace.explorer.thumbnails import thumbnails
+from neuralrace.explorer.tables import thumbnails
 
 STATIC = Path(str(files("neuralrace.explorer") / "static"))
 POLICY = (

@@ -8,13 +8,23 @@ from neuralrace.errors import RangeError, require_name, require_number
 
 
 @dataclass(frozen=True)
-class Number:
+class _Bound:
+    """What a value may be."""
+
+    label: str
+
+    def as_data(self) -> dict[str, Any]:
+        """For the page."""
+        return {"kind": type(self).__name__.lower(), **vars(self)}
+
+
+@dataclass(frozen=True)
+class Number(_Bound):
     """A number between two bounds. stops: where a slider rests; whole: no fraction; log: on a logarithmic scale.
 
     shape: whether another value is another shape of network, which is compiled anew.
     """
 
-    label: str
     default: float
     least: float
     most: float
@@ -34,16 +44,11 @@ class Number:
             raise RangeError(f"{name} must be a whole number from {self.least:g} to {self.most:g}; it was {number:g}")
         return int(number)
 
-    def as_data(self) -> dict[str, Any]:
-        """For the page."""
-        return {"kind": "number", **{k: getattr(self, k) for k in self.__dataclass_fields__}}
-
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(_Bound):
     """One of a few words."""
 
-    label: str
     default: str
     options: tuple[str, ...]
 
@@ -51,16 +56,11 @@ class Choice:
         """The value, or what there is."""
         return require_name(name, value, self.options)
 
-    def as_data(self) -> dict[str, Any]:
-        """For the page."""
-        return {"kind": "choice", "label": self.label, "default": self.default, "options": list(self.options)}
-
 
 @dataclass(frozen=True)
-class Text:
+class Text(_Bound):
     """A word of bounded length that somebody else checks."""
 
-    label: str
     default: str
     most: int
 
@@ -69,10 +69,6 @@ class Text:
         if not isinstance(value, str) or len(value) > self.most:
             raise RangeError(f"{name} must be a text of at most {self.most} characters; it was {value!r:.40}")
         return value
-
-    def as_data(self) -> dict[str, Any]:
-        """For the page."""
-        return {"kind": "text", "label": self.label, "default": self.default, "most": self.most}
 
 
 Bound = Number | Choice | Text

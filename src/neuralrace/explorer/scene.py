@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from neuralrace.errors import RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, UnknownNameError, nearest, require_known
 from neuralrace.explorer.bounds import FLIPS, SCENE, TASKS, Text
 
 FIELDS = ("task", "settings", "gating", "flips", *SCENE)
@@ -42,8 +42,7 @@ class Scene:
         if not isinstance(given, Mapping):
             raise RangeError(f"a scene must be an object with named values; it was {type(given).__name__}")
         for name in given:
-            if name not in FIELDS:
-                raise UnknownNameError(f"a scene has no {name!r:.40}; {nearest(name, FIELDS)}")
+            require_known(name, FIELDS, f"a scene has no {name!r:.40}")
         task = given.get("task", "xor")
         if not isinstance(task, str) or task not in TASKS:
             raise UnknownNameError(f"there is no task {task!r:.40} to explore; {nearest(task, TASKS)}")
@@ -72,8 +71,7 @@ def _settings(task: str, given: Any) -> tuple[tuple[str, Any], ...]:
     if not isinstance(given, Mapping):
         raise RangeError(f"settings must be an object with named values; it was {type(given).__name__}")
     for name in given:
-        if name not in TASKS[task]:
-            raise UnknownNameError(f"task {task!r} has no setting {name!r:.40} here; {nearest(name, TASKS[task])}")
+        require_known(name, TASKS[task], f"task {task!r} has no setting {name!r:.40} here")
     return tuple((name, bound.check(name, given.get(name, bound.default))) for name, bound in TASKS[task].items())
 
 

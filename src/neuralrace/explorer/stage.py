@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace import initial
 from neuralrace._engine.example_rows import partition
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.errors import RangeError, UnknownNameError, nearest
+from neuralrace.errors import RangeError, require_known
 from neuralrace.explorer.bounds import FRAME_BYTES, FRAMES, WORK
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.tables import Tables, opened
@@ -91,8 +91,7 @@ def make_stage(scene: Scene, tables: Tables) -> Stage:
     task = tables.make(scene.task, dict(scene.settings))
     gatings = _gatings(task)
     gating = scene.gating or next(iter(gatings))
-    if gating not in gatings:
-        raise UnknownNameError(f"task {task.name!r} has no gating {gating!r}; {nearest(gating, gatings)}")
+    require_known(gating, gatings, f"task {task.name!r} has no gating {gating!r}")
     if scene.network == "relu":
         problem = _rectified(task.task, gatings[gating], scene)
         rows = tuple(np.array([example]) for example in range(min(len(task.task), EACH)))

@@ -1,11 +1,11 @@
-"""The tasks of the cards: of the registry, of handwritten digits, of a table that a visitor brought."""
+"""The tasks of the cards, with a picture of each: of the registry, of digits, of a table that a visitor brought."""
 
 import hashlib
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from neuralrace import tasks
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError
-from neuralrace.explorer.bounds import BODY_BYTES, TABLE_COLUMNS, TABLE_ROWS
+from neuralrace.explorer.bounds import BODY_BYTES, TABLE_COLUMNS, TABLE_ROWS, TASKS
+from neuralrace.explorer.rounding import numbers
 from neuralrace.task import Task
 from neuralrace.tasks import Gating, NamedTask, read
 from neuralrace.tasks.pathways import parallel_pathways
@@ -21,6 +22,7 @@ from neuralrace.tasks.pathways import parallel_pathways
 KEPT = 8  # tables
 ROUTED_DIGITS, ROUTED_DOMAINS = 50, 6  # images that every domain shows, and how many domains may show images
 OPEN = "one open pathway"
+MOST = 24  # rows and columns of a picture
 
 
 def digit_rows(examples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -108,3 +110,20 @@ def _read(text: str, targets: int) -> NamedTask:
             return read(file, targets=last_columns(targets), most_bytes=BODY_BYTES)
         except NeuralRaceError as error:
             raise FileFormatError(str(error).replace(str(file), "the table")) from None
+
+
+@cache
+def thumbnails() -> dict[str, Any]:
+    """Task -> points with their sign, or a table between -1 and 1; nothing for a visitor's own table."""
+    return {name: _picture(name) for name in TASKS if name != "table"}
+
+
+def _picture(name: str) -> dict[str, Any]:
+    task = Tables().make(name, {key: bound.default for key, bound in TASKS[name].items()}).task
+    if name == "digits":
+        return {"table": numbers(task.inputs["x"][0].reshape(8, 8), 2)}
+    inputs, targets = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
+    if inputs.shape[1] == 2 and targets.shape[1] == 1:
+        return {"points": numbers(np.column_stack([inputs, np.sign(targets)]), 3)}
+    shown = targets[:: -(-len(targets) // MOST), :: -(-targets.shape[1] // MOST)]
+    return {"table": numbers(shown / np.abs(shown).max(), 2)}

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.archives import read_archive
-from neuralrace.errors import FileFormatError
-from neuralrace.limits import in_words
+from neuralrace.errors import FileFormatError, in_bytes
 
 KINDS = (".npz", ".safetensors")
 MOST_BYTES = 2**31  # of the arrays of one file
@@ -83,7 +82,7 @@ def _from_safetensors(path: Path) -> dict[str, np.ndarray]:
         raise FileFormatError(f"reading {path} needs the package safetensors: pip install safetensors") from None
     if path.stat().st_size > MOST_BYTES:
         raise FileFormatError(
-            f"{path} must hold at most {in_words(MOST_BYTES)}; it holds {in_words(path.stat().st_size)}"
+            f"{path} must hold at most {in_bytes(MOST_BYTES)}; it holds {in_bytes(path.stat().st_size)}"
         )
     try:
         return dict(load_file(path))

@@ -12,9 +12,8 @@ from neuralrace.plotting.curves import (
     trade_off_lines,
     training_band,
 )
-from neuralrace.plotting.graphs import draw_network
-from neuralrace.plotting.heat import heat_map
 from neuralrace.plotting.labels import end_labels, label_axes
+from neuralrace.plotting.pictures import draw_network, heat_map
 from neuralrace.plotting.style import COLOURS, SERIES, new_figure, new_panels, sequence
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Words on axes: titles that fit, legends beside the data and never over them, names at the ends of lines."""
 
 import textwrap
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -72,9 +72,9 @@ def end_labels(axis: Axes) -> None:
         points = points[np.isfinite(points).all(axis=1)]
         last = points[np.argmax(points[:, 0])]
         ends.append((float(np.clip(to_axis.transform(last)[1], 0, 1)), label, line.get_color()))
-    step = LINE * SIZE / 72 / _height(axis)
-    ends.sort(key=_first)
-    for (end, label, colour), place in zip(ends, _apart([_first(one) for one in ends], step), strict=True):
+    step = LINE * SIZE / 72 / (0.68 * _cell(axis)[1])  # an axis has so much of its cell, before it is laid out
+    ends.sort(key=lambda one: one[0])
+    for (end, label, colour), place in zip(ends, _apart([end for end, *_ in ends], step), strict=True):
         axis.annotate(
             label,
             (1.0, end),
@@ -87,10 +87,6 @@ def end_labels(axis: Axes) -> None:
             arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
             annotation_clip=False,
         )
-
-
-def _first(entry: tuple[Any, ...]) -> float:
-    return float(entry[0])
 
 
 def _apart(places: list[float], step: float) -> list[float]:
@@ -112,11 +108,6 @@ def _cell(axis: Axes) -> tuple[float, float]:
     spec = axis.get_subplotspec()
     grid = None if spec is None else spec.get_gridspec()
     return (width, height) if grid is None else (width / grid.ncols, height / grid.nrows)
-
-
-def _height(axis: Axes) -> float:
-    """The height of an axis, in inches, before it is laid out."""
-    return 0.68 * _cell(axis)[1]
 
 
 def _fitting(axis: Axes, title: str) -> str:

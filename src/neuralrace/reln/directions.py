@@ -15,9 +15,9 @@ import jax
 import numpy as np
 
 from neuralrace.activations import LeakyReLU
+from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, WeightError, require_count, require_kind, require_number, shortened
 from neuralrace.initial import Gaussian, Initialiser, as_key
-from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.reln.growth import Layer
 from neuralrace.theory.ladder import THEORY_STREAM

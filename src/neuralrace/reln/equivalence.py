@@ -151,7 +151,12 @@ def _split(network: Problem, weights: Weights, received: Mapping[str, np.ndarray
         groups = range(len(representatives(labels)))
         parts[node] = {f"{node}_{label}": np.flatnonzero(labels == label) for label in groups}
         gates |= {name: gate[:, neurons[0]] for name, neurons in parts[node].items()}
-    _check_size(sum(len(parts[source]) * len(parts[target]) for source, target in network.architecture.edges.values()))
+    count = sum(len(parts[source]) * len(parts[target]) for source, target in network.architecture.edges.values())
+    if count > MOST_EDGES:
+        raise ProblemError(
+            f"the gated network may have at most {MOST_EDGES:,} edges; this one has {count:,}, because its neurons "
+            "have so many different gate patterns: take fewer neurons or examples, or look for modules with discover"
+        )
     ends: dict[Edge, tuple[str, str]] = {}
     matrices: dict[Edge, np.ndarray] = {}
     edge_gates: dict[Edge, np.ndarray] = {}
@@ -175,11 +180,3 @@ def _gates_of(network: Problem, node: str, received: np.ndarray) -> np.ndarray:
     activation, own = network.activations[node], network.gates.nodes.get(node, np.ones(1))
     slope = activation.slope if isinstance(activation, LeakyReLU) else 1.0
     return np.where(received > 0, 1.0, slope) * (own if own.ndim == 2 else own[:, None])
-
-
-def _check_size(edges: int) -> None:
-    if edges > MOST_EDGES:
-        raise ProblemError(
-            f"the gated network may have at most {MOST_EDGES:,} edges; this one has {edges:,}, because its neurons "
-            "have so many different gate patterns: take fewer neurons or examples, or look for modules with discover"
-        )

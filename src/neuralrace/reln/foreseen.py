@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.analysis import Agreement
-from neuralrace.errors import ProblemError, UnknownNameError, WeightError, nearest, require_count, shortened
+from neuralrace.errors import ProblemError, WeightError, require_count, require_known, shortened
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.course import Course, course_of_weights
@@ -110,8 +110,7 @@ def foresee(
     if not callable(initial):
         raise WeightError(f"initial must be a law such as initial.gaussian(std); it was {shortened(initial)}")
     for name in options:
-        if name not in OPTIONS:
-            raise UnknownNameError(f"foresee has no option {name!r}; {nearest(name, OPTIONS)}")
+        require_known(name, OPTIONS, f"foresee has no option {name!r}")
     check_modules(modules, most)
     forecast = predict(network, initial, times, METHODS, key, draws=draws, **options)
     neurons = followed(network, forecast)

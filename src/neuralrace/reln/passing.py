@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
-from neuralrace.errors import ProblemError, UnknownNameError, nearest
+from neuralrace.errors import ProblemError, require_known
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RESTARTS, distinct_rows
 from neuralrace.reln.recorded import gate_samples, network_of, weights_over_time
@@ -121,8 +121,7 @@ def bare_gates(run: Trajectory, layer: str) -> Passing:
 def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
     """What each neuron of a run carries at the end, (seeds, neurons)."""
     network = network_of(run)
-    if layer not in network.architecture.hidden:
-        raise UnknownNameError(f"there is no hidden layer {layer!r}; {nearest(layer, network.architecture.hidden)}")
+    require_known(layer, network.architecture.hidden, f"there is no hidden layer {layer!r}")
     return strengths(network, final_weights(run), layer)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, RangeError, require_count
 from neuralrace.gates import Gates
-from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.reln.recorded import gate_samples, hidden_layers, is_full_batch_descent, network_of
@@ -91,7 +91,8 @@ def trade_off(
     grown, found, network = _grown(samples), {}, _linear(run)
     for count in dict.fromkeys(lengths):
         bounds = equal_parts(grown, count)
-        shares = [_shares(samples, first, last) for first, last in itertools.pairwise(bounds)]
+        stretched = itertools.pairwise(bounds)
+        shares = [tuple(taken[:, first:last].mean(axis=1) for taken in samples) for first, last in stretched]
         for size in dict.fromkeys(sizes):
             found[size, count] = _rebuilt(run, network, bounds, shares, size, key, progress)
     return tuple(found[size, count] for size in sizes for count in lengths)
@@ -107,11 +108,12 @@ def _rebuilt(
     progress: bool,
 ) -> Rebuilt:
     """network: see _linear. shares: of open time, per stretch."""
-    gatings = shares if size is None else [_modular(share, size, key) for share in shares]
+    if size is not None:  # one gate for all neurons of a module
+        shares = [tuple(_clustered(share, size, key) for share in layers) for layers in shares]
     steps, last = run.data["step"].values, bounds[-1]
     moments = np.unique([*bounds, *np.linspace(0, last, min(MOMENTS, last) + 1).astype(int)])
     with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
-        loss = _play(run, network, gatings, bounds, moments, meter)
+        loss = _play(run, network, shares, bounds, moments, meter)
     time = run.time[moments]
     apart = agreement(Line(time, loss), Line(time, run.loss[:, moments]))
     return Rebuilt(size, tuple(int(steps[bound]) for bound in bounds), time, loss, apart)
@@ -146,16 +148,6 @@ def equal_parts(grown: np.ndarray, parts: int) -> list[int]:
     for place, record in enumerate(inner, start=1):
         bounds.append(int(np.clip(record, bounds[-1] + 1, last - (parts - place))))
     return [*bounds, last]
-
-
-def _shares(samples: Sequence[np.ndarray], first: int, last: int) -> Gating:
-    """Of a stretch, how much of it each gate is open."""
-    return tuple(taken[:, first:last].mean(axis=1) for taken in samples)
-
-
-def _modular(shares: Gating, modules: int, key: int) -> Gating:
-    """One gate for all neurons of a module."""
-    return tuple(_clustered(share, modules, key) for share in shares)
 
 
 def _clustered(share: np.ndarray, modules: int, key: int) -> np.ndarray:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import RangeError, require_count, require_kind, shortened
-from neuralrace.experiments.experiment import Experiment
-from neuralrace.experiments.registry import get
+from neuralrace.experiments.experiment import Experiment, get
 from neuralrace.experiments.settings import as_json, override
 from neuralrace.experiments.store import check_size
 from neuralrace.source import versions

@@ -12,12 +12,10 @@ import xarray
 
 from neuralrace.cluster import ClusterError
 from neuralrace.datafiles import save_dataset
-from neuralrace.errors import in_one_line, is_out_of_memory
-from neuralrace.experiments.experiment import Experiment, Result
-from neuralrace.experiments.registry import get
+from neuralrace.errors import in_one_line, is_out_of_memory, memory_at_most
+from neuralrace.experiments.experiment import Experiment, Result, get
 from neuralrace.experiments.settings import as_json
 from neuralrace.experiments.store import run, save_result
-from neuralrace.limits import at_most
 from neuralrace.source import versions
 
 MEMORY = "it needs more memory than its worker has: make it smaller, or give workers more"
@@ -36,7 +34,7 @@ def compute_point(name: str, key: str, settings: Any, code: str) -> Finished:
     _check_code(code)
     experiment = get(name)
     try:
-        with _without_bars(), at_most(_limit_of_this_worker()):
+        with _without_bars(), memory_at_most(_limit_of_this_worker()):
             return _sealed(experiment, key, settings, experiment.compute(settings))
     except Exception as error:
         line = in_one_line(error)
@@ -46,7 +44,7 @@ def compute_point(name: str, key: str, settings: Any, code: str) -> Finished:
 def keep_experiment(name: str, code: str, keep: "Keep", memory: int | None) -> Any:
     """Run one experiment and keep its files in a folder that all can see; memory: bytes that it may take."""
     _check_code(code)
-    with _without_bars(), at_most(memory):
+    with _without_bars(), memory_at_most(memory):
         return keep(name)[1]
 
 

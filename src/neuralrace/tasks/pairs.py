@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count
+from neuralrace.errors import RangeError, require_count, require_known
 
 TRADES = 20  # trades of the random regular graph, per input domain
 
@@ -98,8 +98,7 @@ def trained_pairs(pairs: str, domains: int, trained: int, key: int = 0) -> np.nd
 
     pairs: one of the names in PAIRS. trained: K, the mean number of pairs of a domain. key: decides what is random.
     """
-    if pairs not in PAIRS:
-        raise UnknownNameError(f"there are no pairs {pairs!r}; {nearest(pairs, PAIRS)}")
+    require_known(pairs, PAIRS, f"there are no pairs {pairs!r}")
     require_count("domains", domains, most=100)
     if require_count("trained", trained) > domains:
         raise RangeError(f"trained must be at most the number of domains, {domains}; it was {trained}")

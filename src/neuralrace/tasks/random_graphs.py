@@ -6,7 +6,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_count
+from neuralrace.errors import RangeError, require_count, require_known
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -34,8 +34,7 @@ def random_problem(
     have weight zero. At least one path carries an example of positive weight. What is None is drawn. sizes:
     least and most neurons of a node.
     """
-    if gates not in GATES:
-        raise UnknownNameError(f"there is no kind of gates {gates!r}; {nearest(gates, GATES)}")
+    require_known(gates, GATES, f"there is no kind of gates {gates!r}")
     random = np.random.default_rng(require_count("seed", seed, least=0))
     counts = {
         "inputs": _count(random, "inputs", inputs, 1, 3),

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, TaskError, UnknownNameError, nearest, require_count
+from neuralrace.errors import NeuralRaceError, TaskError, require_count, require_known
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import named
@@ -48,8 +48,7 @@ class NamedTask:
 
     def problem(self, gating: str, hidden: int | None = None) -> Problem:
         """The task with one of its gatings and `hidden` neurons in each layer of each pathway."""
-        if gating not in self.gatings:
-            raise UnknownNameError(f"task {self.name!r} has no gating {gating!r}; {nearest(gating, self.gatings)}")
+        require_known(gating, self.gatings, f"task {self.name!r} has no gating {gating!r}")
         return self.gatings[gating](require_count("hidden", self.hidden if hidden is None else hidden))
 
     def complete(self) -> "NamedTask":
@@ -98,12 +97,10 @@ def factories() -> dict[str, Callable[..., NamedTask]]:
 def get(name: str, **settings: Any) -> NamedTask:
     """Make a task by its name, as the command line does."""
     known = factories()
-    if name not in known:
-        raise UnknownNameError(f"there is no task {name!r}; {nearest(name, known)}")
+    require_known(name, known, f"there is no task {name!r}")
     parameters = inspect.signature(known[name]).parameters
     for setting in settings:
-        if setting not in parameters:
-            raise UnknownNameError(f"task {name!r} has no setting {setting!r}; {nearest(setting, parameters)}")
+        require_known(setting, parameters, f"task {name!r} has no setting {setting!r}")
     for setting, parameter in parameters.items():
         if parameter.default is inspect.Parameter.empty and setting not in settings:
             raise TaskError(f"task {name!r} needs the setting {setting!r}; it was not given")

@@ -9,7 +9,7 @@ import xarray
 
 from neuralrace.analysis import time_to
 from neuralrace.architecture import Architecture, Path
-from neuralrace.arrays import real_array
+from neuralrace.arrays import float64, real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     ProblemError,
@@ -20,7 +20,6 @@ from neuralrace.errors import (
     require_kind,
     require_place,
 )
-from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.evolution import Evolution

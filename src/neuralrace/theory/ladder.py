@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import check_weights
-from neuralrace.arrays import real_array
+from neuralrace.arrays import float64, real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import (
     AssumptionError,
@@ -23,7 +23,6 @@ from neuralrace.errors import (
 )
 from neuralrace.initial import Initialiser, as_key
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
 from neuralrace.theory.activated.system import ACTIVATED_RTOL

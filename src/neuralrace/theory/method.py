@@ -14,9 +14,8 @@ import numpy as np
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.errors import require_count, require_number
+from neuralrace.errors import require_count, require_memory, require_number
 from neuralrace.initial import Decoupled, Initialiser, draw
-from neuralrace.limits import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength, gaussian_law

@@ -21,11 +21,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.compiling import compiled
+from neuralrace._engine.devices import compiled
 from neuralrace.architecture import Architecture
+from neuralrace.arrays import float64
 from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.initial import Initialiser, as_key, draw
-from neuralrace.precision import float64
 from neuralrace.theory.integration.integrate import Curve, integrate
 from neuralrace.theory.integration.system import NOISE
 from neuralrace.theory.ladder import THEORY_STREAM

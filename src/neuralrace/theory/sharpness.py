@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from neuralrace._engine.compiling import compiled
+from neuralrace._engine.devices import compiled
 from neuralrace.theory.method import Assumption
 
 

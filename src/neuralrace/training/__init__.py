@@ -1,8 +1,8 @@
 """Gradient descent on examples, for networks with gates and with activations."""
 
+from neuralrace.problem import ReLUNetwork
 from neuralrace.training.condition import Condition
 from neuralrace.training.learner import Penalty
-from neuralrace.training.relu_network import ReLUNetwork
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.train import train, train_together
 

@@ -15,7 +15,7 @@ from neuralrace._engine.network import Matrices, Network, Rows, Stacks
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge, Weights
-from neuralrace.errors import ProblemError, UnknownNameError, nearest
+from neuralrace.errors import ProblemError, require_known
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -186,10 +186,7 @@ def make_learner(
     coupling "joint": every pathway descends the loss of the whole network. "residual" (as published for P2): the
     pathways that are open for all examples descend their own loss, and the others the loss of what those leave.
     """
-    if coupling not in COUPLINGS:
-        raise UnknownNameError(
-            f"coupling must be 'joint' or 'residual'; it was {coupling!r}; {nearest(coupling, COUPLINGS)}"
-        )
+    require_known(coupling, COUPLINGS, f"coupling must be 'joint' or 'residual'; it was {coupling!r}")
     common: tuple[Edge, ...] = ()
     if coupling == "residual":
         if batches:

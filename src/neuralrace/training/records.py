@@ -19,7 +19,7 @@ import numpy as np
 from neuralrace._engine.network import Rows, Stacks
 from neuralrace.architecture import PATH_LIMIT, Path, edge_name
 from neuralrace.axes import Edge
-from neuralrace.errors import ProblemError, UnknownNameError, nearest
+from neuralrace.errors import ProblemError, require_known
 from neuralrace.problem import Problem
 from neuralrace.training.learner import GatedLearner, Learner
 from neuralrace.training.narrowing import Narrowing, widen_activity, widen_weights
@@ -218,10 +218,7 @@ def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str])
     """Put together what the caller asked for; the loss is recorded in any case."""
     names = (record,) if isinstance(record, str) else tuple(record) if isinstance(record, Iterable) else (record,)
     for name in names:
-        if name not in RECORDABLE:
-            raise UnknownNameError(
-                f"record can hold {', '.join(RECORDABLE)}; it held {name!r}; {nearest(name, RECORDABLE)}"
-            )
+        require_known(name, RECORDABLE, f"record can hold {', '.join(RECORDABLE)}; it held {name!r}")
     asked = [BY_NAME[name] for name in BY_NAME if name in names]
     for one in asked:
         if not isinstance(problem, one.of):

@@ -12,12 +12,11 @@ import jax
 import numpy as np
 
 from neuralrace.architecture import edge_name
+from neuralrace.arrays import float64, in_precision
 from neuralrace.axes import Weights
 from neuralrace.datafiles import check_place
-from neuralrace.errors import RangeError, require_call, require_count, require_number
+from neuralrace.errors import RangeError, require_call, require_count, require_memory, require_number
 from neuralrace.initial import Initialiser, as_data, key_as_data
-from neuralrace.limits import require_memory
-from neuralrace.precision import float64, in_precision
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest

@@ -8,7 +8,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.errors import FileFormatError, TaskError, UnknownNameError
-from neuralrace.tasks.images.files import read_cifar, read_idx
+from neuralrace.tasks.images.base import read_cifar, read_idx
 
 SIDE = 4
 

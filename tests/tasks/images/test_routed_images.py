@@ -9,7 +9,7 @@ import scipy.ndimage
 
 import neuralrace as nr
 from neuralrace.errors import FileFormatError, RangeError, TaskError, UnknownNameError
-from neuralrace.tasks.images.domains import rotations
+from neuralrace.tasks.images.routed import rotations
 
 
 def test_digits_are_the_default():

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 from neuralrace.theory.activated.smoothing import SmoothedReLU
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 
 
 def _integrate(field: Callable, start: np.ndarray, times: np.ndarray, method: str = "DOP853") -> np.ndarray:

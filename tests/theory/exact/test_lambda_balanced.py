@@ -2,8 +2,8 @@ import jax
 import numpy as np
 import pytest
 
+from neuralrace.arrays import float64
 from neuralrace.errors import AssumptionError, RangeError
-from neuralrace.precision import float64
 from neuralrace.theory import exact
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neuralrace.arrays import float64
 from neuralrace.errors import NeuralRaceError, RangeError
-from neuralrace.precision import float64
 from neuralrace.theory import exact
 
 SLOPE = 1e-6  # central differences are right to about 1e-10 of truncation and rounding, times the curvature

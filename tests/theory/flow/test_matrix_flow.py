@@ -5,8 +5,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from neuralrace import initial
+from neuralrace.arrays import float64
 from neuralrace.errors import RangeError
-from neuralrace.precision import float64
 from neuralrace.theory import predict
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from theory_problems import chain, descent, flatten, small_weights, tangled, unflatten

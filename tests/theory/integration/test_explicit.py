@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 from neuralrace.theory.integration.explicit import Explicit, Memory
 from neuralrace.theory.integration.tableaus import HALF_WAY
 

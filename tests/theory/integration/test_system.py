@@ -4,7 +4,7 @@ import equinox as eqx
 import numpy as np
 
 from neuralrace import progress
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 from neuralrace.theory.integration import system as room
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuralrace import tasks
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 from neuralrace.theory.reduction.path_table import path_table, refine_partition
 from neuralrace.theory.reduction.system import reduced_system
 

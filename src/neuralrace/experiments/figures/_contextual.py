@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from neuralrace import initial, reln
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
+from neuralrace.arrays import float64
 from neuralrace.experiments.claim import Claims
 from neuralrace.initial import Initialiser
 from neuralrace.plotting import COLOURS, label_axes
-from neuralrace.precision import float64
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask

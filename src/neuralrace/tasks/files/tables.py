@@ -14,8 +14,7 @@ from typing import TextIO
 import numpy as np
 
 from neuralrace.errors import FileFormatError
-from neuralrace.tasks.files.decoding import opened
-from neuralrace.tasks.files.separators import as_number, choose_separator
+from neuralrace.tasks.files.texts import as_number, choose_separator, opened
 
 MOST_COLUMNS = 100_000
 MOST_LINE = 2**22  # characters

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from neuralrace.errors import UnknownNameError, nearest, require_count
+from neuralrace.errors import require_count, require_known
 from neuralrace.task import Task
 from neuralrace.tasks.pathways import parallel_pathways
 from neuralrace.tasks.registry import Gating, NamedTask, register
@@ -38,8 +38,7 @@ def contextual(contexts: int = 3, structure: str = "hierarchy", items: int = 8) 
     """
     count = require_count("contexts", contexts, least=2, most=100)
     size = require_count("items", items, least=2, most=2048)
-    if structure not in STRUCTURES:
-        raise UnknownNameError(f"there is no structure {structure!r}; {nearest(structure, STRUCTURES)}")
+    require_known(structure, STRUCTURES, f"there is no structure {structure!r}")
     context, item = np.repeat(np.arange(count), size), np.tile(np.arange(size), count)
     one_hot = np.eye(size)[item]
     inputs = np.hstack([one_hot, np.eye(count)[context]])

@@ -13,9 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.arrays import real_array
+from neuralrace.arrays import float64, real_array
 from neuralrace.errors import RangeError, bounds_told
-from neuralrace.precision import float64
 
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
 TIME_HINT = "time runs forward from the initial weights, t = learning_rate * step"

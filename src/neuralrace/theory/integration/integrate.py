@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.compiling import compiled
+from neuralrace._engine.devices import compiled
 from neuralrace.errors import RangeError
 from neuralrace.progress import Pace
 from neuralrace.theory.integration.explicit import Explicit, Memory

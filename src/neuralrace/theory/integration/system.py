@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.compiling import compiled
+from neuralrace._engine.devices import compiled
 from neuralrace.progress import Pace
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted

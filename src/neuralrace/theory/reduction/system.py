@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
-from neuralrace._engine.compiling import compiled
-from neuralrace._engine.devices import spread
+from neuralrace._engine.devices import compiled, spread
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.theory.integration.integrate import integrate

@@ -8,7 +8,7 @@ import pytest
 
 import neuralrace as nr
 import oracle
-from neuralrace.precision import float64
+from neuralrace.arrays import float64
 
 USE = """
 problem = nr.tasks.xor(0.5).problem("linear", hidden=3)

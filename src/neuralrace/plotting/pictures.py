@@ -1,4 +1,4 @@
-"""Matrices as pictures."""
+"""Matrices and architectures as pictures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,10 +6,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from neuralrace.architecture import Architecture
 from neuralrace.plotting.labels import label_axes
 
 MOST = 12  # ticks on a side
 SHORT = 5  # letters of a name that need not be turned
+ROOM = 0.2  # around the outermost nodes, so that none is cut
 
 
 def heat_map(
@@ -49,3 +51,10 @@ def heat_map(
     bar = axis.figure.colorbar(picture, cax=axis.inset_axes((1.03, 0.1, 0.05, 0.8)))
     bar.set_label(value, fontsize=9)
     bar.ax.tick_params(labelsize=9)
+
+
+def draw_network(axis: Axes, architecture: Architecture, title: str) -> None:
+    """The graph of a network with the sizes of its nodes, from left to right."""
+    label_axes(axis, title, "from inputs to outputs", "")
+    architecture.draw(axis)
+    axis.margins(ROOM)

@@ -1,7 +1,7 @@
 """Sections as text: aligned where they fit, row by row where they do not."""
 
+from neuralrace.explanation.rendering import WIDE, render_text
 from neuralrace.explanation.sections import Section
-from neuralrace.explanation.text import WIDE, render_text
 
 
 def test_a_table_that_fits_is_aligned():

@@ -7,7 +7,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.errors import ProblemError, UnknownNameError
-from neuralrace.tasks.images.domains import label_permutations, pixel_permutations
+from neuralrace.tasks.images.routed import label_permutations, pixel_permutations
 from neuralrace.training import Condition, train_together
 from neuralrace.training.objectives import as_objective
 from neuralrace.training.routed import make_routed_learner

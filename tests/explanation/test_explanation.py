@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralrace.explanation.plain import plain
+from neuralrace.explanation.explanation import plain
 
 
 class Row(NamedTuple):

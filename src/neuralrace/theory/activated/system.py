@@ -27,11 +27,13 @@ def gradient(network: Network, stacks: Stacks) -> Stacks:
     return _slope(network, stacks)
 
 
-@gradient.def_jvp
 def _along(primals: tuple[Network, Stacks], tangents: tuple[Network | None, Stacks]) -> tuple[Stacks, Stacks]:
     (network, stacks), (_, direction) = primals, tangents
     found, back = jax.vjp(lambda at: _slope(network, at), stacks)
     return found, back(direction)[0]
+
+
+gradient.def_jvp(_along)  # type: ignore[no-untyped-call]
 
 
 class NetworkSystem(eqx.Module):

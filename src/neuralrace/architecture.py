@@ -106,7 +106,8 @@ class Architecture:
 
     def shape(self, edge: Edge) -> tuple[int, int]:
         """The shape of an edge's weight matrix: (target size, source size)."""
-        require_known(edge, self.edges, f"there is no edge {edge!r}")
+        if edge not in self.edges:  # asked very often: nothing is called where it is there
+            raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
         source, target = self.edges[edge]
         return self.nodes[target], self.nodes[source]
 

@@ -225,16 +225,9 @@ class Problem:
         """The network as JAX functions of every node for every example."""
         return self.planned(compressed=False, every_example=True)
 
-    def planned(self, *, compressed: bool, every_example: bool = False) -> Network:
-        """The planned network; see make_network."""
-        return make_network(
-            self.architecture,
-            self.task,
-            self.gates,
-            self.activations,
-            compressed=compressed,
-            every_example=every_example,
-        )
+    def planned(self, **how: bool) -> Network:
+        """The planned network; how: see make_network."""
+        return make_network(self.architecture, self.task, self.gates, self.activations, **how)
 
     def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
         network = self.every_example

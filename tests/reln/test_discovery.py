@@ -126,6 +126,19 @@ def test_two_hidden_layers_have_modules_each():
     assert [uneven.architecture.nodes[node] for node in uneven.architecture.hidden] == [1, 2, 3, 4, 5]
 
 
+def test_a_law_with_a_size_for_every_edge_is_that_of_the_modules_too():
+    network = nr.ReLUNetwork(nr.tasks.contextual(2, items=2).task, hidden=(12, 9))
+    sizes = {("x", "h1"): 0.1, ("h1", "h2"): 0.2, ("h2", "y"): 0.3}
+    run = nr.train(network, nr.initial.gaussian(sizes), RATE, 60, record="gate_patterns", every=20)
+    found = reln.discover(run, 2, draws=1)
+    spread = {edge: matrix.std() for edge, matrix in found.reconstruction.weights(0.0).items()}
+    for whole, size in sizes.items():
+        parts = [s for edge, s in spread.items() if all(e.startswith(w) for e, w in zip(edge, whole, strict=True))]
+        assert np.mean(parts) == pytest.approx(size, rel=0.5)  # of some ten numbers each; the sizes differ by more
+    own = nr.initial.gaussian(dict.fromkeys(found.problem.architecture.edges, 0.1))
+    assert found.law(own) is own  # of the gated network itself
+
+
 def test_the_staged_reconstruction_follows_the_network(contextual, four):
     _, _, run = contextual
     staged = reln.staged_reconstruction(run, four)

@@ -1,14 +1,15 @@
 """From a trained ReLU network to the gated network with few modules that learns like it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, ProblemError, RangeError, require_count, require_kind
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Gaussian, Initialiser, Orthogonal, Xavier
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
@@ -87,6 +88,18 @@ class Modular:
         """The gated network, ready to train or to solve; its nodes are as wide as their modules are on average."""
         gates = [layer.modules.gates if self.fractional else layer.modules.patterns for layer in self.layers]
         return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.biases)
+
+    def law(self, given: Initialiser) -> Initialiser:
+        """A law of the ReLU network's first weights for the gated network: a module's edges are like its layer's."""
+        if not isinstance(given, (Gaussian, Orthogonal, Xavier)):
+            return given
+        (name, sizes), architecture = next(iter(vars(given).items())), self.problem.architecture
+        if not isinstance(sizes, Mapping) or sizes.keys() <= architecture.edges.keys():
+            return given
+        nodes = iter(architecture.hidden)
+        layer_of = {node: layer.name for layer in self.layers for node in islice(nodes, len(layer.modules))}
+        edges = {edge: (layer_of.get(edge[0], edge[0]), layer_of.get(edge[1], edge[1])) for edge in architecture.edges}
+        return replace(given, **{name: {edge: sizes[whole] for edge, whole in edges.items() if whole in sizes}})
 
     @property
     def _only(self) -> Layer:
@@ -204,7 +217,7 @@ def fewest_that_serve(
     """
     solved, apart, rows = [], [], []
     for one in described:
-        solved.append(predict(one.problem, law, curve.time, method="flow", draws=draws, key=key, rtol=RTOL))
+        solved.append(predict(one.problem, one.law(law), curve.time, method="flow", draws=draws, key=key, rtol=RTOL))
         apart.append(agreement(solved[-1], curve))
         count = max(len(layer.modules) for layer in one.layers)
         least = min(float(layer.modules.consistency.min()) for layer in one.layers)

@@ -204,7 +204,8 @@ def _off_the_gradient(run: Trajectory) -> tuple[str, ...]:
         return ()
     return (
         f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
-        "another loss, an adaptive optimiser or a schedule moved them, and no reconstruction follows those",
+        "another loss, an adaptive optimiser, a schedule, or examples that were prepared in another way (standardised, "
+        "say) moved them; reconstructions descend that gradient, so they say little here",
     )
 
 

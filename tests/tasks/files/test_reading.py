@@ -113,9 +113,9 @@ def test_a_head_is_known_by_the_names_that_are_asked_for(table):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (",p,y\n0,5,1\n1,6,4\n2,9,2\n", "the first column was left out"),
+        (",p,y\n0,5,1\n1,6,4\n2,9,2\n", "the first column was left out: it only says which row it is; rename it"),
         ("ID,p,y\n1,5,1\n2,6,4\n3,9,2\n", "the first column, 'ID', was left out"),
-        ("who,p,y\nann,5,1\nbob,6,4\ncy,9,2\n", "the first column, 'who', was left out"),
+        ("who,p,y\nann,5,1\nbob,6,4\ncy,9,2\n", "row it is; write it as numbers to keep it"),
         ("p,y\n5,1\n6,4\n9,2\n", ""),
     ],
 )
@@ -124,6 +124,11 @@ def test_an_index_is_noticed_and_left_out(table, text, told):
     np.testing.assert_array_equal(named.task.inputs["x"], [[5], [6], [9]])
     assert told in " ".join(named.notes)
     assert bool(told) == bool(named.notes)
+
+
+def test_numbers_in_another_way_of_writing_are_no_names_of_rows(table):
+    with pytest.raises(FileFormatError, match=r"column 'p' holds words, such as '10%': write numbers as"):
+        table("p,q,y\n10%,5,1\n20%,6,4\n30%,9,2\n")
 
 
 def test_an_input_that_counts_the_rows_stays_and_is_told(table):

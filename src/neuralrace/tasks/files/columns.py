@@ -13,7 +13,7 @@ from neuralrace.tasks.files.tables import Table, as_numbers
 MOST_CLASSES = 1_000  # of a column of labels
 FEWEST_CLASSES = 3  # of whole numbers; two values are the same as a number or as classes
 FEWEST_ROWS = 10  # of a table without a head, for a column that counts them to be one by chance no more
-NUMBER_LIKE = re.compile(r"[-+]?\d[\d.,_' ]*")  # numbers in a way of writing that is not read
+NUMBER_LIKE = re.compile(r"[-+]?\d[\d.,_' ]*%?")  # numbers in a way of writing that is not read
 INDEX_NAMES = ("", "index", "id", "row", "rownames", "unnamed: 0", "no", "nr", "number", "#")
 
 
@@ -110,7 +110,7 @@ def one_hot(path: Path, title: str, labels: np.ndarray, alone: bool, notes: Iter
         raise FileFormatError(f"{path} must have two classes at least; all of {title!r} is {str(known[0])!r}")
     if len(known) > min(MOST_CLASSES, max(2, len(labels) // 2)):
         raise FileFormatError(
-            f"{path} must have at most {MOST_CLASSES:,} classes and two examples of each; {title!r} has "
+            f"{path} must have at most {MOST_CLASSES:,} classes, and half as many as examples; {title!r} has "
             f"{len(known):,} different labels in {len(labels):,} rows: is it the column of targets?"
         )
     names = tuple(str(name) if alone else f"{title}={name}" for name in known)
@@ -130,7 +130,8 @@ def input_columns(table: Table, left_out: Iterable[int]) -> tuple[list[int], tup
     notes: list[str] = []
     if columns and columns[0] == 0 and len(columns) > 1 and _is_index(table):
         called = f", {table.names[0]!r}," if table.names and table.names[0] else ""
-        notes.append(f"the first column{called} was left out: it only says which row it is; rename it to keep it")
+        mend = "write it as numbers" if 0 in table.words else "rename it" if table.names else "name the columns"
+        notes.append(f"the first column{called} was left out: it only says which row it is; {mend} to keep it")
         columns = columns[1:]
     elif columns and columns[0] == 0 and 0 in table.numbers and table.names and _counts_rows(table.numbers[0]):
         notes.append(f"input {table.title(0)!r} counts the rows; drop it if it means nothing")

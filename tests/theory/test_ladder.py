@@ -118,6 +118,12 @@ PROBLEMS = {
 REFUSING = [method for method in LADDER if method.name != "flow"]
 
 
+def test_a_law_without_weights_for_the_network_is_what_is_told():
+    problem = nr.tasks.random_problem(6)  # two paths share an edge, and their statistics share no modes
+    with pytest.raises(WeightError, match="decoupled weights need statistics that are diagonal in shared bases"):
+        predict(problem, initial.decoupled(0.01), [0.0, 1.0], "aligned")
+
+
 @given(st.sampled_from([*PROBLEMS, 0, 1]), st.sampled_from([1e-4, 0.3]), st.sampled_from(REFUSING), st.booleans())
 @settings(max_examples=14)
 def test_advice_is_true(which, scale, method, descent):

@@ -187,6 +187,7 @@ def _curved(request: Request) -> Assumption:
 
 def _advice(request: Request, refused: Sequence[Method[Any]]) -> str:
     """The strongest method that is sure to apply, and whether the refused one can be forced."""
+    _ = request.weights  # where the law has none for this network no method applies, and it says why
     rungs = [rung for rung in LADDER if rung.linear == request.linear]
     sure = next(rung.name for rung in rungs if _surely_applies(rung, request))
     refused = [method for method in refused if not method.force and _can_be_forced(method, request)]

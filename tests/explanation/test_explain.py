@@ -85,6 +85,7 @@ def test_the_effective_data_of_a_module_is_what_it_is_on_for(report):
     for module in report.modules:
         rows, wanted = NAMED.task.inputs["x"][module.on], NAMED.task.targets["y"][module.on]
         values = np.linalg.svd(wanted.T @ rows / len(NAMED.task), compute_uv=False)
+        assert len(module.singular_values) == np.linalg.matrix_rank(wanted.T @ rows)  # and none that is rounding
         np.testing.assert_allclose(module.singular_values, values[: len(module.singular_values)], atol=1e-12)
 
 

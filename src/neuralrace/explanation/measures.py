@@ -19,6 +19,7 @@ from neuralrace.trajectory import Trajectory
 
 NAMED = 4  # columns that are named, at most
 SINGULAR_VALUES = 5  # that are listed, at most
+ROUNDING = 1e-12  # of the largest singular value
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,9 +169,13 @@ def _written(run: Trajectory, network: ReLUNetwork, members: np.ndarray, count: 
 
 
 def _effective(task: Task, rows: np.ndarray, wanted: np.ndarray, pattern: np.ndarray) -> np.ndarray:
-    """Singular values of the correlation between inputs and targets over the examples that a module is on for."""
+    """Singular values of the correlation between inputs and targets over the examples that a module is on for.
+
+    Without those that are rounding: a class that it is never on for has none.
+    """
     correlation = (wanted * (task.weights * pattern)[:, None]).T @ rows
-    return np.linalg.svd(correlation, compute_uv=False)[:SINGULAR_VALUES]
+    values = np.linalg.svd(correlation, compute_uv=False)[:SINGULAR_VALUES]
+    return values[values >= ROUNDING * values[0]]
 
 
 def words_of(pattern: np.ndarray, groups: np.ndarray | None, rows: np.ndarray, labels: Sequence[str]) -> str:

@@ -101,7 +101,7 @@ def foresee(
     """Say which modules a ReLU network will form, when they part, what each writes and how large it is.
 
     Nothing is trained: neurons are drawn from the law, by a stream that no training has, and followed by `predict`, to
-    which options such as learning_rate go. Of a wide hidden layer an eighth stands for all. They are clustered as
+    which options such as learning_rate go. Of a wide hidden layer some stand for all, as there. They are clustered as
     `discover` clusters those of a run. modules: how many in each layer, or "auto": the fewest whose gated network comes
     within the elbow of the forecast, as there.
     """

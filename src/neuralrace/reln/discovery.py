@@ -1,7 +1,7 @@
 """From a trained ReLU network to the gated network with few modules that learns like it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -93,13 +93,13 @@ class Modular:
         """A law of the ReLU network's first weights for the gated network: a module's edges are like its layer's."""
         if not isinstance(given, (Gaussian, Orthogonal, Xavier)):
             return given
-        (name, sizes), architecture = next(iter(vars(given).items())), self.problem.architecture
-        if not isinstance(sizes, Mapping) or sizes.keys() <= architecture.edges.keys():
+        (sizes,), edges = vars(given).values(), self.problem.architecture.edges
+        if not isinstance(sizes, Mapping) or sizes.keys() <= edges.keys():
             return given
-        nodes = iter(architecture.hidden)
+        nodes = iter(self.problem.architecture.hidden)
         layer_of = {node: layer.name for layer in self.layers for node in islice(nodes, len(layer.modules))}
-        edges = {edge: (layer_of.get(edge[0], edge[0]), layer_of.get(edge[1], edge[1])) for edge in architecture.edges}
-        return replace(given, **{name: {edge: sizes[whole] for edge, whole in edges.items() if whole in sizes}})
+        whole = {edge: (layer_of.get(edge[0], edge[0]), layer_of.get(edge[1], edge[1])) for edge in edges}
+        return type(given)({edge: sizes[as_one] for edge, as_one in whole.items() if as_one in sizes})
 
     @property
     def _only(self) -> Layer:

@@ -67,6 +67,8 @@ def test_separate_tables_come_back(tmp_path, names):
         assert named.labels == ({"x": ("first", "second")} if names else {})
         assert named.groups["group"].tolist() == ["a", "b", "a"]
     assert nr.tasks.read(tmp_path / "x.csv", tmp_path / "y.csv").groups == {}
+    named = nr.tasks.read(tmp_path / "x.csv", tmp_path / "h.csv")  # labels without a name on top
+    assert named.task.targets["y"].tolist() == [[1, 0], [0, 1], [1, 0]]
 
 
 def test_labels_become_one_output_for_each_class(table):

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,6 +129,7 @@ def _from_tables(files: Sequence[Path], separator: str | None, classes: bool | N
     """A table of inputs, one of targets and, if there is one, a column of groups."""
     first, second = (read_table(path, separator, most) for path in files[:2])
     inputs, notes = input_columns(first, ())
+    second = _with_first_label(second, len(first))
     targets = make_targets(second, range(second.width), classes)
     groups = None if len(files) == 2 else _labels(files[2], separator, most, len(first))
     return _examples(first, inputs, targets, bool(second.names), groups, (*first.notes, *second.notes, *notes))
@@ -152,10 +154,14 @@ def _labels(path: Path, separator: str | None, most: int, count: int) -> np.ndar
     table = read_table(path, separator, most, kept=lambda head, width: range(width))
     if table.width != 1:
         raise FileFormatError(f"{path} must have one label per line; a line has {table.width}")
-    found = list(table.words[0])
-    if table.names and len(found) == count - 1:  # its first word is a label like the others
-        found = [table.names[0], *found]
-    return np.array(found)
+    return np.array(_with_first_label(table, count).words[0])
+
+
+def _with_first_label(table: Table, count: int) -> Table:
+    """A column of words that is one short of the examples: what looks like its name is a label like the others."""
+    if table.width == 1 and table.names and 0 in table.words and len(table) == count - 1:
+        return replace(table, count=count, names=(), words={0: [table.names[0], *table.words[0]]})
+    return table
 
 
 # archives

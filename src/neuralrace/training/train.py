@@ -68,11 +68,11 @@ def train(
     the unit of time. loss: "squared" or "cross-entropy". batch_size: examples per step, the full batch unless given.
     coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
     weight_singular_values, activity, gate_patterns; taken `every` so many steps and at the end, or `at` given steps.
-    stop_at: a seed whose loss has come down to this rests there, and training ends when all rest. callback: called
-    about twice a second with the step and the losses so far, (seeds, looks); returning True ends the training.
-    checkpoint: a file that training goes on from if it was killed. precision: "single" computes in 32 bits, which a GPU
-    does many times faster; first weights and times are in 64 bits in any case. A diverging seed is marked in `status`
-    and does not stop the others.
+    stop_at: a seed whose loss has come down to this rests from the next look on (every fiftieth part of the steps, 100
+    of them at most), and training ends when all rest. callback: called about twice a second with the step and the
+    losses so far, (seeds, looks); returning True ends the training. checkpoint: a file that training goes on from if it
+    was killed. precision: "single" computes in 32 bits, which a GPU does many times faster; first weights and times are
+    in 64 bits in any case. A diverging seed is marked in `status` and does not stop the others.
     """
     check_size(network, steps, every if at is None else None, seeds)
     if optimiser is not None and optimizer is not None:

@@ -243,3 +243,16 @@ def test_settings_of_a_task_from_text():
         resolve("xor", "16")
     with pytest.raises(RangeError, match="whole number"):
         task_settings("contextual", {"contexts": "four"})
+
+
+def test_a_run_of_an_optimiser_that_does_not_descend_is_told():
+    """Of these weights the pace is measured by descent that diverges, which says as much."""
+    random = np.random.default_rng(3)
+    inputs = random.normal(size=(40, 3))
+    targets = np.eye(4)[(inputs[:, 0] > 0) + 2 * (inputs[:, 1] > 0)]
+    network = nr.ReLUNetwork(nr.Task({"x": inputs}, {"y": targets}), 20)
+    how = {"record": ("gate_patterns", "weights"), "every": 20, "seeds": 2, "progress": False}
+    run = nr.train(network, nr.initial.gaussian(0.01), 0.01, 400, optimiser="adam", **how)
+    found = nr.explain(run, modules=2, quick=True, progress=False)
+    assert found.forecast is None
+    assert any("did not move down the gradient" in warning for warning in found.warnings)

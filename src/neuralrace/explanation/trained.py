@@ -87,11 +87,21 @@ def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -
     if law is None and from_elsewhere(run):
         law = law_like(run)
     run = _with_weights(run, network, asked)
+    if settings["rule"]["rule"] == "optax" and weight_records(run):
+        run = _as_from_elsewhere(run, network)
     if law is None or along_gradient(run) < ALONG:
         return Trained(network, run, law, None, None, False)
     asked.say("foreseeing what the run should have done")
-    foreseen = _foresee(network, law, float(settings["learning_rate"]), run.time, asked)
+    foreseen = _foresee(network, law, float(run.settings["settings"]["learning_rate"]), run.time, asked)
     return Trained(network, run, law, *foreseen, False)
+
+
+def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
+    """The run of an optimiser that may or may not descend: that is measured, as it is of checkpoints."""
+    steps = run.data["step"].values.tolist()
+    weights = [[run.weights(seed, record) for record in range(len(steps))] for seed in range(len(run.loss))]
+    rate = run.settings["settings"]["learning_rate"]
+    return Trajectory.from_checkpoints(network, steps, weights, learning_rate=rate)
 
 
 def _foresee(
@@ -151,7 +161,7 @@ def from_elsewhere(run: Trajectory) -> bool:
 
 
 def along_gradient(run: Trajectory) -> float:
-    """The cosine between how the weights moved and the gradient; 1 for a training of ours."""
+    """The cosine between how the weights moved and the gradient; 1 for a training by a rule of ours."""
     return float(run.settings["settings"]["rule"].get("cosine", 1.0))
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 MOST_STEPS = 500  # between two checkpoints, that are taken again to measure the rate
 ROUNDS, CLOSE = 5, 1e-3  # of the adjustment, and where it ends
+FAR = 1e3  # times the way of the weights: descent by such steps diverges, so it is not what moved them
 
 
 class Pace(NamedTuple):
@@ -52,13 +53,15 @@ def _refined(network: "Problem", start: Mapping[Edge, np.ndarray], moved: np.nda
     """Adjust a rate until so many steps of descent lead as far along the way that the weights took."""
     first, length, cosine = _flat(start), float(np.linalg.norm(moved)), 0.0
     for _ in range(ROUNDS):
-        at = dict(start)
+        at, far = dict(start), 0.0
         for _ in range(count):
             slope = network.gradient(at)
             at = {edge: matrix - rate * slope[edge] for edge, matrix in at.items()}
-        went = _flat(at) - first
-        far = float(np.linalg.norm(went))
-        if not 0 < far < np.inf:
+            went = _flat(at) - first
+            far = float(np.linalg.norm(went))
+            if far > FAR * length:
+                return Pace(rate, cosine)
+        if far == 0:
             break
         cosine = float(went @ moved) / (far * length)
         part = float(went @ moved) / length**2

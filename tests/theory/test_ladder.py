@@ -118,6 +118,17 @@ PROBLEMS = {
 REFUSING = [method for method in LADDER if method.name != "flow"]
 
 
+def test_several_sets_of_weights_are_as_many_draws():
+    problem = chain()
+    sets = [START(problem, key) for key in (0, 1)]
+    both = predict(problem, sets, TIMES)
+    for draw, weights in enumerate(sets):
+        np.testing.assert_allclose(both.losses[draw], predict(problem, weights, TIMES).loss, rtol=1e-6)
+    for wrong in ([], "gaussian", [sets[0], 3]):
+        with pytest.raises(WeightError, match="initial must be weights, a list of these, or an initialiser"):
+            predict(problem, wrong, TIMES)
+
+
 def test_a_law_without_weights_for_the_network_is_what_is_told():
     problem = nr.tasks.random_problem(6)  # two paths share an edge, and their statistics share no modes
     with pytest.raises(WeightError, match="decoupled weights need statistics that are diagonal in shared bases"):

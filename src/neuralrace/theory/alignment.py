@@ -216,7 +216,7 @@ def growing_at_node(
 
 
 def gaussian_law(
-    initial: Initialiser | Mapping[Edge, np.ndarray], architecture: Architecture
+    initial: Initialiser | tuple[Mapping[Edge, np.ndarray], ...], architecture: Architecture
 ) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of a_0 = |p + q|^2 / 4 at nodes with one edge in and one out: chi-square."""
     law: dict[str, tuple[float, float]] = {}

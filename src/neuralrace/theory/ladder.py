@@ -20,6 +20,7 @@ from neuralrace.errors import (
     require_count,
     require_kind,
     require_number,
+    shortened,
 )
 from neuralrace.initial import Initialiser, as_key
 from neuralrace.path_statistics import PathStatistics
@@ -61,7 +62,7 @@ THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the
 @float64
 def predict(
     network: Problem | PathStatistics,
-    initial: Initialiser | Mapping[Edge, Any],
+    initial: Initialiser | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]],
     times: Sequence[float] | np.ndarray,
     method: str | Method[Any] | tuple[Method[Any], ...] = "auto",
     key: Any = None,
@@ -75,7 +76,7 @@ def predict(
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
 
-    initial: weights, or an initialiser, of which `draws` samples are taken (8; with activations 2 to 8, so that they
+    initial: weights, a list of these, or a law, drawn from `draws` times (8; with activations 2 to 8, so that they
     have some thousand neurons together). times: increasing, learning_rate * step. method: closed_form, reduction,
     aligned, flow for linear nodes, representatives, flow for networks with activations; auto, the first of these whose
     assumptions hold; or such methods as values with options of their own, `theory.Reduction(lump=False)`, one or
@@ -243,13 +244,17 @@ def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> St
 
 
 def _checked_initial(
-    initial: Initialiser | Mapping[Edge, Any], network: Problem | PathStatistics
-) -> Initialiser | dict[Edge, np.ndarray]:
-    if isinstance(initial, Mapping):
-        return check_weights(network.architecture, initial)
-    if not callable(initial):
-        raise WeightError(f"initial must be weights or an initialiser such as initial.gaussian; it was {initial!r}")
-    return initial
+    initial: Initialiser | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]], network: Problem | PathStatistics
+) -> Initialiser | tuple[dict[Edge, np.ndarray], ...]:
+    if callable(initial):
+        return initial
+    sets = [initial] if isinstance(initial, Mapping) else initial
+    if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):
+        found = shortened(initial)
+        raise WeightError(
+            f"initial must be weights, a list of these, or an initialiser such as initial.gaussian; it was {found}"
+        )
+    return tuple(check_weights(network.architecture, one) for one in sets)
 
 
 def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:

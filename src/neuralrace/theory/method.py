@@ -133,7 +133,7 @@ def saddle_notes(draws: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
 class Request:
     """What was asked for, checked.
 
-    initial: checked weights, or a law, of which `draws` samples are taken from the stream. learning_rate: the step size
+    initial: checked sets of weights, or a law, of which `draws` are taken from the stream. learning_rate: the step size
     that is planned, if any. descent: set where that step size is to be taken and not only judged. tolerance: for
     assumptions that a method needs exactly. What only some methods need, the statistics of linear nodes and the drawn
     weights, is made when it is first asked for.
@@ -141,7 +141,7 @@ class Request:
 
     network: Problem | PathStatistics
     linear: bool  # moments say all: no node has an activation, and no neuron a gate of its own
-    initial: Initialiser | Mapping[Edge, np.ndarray]
+    initial: Initialiser | tuple[dict[Edge, np.ndarray], ...]
     stream: jax.Array
     draws: int
     times: np.ndarray
@@ -161,8 +161,8 @@ class Request:
     def weights(self) -> tuple[dict[Edge, np.ndarray], ...]:
         """One set per draw, of every neuron."""
         architecture = self.network.architecture
-        if isinstance(self.initial, Mapping):
-            return (dict(self.initial),)
+        if isinstance(self.initial, tuple):
+            return self.initial
         count = 1 if isinstance(self.initial, Decoupled) else self.draws
         size = architecture.weight_count
         require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")

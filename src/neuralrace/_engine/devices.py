@@ -60,6 +60,12 @@ def room_for(count: int) -> int:
     return count if count <= devices else -(-count // devices) * devices
 
 
+def threads() -> int:
+    """How many threads a CPU's programs run on: as many as NPROC says, which XLA asks, or as there are cores."""
+    asked = os.environ.get("NPROC", "")
+    return int(asked) if asked.isdecimal() and int(asked) else len(os.sched_getaffinity(0))
+
+
 def padded(tree: Any, length: int) -> Any:
     """The last one along the leading axis, repeated until the axis has a length."""
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import compiled, padded, room_for, spread
+from neuralrace._engine.devices import compiled, padded, room_for, spread, threads
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count, require_memory
@@ -26,6 +26,8 @@ STRIDE = 100  # the most steps between two looks at the loss, recorded or not
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
 FEWEST = 64  # looks that a program has room for, if that many fit: short trainings then share it
 BLOCK = 100  # steps of known number in a row, at most
+NEAR_BYTES = 1 << 19  # of weights and gradient: where a seed has more, a core has not several near at hand
+LONG = 4  # steps from look to look, for which it pays to bring the weights of one seed
 CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and to stop on divergence
 
 Finish = Callable[[np.ndarray], np.ndarray]
@@ -87,11 +89,12 @@ class Looks(NamedTuple):
 
 @compiled
 def _advance(
-    program: Program, state: Carried, keys: jax.Array, looks: Looks, room: Room, block: int
+    program: Program, state: Carried, keys: jax.Array, looks: Looks, room: Room, block: int, in_turn: bool
 ) -> tuple[Carried, Views, jax.Array]:
     """Make some looks with the steps between them; also return how many were made before all seeds came to rest.
 
-    block: the steps between two looks are a multiple of this; 0: there is one step after every look.
+    block: the steps between two looks are a multiple of this; 0: there is one step after every look. in_turn: one
+    seed after the other takes its steps from look to look.
     """
     buffers = {name: jnp.zeros(space.shape, space.dtype) for name, space in room.items()}
 
@@ -100,17 +103,25 @@ def _advance(
         going = (i < looks.number) if program.level is None else (i < looks.number) & ~state.resting.all()
         return going | ((i == 0) & (looks.number > 0))  # a last look is made at rest too
 
-    def steps(state: Carried, first: jax.Array) -> Carried:
-        if block == 1:
-            return program.step(state, keys, first)
-        return jax.lax.scan(lambda s, k: (program.step(s, keys, first + k), None), state, jnp.arange(block))[0]
+    def steps(part: Program, state: Carried, keys: jax.Array, first: jax.Array, number: jax.Array) -> Carried:
+        def some(k: jax.Array, state: Carried) -> Carried:
+            begin = first + k * block
+            if block == 1:
+                return part.step(state, keys, begin)
+            return jax.lax.scan(lambda s, i: (part.step(s, keys, begin + i), None), state, jnp.arange(block))[0]
+
+        return jax.lax.fori_loop(0, number // block, some, state)
 
     def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         i, state, buffers, step = carry
         how = How(looks.how.regular[i], looks.how.kept[i])
         if block:  # one forward pass more for each look, and half as much to compile
             state, seen = program.look(state, how)
-            state = jax.lax.fori_loop(0, looks.gaps[i] // block, lambda k, s: steps(s, step + k * block), state)
+            number = looks.gaps[i]
+            if in_turn:
+                state = program.in_turn(state, keys, lambda one, s, key: steps(one, s, key, step, number))
+            else:
+                state = steps(program, state, keys, step, number)
         else:
             state, seen = program.look_and_step(state, keys, step, how)
         buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, seen)
@@ -211,7 +222,7 @@ def part_of(training: Training, chosen: slice, *, weights: bool = True) -> Train
 
 def go_on(training: Training, meter: Meter | None = None, watchers: Sequence[Watcher] = ()) -> None:
     """Train to the end, to rest, to divergence of every seed, or until a watcher says stop; meter: counts the steps."""
-    room, block = _room(training), _block(training.schedule.gaps)
+    room, block, in_turn = _room(training), _block(training.schedule.gaps), _in_turn(training)
     capacity = room["loss"].shape[0]
     count = min(capacity, 16)
     kept: list[Future[None]] = []
@@ -222,7 +233,7 @@ def go_on(training: Training, meter: Meter | None = None, watchers: Sequence[Wat
             stop = min(first + count, last) if first < last else last + 1
             began = time.monotonic()
             looks = _looks(schedule, first, stop, capacity)
-            after, seen, made = _advance(training.program, training.state, training.keys, looks, room, block)
+            after, seen, made = _advance(training.program, training.state, training.keys, looks, room, block, in_turn)
             number = int(made)
             kept.append(host.submit(training.memory.keep, seen, schedule.kept[first : first + number]))
             if stop <= last:  # after the last look nothing moves
@@ -251,6 +262,16 @@ def _block(gaps: np.ndarray) -> int:
         return 1
     common = int(np.gcd.reduce(gaps))
     return max(size for size in range(1, BLOCK + 1) if common % size == 0)
+
+
+def _in_turn(training: Training) -> bool:
+    """Whether seeds take turns: on a CPU, if the weights of several do not stay near at hand from step to step."""
+    seeds, leaves = len(training.keys), jax.tree.leaves(training.state.parameters)
+    if seeds == 1 or jax.default_backend() != "cpu" or jax.local_device_count() > 1:
+        return False
+    large = 2 * sum(leaf.nbytes for leaf in leaves) // seeds > threads() * NEAR_BYTES  # with a gradient
+    gaps = training.schedule.gaps
+    return large and len(gaps) > 0 and bool(gaps.mean() >= LONG)
 
 
 def _looks(schedule: Schedule, first: int, stop: int, capacity: int) -> Looks:

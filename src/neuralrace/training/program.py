@@ -91,6 +91,23 @@ class Program(eqx.Module):
         """Take one step for every seed."""
         return self._moved(state, None, keys, step)
 
+    def in_turn(
+        self, state: Carried, keys: jax.Array, work: "Callable[[Program, Carried, jax.Array], Carried]"
+    ) -> Carried:
+        """What is made of the states of all seeds, one after the other; work has the program and an axis of one seed."""
+        leaves, made = self.parts()
+        own = self._own(leaves)
+
+        def one(given: tuple[list[Any], Carried, jax.Array]) -> Carried:
+            theirs, state, key = jax.tree.map(lambda leaf: leaf[None], given)
+            found = [mine if has else leaf for has, mine, leaf in zip(own, theirs, leaves, strict=True)]
+            program = Program(*made(found), self.recorder, self.batches, self.level, self.mapped)
+            return jax.tree.map(lambda leaf: leaf[0], work(program, state, key))
+
+        theirs = [leaf if has else None for has, leaf in zip(own, leaves, strict=True)]
+        found: Carried = jax.lax.map(one, (theirs, state, keys))
+        return found
+
     def _seen(self, state: Carried, loss: jax.Array, how: How) -> tuple[Carried, Views]:
         if self.level is not None:
             state = state._replace(resting=state.resting | (how.regular & (loss <= self.level)))

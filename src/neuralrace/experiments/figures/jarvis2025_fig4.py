@@ -16,7 +16,7 @@ from neuralrace.plotting import SERIES, TIME, heat_map, label_axes, loss_curves,
 from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.pathways import parallel_pathways
-from neuralrace.theory import predict
+from neuralrace.theory import Aligned, predict
 from neuralrace.trajectory import Trajectory
 
 GATING = "common + all-but-one"
@@ -93,7 +93,7 @@ def _modes(settings: Settings, named: NamedTask, published: tuple[Problem, Traje
     values = p2.by_kind("published", p2.trained_values(*published), modes)
     for problem in problems.values():
         run = settings.train(problem, record=RECORDS[2:], seeds=settings.gated_seeds)
-        forecast = predict(problem, settings.law, times, method="aligned", draws=1, key=p2.THEORY_KEY)
+        forecast = predict(problem, settings.law, times, Aligned(diagonal=False), draws=1, key=p2.THEORY_KEY)
         values |= p2.by_kind("simulated", p2.trained_values(problem, run), modes)
         values |= p2.by_kind("race", p2.forecast_values(forecast), modes)
     return xarray.Dataset({name: (("time", "mode"), array) for name, array in values.items()}, {"time": times})

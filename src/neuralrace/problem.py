@@ -153,12 +153,17 @@ class Problem:
             return self
         return _of_parts(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations, biases=False)
 
-    def resized(self, sizes: Mapping[str, int]) -> "Problem":
-        """The same network at other widths; asked again it is the same value, which is planned once."""
-        key = tuple(sizes.items())
+    def resized(self, sizes: Mapping[str, int], neurons: Mapping[str, Any] | None = None) -> "Problem":
+        """The same network at other widths; asked again it is the same value, which is planned once.
+
+        neurons: gates of single neurons that fit these widths, in place of those that do not.
+        """
+        key, architecture = tuple(sizes.items()), self.architecture.resized(sizes)
+        if neurons:
+            gates = Gates({**self.gates.nodes, **neurons}, self.gates.edges)
+            return Problem(architecture, self.task, gates, self.activations, biases=self.biases)
         if key not in self._resized:
             make = Problem if self.gates.neurons else _of_parts  # gates of single neurons may not fit other widths
-            architecture = self.architecture.resized(sizes)
             self._resized[key] = make(architecture, self.task, self.gates, self.activations, biases=self.biases)
         return self._resized[key]
 

@@ -5,6 +5,7 @@ import pytest
 
 import neuralrace as nr
 import oracle
+from neuralrace.training.narrowing import narrow
 
 # fifty steps, each exact to rounding; compression and narrowing change the order of sums
 HAND = 1e-12
@@ -73,6 +74,18 @@ def test_residual_coupling(hidden, kind):
         return {edge: own[edge] if edge in common else rest[edge] for edge in weights}
 
     assert_trained_as_by_hand(problem, kind, by_hand, coupling="residual")
+
+
+def test_neurons_with_equal_gates_are_trained_at_the_width_that_they_can_use():
+    """Four groups, of which two are smaller than what enters and leaves them, and one is always closed."""
+    problem, random = linear(hidden=60), np.random.default_rng(3)
+    shares = np.column_stack([random.random((len(problem.task), 3)), np.zeros(len(problem.task))])
+    members = np.repeat([0, 1, 2, 3], [45, 4, 1, 10])[random.permutation(60)]
+    gates = nr.Gates({**problem.gates.nodes, "h": shares[:, members]})
+    gated = nr.Problem(problem.architecture, problem.task, gates)
+    weights = {edge: matrix[None] for edge, matrix in oracle.random_weights(gated.architecture, 5, 0.3).items()}
+    assert narrow(gated, weights).problem.architecture.nodes["h"] == 4 * 5
+    assert_trained_as_by_hand(gated)
 
 
 def test_edges_that_are_always_closed_stay():

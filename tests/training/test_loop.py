@@ -114,6 +114,39 @@ def test_a_block_divides_all_steps_between_looks(monkeypatch):
     assert loop._block(np.array([40, 60, 21])) == 1
 
 
+def test_seeds_in_turn_take_the_same_steps(monkeypatch):
+    """Large networks on a CPU: every seed has its own conditions, batches and rest."""
+    conditions = [
+        Condition(XOR, LAW, Momentum(np.asarray(rate), np.asarray(0.5)), rate, batch_size=2) for rate in (0.1, 0.2)
+    ]
+    options = {"seeds": 2, "at": [0, 20, 60], "progress": False}
+
+    def trained():
+        resting = nr.train(XOR, LAW, 0.5, 200, stop_at=0.02, every=20, seeds=2, progress=False)
+        return [*train_together(conditions, 60, **options), resting]
+
+    monkeypatch.setattr(loop, "FEWEST_LOOKS", 6)  # several steps from look to look
+    usual = trained()
+    asked = []
+    monkeypatch.setattr(loop, "_in_turn", lambda training: asked.append(training) is None)
+    for one, other in zip(trained(), usual, strict=True):
+        np.testing.assert_allclose(one.loss, other.loss, rtol=1e-12)
+        np.testing.assert_array_equal(one.status, other.status)
+    assert len(asked) == 2
+
+
+def test_seeds_take_turns_where_weights_are_large_and_looks_are_rare(monkeypatch):
+    network, options = nr.ReLUNetwork(XOR.task, 700), {"seeds": 2, "progress": False}
+    asked, really = [], loop._in_turn
+    monkeypatch.setattr(loop, "_in_turn", lambda training: asked.append(really(training)) or asked[-1])
+    for near, gap in ((1 << 10, 10), (1 << 20, 10), (1 << 10, 2)):
+        monkeypatch.setattr(loop, "NEAR_BYTES", near)
+        monkeypatch.setattr(loop, "FEWEST_LOOKS", 20 // gap)
+        nr.train(network, LAW, 0.01, 20, every=gap, **options)
+    nr.train(network, LAW, 0.01, 20, every=10, progress=False)
+    assert asked == [True, False, False, False]
+
+
 def test_conditions_side_by_side_are_what_they_are_alone():
     harder = nr.Problem(XOR.architecture, nr.Task(XOR.task.inputs, {"y": 1.5 * XOR.task.targets["y"]}), XOR.gates)
     relu = nr.ReLUNetwork(XOR.task, 4)

@@ -4,7 +4,8 @@ Gradient descent moves the weights into a linear hidden node along the weights o
 activity that comes in. So everything stays in the span, inside the node, of its first incoming columns and
 outgoing rows. In an orthonormal basis of that span the node has at most (what enters + what leaves) units, and
 descent there is the same descent, exactly. It holds for any step that is a combination of gradients, not for
-optimisers that treat each entry on its own, and for a linear node among nodes with activations too.
+optimisers that treat each entry on its own, and for a linear node among nodes with activations too. Where neurons have
+gates of their own, it holds for those that have equal gates.
 """
 
 from collections.abc import Mapping
@@ -27,27 +28,54 @@ class Narrowing:
 
 
 def narrow(problem: Problem, weights: Mapping[Edge, np.ndarray]) -> Narrowing:
-    """Narrow every linear hidden node that is wider than all that enters and leaves it."""
+    """Narrow every linear hidden node that is wider than all that enters and leaves it, or its groups of neurons."""
     architecture = problem.architecture
     sizes = dict(architecture.nodes)
     bases: dict[str, np.ndarray] = {}
+    gates: dict[str, np.ndarray] = {}
     current = dict(weights)
     for node in architecture.hidden:
-        if node in problem.activations or node in problem.gates.neurons:
+        if node in problem.activations:
             continue
         entering = [current[edge] for edge in architecture.incoming[node]]
         leaving = [current[edge].swapaxes(-1, -2) for edge in architecture.outgoing[node]]
         around = np.concatenate([*entering, *leaving], axis=-1)
-        if around.shape[-1] >= sizes[node]:
+        own, each = problem.gates.neurons.get(node), around.shape[-1]
+        alike = _alike(own, sizes[node], sizes[node] // max(each, 1))
+        if len(alike) * each >= sizes[node]:
             continue
-        bases[node] = np.linalg.qr(around)[0]
-        sizes[node] = around.shape[-1]
+        if own is not None:
+            gates[node] = np.repeat(np.stack([own[:, members[0]] for members in alike], axis=1), each, axis=1)
+        bases[node] = _basis(around, alike)
+        sizes[node] = bases[node].shape[-1]
         inverse = bases[node].swapaxes(-1, -2)
         current |= {edge: inverse @ current[edge] for edge in architecture.incoming[node]}
         current |= {edge: current[edge] @ bases[node] for edge in architecture.outgoing[node]}
     if not bases:
         return Narrowing(problem, weights, {})
-    return Narrowing(problem.resized(sizes), current, bases)
+    return Narrowing(problem.resized(sizes, gates), current, bases)
+
+
+def _alike(gates: np.ndarray | None, size: int, most: int) -> list[list[int]]:
+    """The neurons of a node by equal gates, (N, size); all apart if there would be more than so many groups."""
+    if gates is None:
+        return [list(range(size))]
+    groups: dict[bytes, list[int]] = {}
+    for neuron, column in enumerate(gates.T):
+        groups.setdefault(column.tobytes(), []).append(neuron)
+        if len(groups) > most:
+            return [[neuron] for neuron in range(size)]
+    return list(groups.values())
+
+
+def _basis(around: np.ndarray, alike: list[list[int]]) -> np.ndarray:
+    """An orthonormal basis of the columns (seeds, size, count) inside each group; small groups have columns of zero."""
+    count = around.shape[-1]
+    basis = np.zeros((*around.shape[:-1], len(alike) * count))
+    for place, members in enumerate(alike):
+        found = np.linalg.qr(around[:, members])[0]
+        basis[:, members, place * count : place * count + found.shape[-1]] = found
+    return basis
 
 
 def widen_weights(narrowing: Narrowing, edge: Edge, matrices: np.ndarray) -> np.ndarray:

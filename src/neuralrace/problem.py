@@ -158,12 +158,13 @@ class Problem:
 
         neurons: gates of single neurons that fit these widths, in place of those that do not.
         """
-        key, architecture = tuple(sizes.items()), self.architecture.resized(sizes)
         if neurons:
             gates = Gates({**self.gates.nodes, **neurons}, self.gates.edges)
-            return Problem(architecture, self.task, gates, self.activations, biases=self.biases)
+            return Problem(self.architecture.resized(sizes), self.task, gates, self.activations, biases=self.biases)
+        key = tuple(sizes.items())
         if key not in self._resized:
             make = Problem if self.gates.neurons else _of_parts  # gates of single neurons may not fit other widths
+            architecture = self.architecture.resized(sizes)
             self._resized[key] = make(architecture, self.task, self.gates, self.activations, biases=self.biases)
         return self._resized[key]
 

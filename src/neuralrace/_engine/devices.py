@@ -63,7 +63,7 @@ def room_for(count: int) -> int:
 def threads() -> int:
     """How many threads a CPU's programs run on: as many as NPROC says, which XLA asks, or as there are cores."""
     asked = os.environ.get("NPROC", "")
-    return int(asked) if asked.isdecimal() and int(asked) else len(os.sched_getaffinity(0))
+    return int(asked) if asked.isdecimal() and int(asked) else os.cpu_count() or 1
 
 
 def padded(tree: Any, length: int) -> Any:

@@ -94,7 +94,7 @@ class Program(eqx.Module):
     def in_turn(
         self, state: Carried, keys: jax.Array, work: "Callable[[Program, Carried, jax.Array], Carried]"
     ) -> Carried:
-        """What is made of the states of all seeds, one after the other; work has the program and an axis of one seed."""
+        """What is made of each seed's state, one after the other; work: has the program of one, with an axis of one."""
         leaves, made = self.parts()
         own = self._own(leaves)
 

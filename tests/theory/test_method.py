@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 from neuralrace import initial
-from neuralrace.errors import AssumptionError
+from neuralrace.errors import AssumptionError, UnknownNameError
 from neuralrace.theory import LADDER, Aligned, Assumption, Certificate, Declined, predict
 from theory_problems import chain, tangled
 
@@ -68,7 +68,7 @@ def test_the_words_of_a_certificate():
     assert "note: lost" in text
     assert rows[1].reason == "decoupling is required to 0.1; overlap is off by 0.5"
     assert failing["balance"] is rows[0]
-    with pytest.raises(KeyError, match="there are balance, decoupling"):
+    with pytest.raises(UnknownNameError, match="no assumption .*; known: balance, decoupling"):
         failing["luck"]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.errors import require_count, require_memory, require_number
+from neuralrace.errors import require_count, require_known, require_memory, require_number, shortened
 from neuralrace.initial import Decoupled, Initialiser, draw
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
@@ -96,10 +96,9 @@ class Certificate:
         return not self.holds
 
     def __getitem__(self, name: str) -> Assumption:
-        for assumption in self.assumptions:
-            if assumption.name == name:
-                return assumption
-        raise KeyError(f"no assumption {name!r}; there are {', '.join(a.name for a in self.assumptions)}")
+        known = {assumption.name: assumption for assumption in self.assumptions}
+        require_known(name, list(known), f"the certificate has no assumption {shortened(name)}")
+        return known[name]
 
     def __contains__(self, name: str) -> bool:
         return any(assumption.name == name for assumption in self.assumptions)

@@ -193,11 +193,14 @@ class _Caller:
 
 def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any], chosen: slice) -> dict[str, Any]:
     """What makes two trainings the same, for a checkpoint."""
+    condition = prepared.condition
+    numbers = jax.tree.leaves((condition.rule, condition.time))  # the rates of a schedule among them
     return {
         "settings": _settings(prepared, settings),
-        "problem": prepared.condition.network.describe(),
+        "rule": digest({place: np.asarray(number) for place, number in enumerate(numbers)}),
+        "problem": condition.network.describe(),
         "record": [record.name for record, _ in prepared.program.recorder.chosen],
-        "data": digest(_arrays(prepared.condition.network)),
+        "data": digest(_arrays(condition.network)),
         "first": digest({edge: matrix[chosen] for edge, matrix in prepared.first.items()}),
         "looks": digest({"looks": schedule.looks, "kept": schedule.kept}),
         "version": version("neuralrace"),

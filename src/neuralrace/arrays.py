@@ -85,6 +85,6 @@ def _traced(arguments: object) -> bool:
 
 def in_precision(name: str) -> AbstractContextManager[None]:
     """JAX types of "double" or "single" precision for a while; numbers of the host are brought to it as they come."""
-    require_known(name, PRECISIONS, f"precision must be 'double' or 'single'; it was {name!r}")
+    require_known(name, list(PRECISIONS), f"precision must be 'double' or 'single'; it was {name!r}")
     found: AbstractContextManager[None] = jax.enable_x64(PRECISIONS[name])
     return found

@@ -72,6 +72,10 @@ def test_something_else_is_refused():
         nr.train(problem, nr.initial.gaussian(1.0), optimiser="adamm")
     with pytest.raises(WeightError, match=r"optax.adam cannot be made with"):
         nr.train(problem, nr.initial.gaussian(1.0), optimiser={"name": "adam", "rate": 1e-3})
+    with pytest.raises(UnknownNameError, match="did you mean 'adam'"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimiser={"name": ["adam"]})
+    with pytest.raises(WeightError, match=r"from gradients and weights alone, and this one fails: .*'value'"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimiser="lbfgs", progress=False)
 
 
 def test_an_optimiser_by_name_is_the_same_and_is_stored_as_data():

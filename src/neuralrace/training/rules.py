@@ -1,8 +1,9 @@
 """How weights move once the gradient is known: rules are pytrees whose numbers are leaves."""
 
+import contextlib
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -125,13 +126,15 @@ class Optax(Rule):
 
     def start(self, learner: Learner, parameters: Parameters) -> Any:
         """The optimiser's own state."""
-        return self.optimiser.init(_by_name(learner, parameters))
+        with _working_optimiser():
+            return self.optimiser.init(_by_name(learner, parameters))
 
     def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """The optimiser's own step."""
         weights = _by_name(learner, at.parameters)
-        updates, memory = self.optimiser.update(_by_name(learner, at.slope), memory, weights)
-        moved = optax.apply_updates(weights, updates)
+        with _working_optimiser():
+            updates, memory = self.optimiser.update(_by_name(learner, at.slope), memory, weights)
+            moved = optax.apply_updates(weights, updates)
         edges = learner.architecture.edges
         return learner.pack({edge: moved[f"edge {i}"] for i, edge in enumerate(edges)}), memory
 
@@ -165,7 +168,7 @@ def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.
         for name, value in settings.items():
             if not isinstance(value, Hashable):
                 raise WeightError(f"setting {name!r} of an optimiser must be one value; it was {shortened(value)}")
-        return _named_optimiser(optimiser.get("name"), tuple(sorted(settings.items()))), rate
+        return _named_optimiser(str(optimiser.get("name")), tuple(sorted(settings.items()))), rate
     if not isinstance(optimiser, optax.GradientTransformation):
         raise WeightError(
             f"optimiser must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
@@ -174,16 +177,28 @@ def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.
     return Optax(optimiser, json.dumps(made_of(optimiser))), rate
 
 
+@contextlib.contextmanager
+def _working_optimiser() -> Iterator[None]:
+    """Say of an optimiser that fails as it is tried what it is given."""
+    try:
+        yield
+    except (TypeError, ValueError, KeyError) as error:
+        raise WeightError(
+            f"the optimiser must make a step from gradients and weights alone, and this one fails: {error}; those that "
+            "ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not serve"
+        ) from error
+
+
 @cache
-def _named_optimiser(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
+def _named_optimiser(name: str, settings: tuple[tuple[str, Any], ...]) -> Optax:
     """The same value for the same settings, so that a second training compiles nothing."""
-    make = getattr(optax, str(name), None)
+    make = getattr(optax, name, None)
     if not callable(make):
         known = [one for one in dir(optax) if one.islower() and not one.startswith("_")]
         raise UnknownNameError(f"optax has no optimiser {name!r}; {nearest(name, known)}")
     try:
         made = make(**dict(settings))
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise WeightError(f"optax.{name} cannot be made with {dict(settings)}: {error}") from None
     if not isinstance(made, optax.GradientTransformation):
         raise UnknownNameError(f"optax.{name} is not an optimiser")

@@ -125,6 +125,8 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["run", NAME, "--size", "huge"], "size must be full or tiny; it was 'huge'"),
         (["run", NAME, "--set", "steps"], "--set needs key=value; it was 'steps'"),
         (["run", NAME, "--set", "stepz=3"], "did you mean 'steps'"),
+        (["run", NAME, "--set", "steps=3", "--set", "steps=4"], "setting 'steps' is given twice"),
+        (["run", NAME, "--seeds", "2", "--set", "seeds=3"], "setting 'seeds' is given twice"),
         (["run", NAME, "--set", "steps=few"], "'steps' must be a whole number"),
         (["run", NAME, "--seeds", "0"], "'seeds' must be a whole number, at least 1; it was 0"),
         (["run", NAME, "--seeds", "some"], "--seeds"),

@@ -295,6 +295,8 @@ def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise RangeError(f"--set needs key=value; it was {text!r}")
+        if key.strip() in changes:
+            raise RangeError(f"setting {key.strip()!r} is given twice: give it once")
         changes[key.strip()] = value.strip()
     return changes
 

@@ -38,6 +38,8 @@ def test_observables():
         forecast.similarity("h9")
     with pytest.raises(RangeError, match="between 0"):
         forecast.weights(100.0)
+    with pytest.raises(RangeError, match="between 0"):
+        forecast.weights(float("nan"))
     with pytest.raises(TaskError, match="architecture"):
         forecast.outputs(chain())
 

@@ -103,7 +103,7 @@ def test_a_name_is_the_values_of_that_name():
         by_name, by_value = (predict(problem, weights, TIMES, method) for method in (name, value))
         assert by_name.method == by_value.method == name
         np.testing.assert_array_equal(by_name.loss, by_value.loss)
-    several = predict(gated(0, 2), START, TIMES, (ClosedForm(), Reduction(lump=False)))
+    several = predict(gated(0, 2), START, TIMES, ["closed_form", Reduction(lump=False)])
     assert several.method == "reduction"
     assert several.settings["asked"] == "ClosedForm(), Reduction(lump=False)"
     assert repr(Aligned(diagonal=False, force=True)) == "Aligned(force=True, diagonal=False)"

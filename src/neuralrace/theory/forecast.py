@@ -143,7 +143,8 @@ class Forecast:
         """The predicted weights at increasing times."""
         require_place("draw", draw, len(self.losses))
         moments = real_array("times", times, RangeError)
-        if (moments < 0).any() or (np.diff(moments) < 0).any() or (moments > self.time[-1] * (1 + 1e-12)).any():
+        inside = (moments >= 0) & (moments <= self.time[-1] * (1 + 1e-12))  # what is no number is not
+        if not inside.all() or (np.diff(moments) < 0).any():
             raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
         return self.modes.draws[draw].weights(moments)
 

@@ -64,7 +64,7 @@ def predict(
     network: Problem | PathStatistics,
     initial: Initialiser | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]],
     times: Sequence[float] | np.ndarray,
-    method: str | Method[Any] | tuple[Method[Any], ...] = "auto",
+    method: str | Method[Any] | Sequence[str | Method[Any]] = "auto",
     key: Any = None,
     *,
     learning_rate: float | None = None,
@@ -136,14 +136,16 @@ def _activated_draws(network: Problem | PathStatistics) -> int:
     return int(np.clip(np.ceil(NEURONS / max(neurons, 1)), 2, DRAWS))
 
 
-def _named(method: str | Method[Any] | tuple[Method[Any], ...], linear: bool) -> tuple[Method[Any], ...]:
+def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool) -> tuple[Method[Any], ...]:
     """The methods to try, in order; a name that only networks of the other kind have is refused when it is tried."""
+    if isinstance(method, Method):
+        return (method,)
+    if isinstance(method, tuple | list):
+        return tuple(rung for one in method for rung in _named(one, linear))
     if not isinstance(method, str):
-        methods = method if isinstance(method, tuple) else (method,)
-        for one in methods:
-            if not isinstance(one, Method):
-                raise UnknownNameError(f"a method must be a name or a value such as theory.Flow(); it was {one!r}")
-        return methods
+        raise UnknownNameError(
+            f"a method must be a name or a value such as theory.Flow(), or several; it was {shortened(method)}"
+        )
     if method not in ("auto", *METHODS):
         raise UnknownNameError(f"there is no method {method!r}; {nearest(method, ('auto', *METHODS))}")
     named = tuple(rung for rung in LADDER if method in ("auto", rung.name))

@@ -5,6 +5,7 @@ import json
 import re
 
 import numpy as np
+import optax
 import pytest
 
 import neuralrace as nr
@@ -256,3 +257,14 @@ def test_a_run_of_an_optimiser_that_does_not_descend_is_told():
     found = nr.explain(run, modules=2, quick=True, progress=False)
     assert found.forecast is None
     assert any("did not move down the gradient" in warning for warning in found.warnings)
+
+
+def test_the_rate_of_an_optimiser_that_descends_is_measured():
+    """The learning rate of such a run is a unit of time, one unless it is given."""
+    network = nr.ReLUNetwork(nr.tasks.contextual(contexts=2, items=2).task, 8)
+    how = {"record": ("gate_patterns", "weights"), "every": 20, "progress": False}
+    run = nr.train(network, nr.initial.gaussian(0.05), steps=200, optimiser=optax.sgd(0.05), **how)
+    assert run.settings["settings"]["learning_rate"] == 1.0
+    found = nr.explain(run, modules=2, quick=True, progress=False)
+    # measured to a thousandth
+    assert found.run.settings["settings"]["learning_rate"] == pytest.approx(0.05, rel=2e-3)

@@ -97,11 +97,15 @@ def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -
 
 
 def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
-    """The run of an optimiser that may or may not descend: that is measured, as it is of checkpoints."""
+    """The run of an optimiser that may or may not descend: that is measured, as it is of checkpoints.
+
+    Where it descends its rate is measured too: the run's own is a unit of time, and not what the optimiser was given.
+    """
     steps = run.data["step"].values.tolist()
     weights = [[run.weights(seed, record) for record in range(len(steps))] for seed in range(len(run.loss))]
     rate = run.settings["settings"]["learning_rate"]
-    return Trajectory.from_checkpoints(network, steps, weights, learning_rate=rate)
+    found = Trajectory.from_checkpoints(network, steps, weights, learning_rate=rate)
+    return found if along_gradient(found) < ALONG else Trajectory.from_checkpoints(network, steps, weights)
 
 
 def _foresee(

@@ -222,6 +222,12 @@ def test_the_curvature_bounds_that_of_a_trained_linear_network():
         (NAMED, {"groups": [1, 2]}, TaskError, "one label per example, 4"),
         (SIGNS, {"initial": nr.initial.gaussian(1.0), "learning_rate": 30.0}, RangeError, "give a smaller one"),
         (SIGNS, {"initial": nr.initial.gaussian(1.0), "learning_rate": 30.0, "steps": 9}, RangeError, "a smaller one"),
+        (
+            nr.Task({"x": 1e9 * np.eye(2)}, {"y": np.eye(2)}),
+            {},
+            RangeError,
+            "standardise the inputs, which are as large",
+        ),
         (nr.Task({"x": np.eye(2)}, {"y": np.zeros((2, 1))}), {}, RangeError, "not all zero"),
     ],
 )

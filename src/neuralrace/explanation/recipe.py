@@ -22,6 +22,7 @@ FIRST_STEPS, LEAST_MOST, MOST_STEPS = 500, 1000, 32_000
 WORK, QUICK_WORK = 2e10, 5e9  # steps, neurons and numbers in the data, times each other, unless that leaves under 1000
 LOOKS = 100
 PILOT = 64  # neurons that find out how long it takes
+LARGE = 1e3  # inputs for which first weights of this size may be too large, whatever the rate
 QUICK = 3  # by how much a quick look has fewer neurons
 
 
@@ -108,6 +109,13 @@ def curvature(task: Task, layers: int) -> float:
     return float(layers * spread * np.sqrt(energy / spread) ** (2 - 2 / layers))
 
 
+def divergence(task: Task, rate: float) -> RangeError:
+    """What is said of a training that diverges; first weights may be too large for large inputs at any rate."""
+    largest = max(float(np.abs(rows).max()) for rows in task.inputs.values())
+    large = f"standardise the inputs, which are as large as {largest:.3g}, or " if largest > LARGE else ""
+    return RangeError(f"training diverges at learning_rate={rate:.3g}: {large}give a smaller one")
+
+
 def records_of(steps: int) -> np.ndarray:
     """The steps at which networks are looked at: evenly, and as densely in the beginning, where gates turn first."""
     even, early = np.linspace(0, steps, 61), np.geomspace(1, max(steps, 1), 60)
@@ -121,7 +129,7 @@ def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: in
         moments = np.round(np.linspace(0, steps, LOOKS + 1)).astype(int)
         loss = predict(network, law, rate * moments, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
         if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
-            raise RangeError(f"training diverges at learning_rate={rate:.3g}: give a smaller one")
+            raise divergence(network.task, rate)
         below = np.flatnonzero(loss <= LEARNED * loss[0])
         if len(below):
             return min(most, int(np.ceil(MARGIN * moments[below[0]]))), False

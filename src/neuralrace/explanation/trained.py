@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace import initial
-from neuralrace.errors import ProblemError, RangeError, WeightError
+from neuralrace.errors import ProblemError, WeightError
 from neuralrace.explanation.foretold import Foretold, foretell
-from neuralrace.explanation.recipe import Recipe, records_of
+from neuralrace.explanation.recipe import Recipe, divergence, records_of
 from neuralrace.foreign import layers_of, read_folder
 from neuralrace.initial import Initialiser
 from neuralrace.problem import side_by_side
@@ -118,7 +118,7 @@ def _foresee(
     draws = 1 if asked.quick else 2
     forecast = predict(network, law, times, METHODS, asked.key, learning_rate=rate, dynamics="descent", draws=draws)
     if not np.isfinite(forecast.losses).all():
-        raise RangeError(f"training diverges at learning_rate={rate:.3g}: give a smaller one")
+        raise divergence(network.task, rate)
     return forecast, foretell(network, forecast, rate, asked.modules, asked.key)
 
 

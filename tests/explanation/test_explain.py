@@ -274,3 +274,14 @@ def test_the_rate_of_an_optimiser_that_descends_is_measured():
     found = nr.explain(run, modules=2, quick=True, progress=False)
     # measured to a thousandth
     assert found.run.settings["settings"]["learning_rate"] == pytest.approx(0.05, rel=2e-3)
+
+
+def test_runs_that_cannot_be_explained_are_told_why():
+    deep = nr.ReLUNetwork(NAMED.task, (4, 4))
+    how = {"record": "gate_patterns", "progress": False}
+    run = nr.train(deep, nr.initial.gaussian(0.1), optimiser="adam", learning_rate=0.01, steps=2, **how)
+    with pytest.raises(ProblemError, match=r"train with record=\('gate_patterns', 'weights'\)"):
+        nr.explain(run, progress=False)
+    still = nr.train(deep, nr.initial.gaussian(0.1), 0.01, steps=0, **how)
+    with pytest.raises(ProblemError, match="two records or more"):
+        nr.explain(still, progress=False)

@@ -7,7 +7,7 @@ import pytest
 import neuralrace as nr
 import oracle
 from neuralrace.arrays import in_precision
-from neuralrace.errors import RangeError, WeightError
+from neuralrace.errors import ProblemError, RangeError, WeightError
 from neuralrace.training import Condition, Penalty, loop, train_together
 from neuralrace.training.condition import prepare
 from neuralrace.training.program import How
@@ -249,3 +249,16 @@ def test_biases_train_and_start_at_zero():
 def test_a_stop_that_is_no_number_is_refused():
     with pytest.raises(RangeError, match="stop_at must be a finite number"):
         nr.train(XOR, LAW, 0.1, 5, stop_at=float("nan"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "words"),
+    [
+        ({"rule": "adam"}, ProblemError, "rule must be a Rule; it was 'adam'"),
+        ({"time": -1.0}, RangeError, "time must be finite and not negative"),
+        ({"penalty": 3}, ProblemError, "penalty must be a Penalty"),
+    ],
+)
+def test_parts_of_a_condition_are_checked_when_it_is_made(parts, error, words):
+    with pytest.raises(error, match=words):
+        Condition(**({"network": XOR, "initial": LAW, "rule": Descent(np.asarray(0.1)), "time": 0.1} | parts))

@@ -83,17 +83,24 @@ def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -
         raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
     if settings["learning_rate"] is None:
         raise ProblemError("a run with one learning rate is required; this one had a schedule of it")
+    if len(run.time) < 2:
+        raise ProblemError("a run with two records or more is required; this one has 1: train for some steps")
     law = law_of(run) if initial is None else initial
     if law is None and from_elsewhere(run):
         law = law_like(run)
     run = _with_weights(run, network, asked)
-    if settings["rule"]["rule"] == "optax" and weight_records(run):
+    if _by_optimiser(run):
         run = _as_from_elsewhere(run, network)
     if law is None or along_gradient(run) < ALONG:
         return Trained(network, run, law, None, None, False)
     asked.say("foreseeing what the run should have done")
     foreseen = _foresee(network, law, float(run.settings["settings"]["learning_rate"]), run.time, asked)
     return Trained(network, run, law, *foreseen, False)
+
+
+def _by_optimiser(run: Trajectory) -> bool:
+    """Whether optax moved the weights, down the gradient or not."""
+    return bool(run.settings["settings"]["rule"]["rule"] == "optax")
 
 
 def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
@@ -123,8 +130,11 @@ def _foresee(
 
 
 def _with_weights(run: Trajectory, network: ReLUNetwork, asked: Asked) -> Trajectory:
-    """The run with its weights at every record; where they were not kept, the networks are trained once more."""
-    if len(network.hidden) > 1 or "weights[x->h1]" in run.data:
+    """The run with its weights at every record; where they were not kept, the networks are trained once more.
+
+    For several layers they serve only to measure what an optimiser did.
+    """
+    if weight_records(run) or (len(network.hidden) > 1 and not _by_optimiser(run)):
         return run
     if not can_repeat(run):
         raise ProblemError(

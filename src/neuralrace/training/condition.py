@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import check_weights
+from neuralrace.arrays import real_array
 from neuralrace.axes import Edge, Weights
-from neuralrace.errors import ProblemError, RangeError, WeightError, require_count
+from neuralrace.errors import ProblemError, RangeError, WeightError, require_count, require_kind, shortened
 from neuralrace.initial import BY_SHAPE, Initialiser, as_key, draw
 from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, Penalty, make_learner
@@ -45,6 +46,15 @@ class Condition:
     batch_size: int | None = None
     drawn: bool = False
     penalty: Penalty | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a rule, a time or a penalty that is none."""
+        require_kind("rule", self.rule, Rule, ProblemError)
+        times = real_array("time", self.time, RangeError)
+        if not (np.isfinite(times) & (times >= 0)).all():
+            raise RangeError(f"time must be finite and not negative; it was {shortened(self.time)}")
+        if self.penalty is not None:
+            require_kind("penalty", self.penalty, Penalty, ProblemError)
 
 
 @dataclass(frozen=True, eq=False)

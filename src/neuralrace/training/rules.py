@@ -165,10 +165,10 @@ def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.
         optimiser = {"name": optimiser} | ({} if learning_rate is None else {"learning_rate": given})
     if isinstance(optimiser, Mapping):
         settings = {str(name): value for name, value in optimiser.items() if name != "name"}
-        for name, value in settings.items():
+        for name, value in optimiser.items():
             if not isinstance(value, Hashable):
                 raise WeightError(f"setting {name!r} of an optimiser must be one value; it was {shortened(value)}")
-        return _named_optimiser(str(optimiser.get("name")), tuple(sorted(settings.items()))), rate
+        return _named_optimiser(optimiser.get("name"), tuple(sorted(settings.items()))), rate
     if not isinstance(optimiser, optax.GradientTransformation):
         raise WeightError(
             f"optimiser must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
@@ -190,9 +190,9 @@ def _working_optimiser() -> Iterator[None]:
 
 
 @cache
-def _named_optimiser(name: str, settings: tuple[tuple[str, Any], ...]) -> Optax:
+def _named_optimiser(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
     """The same value for the same settings, so that a second training compiles nothing."""
-    make = getattr(optax, name, None)
+    make = getattr(optax, str(name), None)
     if not callable(make):
         known = [one for one in dir(optax) if one.islower() and not one.startswith("_")]
         raise UnknownNameError(f"optax has no optimiser {name!r}; {nearest(name, known)}")

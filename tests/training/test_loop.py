@@ -56,6 +56,9 @@ def test_seeds_rest_at_the_loss_they_are_to_stop_at():
     run = nr.train(XOR, LAW, 0.1, 400, seeds=3, stop_at=0.05)
     assert run.data["step"].values[-1] < 400
     assert (run.status == "converged").all()
+    # looks that are left out at rest are no divergence
+    seldom = nr.train(XOR, LAW, 0.1, 400, seeds=3, stop_at=0.05, every=133)
+    assert (seldom.status == "converged").all()
     stride = 8  # the loss is looked at every 8 of 400 steps
     for seed in range(3):
         first = int(np.argmax(whole.loss[seed, ::stride] <= 0.05)) * stride

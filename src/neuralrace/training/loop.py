@@ -163,9 +163,9 @@ class Seen:
         self.filled += count
 
     def records(self, schedule: Schedule) -> dict[str, np.ndarray]:
-        """Everything that was kept, and the loss at every look as "curve"; NaN after a stop on divergence."""
+        """All that was kept, and the loss at every look as "curve", which stays as it was after rest or divergence."""
         seen = np.concatenate(self.curve).T
-        curve = np.full((self.seeds, len(schedule.looks)), np.nan)
+        curve = np.repeat(seen[:, -1:], len(schedule.looks), axis=1)
         curve[:, : seen.shape[1]] = seen
         planned = len(schedule.recorded)  # fewer than at the start if training ended early
         return {name: array[:, :planned] for name, array in self.arrays.items()} | {"curve": curve}

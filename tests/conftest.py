@@ -35,6 +35,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
+LONG = {"test_killed.py", "test_docs.py", "test_devices.py", "test_wheel.py", "test_reproducing.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take many seconds come first, so that at the end no process waits for another's last one."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 def pytest_unconfigure() -> None:
     """Remove what was compiled."""
     if OWN:

@@ -7,8 +7,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,6 +21,7 @@ import json, sys
 import jax, numpy as np
 import neuralrace as nr
 from neuralrace.training import Condition, train_together
+from neuralrace.theory.activated import simulation
 from neuralrace.theory.integration import integrate
 from neuralrace.training import loop
 from neuralrace.training.rules import make_rule
@@ -45,6 +48,9 @@ told["together"] = [run.loss.tolist() for run in train_together(conditions, 30, 
 told["spread"] = where
 steps = {"method": "flow", "learning_rate": 0.2, "dynamics": "descent", "draws": 2}
 told["forecast"] = nr.predict(network, law, 0.2 * np.arange(0, 21, 5), **steps).loss.tolist()
+simulation.CHEAP = 0
+steps["method"] = nr.theory.Representatives(small=100)
+told["strides"] = nr.predict(network, law, 0.2 * np.arange(0, 21, 5), **steps).losses.tolist()
 
 found = []
 follow = integrate._advance
@@ -72,8 +78,9 @@ def told(count, folder):
 
 
 # By steps: a product over fewer seeds may be summed in another order, and 30 steps of that stay below 1e-12. Flows: the
-# same rounding is carried by the integrator, which takes the same steps.
+# same rounding is carried by the integrator, which takes the same steps. Strides are in single precision.
 NEAR = {"loss": 1e-12, "final": 1e-12, "together": 1e-12, "forecast": 1e-12, "reduction": 1e-9, "flow": 1e-9}
+NEAR["strides"] = 1e-5
 
 
 def test_two_devices_are_used_and_give_the_numbers_of_one(tmp_path_factory):
@@ -117,3 +124,25 @@ def test_an_accelerator_is_asked_for_nothing(monkeypatch):
 def test_the_installed_version_knows_every_wish(monkeypatch):
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     assert devices.compiled(lambda given, power: given**power)(np.arange(3.0), 2).tolist() == [0, 1, 4]
+
+
+def test_a_cpu_does_short_work_on_as_many_threads_as_it_has(monkeypatch):
+    """Two that wait for each other only end when both are begun; with one thread all is done by the caller."""
+    both, here = threading.Barrier(2, timeout=60), threading.get_ident()
+
+    def met(item):
+        both.wait()
+        return item * 10, jnp.zeros(1).dtype == jnp.float64
+
+    monkeypatch.setenv("NPROC", "2")
+    with jax.enable_x64(True):
+        assert devices.each_on_a_device(met, [1, 2], short=True) == [(10, True), (20, True)]
+    assert devices.each_on_a_device(lambda _: threading.get_ident(), [1, 2]) == [here, here]
+    monkeypatch.setenv("NPROC", "1")
+    assert devices.each_on_a_device(lambda _: threading.get_ident(), [1, 2], short=True) == [here, here]
+
+
+def test_what_fails_beside_others_is_told(monkeypatch):
+    monkeypatch.setenv("NPROC", "2")
+    with pytest.raises(ZeroDivisionError):
+        devices.each_on_a_device(lambda item: 1 / item, [1, 0], short=True)

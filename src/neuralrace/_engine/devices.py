@@ -88,17 +88,23 @@ def everywhere(tree: Any, count: int) -> Any:
     return jax.tree.map(lambda leaf: jax.device_put(leaf, place) if eqx.is_array(leaf) else leaf, tree)
 
 
-def each_on_a_device(work: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
-    """What is made of each of several things with steps of their own: on the local devices in turn, all at once."""
+def each_on_a_device(work: Callable[[Item], Found], items: Sequence[Item], short: bool = False) -> list[Found]:
+    """What is made of each of several things with steps of their own: on the local devices in turn, all at once.
+
+    short: work that takes moments, after which it can be interrupted; a single CPU does as much of it at once as it has
+    threads.
+    """
     devices, double = jax.local_devices(), jax.dtypes.canonicalize_dtype(np.float64) == np.float64
-    if min(len(devices), len(items)) < 2:
+    alone = len(devices) == 1 and devices[0].platform == "cpu"
+    at_once = min(len(items), threads() if short and alone else len(devices))
+    if at_once < 2:
         return [work(item) for item in items]
 
     def placed(place: int, item: Item) -> Found:
         with jax.enable_x64(double), jax.default_device(devices[place % len(devices)]):  # a thread has its own
             return work(item)
 
-    with ThreadPoolExecutor(len(devices)) as pool:
+    with ThreadPoolExecutor(at_once) as pool:
         return list(pool.map(placed, range(len(items)), items))
 
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import each_on_a_device, spread
+from neuralrace._engine.devices import spread
 from neuralrace._engine.network import Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
@@ -19,7 +19,7 @@ from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
 from neuralrace.theory.integration.integrate import Followed, integrate
-from neuralrace.theory.integration.strides import Stride, begin, last, sharpest, stride
+from neuralrace.theory.integration.strides import begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
@@ -72,13 +72,10 @@ class Simulation:
             state, found = descend(self.system, self.start, rate, counts)
             return np.asarray(found).T, lambda: self.sharpness(state)
 
-        def one(draw: int) -> tuple[Stride, np.ndarray]:
-            start = {name: part[draw : draw + 1] for name, part in self.start.items()}
-            return stride(self.system, begin(self.system, start), rate, counts, most)
-
-        ends, losses = zip(*each_on_a_device(one, range(len(self.first))), strict=True)
+        starts = [begin(self.system, {name: part[None] for name, part in one.items()}) for one in self._stacks]
+        ends, losses = stride(self.system, starts, rate, counts, most)
         known = sharpest(self.system, ends[0])
-        return np.stack(losses), lambda: known if known > 0 else self.sharpness(last(ends[0]))
+        return losses, lambda: known if known > 0 else self.sharpness(last(ends[0]))
 
     @property
     def strides(self) -> int | None:
@@ -115,13 +112,13 @@ class Simulation:
             yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
         rate, state, most = self.request.descent.learning_rate, self.start, self.strides
-        at = None if most is None else begin(self.system, state)
+        at = None if most is None else [begin(self.system, state)]
         for count in np.diff(self.request.descent.steps(np.asarray(times)), prepend=0):  # from one time to the next
             if at is None or most is None:
                 state, _ = descend(self.system, state, rate, np.array([count]))
             elif count:
                 at, _ = stride(self.system, at, rate, np.array([count]), most)
-                state = last(at)
+                state = last(at[0])
             yield self.weights(state)[0]
 
     @cached_property
@@ -131,9 +128,11 @@ class Simulation:
     @cached_property
     def start(self) -> Stacks:
         """The first weights of all draws, which are spread over the local devices."""
-        network = self.problem.network
-        stacks = [network.stack(weights) for weights in self.first]
-        return spread({name: jnp.stack([one[name] for one in stacks]) for name in stacks[0]})
+        return spread({name: jnp.stack([one[name] for one in self._stacks]) for name in self._stacks[0]})
+
+    @cached_property
+    def _stacks(self) -> list[Stacks]:
+        return [self.problem.network.stack(weights) for weights in self.first]
 
 
 def without_modes(matrices: MatricesAt) -> MatrixEvolution:

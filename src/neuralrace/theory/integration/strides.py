@@ -7,6 +7,7 @@ descent itself. Rounding is far below what one draw of first weights differs fro
 serves until little is left of the loss.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -14,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import compiled
+from neuralrace._engine.devices import compiled, each_on_a_device
 from neuralrace.progress import Pace
 from neuralrace.theory.integration.system import System, norm
 
@@ -62,25 +63,31 @@ def sharpest(system: System, at: Stride) -> float:
 
 
 def stride(
-    system: System, at: Stride, learning_rate: float, counts: np.ndarray, most: int
-) -> tuple[Stride, np.ndarray]:
-    """Take counts[i] steps before the i-th record, up to `most` at once: where that ends, and the losses.
+    system: System, starts: Sequence[Stride], learning_rate: float, counts: np.ndarray, most: int
+) -> tuple[list[Stride], np.ndarray]:
+    """Take counts[i] steps before the i-th record, up to `most` at once: where each start ends, and its losses.
 
     A call whose losses come below what single precision can tell is made again in double precision.
     """
     pieces, ends = _stretches(counts)
     planned = np.append(pieces, np.zeros(-len(pieces) % CALL, int)).reshape(-1, CALL)
     pace = Pace("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
-    losses, same = [], _cast(system, at.silent.dtype)
+    at, losses, single = list(starts), [], _cast(system, jnp.float32)
     for done, part in enumerate(planned):
-        after, found = _call(same, at, learning_rate, most, part)
-        if at.silent.dtype == jnp.float32 and not np.all(np.asarray(found) > SINGLE * float(at.silent)):
-            at, same = _cast(at, jnp.float64), system
-            after, found = _call(same, at, learning_rate, most, part)
-        at = after
-        losses.append(np.asarray(found, np.float64))
+
+        def advanced(one: Stride, part: np.ndarray = part) -> tuple[Stride, np.ndarray]:
+            same = single if one.silent.dtype == jnp.float32 else system
+            after, found = _call(same, one, learning_rate, most, part)
+            return after, np.asarray(found, np.float64)
+
+        found = each_on_a_device(advanced, at, short=True)
+        for place, (one, (_, fallen)) in enumerate(zip(at, found, strict=True)):
+            if one.silent.dtype == jnp.float32 and not np.all(fallen > SINGLE * float(one.silent)):
+                found[place] = advanced(_cast(one, jnp.float64))
+        at = [after for after, _ in found]
+        losses.append(np.stack([fallen for _, fallen in found]))
         pace.look(float(planned[: done + 1].sum()), float(planned.sum()))
-    return at, np.concatenate(losses)[ends]
+    return at, np.concatenate(losses, axis=1)[:, ends]
 
 
 def _stretches(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

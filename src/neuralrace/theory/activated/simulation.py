@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import spread
+from neuralrace._engine.devices import each_on_a_device, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
@@ -69,22 +69,26 @@ class Simulation:
         """The losses (draws, records), and what finds the curvature at the end."""
         most = self.strides
         if most is None:
-            state, found = descend(self.system, self.start, rate, counts)
-            return np.asarray(found).T, lambda: self.sharpness(state)
-
-        starts = [begin(self.system, {name: part[None] for name, part in one.items()}) for one in self._stacks]
-        ends, losses = stride(self.system, starts, rate, counts, most)
+            # a CPU has no quick product of several matrices at once
+            starts = self._apart if jax.default_backend() == "cpu" else [self.start]
+            found = each_on_a_device(lambda one: descend(self.system, one, rate, counts), starts, short=self._cheap)
+            return np.concatenate([np.asarray(part).T for _, part in found]), lambda: self.sharpness(found[0][0])
+        ends, losses = stride(self.system, [begin(self.system, one) for one in self._apart], rate, counts, most)
         known = sharpest(self.system, ends[0])
         return losses, lambda: known if known > 0 else self.sharpness(last(ends[0]))
 
     @property
     def strides(self) -> int | None:
         """Steps of descent that a stride takes at most; None where all are single steps."""
-        if self.at_once is None or self.request.descent is None:
-            return None
+        return None if self._cheap else self.at_once
+
+    @property
+    def _cheap(self) -> bool:
+        """Whether all steps of descent take moments."""
+        if self.request.descent is None:
+            return False
         steps = int(self.request.descent.steps(self.request.times[-1:])[0])
-        weights = self.problem.architecture.weight_count
-        return None if steps * weights * len(self.problem.task) <= CHEAP else self.at_once
+        return steps * self.problem.architecture.weight_count * len(self.problem.task) <= CHEAP
 
     def sharpness(self, state: Stacks) -> float:
         """The largest curvature of the loss of the first draw, gates as they are."""
@@ -128,11 +132,13 @@ class Simulation:
     @cached_property
     def start(self) -> Stacks:
         """The first weights of all draws, which are spread over the local devices."""
-        return spread({name: jnp.stack([one[name] for one in self._stacks]) for name in self._stacks[0]})
+        return spread({name: jnp.concatenate([one[name] for one in self._apart]) for name in self._apart[0]})
 
     @cached_property
-    def _stacks(self) -> list[Stacks]:
-        return [self.problem.network.stack(weights) for weights in self.first]
+    def _apart(self) -> list[Stacks]:
+        """The first weights of each draw, as one of one draw."""
+        stacks = [self.problem.network.stack(weights) for weights in self.first]
+        return [{name: part[None] for name, part in one.items()} for one in stacks]
 
 
 def without_modes(matrices: MatricesAt) -> MatrixEvolution:

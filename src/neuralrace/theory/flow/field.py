@@ -20,6 +20,7 @@ DENSE = 10_000  # up to so many pairs of a state and a product their gates are a
 PADDED = 4_000  # up to so many numbers all matrices and maps have one shape: few kinds of products compile fast
 SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
 TINY = 10_000  # ... and most products in it
+Chosen = jax.Array | range  # the places (products,), or those between two; one if all products have the same
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
@@ -32,12 +33,11 @@ class Slot(eqx.Module):
     """
 
     block: int = eqx.field(static=True)
-    shared: bool = eqx.field(static=True)  # all products use the same matrix
     crossed: bool = eqx.field(static=True)  # products are a good part of all pairs of a matrix and a source
     table: int = eqx.field(static=True)  # where the maps of the sources are; -1 for an input node, whose map is one
     places: tuple[int, ...] | None = eqx.field(static=True)  # columns of the source among those of the state
-    edges: jax.Array  # (products,)
-    sources: jax.Array  # (products,)
+    edges: Chosen  # matrices of the block
+    sources: Chosen  # maps of the table
     gates: jax.Array | None  # (states,) or, with `chosen`, (states, most products of a state)
     chosen: jax.Array | None  # (states, most products of a state)
     mix: jax.Array | None  # (states, products)
@@ -48,11 +48,10 @@ class Slot(eqx.Module):
         if self.crossed:  # every matrix with every source in one large product
             products = jnp.einsum("eak,skb->esab", weights, maps[self.table])[self.edges, self.sources]
         else:
-            products = weights[self.edges[0]] if self.shared else weights[self.edges]
+            products = _taken(weights, self.edges)
             if self.table >= 0:
-                products = multiply(products, maps[self.table][self.sources])
-            elif self.shared:
-                products = products[None]
+                left = products[0] if len(products) == 1 else products  # one matrix for all is one large product
+                products = multiply(left, _taken(maps[self.table], self.sources))
         if self.mix is not None and self.mix.shape[1] <= SHORT and len(self.mix) * products.size <= TINY:
             return jnp.sum(self.mix[..., None, None] * products, axis=1)
         if self.mix is not None:
@@ -101,6 +100,11 @@ class MatrixField(eqx.Module):
     def velocity(self, stacks: Stacks) -> Stacks:
         """dW/dt = -dL/dW."""
         return jax.tree.map(jnp.negative, jax.grad(self.excess)(stacks))
+
+
+def _taken(stack: jax.Array, chosen: Chosen) -> jax.Array:
+    """The gradient of a gathering is a loop, slow to run and to compile, that of a slice is not."""
+    return stack[chosen.start : chosen.stop] if isinstance(chosen, range) else stack[chosen]
 
 
 def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
@@ -200,7 +204,8 @@ def _batches(
         depth[number] = max((depth[source] + 1 for _, _, source in state.incoming), default=0)
     at_output = {entry.state for entry in moments.outputs}
     members: dict[tuple[object, ...], list[int]] = {}
-    for number in sorted(depth, key=lambda n: depth[n]):
+    order = list(sizes)  # that of the edges in their blocks, so that most products take all of a block in its order
+    for number in sorted(depth, key=lambda n: (depth[n], order.index(moments.states[n].node))):
         state = moments.states[number]
         if depth[number]:
             columns = tuple(widths[name] for name in inputs or state.columns)
@@ -248,9 +253,11 @@ def _slots(
 def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs: float) -> Slot:
     """pairs: how many there are of a matrix of the block and a source in the table, if they may be crossed."""
     products = list(dict.fromkeys(pair for entries in by_state for pair, _ in entries))
+    one_each = all(len(entries) == 1 for entries in by_state) and len(products) == len(by_state)
+    if not one_each:
+        products.sort()
     number = {pair: i for i, pair in enumerate(products)}
     edges, sources = (np.array(side) for side in zip(*products, strict=True))
-    one_each = all(len(entries) == 1 for entries in by_state) and len(products) == len(by_state)
     most = max(len(entries) for entries in by_state)
     gates, chosen, mix = None, None, None
     if one_each:
@@ -265,10 +272,15 @@ def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs
         for row, entries in enumerate(by_state):
             for k, (pair, gate) in enumerate(entries):
                 gates[row, k], chosen[row, k] = gate, number[pair]
-    shared = bool((edges == edges[0]).all())
     crossed = kind[1] >= 0 and 1 < len(products) >= CROSSED * pairs
-    arrays = jax.device_put((edges, sources, gates, chosen, mix))
-    return Slot(kind[0], shared, crossed, kind[1], kind[2], *arrays)
+    places = (edges, sources) if crossed else (_in_a_row(edges), _in_a_row(sources))
+    return Slot(kind[0], crossed, kind[1], kind[2], *places, *jax.device_put((gates, chosen, mix)))
+
+
+def _in_a_row(places: np.ndarray) -> np.ndarray | range:
+    """Places that follow each other, or are all the same, as a range."""
+    found = range(places[0], places[-1] + 1)
+    return found if np.array_equal(places, found) or len(found) == 1 == len(set(places)) else places
 
 
 def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...] | None:

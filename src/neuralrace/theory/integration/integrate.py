@@ -250,9 +250,7 @@ def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Par
         controller_state=moment.before,
     )
     drawn = solution.interpolation
-    names = ("start", "middle", "end", "start_slope", "end_slope")
-    records = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis=1), *(drawn.infos[name] for name in names))
-    part = Part(drawn.ts[:-1], drawn.ts[1:], records, drawn.ts_size - 1)
+    part = Part(drawn.ts[:-1], drawn.ts[1:], drawn.infos["parts"], drawn.ts_size - 1)
     after = Moment(
         solution.ts[-1],
         jax.tree.map(lambda leaf: leaf[-1], solution.ys),

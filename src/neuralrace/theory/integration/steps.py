@@ -4,7 +4,7 @@ diffrax's own controller divides each number by its tolerance before it takes a 
 as a whole.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralrace.theory.integration.explicit import Estimate, Explicit
 from neuralrace.theory.integration.stiff import Stiff
-from neuralrace.theory.integration.system import Autonomous, term
+from neuralrace.theory.integration.system import Autonomous, Quartic, term
 
 
 class Noted(NamedTuple):
@@ -25,6 +25,19 @@ class Noted(NamedTuple):
     rate: Any
 
 
+class Kept(diffrax.AbstractLocalInterpolation):
+    """What is kept of one step, in one array for each leaf: few things to keep compile fast."""
+
+    t0: Any  # type: ignore[misc]  # abstract there
+    t1: Any  # type: ignore[misc]
+    parts: Any  # leaves (5, ...), those of a quartic
+
+    def evaluate(self, t0: Any, t1: Any = None, left: bool = True) -> Any:
+        """The value at a time, or what is added from one time to another."""
+        parts = (jax.tree.map(lambda leaf, i=i: leaf[i], self.parts) for i in range(5))
+        return Quartic(self.t0, self.t1, *parts).evaluate(t0, t1, left)
+
+
 class Recorded(Autonomous):
     """A solver whose dense output is the system's record.
 
@@ -32,6 +45,7 @@ class Recorded(Autonomous):
     are themselves drawn it would lose them, and cost an evaluation at each time that is asked for.
     """
 
+    interpolation_cls: ClassVar[Any] = Kept
     solver: Explicit | Stiff
     system: Any
     rtol: jax.Array | np.ndarray  # the tolerance that it is used with
@@ -59,14 +73,9 @@ def _step(recorded: Recorded, t0: Any, t1: Any, y0: Any, noted: Noted, made_jump
     both = jax.lax.map(recorded.system.record, jax.tree.map(lambda *two: jnp.stack(two), info["middle"], after))
     middle, end = (jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in (0, 1))
     rate = recorded.system.rate(after, jax.tree.map(lambda k: k / width, info["end_slope"]))
-    parts = {
-        "start": noted.record,
-        "middle": middle,
-        "end": end,
-        "start_slope": jax.tree.map(lambda leaf: width * leaf, noted.rate),
-        "end_slope": jax.tree.map(lambda leaf: width * leaf, rate),
-    }
-    return after, error, parts, Noted(memory, end, rate), result
+    slopes = (jax.tree.map(lambda leaf: width * leaf, found) for found in (noted.rate, rate))
+    parts = jax.tree.map(lambda *leaves: jnp.stack(leaves), noted.record, middle, end, *slopes)
+    return after, error, {"parts": parts}, Noted(memory, end, rate), result
 
 
 class Before(NamedTuple):

@@ -15,6 +15,7 @@ import pytest
 import bad_files
 import neuralrace as nr
 from neuralrace import cli, errors
+from neuralrace.training.rules import Descent
 
 TABLES = Path(__file__).parent / "corpus"
 
@@ -48,6 +49,8 @@ def names(folder: Path) -> dict[str, Any]:
         "W": weights,
         "FOLDER": folder,
         "RUN": nr.train(relu, law, 0.1, 5, progress=False),
+        "Descent": Descent,
+        "DIVERGED": nr.train(relu, law, steps=50, optimiser="sgd", learning_rate=1e3, record="gate_patterns"),
         "GATED": nr.train(relu, law, 0.1, 5, record="gate_patterns", progress=False),
     }
 

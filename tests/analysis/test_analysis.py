@@ -22,6 +22,9 @@ def test_agreement_by_hand() -> None:
 def test_equal_curves_agree() -> None:
     line = Line(np.array([0.0, 1.0]), np.array([1.0, 0.0]))
     assert agreement(line, line) == nr.analysis.Agreement(0.0, 0.0, 0.0)
+    nothing = Line(line.time, np.zeros(2))
+    assert agreement(nothing, nothing) == nr.analysis.Agreement(0.0, 0.0, 0.0)
+    assert agreement(nothing, line).log10_gap == np.inf  # the logarithm of zero
 
 
 def test_other_times_are_refused() -> None:

@@ -13,6 +13,8 @@ from neuralrace.sweeps.folder import open_folder
 from neuralrace.sweeps.points import make_sweep
 from neuralrace.sweeps.swept import Swept
 
+SIZE = "size, more than one line of it (of the largest)"
+
 
 def written(folder):
     """Four points: times that depend on the rate, units as many as `hidden`, a claim of one quantity; one failed."""
@@ -29,7 +31,7 @@ def written(folder):
             },
             {"time": rate * np.arange(4), "side": ["l", "r"]},
         )
-        claim = {"text": "It is so.", "holds": rate < 0.15, "quantities": [["size", rate, 2 * rate]]}
+        claim = {"text": "It is so.", "holds": rate < 0.15, "quantities": [[SIZE, rate, 2 * rate]]}
         save_dataset(data.assign_attrs(claims=json.dumps([claim])), kept.file_of(point))
     return sweep, kept, {sweep.points[-1].key: "RangeError: too many"}
 
@@ -51,7 +53,7 @@ def test_every_variable_is_labelled_by_the_swept_settings(tmp_path, monkeypatch,
     assert float(data["hidden_of_point"].sel(learning_rate=0.1, hidden=9)) == 7.0
     assert data["status"].values.tolist() == [["done", "done"], ["done", "failed"]]
     np.testing.assert_array_equal(data["claim_holds"][0], [[1, 1], [0, np.nan]])
-    measured = data["measured"].sel(quantity="It is so. (size)", learning_rate=0.2, hidden=8)
+    measured = data["measured"].sel(quantity=f"It is so. ({SIZE})", learning_rate=0.2, hidden=8)
     assert measured.values.tolist() == [0.2, 0.4]
     swept = Swept(sweep, data, path, json.loads(data.attrs["failed"]))
     assert swept.claims == [{"claim": "It is so.", "points": 3, "holds": 2}]
@@ -59,6 +61,7 @@ def test_every_variable_is_labelled_by_the_swept_settings(tmp_path, monkeypatch,
     (axis,) = swept.figure().axes
     assert [line.get_label() for line in axis.lines] == ["hidden 8", "hidden 9"]
     assert axis.lines[0].get_ydata().tolist() == [0.2, 0.4]
+    assert (axis.get_title(), axis.get_ylabel()) == ("It is so.", SIZE.replace("(of the", "(of\nthe"))
     again, _ = assemble(sweep, kept, failed)  # over what is there
     assert again.equals(data)
     if not large:

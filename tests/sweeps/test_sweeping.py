@@ -186,6 +186,7 @@ def test_a_cluster_that_is_not_there(tmp_path, monkeypatch, more, words):
     monkeypatch.setattr(room, "PATIENCE", 0.3)
     with pytest.raises(NeuralRaceError, match=words):
         nr.sweep(NAME, {"std": [0.1]}, size="tiny", out=tmp_path, progress=False, **more)
+    assert not list(tmp_path.iterdir())  # another sweep may begin here
 
 
 def test_the_folder_of_another_sweep_is_refused(tmp_path):

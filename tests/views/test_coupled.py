@@ -76,6 +76,7 @@ def test_limits_are_named():
     with pytest.raises(RangeError, match=r"together must be .* at most 1"):
         views.co_occurrence(3, 1.1)
     always = views.coupled_race(START, [1.0] * 3, views.co_occurrence(3, 1.0))
+    np.testing.assert_allclose(always.amplitudes([0.0]), [START], rtol=1e-15)  # an end at once
     with pytest.raises(AssumptionError, match=r"positive definite.*use race"):
         _ = always.final
     with pytest.raises(RangeError, match="times must be one axis of increasing numbers"):

@@ -33,7 +33,8 @@ class Agreement:
     """Three distances between a prediction and the mean run.
 
     normalised_l1: the area between the curves over the area under the run. log10_gap: the mean distance of log10 of
-    the losses, where both are positive. max_gap: the largest distance, over the run's first loss.
+    the losses, where both are positive. max_gap: the largest distance, over the run's first loss. All are 0 for equal
+    curves, also where both are zero at all times; where there is nothing to measure by, others are infinitely far.
     """
 
     normalised_l1: float
@@ -48,6 +49,11 @@ def agreement(forecast: Curve, run: Curve) -> Agreement:
             raise RangeError(
                 f"{name} must be a Forecast, a Trajectory or a Line, with a time and a loss; it was {shortened(curve)}"
             )
+        if not np.size(curve.time) or np.shape(curve.loss)[-1:] != np.shape(curve.time):
+            raise RangeError(
+                f"{name} must have a loss for each of its times, one or more; it has times of shape "
+                f"{np.shape(curve.time)} and losses of shape {np.shape(curve.loss)}"
+            )
     time = np.asarray(run.time)
     if np.shape(forecast.time) != time.shape or not np.allclose(forecast.time, time, rtol=1e-9, atol=1e-12):
         raise RangeError(
@@ -60,7 +66,7 @@ def agreement(forecast: Curve, run: Curve) -> Agreement:
     logs = np.log10(predicted[positive]) - np.log10(measured[positive])
     return Agreement(
         normalised_l1=_ratio(_area(gap, time), _area(np.abs(measured), time)),
-        log10_gap=float(np.abs(logs).mean()) if positive.any() else float("nan"),
+        log10_gap=float(np.abs(logs).mean()) if positive.any() else _ratio(float(gap.max()), 0.0),
         max_gap=_ratio(float(gap.max()), float(abs(measured[0]))),
     )
 

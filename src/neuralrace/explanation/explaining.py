@@ -15,7 +15,7 @@ from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.foretold import matches
 from neuralrace.explanation.measures import describe_modules, measure_assumptions, measure_selectivity, words_of
 from neuralrace.explanation.pricing import deep_prices, fewest, prices
-from neuralrace.explanation.recipe import check_given, choose_recipe, choose_width, curvature, divergence
+from neuralrace.explanation.recipe import check_given, choose_recipe, choose_width, curvature
 from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
 from neuralrace.explanation.trained import (
@@ -95,8 +95,6 @@ def explain(
         asked.say(f"{told}; choosing steps")
         recipe = choose_recipe(network, initial, learning_rate, steps, key=key, quick=quick)
         trained = foresee_and_train(network, recipe, count, asked)
-    if (trained.run.status == "diverged").any():
-        raise divergence(named.task, trained.run.settings["settings"]["learning_rate"])
     return _explained(named, trained, labels, asked)
 
 

@@ -16,7 +16,7 @@ from neuralrace.foreign import layers_of, read_folder
 from neuralrace.initial import Initialiser
 from neuralrace.problem import side_by_side
 from neuralrace.reln.foreseen import METHODS
-from neuralrace.reln.recorded import again, can_repeat, law_of, network_of
+from neuralrace.reln.recorded import again, can_repeat, law_of, network_of, refuse_diverged
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import ReLUNetwork, train
@@ -73,12 +73,15 @@ def foresee_and_train(network: ReLUNetwork, recipe: Recipe, seeds: int, asked: A
         at=records.tolist(),
         progress=asked.progress,
     )
+    if (run.status == "diverged").any():
+        raise divergence(network.task, recipe.learning_rate)
     return Trained(network, run, recipe.law, *foreseen, True, recipe.capped)
 
 
 def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -> Trained:
     """Networks that were trained before, here or elsewhere."""
     network, settings = network_of(run), run.settings["settings"]
+    refuse_diverged(run)
     if settings["loss"] != "squared":
         raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
     if settings["learning_rate"] is None:

@@ -13,7 +13,7 @@ from neuralrace.initial import Gaussian, Initialiser, Orthogonal, Xavier
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
-from neuralrace.reln.recorded import hidden_layers, law_of, network_of
+from neuralrace.reln.recorded import hidden_layers, law_of, network_of, refuse_diverged
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 from neuralrace.trajectory import Trajectory
@@ -146,6 +146,7 @@ def discover(
     """
     check_modules(modules, most)
     require_kind("run", run, Trajectory, ProblemError)
+    refuse_diverged(run)
     law = _law(run, initial)
     if law is None and isinstance(modules, str) and most > 1:
         raise GateError(

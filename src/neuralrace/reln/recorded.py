@@ -7,7 +7,7 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
-from neuralrace.errors import GateError, ProblemError, UnknownNameError, require_count, require_kind
+from neuralrace.errors import GateError, ProblemError, RangeError, UnknownNameError, require_count, require_kind
 from neuralrace.initial import Initialiser, from_data, key_from_data
 from neuralrace.problem import BIAS
 from neuralrace.task import Task
@@ -34,6 +34,16 @@ def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarr
     except UnknownNameError:
         raise GateError(f"the run must hold the gate patterns of layer {layer!r}; it does not: {ASK}") from None
     return recorded[:, :: require_count("every", every)].swapaxes(-1, -2)
+
+
+def refuse_diverged(run: Trajectory) -> None:
+    """Of networks that diverged there is nothing to read."""
+    lost = int(np.sum(run.status == "diverged"))
+    if lost:
+        raise RangeError(
+            f"networks that learned are required; {lost} of {len(run.status)} diverged: train with a smaller "
+            "learning rate"
+        )
 
 
 def network_of(run: Trajectory) -> ReLUNetwork:

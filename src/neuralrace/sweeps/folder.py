@@ -34,8 +34,8 @@ class Folder:
         write_whole(self.path / POINTS / f"{key}.nc", lambda part: part.write_bytes(sealed))
 
 
-def open_folder(out: str | os.PathLike[str], sweep: Sweep) -> Folder:
-    """Make the folder of a sweep, or go on in it; that of another sweep is refused."""
+def find_folder(out: str | os.PathLike[str], sweep: Sweep) -> Folder:
+    """The folder of a sweep, as it is or empty; that of another sweep is refused."""
     path = make_folder(out)
     description = path / DESCRIPTION
     if os.path.lexists(description):
@@ -44,10 +44,17 @@ def open_folder(out: str | os.PathLike[str], sweep: Sweep) -> Folder:
             raise FileFormatError(
                 f"{path} holds another sweep, {_difference(found, sweep.identity)}: give another folder, or remove it"
             )
-    make_folder(path / POINTS)
+    return Folder(path)
+
+
+def open_folder(out: str | os.PathLike[str], sweep: Sweep) -> Folder:
+    """The folder of a sweep that begins or goes on: from now on it is this sweep's."""
+    folder = find_folder(out, sweep)
+    make_folder(folder.path / POINTS)
+    description = folder.path / DESCRIPTION
     if not os.path.lexists(description):
         write_text(description, json.dumps(sweep.identity, indent=2) + "\n")
-    return Folder(path)
+    return folder
 
 
 def _read(path: Path) -> Mapping[str, Any]:

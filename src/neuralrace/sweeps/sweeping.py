@@ -11,7 +11,7 @@ from neuralrace.errors import in_one_line
 from neuralrace.progress import Meter
 from neuralrace.sweeps.assembly import assemble
 from neuralrace.sweeps.dispatch import finished_points
-from neuralrace.sweeps.folder import Folder, open_folder
+from neuralrace.sweeps.folder import Folder, find_folder, open_folder
 from neuralrace.sweeps.points import Sweep, make_sweep
 from neuralrace.sweeps.swept import Swept
 
@@ -37,7 +37,7 @@ def sweep(
     """
     wanted = make_sweep(name, settings, size=size, seeds=seeds)
     check_options(on, workers, memory)
-    folder = open_folder(out, wanted)
+    folder = find_folder(out, wanted)
     failed = _compute(wanted, folder, on, workers, memory, progress)
     data, path = assemble(wanted, folder, failed)
     reasons = json.loads(data.attrs["failed"] or "{}")
@@ -56,8 +56,10 @@ def _compute(
     with Meter("sweep", len(wanted.points), shown=progress, lines=True) as meter:
         meter.advance(len(wanted.points) - len(missing))
         if not missing:
+            open_folder(folder.path, wanted)
             return {}
         with connected(on, workers, memory) as client:
+            open_folder(folder.path, wanted)  # not before: a cluster that is not there leaves no trace
             try:
                 for point in finished_points(client, wanted, missing):
                     if point.sealed is None:

@@ -10,14 +10,12 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace.errors import shortened_text
-from neuralrace.plotting import label_axes, new_figure, sequence
+from neuralrace.plotting import label_axes, new_figure, new_panels, sequence
 from neuralrace.sweeps.points import Sweep
 
 PANELS = 12  # quantities that are drawn; all are in the dataset
-COLUMNS = 3
 LINES = 6  # of other settings in one panel
-WORDS = 60  # letters of a title
+WORDS = 140  # letters of what was measured
 LINE = 36  # letters of a line of it
 
 
@@ -59,12 +57,9 @@ class Swept:
             label_axes(axes[0, 0], "nothing was measured", next(iter(self.sweep.axes)), "")
             return figure
         shown = self.data["measured"].isel(quantity=slice(0, PANELS))
-        rows = -(-shown.sizes["quantity"] // COLUMNS)
-        figure, axes = new_figure(min(COLUMNS, shown.sizes["quantity"]), rows)
-        for axis, quantity in zip(axes.flat, shown["quantity"].values, strict=False):
+        figure, axes = new_panels(shown.sizes["quantity"])
+        for axis, quantity in zip(axes, shown["quantity"].values, strict=True):
             self._panel(axis, str(quantity), shown.sel(quantity=quantity))
-        for axis in axes.flat[shown.sizes["quantity"] :]:
-            axis.set_visible(False)
         return figure
 
     def _panel(self, axis: Any, quantity: str, values: xarray.DataArray) -> None:
@@ -86,6 +81,6 @@ class Swept:
             axis.set_xticks(places, [str(label) for label in labels])
         elif (labels > 0).all() and labels.max() > 20 * labels.min():
             axis.set_xscale("log")
-        what = quantity.rpartition(" (")[2].removesuffix(")") or quantity
-        title = textwrap.fill(shortened_text(quantity, WORDS), LINE)
-        label_axes(axis, title, along, textwrap.fill(what, LINE) if len(what) <= WORDS else "")
+        claim = next(str(text) for text in self.data["claim"].values if quantity.startswith(f"{text} ("))
+        what = quantity.removeprefix(f"{claim} (").removesuffix(")")
+        label_axes(axis, claim, along, textwrap.fill(textwrap.shorten(what, WORDS, placeholder=" ..."), LINE))

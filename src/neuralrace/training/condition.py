@@ -51,10 +51,18 @@ class Condition:
         """Refuse a rule, a time or a penalty that is none."""
         require_kind("rule", self.rule, Rule, ProblemError)
         times = real_array("time", self.time, RangeError)
-        if not (np.isfinite(times) & (times >= 0)).all():
-            raise RangeError(f"time must be finite and not negative; it was {shortened(self.time)}")
+        if times.ndim > 1 or not (np.isfinite(times) & (times >= 0)).all():
+            raise RangeError(
+                f"time must be finite and not negative, a number or a list with one for every step; it was "
+                f"{shortened(self.time)}"
+            )
         if self.penalty is not None:
             require_kind("penalty", self.penalty, Penalty, ProblemError)
+
+    def check_times(self, steps: int) -> None:
+        """Refuse a list of times that ends before the steps do."""
+        if np.ndim(self.time) and np.size(self.time) < steps:
+            raise RangeError(f"time must be a number, or one for each of {steps} steps; there are {np.size(self.time)}")
 
 
 @dataclass(frozen=True, eq=False)

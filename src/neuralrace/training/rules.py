@@ -18,6 +18,7 @@ from neuralrace.errors import (
     RangeError,
     UnknownNameError,
     WeightError,
+    in_one_line,
     nearest,
     require_call,
     require_number,
@@ -211,8 +212,10 @@ def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
     require_call("learning_rate, a schedule,", learning_rate, "the step", 0)
     try:
         rates = np.array([float(learning_rate(step)) for step in range(max(steps, 1))])
-    except (TypeError, ValueError) as error:
-        raise RangeError(f"a schedule of learning rates must return a number for every step ({error})") from None
+    except Exception as error:  # it is the caller's function
+        raise RangeError(
+            f"a schedule of learning rates must return a number for every step ({in_one_line(error)})"
+        ) from error
     if not (np.isfinite(rates) & (rates >= 0)).all():
         first = int(np.argmin(np.isfinite(rates) & (rates >= 0)))
         raise RangeError(

@@ -15,7 +15,16 @@ from neuralrace.architecture import edge_name
 from neuralrace.arrays import float64, in_precision
 from neuralrace.axes import Weights
 from neuralrace.datafiles import check_place
-from neuralrace.errors import RangeError, require_call, require_count, require_memory, require_number
+from neuralrace.errors import (
+    ProblemError,
+    RangeError,
+    require_call,
+    require_count,
+    require_kind,
+    require_memory,
+    require_number,
+    shortened,
+)
 from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
@@ -124,8 +133,11 @@ def train_together(
 
     keep_weights: whether a run holds its final weights, which may be gigabytes where there are many networks.
     """
+    require_kind("conditions", conditions, (list, tuple), ProblemError)
     for condition in conditions:
+        require_kind("each of the conditions", condition, Condition, ProblemError)
         check_size(condition.network, steps, every if at is None else None, seeds)
+        condition.check_times(steps)
     schedule = make_schedule(steps, every, at)
     drawn: Drawn = {}
     prepared = [prepare(one, seeds, key, record, None, drawn) for one in conditions]
@@ -188,7 +200,14 @@ class _Caller:
     def look(self, training: Training) -> bool:
         """Call, and stop if it says so."""
         step = training.schedule.looks[min(training.next, len(training.schedule.looks) - 1)]
-        return bool(self.callback(int(step), np.concatenate(training.memory.curve).T))
+        answer = self.callback(int(step), np.concatenate(training.memory.curve).T)
+        try:
+            return bool(answer)
+        except Exception as error:
+            raise RangeError(
+                f"callback must return True to end the training, and else False or None; it returned "
+                f"{shortened(answer)}, which is neither"
+            ) from error
 
 
 def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any], chosen: slice) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class CoupledRace:
         def field(_: float, logs: np.ndarray) -> np.ndarray:
             return self.velocity(np.exp(logs)) / np.exp(logs)
 
-        span = (0.0, max(float(moments[-1]), np.finfo(float).tiny))
+        span = (0.0, max(float(moments[-1]), np.finfo(float).eps))  # over a span near the least number LSODA never ends
         solved = solve_ivp(field, span, np.log(self.strengths), "LSODA", moments, rtol=TOLERANCE, atol=TOLERANCE)
         if not solved.success:
             raise NeuralRaceError(f"the race could not be integrated to time {moments[-1]:g}: {solved.message}")

@@ -38,9 +38,14 @@ class Settings:
 
 
 def check(settings: Settings) -> None:
-    """A time for each depth."""
+    """A time for each depth, and a step in each time."""
     if len(settings.times) != len(settings.depths):
         raise RangeError(f"times must be one for each of the depths, {settings.depths}; they were {settings.times}")
+    if min(settings.times) < settings.learning_rate:
+        raise RangeError(
+            f"learning_rate must be at most the shortest of the times, {min(settings.times):g}; it was "
+            f"{settings.learning_rate:g}: no step would be taken"
+        )
 
 
 def compute(settings: Settings) -> xarray.Dataset:

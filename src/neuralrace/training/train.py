@@ -228,7 +228,7 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
     return {
         "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
         **settings,
-        "loss": prepared.program.learner.objective.name,
+        "loss": prepared.learner.objective.name,
         "rule": condition.rule.as_data(),
         "batch_size": condition.batch_size,
         "coupling": condition.coupling,

@@ -11,15 +11,8 @@ import numpy as np
 from neuralrace.architecture import Architecture, check_weights, edge_name
 from neuralrace.arrays import LARGEST, float64, real_array
 from neuralrace.axes import Edge
-from neuralrace.errors import (
-    RangeError,
-    WeightError,
-    require_call,
-    require_known,
-    require_memory,
-    require_number,
-    shortened,
-)
+from neuralrace.errors import RangeError, WeightError, require_call, require_known, require_number, shortened
+from neuralrace.memory import require_memory
 from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
 from neuralrace.source import made_of

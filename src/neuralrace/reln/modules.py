@@ -12,7 +12,7 @@ from neuralrace.arrays import real_array
 from neuralrace.errors import GateError, RangeError, TaskError, require_count, require_kind, shortened
 from neuralrace.gates import Gates
 from neuralrace.initial import ByShape, Initialiser
-from neuralrace.problem import Problem
+from neuralrace.problem import Problem, side_by_side
 from neuralrace.task import Task
 
 RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
@@ -108,7 +108,7 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     sizes = (list(widths) if listed else [widths] * len(layers)) if several else [widths]
     if len(sizes) != len(layers):
         raise RangeError(f"widths must have one entry for each of {len(layers)} hidden layers; it has {len(sizes)}")
-    rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
+    rows, wanted = side_by_side(task.inputs), side_by_side(task.targets)
     nodes, sources = {"x": rows.shape[1]}, ["x"]
     edges: list[tuple[str, str]] = []
     gates: dict[str, np.ndarray] = {}

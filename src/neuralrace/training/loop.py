@@ -17,7 +17,8 @@ import numpy as np
 from neuralrace._engine.devices import compiled, padded, room_for, spread, threads
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
-from neuralrace.errors import RangeError, require_count, require_memory
+from neuralrace.errors import RangeError, require_count
+from neuralrace.memory import require_memory
 from neuralrace.progress import Meter
 from neuralrace.training.program import Carried, How, Program, Views
 from neuralrace.trajectory import FEWEST_LOOKS

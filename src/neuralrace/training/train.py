@@ -15,8 +15,9 @@ from neuralrace.architecture import edge_name
 from neuralrace.arrays import float64, in_precision
 from neuralrace.axes import Weights
 from neuralrace.datafiles import check_place
-from neuralrace.errors import RangeError, require_call, require_count, require_memory, require_number
+from neuralrace.errors import RangeError, require_call, require_count, require_number
 from neuralrace.initial import Initialiser, as_data, key_as_data
+from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest

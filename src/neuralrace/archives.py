@@ -15,7 +15,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from neuralrace.errors import FileFormatError, in_bytes, shortened
+from neuralrace.errors import FileFormatError, shortened
+from neuralrace.memory import in_bytes
 
 MOST_HEADER = 10_000  # bytes of the header of an array
 MOST_MEMBERS = 1_000  # arrays of an archive

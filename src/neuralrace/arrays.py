@@ -8,7 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, memory_told, require_known
+from neuralrace.errors import NeuralRaceError, require_known
+from neuralrace.memory import memory_told
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -13,7 +13,8 @@ import tempfile
 import traceback
 from collections.abc import Iterator, Sequence
 
-from neuralrace.errors import NeuralRaceError, memory_told
+from neuralrace.errors import NeuralRaceError
+from neuralrace.memory import memory_told
 
 DONE, MISTAKE, FAULT, INTERRUPTED = 0, 2, 3, 130
 

@@ -1,7 +1,8 @@
 """Initial weights: each initialiser maps (network, key) to a matrix per edge."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import jax
@@ -10,15 +11,8 @@ import numpy as np
 from neuralrace.architecture import Architecture, check_weights, edge_name
 from neuralrace.arrays import LARGEST, float64, real_array
 from neuralrace.axes import Edge
-from neuralrace.errors import (
-    RangeError,
-    WeightError,
-    require_call,
-    require_known,
-    require_memory,
-    require_number,
-    shortened,
-)
+from neuralrace.errors import RangeError, WeightError, require_call, require_known, require_number, shortened
+from neuralrace.memory import require_memory
 from neuralrace.problem import BIAS
 from neuralrace.shared_bases import shared_bases
 from neuralrace.source import made_of
@@ -42,37 +36,63 @@ class Initialiser(Protocol):
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class ByShape(ABC):
+    """A law that looks at nothing but the shapes of the edges; its one field is a size, for all edges or for each."""
+
+    @abstractmethod
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+        """Draw the weights of one edge."""
+
+    @float64
+    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
+        """Draw one set of weights."""
+        sizes, random, shape = self.scales(network), _stream(key, network), network.architecture.shape
+        return {edge: self.matrix(random, shape(edge), size) for edge, size in sizes.items()}
+
+    def scales(self, network: Network) -> dict[Edge, float]:
+        """The size of every edge; biases start at zero unless they are named."""
+        ((name, given),) = vars(self).items()
+        return _per_edge(name, given, network)
+
+    def like(self, edges: Mapping[Edge, Edge]) -> "ByShape":
+        """The same law for another network, each of whose edges has the size of one that this law knows."""
+        ((name, given),) = vars(self).items()
+        if not isinstance(given, Mapping) or given.keys() <= edges.keys():
+            return self
+        return replace(self, **{name: {edge: given[one] for edge, one in edges.items() if one in given}})
+
+
+@dataclass(frozen=True)
+class Gaussian(ByShape):
     """Independent normal entries with mean zero."""
 
     std: PerEdge
 
-    def scales(self, network: Network) -> dict[Edge, float]:
-        """The standard deviation of every edge; biases start at zero unless they are named."""
-        return _per_edge("std", self.std, network)
-
-    @float64
-    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
-        """Draw one set of weights."""
-        architecture = network.architecture
-        scales, random = self.scales(network), _stream(key, network)
-        return {edge: scales[edge] * random.standard_normal(architecture.shape(edge)) for edge in architecture.edges}
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+        """Entries of this standard deviation."""
+        return size * random.standard_normal(shape)
 
 
 @dataclass(frozen=True)
-class Orthogonal:
+class Orthogonal(ByShape):
     """Random matrices with every singular value equal to the gain (P1 sigma_0)."""
 
     gain: PerEdge
 
-    @float64
-    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
-        """Draw one set of weights."""
-        architecture = network.architecture
-        scales, random = _per_edge("gain", self.gain, network), _stream(key, network)
-        return {
-            edge: scales[edge] * _random_orthogonal(random, *architecture.shape(edge)) for edge in architecture.edges
-        }
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+        """Of this gain."""
+        return size * _random_orthogonal(random, *shape)
+
+
+@dataclass(frozen=True)
+class Xavier(ByShape):
+    """Uniform entries between plus and minus gain * sqrt(6 / (fan in + fan out)), the sizes of the edge's two ends."""
+
+    gain: PerEdge
+
+    def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
+        """Of this gain."""
+        return size * np.sqrt(6 / sum(shape)) * random.uniform(-1, 1, shape)
 
 
 @dataclass(frozen=True)
@@ -117,28 +137,12 @@ class Decoupled:
         return weights
 
 
-@dataclass(frozen=True)
-class Xavier:
-    """Uniform entries between plus and minus gain * sqrt(6 / (fan in + fan out)), the sizes of the edge's two ends."""
-
-    gain: PerEdge
-
-    @float64
-    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
-        """Draw one set of weights."""
-        architecture = network.architecture
-        scales, random = _per_edge("gain", self.gain, network), _stream(key, network)
-        bounds = {edge: scales[edge] * np.sqrt(6 / sum(architecture.shape(edge))) for edge in architecture.edges}
-        return {edge: bound * random.uniform(-1, 1, architecture.shape(edge)) for edge, bound in bounds.items()}
-
-
-LAWS: dict[str, type[Gaussian] | type[Orthogonal] | type[Xavier] | type[Decoupled]] = {
+LAWS: dict[str, type[ByShape] | type[Decoupled]] = {
     "gaussian": Gaussian,
     "orthogonal": Orthogonal,
     "xavier": Xavier,
     "decoupled": Decoupled,
 }
-BY_SHAPE = (Gaussian, Orthogonal, Xavier)  # laws that look at nothing but the shapes of the edges
 GIVEN, OWN = "given", "own"  # what a record calls weights that were given, and a law that is none of ours
 
 
@@ -224,7 +228,7 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
     if not isinstance(initial, tuple(LAWS.values())):
         require_call("initial, a law of your own,", initial, "the network and a key", network, key)
     drawn: Mapping[Edge, Any] = initial(network, key)
-    return drawn if isinstance(initial, BY_SHAPE) else check_weights(network.architecture, drawn)
+    return drawn if isinstance(initial, ByShape) else check_weights(network.architecture, drawn)
 
 
 def _stream(key: Any, network: Network) -> np.random.Generator:

@@ -154,19 +154,17 @@ class Problem:
         return _of_parts(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations, biases=False)
 
     def resized(self, sizes: Mapping[str, int], neurons: Mapping[str, Any] | None = None) -> "Problem":
-        """The same network at other widths; asked again it is the same value, which is planned once.
+        """The same network at other widths; asked again, it is not planned again.
 
         neurons: gates of single neurons that fit these widths, in place of those that do not.
         """
-        if neurons:
-            gates = Gates({**self.gates.nodes, **neurons}, self.gates.edges)
-            return Problem(self.architecture.resized(sizes), self.task, gates, self.activations, biases=self.biases)
-        key = tuple(sizes.items())
+        key, own = tuple(sizes.items()), {**self.gates.neurons, **(neurons or {})}
         if key not in self._resized:
-            make = Problem if self.gates.neurons else _of_parts  # gates of single neurons may not fit other widths
+            make = Problem if own else _of_parts  # gates of single neurons may not fit other widths
+            gates = Gates({**self.gates.nodes, **own}, self.gates.edges)
             architecture = self.architecture.resized(sizes)
-            self._resized[key] = make(architecture, self.task, self.gates, self.activations, biases=self.biases)
-        return self._resized[key]
+            self._resized[key] = make(architecture, self.task, gates, self.activations, biases=self.biases)
+        return self._resized[key].regated(own) if own else self._resized[key]
 
     @cached_property
     def _resized(self) -> "dict[tuple[tuple[str, int], ...], Problem]":
@@ -178,6 +176,7 @@ class Problem:
         other = Problem(self.architecture, self.task, gates, self.activations, biases=self.biases)
         if other.gates.neurons.keys() == self.gates.neurons.keys():
             other.__dict__["network"] = replace(self.network, neuron_gates=dict(other.compress().gates.neurons))
+            other.__dict__["_resized"] = self._resized
         return other
 
     def statistics(self) -> PathStatistics:
@@ -219,21 +218,21 @@ class Problem:
     @cached_property
     def network(self) -> Network:
         """The network as JAX functions for squared error, on the compressed examples."""
-        return self.compress().planned(compressed=True)
+        return self.compress()._planned(compressed=True)
 
     @cached_property
     def examples_apart(self) -> Network:
         """The network as JAX functions for any loss, on the examples that have weight."""
-        return self.with_weight.planned(compressed=False)
+        return self.with_weight._planned(compressed=False)
 
     @cached_property
     def every_example(self) -> Network:
         """The network as JAX functions of every node for every example."""
-        return self.planned(compressed=False, every_example=True)
+        return self._planned(compressed=False, every_example=True)
 
-    def planned(self, **how: bool) -> Network:
-        """The planned network; how: see make_network."""
-        return make_network(self.architecture, self.task, self.gates, self.activations, **how)
+    def _planned(self, *, compressed: bool, every_example: bool = False) -> Network:
+        parts = self.architecture, self.task, self.gates, self.activations
+        return make_network(*parts, compressed=compressed, every_example=every_example)
 
     def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
         network = self.every_example

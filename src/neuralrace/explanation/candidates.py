@@ -7,8 +7,8 @@ import numpy as np
 
 from neuralrace import reln
 from neuralrace.explanation.gating import Gating
-from neuralrace.initial import Gaussian, Initialiser
-from neuralrace.problem import BIAS, Problem
+from neuralrace.initial import Initialiser
+from neuralrace.problem import Problem
 from neuralrace.reln import Ranking
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
@@ -42,16 +42,7 @@ def race_of(
         candidates["found"], entered = patterns, ("found",)
     problems = {name: _network(task, network, rows) for name, rows in candidates.items()}
     first = 0.5 * float(task.weights @ np.sum(network.targets**2, axis=1))
-    start = _of_one_size(law)
-    return reln.race(task, problems, initial=start, times=times, criterion=CRITERION * first, draws=2), entered
-
-
-def _of_one_size(law: Initialiser) -> Initialiser:
-    """A normal law that has a size for each edge, with their geometric mean for all: candidates have other edges."""
-    if not isinstance(law, Gaussian) or not isinstance(law.std, Mapping):
-        return law
-    sizes = [size for edge, size in law.std.items() if size > 0 and BIAS not in edge]
-    return Gaussian(float(np.exp(np.mean(np.log(sizes)))) if sizes else 0.0)
+    return reln.race(task, problems, initial=law, times=times, criterion=CRITERION * first, draws=2), entered
 
 
 def _as_set(patterns: np.ndarray) -> set[bytes]:

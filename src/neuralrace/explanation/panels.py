@@ -18,7 +18,7 @@ Draw = Callable[[Axes], None]
 
 def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, before: bool, chosen: Priced) -> None:
     """What was foreseen, training, and what was rebuilt of it from modules; before: whether it was foreseen first."""
-    label, mean = "forecast, before training" if before else "forecast", chosen.loss.mean(axis=0)
+    label, mean = "forecast, before training" if before else "forecast", chosen.loss
     theory = {} if forecast is None else {label: forecast.loss}
     rebuilt = {f"reconstruction, {counted(chosen.modules, 'module')}": mean} if np.isfinite(mean).all() else {}
     axis.set_yscale("log")

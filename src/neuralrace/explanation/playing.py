@@ -7,87 +7,114 @@ one matrix R, (directions, inputs + outputs), the triangle of its incoming and o
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.network import Stacks
 from neuralrace.arrays import float64
+from neuralrace.axes import Array
 from neuralrace.explanation.gating import Gating
 from neuralrace.explanation.watched import Stretch, Watched
+from neuralrace.training.condition import batch_keys
+from neuralrace.training.learner import Landscape
+from neuralrace.training.loop import Schedule, begin, go_on
+from neuralrace.training.program import Program, side_by_side
+from neuralrace.training.records import Recorder
+from neuralrace.training.rules import Descent
 
 
-class Moments(NamedTuple):
-    """What modules see of the examples, for several gatings at once, padded to as many modules."""
+class Played(Landscape):
+    """All networks under one gating: each descends its own loss, and the mean of these is recorded.
 
-    pairs: np.ndarray  # (gatings, modules * inputs, modules * inputs)
-    targets: np.ndarray  # (gatings, outputs, modules * inputs)
-    inputs: np.ndarray  # (gatings, modules * inputs)
-    wanted: np.ndarray  # (outputs,), the mean of the targets
-    energy: np.ndarray  # (), the mean squared length of the targets
+    Parameters: modules, (networks, modules, directions, inputs + outputs), and offset, (networks, outputs).
+    """
 
+    pairs: Array  # (modules * inputs, modules * inputs)
+    targets: Array  # (outputs, modules * inputs)
+    inputs: Array  # (modules * inputs,)
+    wanted: Array  # (outputs,), the mean of the targets
+    energy: Array  # (), the mean squared length of the targets
+    biased: Array  # (), 0 or 1: whether the offset is learned
 
-class State(NamedTuple):
-    """Networks at one moment. modules: (gatings, seeds, modules, directions, inputs + outputs)."""
+    def loss(self, parameters: Stacks) -> jax.Array:
+        """The mean over the networks."""
+        return self.loss_and_gradient(parameters)[0]
 
-    modules: jax.Array
-    offset: jax.Array  # (gatings, seeds, outputs)
+    def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
+        """The mean loss, and the gradient of each network's own."""
+        products, back = jax.vjp(self._products, parameters["modules"])
+        offset, through, mean = parameters["offset"], products @ self.pairs, products @ self.inputs
+        losses = jnp.sum(products * (0.5 * through - self.targets), axis=(-2, -1))
+        losses += jnp.sum(offset * (mean + 0.5 * offset - self.wanted), axis=-1) + 0.5 * self.energy
+        error = through - self.targets + offset[..., None] * self.inputs
+        return jnp.mean(losses), {
+            "modules": back(error)[0],
+            "offset": self.biased * (mean + offset - self.wanted),
+        }
+
+    def _products(self, modules: jax.Array) -> jax.Array:
+        """What all modules do, A_m side by side, (networks, outputs, modules * inputs)."""
+        size = modules.shape[-1] - self.targets.shape[0]
+        products = jnp.einsum("smro,smri->somi", modules[..., size:], modules[..., :size])
+        return products.reshape(*products.shape[:2], -1)
 
 
 @float64
 def play(
     watched: Watched, plans: Sequence[Sequence[Gating]], stretches: Sequence[Stretch], rate: float, padded: int
 ) -> np.ndarray:
-    """The losses (plans, seeds, records) of networks whose gates are those of a plan, one gating for each stretch.
+    """The mean losses (plans, records) of networks whose gates are those of a plan, one gating for each stretch.
 
     padded: modules of the program, at least as many as any gating has.
     """
     weights = [np.concatenate([watched.incoming[:, 0], watched.outgoing[:, 0]], axis=-1) for _ in plans]
-    seeds, outputs = len(weights[0]), watched.network.targets.shape[1]
-    offset, biased = np.zeros((len(plans), seeds, outputs)), jnp.asarray(float(watched.offset is not None))
+    offset = np.zeros((len(plans), len(weights[0]), watched.network.targets.shape[1]))
     if watched.offset is not None:
         offset[:] = watched.offset[:, 0]
-    records, losses = len(watched.steps), []
+    keys, rule, losses = batch_keys(0, len(plans)), Descent(np.asarray(rate)), []
     for place, stretch in enumerate(stretches):
         gatings = [plan[place] for plan in plans]
-        counts = np.zeros(records, dtype=int)  # as long in every stretch: one program serves all
-        length = stretch.last - stretch.first
-        counts[1 : length + 1] = np.diff(watched.steps[stretch.first : stretch.last + 1])
-        bases, state = _narrowed(weights, offset, gatings, padded)
-        moments = jax.tree.map(jnp.asarray, _moments(watched, gatings, padded))
-        end, seen = _steps(moments, state, jnp.asarray(rate), jnp.asarray(counts), biased)
-        found = np.asarray(seen)[: length + 1]
-        losses.append(found if place == len(stretches) - 1 else found[:-1])
-        offset = np.asarray(end.offset)
+        bases, blocks = _narrowed(weights, gatings, padded)
+        programs = [Program(one, rule, Recorder(()), None, None, ()) for one in _played(watched, gatings, padded)]
+        steps = watched.steps[stretch.first : stretch.last + 1] - watched.steps[stretch.first]
+        looks = np.pad(steps, (0, len(watched.steps) - len(steps)), "edge")  # one program serves all stretches
+        always = np.ones(len(looks), dtype=bool)
+        schedule = Schedule(looks, looks, always, always)
+        start = {"modules": jnp.asarray(blocks), "offset": jnp.asarray(offset)}
+        training = begin(side_by_side(programs, 1), start, keys, schedule)
+        go_on(training)
+        found = training.memory.records(schedule)["loss"]
+        losses.append(found[:, : len(steps) - (place < len(stretches) - 1)])  # the next one starts where this one ends
+        end = jax.tree.map(np.asarray, training.state.parameters)
+        offset = end["offset"]
         for plan, gating in enumerate(gatings):
-            _widen(weights[plan], gating, bases[plan], np.asarray(end.modules[plan]))
-    return np.moveaxis(np.concatenate(losses), 0, -1)
+            _widen(weights[plan], gating, bases[plan], end["modules"][plan])
+    return np.concatenate(losses, axis=-1)
 
 
-def _moments(watched: Watched, gatings: Sequence[Gating], padded: int) -> Moments:
+def _played(watched: Watched, gatings: Sequence[Gating], padded: int) -> list[Played]:
+    """What modules see of the examples under each gating, padded to as many modules."""
     network, rows, amount = watched.network, watched.inputs, watched.network.task.weights
     wanted, root = network.targets, np.sqrt(amount)[:, None]
     count, size = rows.shape
-    pairs, targets, inputs = [], [], []
+    energy, biased = amount @ np.sum(wanted**2, axis=1), np.asarray(float(watched.offset is not None))
+    shared = amount @ wanted, np.asarray(energy), biased
+    found = []
     for gating in gatings:
         gates = np.zeros((padded, count))
         gates[: len(gating)] = network.slope + (1 - network.slope) * gating.gates
         seen = root * (gates.T[:, :, None] * rows[:, None, :]).reshape(count, padded * size)
-        pairs.append(seen.T @ seen)
-        targets.append((root * wanted).T @ seen)
-        inputs.append(root[:, 0] @ seen)
-    energy = amount @ np.sum(wanted**2, axis=1)
-    return Moments(np.stack(pairs), np.stack(targets), np.stack(inputs), amount @ wanted, np.asarray(energy))
+        found.append(Played(seen.T @ seen, (root * wanted).T @ seen, root[:, 0] @ seen, *shared))
+    return found
 
 
 Bases = list[dict[int, np.ndarray]]  # per seed: module -> (neurons, directions), orthonormal
 
 
-def _narrowed(
-    weights: list[np.ndarray], offset: np.ndarray, gatings: Sequence[Gating], padded: int
-) -> tuple[list[Bases], State]:
-    """The triangles of all modules, and the bases that lead back."""
+def _narrowed(weights: list[np.ndarray], gatings: Sequence[Gating], padded: int) -> tuple[list[Bases], np.ndarray]:
+    """The bases that lead back, and the triangles, (gatings, networks, modules, directions, inputs + outputs)."""
     seeds, neurons, width = weights[0].shape
     directions = min(neurons, width)
     blocks = np.zeros((len(gatings), seeds, padded, directions, width))
@@ -102,7 +129,7 @@ def _narrowed(
                 blocks[place, seed, module, : len(triangle)] = triangle
                 mine[module] = basis
             bases[-1].append(mine)
-    return bases, State(jnp.asarray(blocks), jnp.asarray(offset))
+    return bases, blocks
 
 
 def _widen(weights: np.ndarray, gating: Gating, bases: Bases, blocks: np.ndarray) -> None:
@@ -110,44 +137,3 @@ def _widen(weights: np.ndarray, gating: Gating, bases: Bases, blocks: np.ndarray
     for seed, mine in enumerate(bases):
         for module, basis in mine.items():
             weights[seed][gating.members[seed] == module] = basis @ blocks[seed, module, : basis.shape[1]]
-
-
-@jax.jit
-def _steps(
-    moments: Moments, state: State, rate: jax.Array, counts: jax.Array, biased: jax.Array
-) -> tuple[State, jax.Array]:
-    gatings, seeds, padded, _, width = state.modules.shape
-    outputs = state.offset.shape[-1]
-    size = width - outputs
-
-    def look(at: State) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """The products A_m, (gatings, seeds, outputs, modules * inputs), what they make of the pairs, and the mean."""
-        products = jnp.einsum("csmro,csmri->csomi", at.modules[..., size:], at.modules[..., :size])
-        flat = products.reshape(gatings, seeds * outputs, padded * size)
-        through = (flat @ moments.pairs).reshape(gatings, seeds, outputs, padded * size)
-        mean = (flat @ moments.inputs[:, :, None]).reshape(gatings, seeds, outputs)
-        return flat.reshape(through.shape), through, mean
-
-    def loss(at: State) -> jax.Array:
-        products, through, mean = look(at)
-        modules = jnp.sum(products * (0.5 * through - moments.targets[:, None]), axis=(-2, -1))
-        constant = jnp.sum(at.offset * (mean + 0.5 * at.offset - moments.wanted), axis=-1)
-        return jnp.asarray(0.5 * moments.energy + modules + constant)
-
-    def step(_: int, at: State) -> State:
-        through, mean = look(at)[1:]
-        error = through - moments.targets[:, None] + at.offset[..., None] * moments.inputs[:, None, None]
-        error = error.reshape(gatings, seeds, outputs, padded, size)
-        incoming, outgoing = at.modules[..., :size], at.modules[..., size:]
-        slope = (
-            jnp.einsum("csmro,csomi->csmri", outgoing, error),
-            jnp.einsum("csmri,csomi->csmro", incoming, error),
-        )
-        offset = at.offset - rate * biased * (mean + at.offset - moments.wanted)
-        return State(at.modules - rate * jnp.concatenate(slope, axis=-1), offset)
-
-    def to_record(at: State, count: jax.Array) -> tuple[State, jax.Array]:
-        at = jax.lax.fori_loop(0, count, step, at)
-        return at, loss(at)
-
-    return jax.lax.scan(to_record, state, counts)

@@ -28,7 +28,7 @@ def near(apart: Agreement) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """One way to rebuild the networks. modules: the most in any stretch. loss: (seeds, records) as it was played."""
+    """One way to rebuild the networks. modules: the most in any stretch. loss: (records,), the mean over networks."""
 
     modules: int
     stretches: int
@@ -86,7 +86,7 @@ def deep_prices(
     assert found.agreement is not None
     assert found.reconstruction is not None
     most = max(len(layer) for layer in layers.values())
-    rows = [Priced(most, 1, found.agreement, tuple(layers.values()), found.reconstruction.losses)]
+    rows = [Priced(most, 1, found.agreement, tuple(layers.values()), found.reconstruction.loss)]
     for one in found.table:
         if one.modules != most:
             apart = Agreement(one.normalised_l1, one.log10_gap, float("nan"))

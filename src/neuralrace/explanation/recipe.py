@@ -7,6 +7,7 @@ import numpy as np
 from neuralrace import initial
 from neuralrace.errors import RangeError, WeightError, require_count, require_number
 from neuralrace.initial import Initialiser
+from neuralrace.problem import side_by_side
 from neuralrace.task import Task
 from neuralrace.theory import predict
 from neuralrace.training import ReLUNetwork
@@ -101,7 +102,7 @@ def curvature(task: Task, layers: int) -> float:
     d is the largest variance of the inputs, and s, the largest singular value that an input-output correlation of any
     of the examples can have, at most the root of d times the mean squared length of the targets.
     """
-    rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
+    rows, wanted = side_by_side(task.inputs), side_by_side(task.targets)
     spread = float(np.linalg.eigvalsh(rows.T @ (rows * task.weights[:, None]))[-1])
     energy = float(task.weights @ np.sum(wanted**2, axis=1))
     if spread <= 0 or energy <= 0:

@@ -10,8 +10,9 @@ from neuralrace.errors import TaskError, UnknownNameError, nearest
 from neuralrace.experiments.settings import read_setting
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
+from neuralrace.tasks.files.reading import TABLES
 
-FILES = (".npz", ".csv", ".tsv", ".txt", ".data")
+FILES = (".npz", *TABLES)
 
 
 def resolve(
@@ -24,7 +25,7 @@ def resolve(
     if isinstance(task, NamedTask):
         return task
     if isinstance(task, Task):
-        return NamedTask(name="task", settings={}, task=task, gatings={}, hidden=100)
+        return NamedTask(name="task", settings={}, task=task)
     if not isinstance(task, (str, os.PathLike)):
         raise TaskError(f"a task, the name of one or a file is required; {type(task).__name__} came")
     text = os.fspath(task)

@@ -1,5 +1,6 @@
 """Networks to explain: trained here, after they were foreseen, or before, here or elsewhere, as checkpoints tell it."""
 
+import json
 import os
 import sys
 import time
@@ -109,13 +110,18 @@ def _by_optimiser(run: Trajectory) -> bool:
 def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
     """The run of an optimiser that may or may not descend: that is measured, as it is of checkpoints.
 
-    Where it descends its rate is measured too: the run's own is a unit of time, and not what the optimiser was given.
+    Where it descends the rate that is measured counts: the run's own is a unit of time, and not what the optimiser was
+    given.
     """
-    steps = run.data["step"].values.tolist()
+    steps = run.data["step"].values
     weights = [[run.weights(seed, record) for record in range(len(steps))] for seed in range(len(run.loss))]
     rate = run.settings["settings"]["learning_rate"]
-    found = Trajectory.from_checkpoints(network, steps, weights, learning_rate=rate)
-    return found if along_gradient(found) < ALONG else Trajectory.from_checkpoints(network, steps, weights)
+    found = Trajectory.from_checkpoints(network, steps.tolist(), weights, learning_rate=rate)
+    if along_gradient(found) < ALONG:
+        return found
+    settings = found.settings["settings"]
+    settings["learning_rate"] = measured = settings["rule"]["measured_rate"]
+    return Trajectory(found.data.assign_coords(time=measured * steps).assign_attrs(settings=json.dumps(settings)))
 
 
 def _foresee(

@@ -15,7 +15,7 @@ from neuralrace.arrays import float64
 from neuralrace.axes import Edge
 from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.stage import Stage
-from neuralrace.problem import Problem
+from neuralrace.problem import Problem, side_by_side
 
 MOST_LANES, MOST_PATHS, MOST_VALUES, MOST_EXAMPLES, MOST_UNITS = 8, 64, 6, 48, 128
 
@@ -79,7 +79,7 @@ def _lanes(
     for path in _open_paths(problem):
         found.setdefault(names[problem.architecture.target(path.edges[0])], []).append(path)
     return {
-        label: np.array([sum(float(_singular_values(at, path.edges).sum()) for path in paths) for at in history])
+        label: np.array([sum(np.linalg.norm(path.product(at), "nuc") for path in paths) for at in history])
         for label, paths in list(found.items())[:MOST_LANES]
     }
 
@@ -105,22 +105,16 @@ def _open_paths(problem: Problem) -> list[Path]:
     return listed[:: max(1, len(listed) // MOST_PATHS)]
 
 
-def _singular_values(weights: Weights, edges: Sequence[Edge]) -> np.ndarray:
-    """Of the product of the matrices along some edges, first edge first."""
-    product = weights[edges[0]]
-    for edge in edges[1:]:
-        product = weights[edge] @ product
-    return np.linalg.svd(product, compute_uv=False)
-
-
 def _modes(problem: Problem, history: History) -> dict[str, np.ndarray]:
     """The singular values of W_p of the one path, or of the matrix that all paths share."""
-    paths = _open_paths(problem)
-    edges = paths[0].edges
-    if len(paths) > 1:
-        shared = set.intersection(*(set(path.edges) for path in paths))
-        edges = (next(iter(shared), edges[0]),)
-    values = np.array([_singular_values(weights, edges) for weights in history])[:, :MOST_LANES]
+    first, *others = _open_paths(problem)
+    if others:
+        shared = set(first.edges).intersection(*(path.edges for path in others))
+        edge = next(iter(shared), first.edges[0])
+        matrices = [weights[edge] for weights in history]
+    else:
+        matrices = [first.product(weights) for weights in history]
+    values = np.linalg.svd(np.array(matrices), compute_uv=False)[:, :MOST_LANES]
     there = values[-1] > 1e-3 * values[-1].max(initial=0.0)
     return {f"mode {k + 1}": values[:, k] for k in np.flatnonzero(there)}
 
@@ -136,7 +130,7 @@ def _responses(stage: Stage, problem: Problem, activity: Sequence[Mapping[str, n
     labels = np.array(["all"] * len(problem.task)) if chosen is None else np.asarray(groups[chosen])
     if len(problem.task) <= MOST_LANES:
         labels, chosen = np.arange(len(problem.task)), "example"
-    target = np.hstack(list(problem.task.targets.values()))
+    target = side_by_side(problem.task.targets)
     outputs = np.array([np.hstack([seen[node] for node in problem.task.targets]) for seen in activity])
     found = {}
     for label in list(dict.fromkeys(labels.tolist()))[:MOST_LANES]:
@@ -183,7 +177,7 @@ def _units(problem: Problem, history: History) -> dict[str, Any] | None:
         places.append(np.vstack([r * s[:, None] for r, s in zip(read, sent, strict=True)]))
         signs.append(np.concatenate([np.sign(weights[edge][:, :each].sum(axis=0)) for edge in outgoing]))
     points = problem.task.inputs[inputs[0]][:, :2]
-    target = np.hstack(list(problem.task.targets.values()))[:, 0]
+    target = side_by_side(problem.task.targets)[:, 0]
     return {
         "places": [numbers(place, 3) for place in places],
         "signs": signs[-1].astype(int).tolist(),

@@ -15,6 +15,7 @@ from neuralrace import tasks
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError
 from neuralrace.explorer.bounds import BODY_BYTES, TABLE_COLUMNS, TABLE_ROWS, TASKS
 from neuralrace.explorer.rounding import numbers
+from neuralrace.problem import side_by_side
 from neuralrace.task import Task
 from neuralrace.tasks import Gating, NamedTask, read
 from neuralrace.tasks.pathways import parallel_pathways
@@ -122,7 +123,7 @@ def _picture(name: str) -> dict[str, Any]:
     task = Tables().make(name, {key: bound.default for key, bound in TASKS[name].items()}).task
     if name == "digits":
         return {"table": numbers(task.inputs["x"][0].reshape(8, 8), 2)}
-    inputs, targets = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
+    inputs, targets = side_by_side(task.inputs), side_by_side(task.targets)
     if inputs.shape[1] == 2 and targets.shape[1] == 1:
         return {"points": numbers(np.column_stack([inputs, np.sign(targets)]), 3)}
     shown = targets[:: -(-len(targets) // MOST), :: -(-targets.shape[1] // MOST)]

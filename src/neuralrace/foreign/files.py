@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.archives import read_archive
-from neuralrace.errors import FileFormatError, in_bytes
+from neuralrace.errors import FileFormatError
+from neuralrace.memory import in_bytes
 
 KINDS = (".npz", ".safetensors")
 MOST_BYTES = 2**31  # of the arrays of one file

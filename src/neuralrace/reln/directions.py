@@ -18,7 +18,7 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, WeightError, require_count, require_kind, require_number, shortened
 from neuralrace.initial import Gaussian, Initialiser, as_key
-from neuralrace.problem import Problem
+from neuralrace.problem import Problem, side_by_side
 from neuralrace.reln.growth import Layer
 from neuralrace.theory.ladder import THEORY_STREAM
 from neuralrace.theory.representatives.population import drawn_neurons
@@ -135,7 +135,7 @@ def _race(network: Problem, initial: Initialiser, key: Any) -> "_Race":
     stream = jax.random.fold_in(as_key(0 if key is None else key), THEORY_STREAM)
     neurons = spans.neurons(drawn_neurons(spans, initial, count, width, stream))
     task = spans.network(count).task
-    inputs, targets = (np.hstack(list(rows.values())) for rows in (task.inputs, task.targets))
+    inputs, targets = (side_by_side(rows) for rows in (task.inputs, task.targets))
     layer = Layer(inputs, targets, task.weights, kind.slope if isinstance(kind, LeakyReLU) else 1.0)
     return _Race(layer, neurons, spans, width / count)
 

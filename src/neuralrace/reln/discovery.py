@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, ProblemError, RangeError, require_count, require_kind
-from neuralrace.initial import Gaussian, Initialiser, Orthogonal, Xavier
+from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem
+from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem, law_of_modules
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
 from neuralrace.reln.recorded import hidden_layers, law_of, network_of, refuse_diverged
 from neuralrace.task import Task
@@ -90,16 +89,8 @@ class Modular:
         return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.biases)
 
     def law(self, given: Initialiser) -> Initialiser:
-        """A law of the ReLU network's first weights for the gated network: a module's edges are like its layer's."""
-        if not isinstance(given, (Gaussian, Orthogonal, Xavier)):
-            return given
-        (sizes,), edges = vars(given).values(), self.problem.architecture.edges
-        if not isinstance(sizes, Mapping) or sizes.keys() <= edges.keys():
-            return given
-        nodes = iter(self.problem.architecture.hidden)
-        layer_of = {node: layer.name for layer in self.layers for node in islice(nodes, len(layer.modules))}
-        whole = {edge: (layer_of.get(edge[0], edge[0]), layer_of.get(edge[1], edge[1])) for edge in edges}
-        return type(given)({edge: sizes[as_one] for edge, as_one in whole.items() if as_one in sizes})
+        """A law of the ReLU network's first weights for the gated network."""
+        return law_of_modules(self.problem, given)
 
     @property
     def _only(self) -> Layer:

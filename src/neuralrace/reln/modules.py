@@ -11,7 +11,8 @@ from neuralrace.architecture import Architecture
 from neuralrace.arrays import real_array
 from neuralrace.errors import GateError, RangeError, TaskError, require_count, require_kind, shortened
 from neuralrace.gates import Gates
-from neuralrace.problem import Problem
+from neuralrace.initial import ByShape, Initialiser
+from neuralrace.problem import Problem, side_by_side
 from neuralrace.task import Task
 
 RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
@@ -107,7 +108,7 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     sizes = (list(widths) if listed else [widths] * len(layers)) if several else [widths]
     if len(sizes) != len(layers):
         raise RangeError(f"widths must have one entry for each of {len(layers)} hidden layers; it has {len(sizes)}")
-    rows, wanted = np.hstack(list(task.inputs.values())), np.hstack(list(task.targets.values()))
+    rows, wanted = side_by_side(task.inputs), side_by_side(task.targets)
     nodes, sources = {"x": rows.shape[1]}, ["x"]
     edges: list[tuple[str, str]] = []
     gates: dict[str, np.ndarray] = {}
@@ -123,3 +124,15 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     architecture = Architecture(nodes | {"y": wanted.shape[1]}, edges)
     examples = Task({"x": rows}, {"y": wanted}, task.weights)
     return Problem(architecture, examples, Gates(nodes=gates), biases=biases)
+
+
+def law_of_modules(problem: Problem, law: Initialiser) -> Initialiser:
+    """A law of a ReLU network's first weights for a gated network: a module's edges are like those of its layer."""
+    if not isinstance(law, ByShape):
+        return law
+    graph = problem.architecture
+    layer = {node: f"h{graph.level[node]}" for node in graph.hidden}
+    ends = {
+        edge: (layer.get(source, source), layer.get(target, target)) for edge, (source, target) in graph.edges.items()
+    }
+    return law.like(ends)

@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
 from neuralrace.initial import Initialiser, gaussian
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import RTOL, gated_problem
+from neuralrace.reln.modules import RTOL, gated_problem, law_of_modules
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 
@@ -98,7 +98,8 @@ def race(
     """Rank candidate gatings by the time at which the theory says they reach a loss; nothing is trained.
 
     candidates: name -> patterns (k, N), or a Problem. Patterns share the `neurons` equally, so that no gating has more
-    of them. initial: the law of the initial weights, small ones if not given. times: at which losses are forecast; as
+    of them. initial: the law of the initial weights, small ones if not given; with a size for each edge of a ReLU
+    network, every module has those of its layer. times: at which losses are forecast; as
     long as the first candidate takes, and as long again, if not given. criterion: a loss; half of the first one if not
     given. Where several never reach it, the lower last loss comes first.
     """
@@ -111,11 +112,12 @@ def race(
         for name, candidate in candidates.items()
     }
     law = gaussian(SMALL / neurons) if initial is None else initial
+    laws = {name: law_of_modules(problem, law) for name, problem in problems.items()}
     rates = {name: _rates(problem) for name, problem in problems.items()}
 
     def run(moments: Any) -> Ranking:
         forecasts = {
-            name: predict(problem, law, moments, method="flow", draws=draws, key=key, rtol=RTOL)
+            name: predict(problem, laws[name], moments, method="flow", draws=draws, key=key, rtol=RTOL)
             for name, problem in problems.items()
         }
         start = max(float(forecast.loss[0]) for forecast in forecasts.values())

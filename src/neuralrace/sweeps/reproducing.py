@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace.cluster import LOCAL, UNLIMITED, connected, cores
-from neuralrace.errors import free_memory, require_count
+from neuralrace.errors import require_count
 from neuralrace.experiments.experiment import Result
+from neuralrace.memory import free_memory
 from neuralrace.sweeps.dispatch import finished_experiments
 from neuralrace.sweeps.work import Keep
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from neuralrace.problem import side_by_side
 from neuralrace.task import Task
 
 UNCENTRED = 0.1  # share of the mean in the second moment of the targets
@@ -21,8 +22,7 @@ def cautions(task: Task, labels: Mapping[str, Sequence[str]] | None = None) -> t
 
 
 def _uncentred(task: Task) -> tuple[str, ...]:
-    targets = np.hstack(list(task.targets.values()))
-    inputs = np.hstack(list(task.inputs.values()))
+    inputs, targets = side_by_side(task.inputs), side_by_side(task.targets)
     largest = float(np.abs(targets).max())
     if largest == 0:
         return ()

@@ -22,7 +22,7 @@ Gating = Callable[[int], Problem]  # width of each pathway -> the gated network 
 class NamedTask:
     """A data set with the gatings that are known for it.
 
-    settings: what it was made with. gatings: name -> builder. hidden: the usual width of each pathway.
+    settings: what it was made with. gatings: name -> builder. hidden: the usual width of each pathway, or of a layer.
     groups: a label for every example, by what it tells apart. labels: data node -> the names of its
     columns. whole: makes the same task with everything that can be asked, where training sees only a part. notes: what
     was done when it was read that was not asked for.
@@ -31,8 +31,8 @@ class NamedTask:
     name: str
     settings: Mapping[str, Any]
     task: Task
-    gatings: Mapping[str, Gating]
-    hidden: int
+    gatings: Mapping[str, Gating] = field(default_factory=dict)
+    hidden: int = 100
     groups: Mapping[str, np.ndarray] = field(default_factory=dict)
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     whole: Callable[[], "NamedTask"] | None = None

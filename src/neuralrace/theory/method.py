@@ -14,8 +14,9 @@ import numpy as np
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.errors import require_count, require_known, require_memory, require_number, shortened
+from neuralrace.errors import require_count, require_known, require_number, shortened
 from neuralrace.initial import Decoupled, Initialiser, draw
+from neuralrace.memory import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength, gaussian_law

@@ -12,7 +12,7 @@ from neuralrace.architecture import check_weights
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count, require_kind, shortened
-from neuralrace.initial import BY_SHAPE, Initialiser, as_key, draw
+from neuralrace.initial import ByShape, Initialiser, as_key, draw
 from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, Penalty, make_learner
 from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
@@ -74,22 +74,28 @@ class Prepared:
     first: Mapping[Edge, np.ndarray]  # (seeds, target, source)
     narrowing: Narrowing
 
+    @property
+    def learner(self) -> Learner:
+        """What the program trains."""
+        assert isinstance(self.program.learner, Learner)
+        return self.program.learner
+
     def parameters(self) -> Any:
         """The first weights as the loop has them, seeds first."""
-        return self.program.learner.pack(self.narrowing.weights)
+        return self.learner.pack(self.narrowing.weights)
 
     def groups(self, seeds: int) -> list[slice]:
         """As many seeds side by side as memory allows; each group is one run of the same program."""
-        program = self.program
-        rows = program.learner.example_count if program.batches is None else program.batches.size
-        activity = rows * sum(program.learner.architecture.nodes.values())
+        batches = self.program.batches
+        rows = self.learner.example_count if batches is None else batches.size
+        activity = rows * sum(self.learner.architecture.nodes.values())
         per_seed = 8 * (6 * sum(matrix[0].size for matrix in self.first.values()) + 4 * activity)
         at_once = int(np.clip(jax.local_device_count() * (SEED_BYTES // max(per_seed, 1)), 1, seeds))
         return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
 
     def final(self, parameters: Mapping[str, np.ndarray]) -> dict[Edge, np.ndarray]:
         """Weights by edge, (seeds, target, source), as those of the original network."""
-        found = self.program.learner.unpack(parameters)
+        found = self.learner.unpack(parameters)
         return {edge: widen_weights(self.narrowing, edge, matrix) for edge, matrix in found.items()}
 
 
@@ -187,7 +193,7 @@ def _first_weights(
 ) -> dict[Edge, np.ndarray]:
     """Edge -> (seeds, target, source); those that another condition draws from the same law are taken from it."""
     architecture = problem.architecture
-    law = (repr(initial), architecture, problem.biases) if isinstance(initial, BY_SHAPE) else None
+    law = (repr(initial), architecture, problem.biases) if isinstance(initial, ByShape) else None
     if law in known:
         return known[law]
     if isinstance(initial, Sequence) and not isinstance(initial, str):

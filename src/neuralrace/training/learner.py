@@ -44,8 +44,20 @@ class Penalty(eqx.Module):
         """outputs: node -> (N, size)."""
 
 
-class Learner(eqx.Module):
-    """One seed's loss and gradient as functions of its parameters: what the loop and the rules know of a network."""
+class Landscape(eqx.Module):
+    """One seed's loss and gradient as functions of its parameters: all that the loop needs to descend."""
+
+    @abstractmethod
+    def loss(self, parameters: Stacks) -> jax.Array:
+        """The loss that is recorded."""
+
+    @abstractmethod
+    def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
+        """The loss over all examples and the direction that training descends."""
+
+
+class Learner(Landscape):
+    """That of a network on examples: it knows weights by edge, for records and optimisers, and mini-batches."""
 
     architecture: eqx.AbstractVar[Architecture]
     objective: eqx.AbstractVar[Objective]
@@ -58,14 +70,6 @@ class Learner(eqx.Module):
     @abstractmethod
     def unpack(self, parameters: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
         """Weights by edge again; leading axes are kept."""
-
-    @abstractmethod
-    def loss(self, parameters: Stacks) -> jax.Array:
-        """The loss that is recorded."""
-
-    @abstractmethod
-    def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
-        """The loss over all examples and the direction that training descends."""
 
     @abstractmethod
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:

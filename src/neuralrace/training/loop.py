@@ -17,7 +17,8 @@ import numpy as np
 from neuralrace._engine.devices import compiled, padded, room_for, spread, threads
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
-from neuralrace.errors import RangeError, require_count, require_memory
+from neuralrace.errors import RangeError, require_count
+from neuralrace.memory import require_memory
 from neuralrace.progress import Meter
 from neuralrace.training.program import Carried, How, Program, Views
 from neuralrace.trajectory import FEWEST_LOOKS
@@ -256,7 +257,7 @@ def go_on(training: Training, meter: Meter | None = None, watchers: Sequence[Wat
 
 def _block(gaps: np.ndarray) -> int:
     """Steps that are taken without a word from the host, where asking it costs: on a GPU, a part of a small step."""
-    if not (gaps > 1).any():
+    if (gaps == 1).all():
         return 0
     if jax.default_backend() == "cpu":
         return 1

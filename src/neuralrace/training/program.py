@@ -14,7 +14,7 @@ import numpy as np
 from neuralrace._engine.devices import everywhere, padded, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
-from neuralrace.training.learner import Learner
+from neuralrace.training.learner import Landscape, Learner
 from neuralrace.training.records import Recorder
 from neuralrace.training.rules import Rule, Step
 
@@ -50,7 +50,7 @@ class Batches(eqx.Module):
 class Program(eqx.Module):
     """What the loop is compiled for. mapped: which arrays of learner and rule have an axis for the seeds."""
 
-    learner: Learner
+    learner: Landscape
     rule: Rule
     recorder: Recorder
     batches: Batches | None
@@ -61,7 +61,7 @@ class Program(eqx.Module):
         """The state of each seed before the first step; parameters have a leading axis of seeds."""
         seeds = jax.tree.leaves(parameters)[0].shape[0]
         shuffled = self.batches is not None and not self.batches.drawn
-        order = jnp.zeros((seeds, self.learner.example_count if shuffled else 0), dtype=jnp.int32)
+        order = jnp.zeros((seeds, self._example_count if shuffled else 0), dtype=jnp.int32)
         memory = self._each(lambda learner, rule, p: rule.start(learner, p))(parameters)
         return Carried(parameters, memory, order, jnp.zeros(seeds, dtype=bool))
 
@@ -130,7 +130,7 @@ class Program(eqx.Module):
     def _moved(self, state: Carried, slope: Stacks | None, keys: jax.Array, step: jax.Array) -> Carried:
         chosen, order = self._batch(state.order, keys, step)
 
-        def one(learner: Learner, rule: Rule, parameters: Stacks, memory: Any, slope: Any, chosen: Any) -> Any:
+        def one(learner: Any, rule: Rule, parameters: Stacks, memory: Any, slope: Any, chosen: Any) -> Any:
             def gradient(at: Stacks) -> Stacks:
                 if self.batches is None:
                     return learner.loss_and_gradient(at)[1]
@@ -152,7 +152,7 @@ class Program(eqx.Module):
         """The examples of this step for each seed; what does not fill a batch of an epoch waits."""
         if self.batches is None:
             return None, order
-        count = self.learner.example_count
+        count = self._example_count
         if self.batches.drawn:
             size = self.batches.size
             draw = self._each(lambda learner, rule, key: learner.draw(jax.random.fold_in(key, step), size))
@@ -167,6 +167,11 @@ class Program(eqx.Module):
         start = (step % batches) * self.batches.size
         return jax.lax.dynamic_slice_in_dim(order, start, min(self.batches.size, count), axis=1), order
 
+    @property
+    def _example_count(self) -> int:
+        assert isinstance(self.learner, Learner)  # others have no mini-batches
+        return self.learner.example_count
+
     def _each(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Map (learner, rule, ...) over the seeds."""
         leaves, made = self.parts()
@@ -180,7 +185,7 @@ class Program(eqx.Module):
 
         return apply
 
-    def parts(self) -> tuple[list[Any], Callable[[list[Any]], tuple[Learner, Rule]]]:
+    def parts(self) -> tuple[list[Any], Callable[[list[Any]], tuple[Landscape, Rule]]]:
         """The arrays of learner and rule, and what makes the two of such arrays."""
         arrays, static = eqx.partition((self.learner, self.rule), eqx.is_array)
         leaves, structure = jax.tree.flatten(arrays)

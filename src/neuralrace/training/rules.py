@@ -25,7 +25,7 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.source import made_of
-from neuralrace.training.learner import Learner, Parameters
+from neuralrace.training.learner import Landscape, Learner, Parameters
 
 Gradient = Callable[[Parameters], Parameters]  # the gradient at other parameters
 
@@ -42,12 +42,12 @@ class Step(eqx.Module):
 class Rule(eqx.Module):
     """One seed's update."""
 
-    def start(self, learner: Learner, parameters: Parameters) -> Any:
+    def start(self, learner: Landscape, parameters: Parameters) -> Any:
         """What the rule remembers before the first step: nothing, unless it says otherwise."""
         return ()
 
     @abstractmethod
-    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """The parameters after one step, and what is remembered then."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class Descent(Rule):
 
     rate: Array
 
-    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """One step down the slope."""
         return _moved(at.parameters, _rate(self.rate, at.number), at.slope), memory
 
@@ -80,11 +80,11 @@ class Momentum(Rule):
     rate: Array
     momentum: Array
 
-    def start(self, learner: Learner, parameters: Parameters) -> Parameters:
+    def start(self, learner: Landscape, parameters: Parameters) -> Parameters:
         """The ball is at rest."""
         return jax.tree.map(jnp.zeros_like, parameters)
 
-    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """One step with the velocity."""
         velocity = jax.tree.map(lambda v, g: self.momentum * v + g, memory, at.slope)
         return _moved(at.parameters, _rate(self.rate, at.number), velocity), velocity
@@ -99,7 +99,7 @@ class RungeKutta(Rule):
 
     rate: Array
 
-    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """One step of the flow."""
         rate = _rate(self.rate, at.number)
 
@@ -125,13 +125,15 @@ class Optax(Rule):
     optimiser: optax.GradientTransformation = eqx.field(static=True)
     described: str = eqx.field(static=True)  # as JSON
 
-    def start(self, learner: Learner, parameters: Parameters) -> Any:
+    def start(self, learner: Landscape, parameters: Parameters) -> Any:
         """The optimiser's own state."""
+        assert isinstance(learner, Learner)
         with _working_optimiser():
             return self.optimiser.init(_by_name(learner, parameters))
 
-    def move(self, learner: Learner, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
         """The optimiser's own step."""
+        assert isinstance(learner, Learner)
         weights = _by_name(learner, at.parameters)
         with _working_optimiser():
             updates, memory = self.optimiser.update(_by_name(learner, at.slope), memory, weights)

@@ -21,11 +21,11 @@ from neuralrace.errors import (
     require_call,
     require_count,
     require_kind,
-    require_memory,
     require_number,
     shortened,
 )
 from neuralrace.initial import Initialiser, as_data, key_as_data
+from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
@@ -247,7 +247,7 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
     return {
         "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
         **settings,
-        "loss": prepared.program.learner.objective.name,
+        "loss": prepared.learner.objective.name,
         "rule": condition.rule.as_data(),
         "batch_size": condition.batch_size,
         "coupling": condition.coupling,

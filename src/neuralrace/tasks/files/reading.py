@@ -19,7 +19,6 @@ from neuralrace.tasks.registry import NamedTask
 
 NEEDED, ALLOWED = ("inputs", "targets"), ("inputs", "targets", "groups", "weights", "input_names", "target_names")
 TABLES = (".csv", ".tsv", ".txt", ".data")
-HIDDEN = 100
 MOST_BYTES = 2**29  # 512 MiB: of a table of text, or of the arrays of an archive; `most_bytes` raises it
 KINDS = {"inputs": "fiub", "targets": "fiubUS", "weights": "fiub", "groups": "fiubUS"}  # names: words alone
 
@@ -262,8 +261,6 @@ def _named(path: Path, found: Examples, wanted: list[str], standardise: bool, bi
                 **({"bias": True} if bias else {}),
             },
             task=Task({"x": inputs}, {"y": targets}, given.weights),
-            gatings={},
-            hidden=HIDDEN,
             groups=groups,
             labels={node: titles for node, titles in labels.items() if titles},
             notes=tuple(notes),

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from neuralrace.errors import FileFormatError, RangeError, in_bytes
+from neuralrace.errors import FileFormatError, RangeError
+from neuralrace.memory import in_bytes
 
 SEPARATORS = (",", ";", "\t", "|", " ")
 SPELLED = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "pipe": "|", "space": " "}

@@ -6,8 +6,6 @@ from neuralrace.task import Task
 from neuralrace.tasks.files.preparation import standardised, with_constant
 from neuralrace.tasks.registry import NamedTask, register
 
-HIDDEN = 100
-
 
 @register("iris", summary="three kinds of iris by four lengths (Fisher 1936), 150 flowers")
 def iris(standardise: bool = True, bias: bool = True) -> NamedTask:
@@ -52,8 +50,6 @@ def _measured(name: str, standardise: bool, bias: bool) -> NamedTask:
         name=name,
         settings={"standardise": standardise, "bias": bias},
         task=Task({"x": rows}, {"y": targets}),
-        gatings={},
-        hidden=HIDDEN,
         groups={"class": np.array(classes)[found.target]} if classes else {},
         labels={"x": names, "y": classes or ("progression",)},
     )

@@ -28,8 +28,6 @@ def noisy_xor(points: int = 50, noise: float = 0.4, bias: bool = True, seed: int
         name="noisy_xor",
         settings={"points": count, "noise": size, "bias": bias, "seed": seed},
         task=Task({"x": rows}, {"y": -CORNERS[corner].prod(axis=1)[:, None]}),
-        gatings={},
-        hidden=100,
         groups={"corner": np.array(["- -", "+ -", "- +", "+ +"])[corner]},
         labels={"x": names, "y": ("differ",)},
     )

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.axes import Edge
+from neuralrace.axes import Array, Edge
 from neuralrace.theory.flow.moments import OutputMoments, State, StateMoments
 
 Pair = tuple[int, int]
@@ -20,7 +20,7 @@ DENSE = 10_000  # up to so many pairs of a state and a product their gates are a
 PADDED = 4_000  # up to so many numbers all matrices and maps have one shape: few kinds of products compile fast
 SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
 TINY = 10_000  # ... and most products in it
-Chosen = jax.Array | range  # the places (products,), or those between two; one if all products have the same
+Chosen = Array | range  # the places (products,), or those between two; one if all products have the same
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 

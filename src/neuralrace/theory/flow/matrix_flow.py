@@ -26,14 +26,14 @@ from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.system import NOISE, descend, velocity_of
 
 NEGLIGIBLE = 0.1  # of the tolerance, for what is left out
+CUTS = ((2,), (1,), (1, 2))  # what is summed over in one mode: each row is one, or each column, or the whole matrix
 
 
 class FlowSystem(eqx.Module):
     """The matrix flow with an error that is relative for every mode at the inputs and at the outputs."""
 
     field: MatrixField
-    rows: tuple[jax.Array, ...]  # per block and edge: 1 where the rows are modes of an output
-    columns: tuple[jax.Array, ...]  # per block and edge: 1 where the columns are modes of an input
+    modes: tuple[tuple[jax.Array | None, ...], ...]  # per block: for each way to cut matrices into modes the edges
     atol: jax.Array
 
     def velocity(self, state: Stacks) -> Stacks:
@@ -53,8 +53,10 @@ class FlowSystem(eqx.Module):
         worst = jnp.zeros(())
         largest = jnp.max(jnp.stack([jnp.max(jnp.abs(y0), initial=0.0) for y0 in before]))
         allowed = self.atol + NOISE * largest
-        for e, y0, y1, rows, columns in zip(error, before, after, self.rows, self.columns, strict=True):
-            for axes, mask in (((1, 2), jnp.ones_like(rows)), ((2,), rows), ((1,), columns)):
+        for e, y0, y1, masks in zip(error, before, after, self.modes, strict=True):
+            for axes, mask in zip(CUTS, masks, strict=True):
+                if mask is None:
+                    continue
                 size = jnp.sqrt(jnp.maximum(jnp.sum(y0**2, axes), jnp.sum(y1**2, axes)))
                 ratio = jnp.sqrt(jnp.sum(e**2, axes)) / (rtol * size + allowed)
                 worst = jnp.maximum(worst, jnp.max(ratio * mask.reshape((-1,) + (1,) * (ratio.ndim - 1)), initial=0.0))
@@ -140,17 +142,25 @@ class FlowFactory:
         if sizes not in self._fields:  # the bases of an output are told apart by their sizes
             self._fields[sizes] = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)
         matrix_field, blocks = self._fields[sizes]
-        rows, columns = (_masks(architecture, blocks, side) for side in (1, 0))
         stacks = blocks.stack(coordinates.enter(weights))
-        system = FlowSystem(matrix_field, rows, columns, jax.device_put(np.asarray(max(atol, 1e-290))))
+        system = FlowSystem(matrix_field, _modes(architecture, blocks), jax.device_put(np.asarray(max(atol, 1e-290))))
         return MatrixFlow(Followed(system, stacks, rtol, max_steps), blocks, coordinates)
 
 
-def _masks(architecture: Architecture, blocks: Blocks, side: int) -> tuple[jax.Array, ...]:
-    """Per block and edge: 1 where the target (side 1) is an output, or the source (side 0) an input."""
-    inside = set(architecture.outputs if side else architecture.inputs)
-    found = [[float(architecture.edges[e][side] in inside) for e in block] for block in blocks.edges]
-    return jax.device_put(tuple(map(np.array, found)))
+def _modes(architecture: Architecture, blocks: Blocks) -> tuple[tuple[jax.Array | None, ...], ...]:
+    """Per block and cut: 1 for the edges whose matrices are cut so, None if there are none.
+
+    Into an output rows are modes, from an input columns, and between hidden nodes the whole is one; where each row
+    is measured against itself, so is the whole.
+    """
+    found = []
+    for edges in blocks.edges:
+        ends = [architecture.edges[edge] for edge in edges]
+        rows = np.array([target in architecture.outputs for _, target in ends], dtype=float)
+        columns = np.array([source in architecture.inputs for source, _ in ends], dtype=float)
+        masks = (rows, columns, (1 - rows) * (1 - columns))
+        found.append(tuple(jax.device_put(mask) if mask.any() else None for mask in masks))
+    return tuple(found)
 
 
 @compiled

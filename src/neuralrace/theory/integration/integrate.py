@@ -234,15 +234,16 @@ def _opening(solver: Recorded, state: Any, end: Scalar) -> Moment:
 def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array]:
     """Take some steps; the last value says whether the step became too small."""
     kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(moment.noted.record))
+    since, room = moment.time, end - moment.time
     solution = diffrax.diffeqsolve(
         term(solver.system),
         solver,
-        moment.time,
-        end,
+        0.0,
+        math.inf,
         None,
         moment.state,
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
-        stepsize_controller=ErrorOfModes(solver.rtol, solver.system, moment.before.next),
+        stepsize_controller=ErrorOfModes(solver.rtol, solver.system, moment.before.next, since, room),
         adjoint=diffrax.ForwardMode(),
         max_steps=min(max(math.isqrt(COPIED // kept), SHORTEST_CALL), LONGEST_CALL),
         throw=False,
@@ -250,9 +251,10 @@ def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Par
         controller_state=moment.before,
     )
     drawn = solution.interpolation
-    part = Part(drawn.ts[:-1], drawn.ts[1:], drawn.infos["parts"], drawn.ts_size - 1)
+    times = jnp.where(drawn.ts < room, since + drawn.ts, end)
+    part = Part(times[:-1], times[1:], drawn.infos["parts"], drawn.ts_size - 1)
     after = Moment(
-        solution.ts[-1],
+        times[part.count],
         jax.tree.map(lambda leaf: leaf[-1], solution.ys),
         solution.solver_state,
         solution.controller_state,

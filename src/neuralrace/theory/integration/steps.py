@@ -16,6 +16,8 @@ from neuralrace.theory.integration.explicit import Estimate, Explicit
 from neuralrace.theory.integration.stiff import Stiff
 from neuralrace.theory.integration.system import Autonomous, Quartic, term
 
+NEAR = 2e-14  # of the time that is left: a step that comes as near to the end goes there
+
 
 class Noted(NamedTuple):
     """The solver's memory, and the record and its rate at the start of a step."""
@@ -88,11 +90,16 @@ class Before(NamedTuple):
 
 
 class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
-    """Accept a step if the worst mode's error is allowed; choose the next width by it."""
+    """Accept a step if the worst mode's error is allowed; choose the next width by it, and end where there is no more.
+
+    The end is known here and not to diffrax, which takes a hundred small steps back from it, all of them compiled.
+    """
 
     rtol: Any
     system: Any
     first: jax.Array  # the width of the first step
+    since: jax.Array  # the time at which this call starts, from which its times are counted
+    room: jax.Array  # the time that is left then
 
     def wrap(self, direction: Any) -> "ErrorOfModes":
         """Time runs forwards."""
@@ -102,7 +109,9 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
         self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: None, args: Any, func: Any, error_order: Any
     ) -> tuple[jax.Array, Before]:
         """Nothing is known of a step before."""
-        return t0 + self.first, Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf))
+        return t0 + jnp.minimum(self.first, self.room), Before(
+            1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf)
+        )
 
     def adapt_step_size(
         self,
@@ -115,22 +124,34 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
         error_order: Any,
         controller_state: Before,
     ) -> tuple[Any, Any, Any, Any, Before, diffrax.RESULTS]:
-        """Step widths go with the error to the power of -1 / order, from one fifth to five times."""
-        zero, before = jnp.zeros(()), controller_state
+        """Accepted or not, the times of the next step, and what is known of this one."""
+        zero = jnp.zeros(())
         made = y_error if isinstance(y_error, Estimate) else Estimate(y_error, zero + error_order, zero, zero)
-        size = self.system.error(made.error, y0, y1_candidate, self.rtol)
-        size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
-        accepted, width = size <= 1.0, t1 - t0
-        factor = 0.9 * size ** (-1.0 / made.order)
-        # where errors grow from step to step the next one is cut before it fails (Gustafsson)
-        trend = width / before.width * (before.size / size) ** (1.0 / made.order)
-        factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
-        # a step whose stages could not be solved says only that it was too long
-        wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
-        start = jnp.where(accepted, t1, t0)
-        too_small = ~accepted & (width <= 1e-14 * jnp.maximum(t1, 1e-280))
-        left = before.left - accepted
-        result = diffrax.RESULTS.where(left > 0, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
-        result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
-        size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
-        return accepted, start, start + wish, False, Before(width, size, wish, left), result
+        accepted, start, end, before, result = _adapted(self, t0, t1, y0, y1_candidate, made, controller_state)
+        return accepted, start, end, False, before, result
+
+
+@eqx.filter_jit  # traced once, as a step is
+def _adapted(
+    controller: ErrorOfModes, t0: Any, t1: Any, y0: Any, y1: Any, made: Estimate, before: Before
+) -> tuple[Any, Any, Any, Before, diffrax.RESULTS]:
+    """Step widths go with the error to the power of -1 / order, from one fifth to five times."""
+    size = controller.system.error(made.error, y0, y1, controller.rtol)
+    size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
+    accepted, width = size <= 1.0, t1 - t0
+    factor = 0.9 * size ** (-1.0 / made.order)
+    # where errors grow from step to step the next one is cut before it fails (Gustafsson)
+    trend = width / before.width * (before.size / size) ** (1.0 / made.order)
+    factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
+    # a step whose stages could not be solved says only that it was too long
+    wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
+    start = jnp.where(accepted, t1, t0)
+    end = jnp.where(accepted, controller.room, 0.5 * (start + controller.room))
+    after = jnp.where(start + wish > controller.room * (1 - NEAR), end, start + wish)
+    too_small = ~accepted & (width <= 1e-14 * jnp.maximum(controller.since + t1, 1e-280))
+    left = before.left - accepted
+    going = (left > 0) & (start < controller.room)
+    result = diffrax.RESULTS.where(going, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
+    result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
+    size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
+    return accepted, start, after, Before(width, size, wish, left), result

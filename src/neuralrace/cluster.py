@@ -1,8 +1,10 @@
 """A dask cluster to work on: processes of this machine, a scheduler by its address, or a client that is there."""
 
+import atexit
 import contextlib
 import logging
 import multiprocessing
+import multiprocessing.resource_tracker
 import os
 import signal
 import sys
@@ -135,9 +137,10 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
         # that is being written: whether HDF5 uses their place again, and so the bytes, would hang on that moment
         "distributed.worker.profile.enabled": False,
     }
-    with dask.config.set(settings), contextlib.ExitStack() as opened:
+    with dask.config.set(settings), _uninterrupted_loop(distributed) as loop, contextlib.ExitStack() as opened:
         try:
             cluster = distributed.LocalCluster(
+                loop=loop,
                 n_workers=count,
                 threads_per_worker=1,
                 processes=True,
@@ -152,16 +155,34 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
                 f"no worker could start ({in_one_line(error)}): every worker reads the script that starts it, so put "
                 'what a script does under if __name__ == "__main__":'
             ) from None
+        except KeyboardInterrupt:
+            atexit.unregister(distributed.deploy.spec.close_clusters)  # it complains of one that is half there
+            raise
         opened.enter_context(cluster)
         yield cluster
 
 
-def _end_quietly() -> None:
-    """An interruption reaches every process of a terminal; that which started the workers ends them.
+@contextlib.contextmanager
+def _uninterrupted_loop(distributed: Any) -> Iterator[Any]:
+    """An event loop in a thread that no interruption reaches, nor the processes that it starts.
 
-    A worker has a client of its own once it has written a file, and that complains if it is deleted after its loop.
+    A terminal interrupts every process; the one that started the workers ends them.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    runner = distributed.utils.LoopRunner()
+    multiprocessing.resource_tracker.ensure_running()  # as it starts it lets interruptions through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        runner.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield runner.loop
+    finally:
+        runner.stop()
+
+
+def _end_quietly() -> None:
+    """A worker has a client of its own once it has written a file, which complains if it is deleted after its loop."""
     sys.unraisablehook = lambda _: None
 
 

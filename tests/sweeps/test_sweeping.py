@@ -71,6 +71,11 @@ def is_watched(dask_worker):
     return "profile" in dask_worker.periodic_callbacks
 
 
+def is_deaf():
+    """Whether no interruption has reached the process from its first moment on; that of a terminal reaches all."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
@@ -78,6 +83,7 @@ def contents(folder):
 def test_a_sweep_meets_every_accident(tmp_path, monkeypatch):
     with connected("local", workers=2) as client:
         assert not any(client.run(is_watched).values())
+        assert all(client.run(is_deaf).values())
         finished, told = kill_the_client_after_its_first_point(client.scheduler.address, tmp_path / "killed")
         assert 0 < len(finished) < 6, told
         killer, killed = kill_a_busy_worker(client)

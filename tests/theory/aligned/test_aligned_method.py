@@ -118,3 +118,32 @@ def test_paths_that_share_a_node_are_refused():
     assert len(own_modes(problem.statistics())) == 1
     with pytest.raises(AssumptionError, match="is on both"):
         predict(shared, initial.gaussian(0.01), [1.0], "aligned", draws=1)
+
+
+CORRELATED = [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0], [0.0, 3.0], [1.0, 4.0]]
+CHAIN = Architecture({"x": 2, "h": 3, "y": 1}, [("x", "h"), ("h", "y")])
+PAIR = Architecture({"x": 1, "h": 3, "k": 3, "y": 2}, [("x", "h"), ("x", "k"), ("h", "y"), ("k", "y")])
+
+
+@pytest.mark.parametrize(
+    ("problem", "seen"),
+    [
+        (Problem(CHAIN, Task({"x": CORRELATED}, {"y": [[0.0], [1.0], [4.0], [0.0], [4.0]]})), CORRELATED),
+        (
+            Problem(
+                PAIR,
+                Task({"x": np.ones((3, 1))}, {"y": [[2.0, 0.0], [0.0, 0.0], [1.0, 1.0]]}),
+                Gates(nodes={"h": [1.0, 1.0, 0.0], "k": [0.0, 1.0, 1.0]}),
+            ),
+            [[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]],
+        ),
+    ],
+    ids=["inputs", "outputs"],
+)
+def test_modes_that_turn_out_of_their_span_are_followed_there(problem, seen):
+    """One mode for each path, and more inputs or outputs than that: learning ends at least squares all the same."""
+    forecast = predict(problem, initial.gaussian(1e-4), [0.0, 400.0], draws=1)
+    wanted = problem.task.targets["y"]
+    left = wanted - np.asarray(seen) @ np.linalg.lstsq(np.asarray(seen), wanted, rcond=None)[0]
+    np.testing.assert_allclose(forecast.loss[-1], 0.5 * np.mean(np.sum(left**2, axis=1)), rtol=1e-6)
+    assert [row.failed.name for row in forecast.certificate.declined][-1] == "own modes stay diagonal"

@@ -163,22 +163,31 @@ def aligned_weights(
 def off_diagonal(
     statistics: PathStatistics, modes: Mapping[Path, OwnModes], products: Mapping[Path, np.ndarray]
 ) -> tuple[float, str]:
-    """The largest force that would turn a path's modes into each other, relative to S_p; products: (moments, modes)."""
+    """The largest force that would turn a path's modes, relative to S_p; products: (moments, modes).
+
+    They turn into each other, or out of their span, where there are more inputs or outputs than modes.
+    """
     worst, where = 0.0, "every path"
     for path, own in modes.items():
-        force = np.zeros((1, len(own.strengths), len(own.strengths)))
-        for partner in statistics.partners(path):
-            other = modes[partner]
-            outputs = own.output.T @ other.output
-            inputs = other.input.T @ statistics.input(partner, path) @ own.input
-            force = force - (outputs * products[partner][:, None, :]) @ inputs
+        partners = statistics.partners(path)
+        strengths = np.concatenate([products[partner] for partner in partners], axis=1)[:, None, :]
+        outputs = np.hstack([modes[partner].output for partner in partners])
+        inputs = np.hstack([statistics.input(path, partner) @ modes[partner].input for partner in partners])
+        written, read = (own.output.T @ outputs) * strengths, (own.input.T @ inputs).T
+        within = written @ read
         index = np.arange(len(own.strengths))
-        force[:, index, index] = 0.0
-        size = float(np.sqrt((force**2).sum(axis=(1, 2)).max(initial=0.0)))
-        relative = size / max(float(np.linalg.norm(own.strengths)), np.finfo(float).tiny)
+        within[:, index, index] = 0.0
+        beyond = written @ _outside(inputs, own.input).T, (_outside(outputs, own.output) * strengths) @ read
+        size = np.sqrt(sum((force**2).sum(axis=(1, 2)) for force in (within, *beyond)).max(initial=0.0))
+        relative = float(size) / max(float(np.linalg.norm(own.strengths)), np.finfo(float).tiny)
         if relative > worst:
             worst, where = relative, f"path {path}"
     return worst, where
+
+
+def _outside(columns: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """What a basis does not span of some columns, in as few rows as have their lengths and angles."""
+    return np.asarray(np.linalg.qr(columns - basis @ (basis.T @ columns), mode="r"))
 
 
 def _entangled(entering: np.ndarray, leaving: np.ndarray) -> bool:

@@ -6,7 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace import reln
 from neuralrace.errors import ProblemError, WeightError
-from neuralrace.reln.growth import Layer
+from neuralrace.reln.growth import OneLayer
 
 LAW = nr.initial.gaussian(1e-4)
 VALUES = np.array([4.0, 2.5, 1.5, 0.8])
@@ -55,7 +55,7 @@ def test_the_velocity_is_that_of_the_network():
     """The oracle is the gradient of the problem, by automatic differentiation."""
     network = nr.ReLUNetwork(nr.tasks.xor(0.5).task, hidden=(5,), slope=0.2)
     weights = nr.initial.gaussian(0.7)(network, 3)
-    layer = Layer(network.inputs, network.targets, network.task.weights, 0.2)
+    layer = OneLayer(network.inputs, network.targets, network.task.weights, 0.2)
     neurons = np.hstack([weights["x", "h1"], weights["h1", "y"].T])
     assert layer.loss(neurons) == pytest.approx(network.loss(weights), rel=1e-12)
     gradient = network.gradient(weights)

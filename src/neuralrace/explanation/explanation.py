@@ -5,7 +5,7 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from neuralrace.trajectory import Trajectory
 LEARNED = 0.8  # of the first loss: networks above it have hardly learned
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """The whole story of one task; print it, draw it, or save it.
 
@@ -45,27 +45,30 @@ class Explanation:
     """
 
     name: str
-    settings: dict[str, Any] = field(repr=False)
-    groups: np.ndarray | None = field(repr=False)
-    outputs: tuple[str, ...] = field(repr=False)
-    run: Trajectory = field(repr=False)
-    forecast: Forecast | None = field(repr=False)
-    foreseen: Agreement | None = field(repr=False)
-    foretold: Foretold | None = field(repr=False)
-    matches: tuple[Match, ...] = field(repr=False)
-    prices: tuple[Priced, ...] = field(repr=False)
-    chosen: Priced = field(repr=False)
-    layers: Mapping[str, Gating] = field(repr=False)
-    race: Ranking | None = field(repr=False)
-    entered: tuple[str, ...] = field(repr=False)
-    modules: tuple[Module, ...] = field(repr=False)
-    measure: Measure = field(repr=False)
-    scores: tuple[Score, ...] = field(repr=False)
-    selectivity: tuple[Selectivity, ...] = field(repr=False)
-    assumptions: tuple[Held, ...] = field(repr=False)
-    warnings: tuple[str, ...] = field(repr=False)
-    notes: tuple[str, ...] = field(repr=False)
-    before: bool = field(repr=False)
+    settings: dict[str, Any]
+    groups: np.ndarray | None
+    outputs: tuple[str, ...]
+    run: Trajectory
+    forecast: Forecast | None
+    foreseen: Agreement | None
+    foretold: Foretold | None
+    matches: tuple[Match, ...]
+    prices: tuple[Priced, ...]
+    chosen: Priced
+    layers: Mapping[str, Gating]
+    race: Ranking | None
+    entered: tuple[str, ...]
+    modules: tuple[Module, ...]
+    measure: Measure
+    scores: tuple[Score, ...]
+    selectivity: tuple[Selectivity, ...]
+    assumptions: tuple[Held, ...]
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+    before: bool
+
+    def __repr__(self) -> str:
+        return f"Explanation(name={self.name!r})"
 
     @property
     def agreements(self) -> dict[str, Agreement]:

@@ -19,7 +19,7 @@ from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, WeightError, require_count, require_kind, require_number, shortened
 from neuralrace.initial import Gaussian, Initialiser, as_key
 from neuralrace.problem import Problem, side_by_side
-from neuralrace.reln.growth import Layer
+from neuralrace.reln.growth import OneLayer
 from neuralrace.theory.ladder import THEORY_STREAM
 from neuralrace.theory.representatives.population import drawn_neurons
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
@@ -136,14 +136,14 @@ def _race(network: Problem, initial: Initialiser, key: Any) -> "_Race":
     neurons = spans.neurons(drawn_neurons(spans, initial, count, width, stream))
     task = spans.network(count).task
     inputs, targets = (side_by_side(rows) for rows in (task.inputs, task.targets))
-    layer = Layer(inputs, targets, task.weights, kind.slope if isinstance(kind, LeakyReLU) else 1.0)
+    layer = OneLayer(inputs, targets, task.weights, kind.slope if isinstance(kind, LeakyReLU) else 1.0)
     return _Race(layer, neurons, spans, width / count)
 
 
 class _Race:
     """The state of the race: neurons that grow alone, active ones, and the deviations of these ones' members."""
 
-    def __init__(self, layer: Layer, neurons: np.ndarray, spans: Spans, each: float) -> None:
+    def __init__(self, layer: OneLayer, neurons: np.ndarray, spans: Spans, each: float) -> None:
         self.layer, self.alone, self.spans, self.each = layer, neurons, spans, each
         self.rate = 0.0  # of the first drop, by which time is measured
         self.active = np.zeros((0, neurons.shape[1]))

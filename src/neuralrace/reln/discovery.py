@@ -12,7 +12,7 @@ from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem, law_of_modules
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
-from neuralrace.reln.recorded import hidden_layers, law_of, network_of, refuse_diverged
+from neuralrace.reln.recorded import law_of, network_of, refuse_diverged
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 from neuralrace.trajectory import Trajectory
@@ -145,8 +145,8 @@ def discover(
             "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
         )
     look = bare_gates if bare else passing_of_run
-    layers = {layer: look(run, layer) for layer in hidden_layers(run)}
     network = network_of(run)
+    layers = {layer: look(run, layer) for layer in network.architecture.hidden}
     described = [
         Modular(modules_of(layers, count, isinstance(modules, str), key), network.given, network.biases, fractional)
         for count in counts_to_try(modules, most, layers)
@@ -159,8 +159,8 @@ def discover(
 
 def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
     """So many modules of each hidden layer of a run, as `discover` finds them, without solving their gated network."""
-    layers = {layer: passing_of_run(run, layer) for layer in hidden_layers(run)}
     network = network_of(run)
+    layers = {layer: passing_of_run(run, layer) for layer in network.architecture.hidden}
     return Modular(modules_of(layers, require_count("modules", modules), key=key), network.given, network.biases, False)
 
 

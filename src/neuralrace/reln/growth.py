@@ -9,7 +9,7 @@ LONGEST = 50.0  # growth times, after which active neurons are taken as they are
 
 
 @dataclass(frozen=True, eq=False)
-class Layer:
+class OneLayer:
     """Examples and rectifier. A neuron is a row (w, v) of what enters and what leaves; residuals are (N, outputs)."""
 
     inputs: np.ndarray

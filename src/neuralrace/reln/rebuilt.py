@@ -18,7 +18,7 @@ from neuralrace.errors import ProblemError, RangeError, require_count
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
-from neuralrace.reln.recorded import gate_samples, hidden_layers, is_full_batch_descent, network_of
+from neuralrace.reln.recorded import gate_samples, is_full_batch_descent, network_of
 from neuralrace.training import Condition, train_together
 from neuralrace.training.rules import Descent
 from neuralrace.trajectory import Trajectory
@@ -27,7 +27,7 @@ RESTARTS = 2  # of k-means, in each stretch
 WINDOWS = 160  # in which shares of open time are compared, to see where gates change
 MOMENTS = 400  # at which the loss is compared, at most, beside the bounds
 
-Gating = tuple[np.ndarray, ...]  # per hidden layer, (seeds, neurons, N)
+Shares = tuple[np.ndarray, ...]  # of open time, per hidden layer, (seeds, neurons, N)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,13 +82,14 @@ def trade_off(
         )
     sizes = [None if size is None else require_count("modules", size) for size in modules]
     lengths = [require_count("stretches", count) for count in stretches]
-    samples = [gate_samples(run, layer) for layer in hidden_layers(run)]
+    network = _linear(run)
+    samples = [gate_samples(run, layer) for layer in network.architecture.hidden]
     last = samples[0].shape[1] - 1
     if max(lengths) > last:
         raise RangeError(
             f"stretches must be at most the number of records after the first, {last}; it was {max(lengths)}"
         )
-    grown, found, network = _grown(samples), {}, _linear(run)
+    grown, found = _grown(samples), {}
     for count in dict.fromkeys(lengths):
         bounds = equal_parts(grown, count)
         stretched = itertools.pairwise(bounds)
@@ -102,7 +103,7 @@ def _rebuilt(
     run: Trajectory,
     network: Problem,
     bounds: Sequence[int],
-    shares: Sequence[Gating],
+    shares: Sequence[Shares],
     size: int | None,
     key: int,
     progress: bool,
@@ -161,13 +162,13 @@ def _clustered(share: np.ndarray, modules: int, key: int) -> np.ndarray:
 def _play(
     run: Trajectory,
     network: Problem,
-    gatings: Sequence[Gating],
+    gatings: Sequence[Shares],
     bounds: Sequence[int],
     moments: np.ndarray,
     meter: Meter,
 ) -> np.ndarray:
     """The loss at some records, the bounds among them, (seeds, moments)."""
-    layers, slope, steps = hidden_layers(run), run.settings["problem"]["slope"], run.data["step"].values
+    layers, slope, steps = network.architecture.hidden, run.settings["problem"]["slope"], run.data["step"].values
     rate = float(run.settings["settings"]["learning_rate"])
     weights = [run.first_weights(seed) for seed in range(len(run.loss))]
     losses = []
@@ -189,6 +190,6 @@ def _play(
 def _linear(run: Trajectory) -> Problem:
     """The linear network of the same neurons, each with a gate of its own."""
     network = network_of(run)
-    sizes = {layer: network.architecture.nodes[layer] for layer in hidden_layers(run)}
-    gates = {layer: np.ones((len(network.task), size)) for layer, size in sizes.items()}
+    layers = zip(network.architecture.hidden, network.hidden, strict=True)
+    gates = {layer: np.ones((len(network.task), size)) for layer, size in layers}
     return Problem(network.architecture, network.task, Gates(nodes=gates), biases=network.biases)

@@ -19,14 +19,6 @@ ASK = "train with record='gate_patterns'"
 ASK_WEIGHTS = "train with record=('gate_patterns', 'weights')"
 
 
-def hidden_layers(run: Trajectory) -> tuple[str, ...]:
-    """The hidden layers whose gate patterns were recorded, the first one first."""
-    found = tuple(node for node in run.settings["problem"]["nodes"] if f"{PATTERNS}[{node}]" in run.data)
-    if not found:
-        raise GateError(f"the run must hold gate patterns of a ReLU network; it does not: {ASK}")
-    return found
-
-
 def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:
     """The gate pattern of every neuron at every `every`-th record of every seed, (seeds, records, neurons, N)."""
     try:
@@ -52,7 +44,9 @@ def network_of(run: Trajectory) -> ReLUNetwork:
     described = run.settings["problem"]
     if "slope" not in described:
         raise ProblemError("a run of a ReLU network is required; this one is of another kind of network")
-    widths = [described["nodes"][layer] for layer in hidden_layers(run)]
+    widths = [size for node, size in described["nodes"].items() if f"{PATTERNS}[{node}]" in run.data]
+    if not widths:
+        raise GateError(f"the run must hold gate patterns of a ReLU network; it does not: {ASK}")
     inputs = {node: rows for node, rows in run.task.inputs.items() if not (described["biases"] and node == BIAS)}
     task = Task(inputs, run.task.targets, run.task.weights)
     return ReLUNetwork(task, widths, described["slope"], described["biases"])

@@ -31,6 +31,14 @@ def test_one_number_per_edge(problem):
         np.testing.assert_array_equal(per_edge[edge], scale * alike[edge])
 
 
+@pytest.mark.parametrize("make", [nr.initial.gaussian, nr.initial.orthogonal, nr.initial.xavier])
+def test_a_law_for_other_edges_has_the_sizes_of_those_that_they_are_like(make):
+    law, edges = make({"in": 0.1, "out": 0.2}), {"first": "in", "second": "in", "last": "out"}
+    assert law.like(edges) == make({"first": 0.1, "second": 0.1, "last": 0.2})
+    assert law.like({"in": "out", "out": "in"}) is law  # of these edges itself
+    assert make(0.3).like(edges) == make(0.3)
+
+
 def test_orthogonal_has_every_singular_value_equal_to_the_gain(problem):
     for matrix in nr.initial.orthogonal(0.2)(problem, 1).values():
         # a QR of a well-conditioned matrix is orthogonal to rounding

@@ -57,7 +57,7 @@ class ByShape(ABC):
     def like(self, edges: Mapping[Edge, Edge]) -> "ByShape":
         """The same law for another network, each of whose edges has the size of one that this law knows."""
         ((name, given),) = vars(self).items()
-        if not isinstance(given, Mapping) or given.keys() <= edges.keys():
+        if not isinstance(given, Mapping) or given.keys() == edges.keys():
             return self
         return replace(self, **{name: {edge: given[one] for edge, one in edges.items() if one in given}})
 

@@ -228,6 +228,14 @@ def test_a_race_needs_no_more_than_a_task_and_candidates():
     assert found.criterion == pytest.approx(0.5 * winner.forecast.loss[0])
 
 
+def test_in_a_race_every_module_has_the_law_of_its_layer():
+    named, times = nr.tasks.xor(0.3), np.linspace(0, 60, 121)
+    candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
+    laws = [nr.initial.gaussian(0.01), nr.initial.gaussian({("x", "h1"): 0.01, ("h1", "y"): 0.01})]
+    one, each = (reln.race(named.task, candidates, initial=law, times=times, criterion=0.2) for law in laws)
+    assert [runner.time for runner in one.runners] == [runner.time for runner in each.runners]
+
+
 def test_gatings_that_respect_groups():
     labels = nr.tasks.contextual(3, items=2).groups["context"]
     gatings = reln.gatings_of_groups(labels)

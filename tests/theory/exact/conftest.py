@@ -1,3 +1,4 @@
+import functools
 from collections.abc import Callable
 
 import jax
@@ -20,15 +21,18 @@ def integrate() -> Callable:
     return _integrate
 
 
+@functools.cache
+def _gradient(function: Callable, count: int) -> Callable:
+    """To every argument of the sum of a function, compiled as a whole and once for all tests."""
+    return jax.jit(jax.grad(lambda *values: jax.numpy.sum(function(*values)), tuple(range(count))))
+
+
 @pytest.fixture
 def gradient_errors() -> Callable:
     """JAX's gradient of the sum of a function against central differences: relative errors, one for each argument."""
 
     def errors(function: Callable, *arguments: float) -> np.ndarray:
-        def total(*values: object) -> jax.Array:
-            return jax.numpy.sum(function(*values))
-
-        found = float64(jax.grad(total, tuple(range(len(arguments)))))(*(float(a) for a in arguments))
+        found = float64(_gradient(function, len(arguments)))(*(float(a) for a in arguments))
         apart = []
         for i, (value, gradient) in enumerate(zip(arguments, found, strict=True)):
             # a relative step of 1e-5 balances truncation (1e-10) and rounding (1e-11)

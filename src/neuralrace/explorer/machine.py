@@ -12,14 +12,13 @@ import numpy as np
 from neuralrace.analysis import similarity, time_to
 from neuralrace.architecture import Path, edge_name
 from neuralrace.arrays import float64
-from neuralrace.axes import Edge
+from neuralrace.axes import Edge, Weights
 from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.stage import Stage
 from neuralrace.problem import Problem, side_by_side
 
 MOST_LANES, MOST_PATHS, MOST_VALUES, MOST_EXAMPLES, MOST_UNITS = 8, 64, 6, 48, 128
 
-Weights = Mapping[Edge, np.ndarray]
 History = Sequence[Weights]
 
 

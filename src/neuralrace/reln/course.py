@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neuralrace.activations import LeakyReLU
+from neuralrace.axes import Weights
 from neuralrace.errors import GateError
 from neuralrace.problem import Problem
 from neuralrace.reln.discovery import Layer, Modular
-from neuralrace.reln.passing import Weights, evenly, openness, received_by, strengths
+from neuralrace.reln.passing import evenly, openness, received_by, strengths
 from neuralrace.reln.recorded import ASK_WEIGHTS, network_of, weights_over_time
 from neuralrace.trajectory import Trajectory
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.analysis import Agreement
+from neuralrace.axes import Weights
 from neuralrace.errors import ProblemError, WeightError, require_count, require_known, shortened
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
@@ -23,7 +24,7 @@ from neuralrace.reln.discovery import (
     fewest_that_serve,
     modules_of,
 )
-from neuralrace.reln.passing import Passing, Weights, evenly, passing_of_weights
+from neuralrace.reln.passing import Passing, evenly, passing_of_weights
 from neuralrace.theory import Forecast, NetworkFlow, Representatives, predict
 from neuralrace.training import ReLUNetwork
 

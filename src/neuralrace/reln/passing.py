@@ -5,13 +5,12 @@ nothing. Here it counts by what it lets through: a neuron is open for an example
 a small part of what it receives on the whole, and wholly from there on.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from neuralrace.activations import LeakyReLU
-from neuralrace.axes import Edge
+from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, require_known
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import RESTARTS, distinct_rows
@@ -23,8 +22,6 @@ LEVELS = 8  # in which openness is told apart
 SAMPLES = 81  # records that are looked at, evenly over the run
 THOROUGH = 12  # restarts of k-means: of fewer, two groups of networks may come to different optima
 MOST = 8192  # samples that are clustered; of more, so many are taken by their strength
-
-Weights = Mapping[Edge, np.ndarray]  # (..., target, source) each
 
 
 class Passing(NamedTuple):

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -25,10 +26,12 @@ class Measure:
     names: tuple[str, ...] = ()
     constant: float = 0.0
 
-    def score(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> float:
-        """Of all examples that are given."""
+    def score(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray, inside: Any = ...) -> float:
+        """Of all examples, or of some."""
         if self.kind == "accuracy":
-            return float(np.average(_class_of(outputs, targets) == _class_of(targets, targets), weights=weights))
+            right = _class_of(outputs, targets) == _class_of(targets, targets)
+            return float(np.average(right[inside], weights=weights[inside]))
+        outputs, targets, weights = outputs[inside], targets[inside], weights[inside]
         centred = targets - np.average(targets, axis=0, weights=weights)
         spread = weights @ np.sum(centred**2, axis=1)
         return float(1 - (weights @ np.sum((outputs - targets) ** 2, axis=1)) / spread) if spread > 0 else float("nan")
@@ -99,15 +102,9 @@ def _score(
 def _numbers(measure: Measure, outputs: np.ndarray, targets: np.ndarray, amount: np.ndarray) -> list[float]:
     """Loss and score of all examples, then the loss of each class, then its score."""
     errors = 0.5 * np.sum((outputs - targets) ** 2, axis=1)
-    losses, scores = [], []
-    for number in range(len(measure.names)):
-        inside = measure.classes == number
-        losses.append(float(np.average(errors[inside], weights=amount[inside])))
-        if measure.kind == "accuracy":
-            right = _class_of(outputs, targets)[inside] == _class_of(targets, targets)[inside]
-            scores.append(float(np.average(right, weights=amount[inside])))
-        else:
-            scores.append(measure.score(outputs[inside], targets[inside], amount[inside]))
+    parts = [measure.classes == number for number in range(len(measure.names))]
+    losses = [float(np.average(errors[inside], weights=amount[inside])) for inside in parts]
+    scores = [measure.score(outputs, targets, amount, inside) for inside in parts]
     return [float(amount @ errors), measure.score(outputs, targets, amount), *losses, *scores]
 
 

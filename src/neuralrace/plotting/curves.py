@@ -111,9 +111,7 @@ def loss_curves(
         difference_strip(axis, time, [(kind, np.log10(curve / mean)) for kind, curve in curves], tolerance)
 
 
-def difference_strip(
-    axis: Axes, time: NDArray, differences: Sequence[tuple[str, NDArray]], tolerance: float, name: str = "log10 gap"
-) -> None:
+def difference_strip(axis: Axes, time: NDArray, differences: Sequence[tuple[str, NDArray]], tolerance: float) -> None:
     """Below a loss on a log axis: how far log10 of other curves is from that of training, with what is tolerated.
 
     differences: of each curve what it is, which has its look, and log10 of it less log10 of the mean run; a second one
@@ -136,7 +134,7 @@ def difference_strip(
     strip.set_xlim(axis.get_xlim())
     strip.tick_params(labelsize=9)
     strip.xaxis.set_major_locator(MaxNLocator(5))
-    strip.set_ylabel(name, fontsize=9)
+    strip.set_ylabel("log10 gap", fontsize=9)
     axis.tick_params(labelbottom=False)
     axis.xaxis.set_label_coords(0.5, bottom, transform=inches_below(axis, NAME))
     below(axis, bottom)

@@ -9,7 +9,7 @@ import numpy as np
 from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, ProblemError, RangeError, require_count, require_kind
 from neuralrace.initial import Initialiser
-from neuralrace.problem import Problem
+from neuralrace.problem import Problem, ReLUNetwork
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem, law_of_modules
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
 from neuralrace.reln.recorded import law_of, network_of, refuse_diverged
@@ -58,9 +58,13 @@ class Modular:
     """
 
     layers: tuple[Layer, ...]
-    task: Task = field(repr=False)
-    biases: bool
+    network: ReLUNetwork = field(repr=False)
     fractional: bool
+
+    @property
+    def task(self) -> Task:
+        """The examples, as they were given."""
+        return self.network.given
 
     @property
     def patterns(self) -> np.ndarray:
@@ -86,7 +90,7 @@ class Modular:
     def problem(self) -> Problem:
         """The gated network, ready to train or to solve; its nodes are as wide as their modules are on average."""
         gates = [layer.modules.gates if self.fractional else layer.modules.patterns for layer in self.layers]
-        return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.biases)
+        return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.network.biases)
 
     def law(self, given: Initialiser) -> Initialiser:
         """A law of the ReLU network's first weights for the gated network."""
@@ -148,20 +152,20 @@ def discover(
     network = network_of(run)
     layers = {layer: look(run, layer) for layer in network.architecture.hidden}
     described = [
-        Modular(modules_of(layers, count, isinstance(modules, str), key), network.given, network.biases, fractional)
+        Modular(modules_of(layers, count, isinstance(modules, str), key), network, fractional)
         for count in counts_to_try(modules, most, layers)
     ]
     if law is None:
-        return Discovery(described[0].layers, network.given, network.biases, fractional)
+        return Discovery(described[0].layers, network, fractional)
     chosen, solved, apart, table = fewest_that_serve(described, run, law, draws, key)
-    return Discovery(chosen.layers, network.given, network.biases, fractional, solved, apart, table)
+    return Discovery(chosen.layers, network, fractional, solved, apart, table)
 
 
 def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
     """So many modules of each hidden layer of a run, as `discover` finds them, without solving their gated network."""
     network = network_of(run)
     layers = {layer: passing_of_run(run, layer) for layer in network.architecture.hidden}
-    return Modular(modules_of(layers, require_count("modules", modules), key=key), network.given, network.biases, False)
+    return Modular(modules_of(layers, require_count("modules", modules), key=key), network, False)
 
 
 def counts_to_try(modules: int | str, most: int, layers: Mapping[str, Passing]) -> Sequence[int]:

@@ -85,7 +85,7 @@ class Foreseen(Modular):
     def split(self, modules: int) -> "Foreseen":
         """The same neurons in another number of modules; nothing is followed again."""
         layers = self.neurons.layers(require_count("modules", modules))
-        return Foreseen(layers, self.task, self.biases, self.fractional, self.forecast, self.neurons)
+        return Foreseen(layers, self.network, self.fractional, self.forecast, self.neurons)
 
 
 def foresee(
@@ -116,14 +116,12 @@ def foresee(
     forecast = predict(network, initial, times, METHODS, key, draws=draws, **options)
     neurons = followed(network, forecast)
     some = isinstance(modules, str)
-    tried = [
-        Modular(neurons.layers(count, some), network.given, network.biases, False)
-        for count in counts_to_try(modules, most, neurons.passing)
-    ]
+    counts = counts_to_try(modules, most, neurons.passing)
+    tried = [Modular(neurons.layers(count, some), network, False) for count in counts]
     if not some:
-        return Foreseen(tried[0].layers, network.given, network.biases, False, forecast, neurons)
+        return Foreseen(tried[0].layers, network, False, forecast, neurons)
     chosen, gated, apart, table = fewest_that_serve(tried, forecast, initial, DRAWS, key)
-    return Foreseen(chosen.layers, network.given, network.biases, False, forecast, neurons, gated, apart, table)
+    return Foreseen(chosen.layers, network, False, forecast, neurons, gated, apart, table)
 
 
 def followed(network: ReLUNetwork, forecast: Forecast) -> Neurons:

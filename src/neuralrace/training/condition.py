@@ -153,7 +153,7 @@ def _batches(condition: Condition) -> Batches | None:
     size, count = require_count("batch_size", condition.batch_size), len(condition.network.task)
     if size > count and not condition.drawn:
         raise RangeError(f"batch_size must be at most the number of examples, {count}; it was {size}")
-    return Batches(size, condition.drawn)
+    return Batches(size, count, condition.drawn)
 
 
 def _routed_learner(

@@ -14,7 +14,7 @@ import numpy as np
 from neuralrace._engine.devices import everywhere, padded, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
-from neuralrace.training.learner import Landscape, Learner
+from neuralrace.training.learner import Landscape
 from neuralrace.training.records import Recorder
 from neuralrace.training.rules import Rule, Step
 
@@ -40,10 +40,11 @@ class Carried(NamedTuple):
 class Batches(eqx.Module):
     """How mini-batches are drawn: each epoch goes once through a new order of the examples, or each step draws anew.
 
-    drawn: every step draws its examples by their weights, with replacement.
+    drawn: every step draws its examples by their weights, with replacement. count: of all examples.
     """
 
     size: int = eqx.field(static=True)
+    count: int = eqx.field(static=True)
     drawn: bool = eqx.field(static=True)
 
 
@@ -60,8 +61,8 @@ class Program(eqx.Module):
     def start(self, parameters: Stacks) -> Carried:
         """The state of each seed before the first step; parameters have a leading axis of seeds."""
         seeds = jax.tree.leaves(parameters)[0].shape[0]
-        shuffled = self.batches is not None and not self.batches.drawn
-        order = jnp.zeros((seeds, self._example_count if shuffled else 0), dtype=jnp.int32)
+        shuffled = 0 if self.batches is None or self.batches.drawn else self.batches.count
+        order = jnp.zeros((seeds, shuffled), dtype=jnp.int32)
         memory = self._each(lambda learner, rule, p: rule.start(learner, p))(parameters)
         return Carried(parameters, memory, order, jnp.zeros(seeds, dtype=bool))
 
@@ -152,7 +153,7 @@ class Program(eqx.Module):
         """The examples of this step for each seed; what does not fill a batch of an epoch waits."""
         if self.batches is None:
             return None, order
-        count = self._example_count
+        count = self.batches.count
         if self.batches.drawn:
             size = self.batches.size
             draw = self._each(lambda learner, rule, key: learner.draw(jax.random.fold_in(key, step), size))
@@ -166,11 +167,6 @@ class Program(eqx.Module):
         order = jax.lax.cond(step % batches == 0, shuffle, lambda old: old, order)
         start = (step % batches) * self.batches.size
         return jax.lax.dynamic_slice_in_dim(order, start, min(self.batches.size, count), axis=1), order
-
-    @property
-    def _example_count(self) -> int:
-        assert isinstance(self.learner, Learner)  # others have no mini-batches
-        return self.learner.example_count
 
     def _each(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Map (learner, rule, ...) over the seeds."""

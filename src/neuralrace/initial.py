@@ -46,8 +46,9 @@ class ByShape(ABC):
     @float64
     def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
-        sizes, random, shape = self.scales(network), _stream(key, network), network.architecture.shape
-        return {edge: self.matrix(random, shape(edge), size) for edge, size in sizes.items()}
+        sizes, random = self.scales(network), _stream(key, network)
+        shapes = {edge: network.architecture.shape(edge) for edge in sizes}
+        return {edge: self.matrix(random, shapes[edge], size) for edge, size in sizes.items()}
 
     def scales(self, network: Network) -> dict[Edge, float]:
         """The size of every edge; biases start at zero unless they are named."""

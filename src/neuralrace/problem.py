@@ -161,7 +161,7 @@ class Problem:
         key, own = tuple(sizes.items()), {**self.gates.neurons, **(neurons or {})}
         if key not in self._resized:
             make = Problem if own else _of_parts  # gates of single neurons may not fit other widths
-            gates = Gates({**self.gates.nodes, **own}, self.gates.edges)
+            gates = Gates({**self.gates.nodes, **own}, self.gates.edges) if own else self.gates
             architecture = self.architecture.resized(sizes)
             self._resized[key] = make(architecture, self.task, gates, self.activations, biases=self.biases)
         return self._resized[key].regated(own) if own else self._resized[key]

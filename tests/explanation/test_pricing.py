@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from neuralrace.analysis import Agreement
-from neuralrace.explanation.pricing import Priced, fewer, fewest
+import neuralrace as nr
+from neuralrace.analysis import Agreement, Line
+from neuralrace.explanation import pricing
+from neuralrace.explanation.pricing import Priced, deep_prices, fewer, fewest
 from neuralrace.explanation.verdicts import of_modules
 
 
@@ -31,3 +33,21 @@ def test_the_verdict_follows_the_criterion(near):
     assert not fewest(rows).meets
     if near.agreement.normalised_l1 == 0.10022:
         assert "0.1002," in told  # .100 would hide why it is not enough
+
+
+def test_with_several_layers_every_number_of_modules_has_its_own(monkeypatch):
+    """The modules that are shown are those of the row that is chosen, not of the elbow, which would be two here."""
+    network, law = nr.ReLUNetwork(nr.tasks.contextual(contexts=2, items=2).task, (12, 12)), nr.initial.gaussian(0.3)
+    run = nr.train(network, law, 0.1, 20, record=("gate_patterns", "weights"), every=10, progress=False)
+    errors, to_try = [0.5, 0.12, 0.11, 0.09], pricing.modules_to_try
+
+    def solved(described, curve, *_):
+        return [(Line(curve.time, np.full(len(curve.time), error)), Agreement(error, 0.0, 0.0)) for error in errors]
+
+    monkeypatch.setattr(pricing, "solve_each", solved)
+    monkeypatch.setattr(pricing, "modules_to_try", lambda *a, **o: to_try(*a, most=4, **o))
+    chosen = fewest(deep_prices(run, law, None, 0))
+    assert (chosen.modules, chosen.meets) == (4, True)
+    assert [len(gating) for gating in chosen.gatings] == [4, 4]
+    assert chosen.loss[0] == errors[3]
+    assert of_modules([chosen], chosen, 2).startswith("4 modules in each layer explain these networks: solved from")

@@ -33,7 +33,7 @@ from neuralrace.initial import Initialiser, as_data
 from neuralrace.problem import BIAS
 from neuralrace.reln import Ranking
 from neuralrace.reln.discovery import check_modules
-from neuralrace.reln.recorded import can_repeat, network_of
+from neuralrace.reln.recorded import can_repeat, hidden_layers, network_of
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.training import ReLUNetwork
@@ -105,10 +105,11 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
     if watched is not None:
         rate = run.settings["settings"]["learning_rate"]
         rows = prices(run, watched, rate, asked.modules, key=asked.key, said=asked.say)
-        layers = {"h1": fewest(rows).gatings[-1]}
+        layers = {"h1": fewest(rows).gatings[-1]}  # the last stretch
     else:
         asked.say("finding modules layer by layer")
-        rows, layers = deep_prices(run, law, asked.modules, asked.key)
+        rows = deep_prices(run, law, asked.modules, asked.key)
+        layers = dict(zip(hidden_layers(run), fewest(rows).gatings, strict=True))
     race: Ranking | None = None
     entered: tuple[str, ...] = ()
     if law is not None and not asked.quick:

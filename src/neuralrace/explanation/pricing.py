@@ -1,22 +1,23 @@
 """What fidelity costs: networks played again with few modules, in few stretches of constant gates."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuralrace import reln
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.errors import ProblemError
 from neuralrace.explanation.gating import Gating, find_gating
 from neuralrace.explanation.playing import play
 from neuralrace.explanation.watched import Watched, stretches_of
 from neuralrace.initial import Initialiser
+from neuralrace.reln.discovery import modules_to_try, solve_each
 from neuralrace.trajectory import Trajectory
 
 # A reconstruction within these explains the networks: twice what P2's mixed task, with four modules, is held to.
 NEAR_L1, NEAR_LOG = 0.1, 0.3
 STRETCHES = (1, 2, 4)
+DRAWS = 2  # of first weights, with several hidden layers
 TIERS = ((1, 2, 3, 4), (5, 6, 7, 8), (10, 12))  # numbers of modules that are tried together, in one program
 WORK = 1.5e12  # operations after which no further tier is begun
 
@@ -72,26 +73,18 @@ def prices(
     return tuple(_once(found))
 
 
-def deep_prices(
-    run: Trajectory, law: Initialiser | None, modules: int | None, key: int
-) -> tuple[tuple[Priced, ...], dict[str, Gating]]:
+def deep_prices(run: Trajectory, law: Initialiser | None, modules: int | None, key: int) -> tuple[Priced, ...]:
     """Several hidden layers: as many modules in each, one constant gating, solved from the law of the first weights.
 
-    Also the modules of each layer.
+    The gatings of a row are those of the layers, one after the other.
     """
     if law is None:
         raise ProblemError("with several hidden layers the law of the first weights is required: give initial=...")
-    found = reln.discover(run, "auto" if modules is None else modules, draws=2, initial=law, key=key)
-    layers = {layer.name: Gating.of_layer(layer) for layer in found.layers}
-    assert found.agreement is not None
-    assert found.reconstruction is not None
-    most = max(len(layer) for layer in layers.values())
-    rows = [Priced(most, 1, found.agreement, tuple(layers.values()), found.reconstruction.loss)]
-    for one in found.table:
-        if one.modules != most:
-            apart = Agreement(one.normalised_l1, one.log10_gap, float("nan"))
-            rows.append(replace(rows[0], modules=one.modules, agreement=apart, gatings=()))
-    return tuple(sorted(rows, key=lambda row: row.modules)), layers
+    described = modules_to_try(run, "auto" if modules is None else modules, key=key)
+    return tuple(
+        Priced(one.most, 1, apart, tuple(map(Gating.of_layer, one.layers)), solved.loss)
+        for one, (solved, apart) in zip(described, solve_each(described, run, law, DRAWS, key), strict=True)
+    )
 
 
 def fewest(rows: Sequence[Priced]) -> Priced:

@@ -12,6 +12,7 @@ from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.trained import ALONG, along_gradient
 from neuralrace.explanation.verdicts import beside, counted, moment
 from neuralrace.reln import Ranking
+from neuralrace.reln.discovery import MOST_MODULES
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
@@ -147,8 +148,9 @@ def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int) -> Section:
         "The networks played again from their own first weights with gates that are imposed, constant over each "
         "stretch of time and shared by all neurons of a module."
         if layers == 1
-        else "The gated network with these modules, solved from the law of the first weights. With several hidden "
-        "layers gates never change here: stretches are tried with one hidden layer only (reln.rebuild plays them)."
+        else "The gated network with so many modules in each layer, solved from the law of the first weights. With "
+        f"several hidden layers no more than {MOST_MODULES} are tried, and gates never change: stretches are tried "
+        "with one hidden layer only (reln.rebuild plays them)."
     )
     note += " Gates come from the run, so these are reconstructions and no forecasts."
     return Section(

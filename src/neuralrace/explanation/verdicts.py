@@ -44,14 +44,15 @@ def counted(count: int, thing: str) -> str:
 def of_modules(rows: Sequence[Priced], chosen: Priced, layers: int = 1) -> str:
     """How many modules explain the networks of so many hidden layers, and how few could otherwise."""
     apart, asked = distance(chosen.agreement), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
+    each = "" if layers == 1 else " in each layer"
     if not chosen.meets:
         most = max(row.modules for row in rows)
         return (
             f"No {counted(most, 'module')} or fewer explain these networks: the nearest reconstruction, with "
-            f"{counted(chosen.modules, 'module')} {_gates(chosen)}, is off by {apart}; {asked}."
+            f"{counted(chosen.modules, 'module')}{each} {_gates(chosen)}, is off by {apart}; {asked}."
         )
-    told = f"{counted(chosen.modules, 'module')} explain{'s' if chosen.modules == 1 else ''} these networks"
-    again = "played again" if layers == 1 else "in each layer, and solved from the law of the first weights"
+    told = f"{counted(chosen.modules, 'module')}{each} explain{'s' if chosen.modules == 1 else ''} these networks"
+    again = "played again" if layers == 1 else "solved from the law of the first weights"
     first = f"{told}: {again} {_gates(chosen)}, they learn alike ({apart}; {asked})."
     other = fewer(rows, chosen)
     if other is None:

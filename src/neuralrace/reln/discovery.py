@@ -67,6 +67,11 @@ class Modular:
         return self.network.given
 
     @property
+    def most(self) -> int:
+        """How many modules the layer with the most has."""
+        return max(len(layer.modules) for layer in self.layers)
+
+    @property
     def patterns(self) -> np.ndarray:
         """(k, N) of bool: for which examples each module is on; all of the first layer, then of the next."""
         return np.vstack([layer.modules.patterns for layer in self.layers])
@@ -148,24 +153,36 @@ def discover(
             "modules='auto' compares learning curves, for which a run of the squared error from a known law of first "
             "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
         )
+    described = modules_to_try(run, modules, most, fractional=fractional, bare=bare, key=key)
+    first = described[0]
+    if law is None:
+        return Discovery(first.layers, first.network, fractional)
+    chosen, solved, apart, table = fewest_that_serve(described, run, law, draws, key)
+    return Discovery(chosen.layers, first.network, fractional, solved, apart, table)
+
+
+def modules_to_try(
+    run: Trajectory,
+    modules: int | str = "auto",
+    most: int = MOST_MODULES,
+    *,
+    fractional: bool = False,
+    bare: bool = False,
+    key: int = 0,
+) -> list[Modular]:
+    """The modules of a run for each number that `discover` would try."""
     look = bare_gates if bare else passing_of_run
     network = network_of(run)
     layers = {layer: look(run, layer) for layer in network.architecture.hidden}
-    described = [
+    return [
         Modular(modules_of(layers, count, isinstance(modules, str), key), network, fractional)
         for count in counts_to_try(modules, most, layers)
     ]
-    if law is None:
-        return Discovery(described[0].layers, network, fractional)
-    chosen, solved, apart, table = fewest_that_serve(described, run, law, draws, key)
-    return Discovery(chosen.layers, network, fractional, solved, apart, table)
 
 
 def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
     """So many modules of each hidden layer of a run, as `discover` finds them, without solving their gated network."""
-    network = network_of(run)
-    layers = {layer: passing_of_run(run, layer) for layer in network.architecture.hidden}
-    return Modular(modules_of(layers, require_count("modules", modules), key=key), network, False)
+    return modules_to_try(run, require_count("modules", modules), key=key)[0]
 
 
 def counts_to_try(modules: int | str, most: int, layers: Mapping[str, Passing]) -> Sequence[int]:
@@ -204,20 +221,25 @@ def _law(run: Trajectory, initial: Initialiser | None) -> Initialiser | None:
     return law_of(run) if initial is None else initial
 
 
+def solve_each(
+    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
+) -> list[tuple[Forecast, Agreement]]:
+    """Solve the gated networks of some modules and compare them with a learning curve."""
+    solved = [
+        predict(one.problem, one.law(law), curve.time, method="flow", draws=draws, key=key, rtol=RTOL)
+        for one in described
+    ]
+    return [(one, agreement(one, curve)) for one in solved]
+
+
 def fewest_that_serve(
     described: Sequence[Modular], curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
 ) -> tuple[Modular, Forecast, Agreement, tuple[Tried, ...]]:
-    """Solve the gated networks of some modules and compare them with a learning curve.
-
-    The first whose error is at most ELBOW times the least, its solution and agreement, and the errors of all.
-    """
-    solved, apart, rows = [], [], []
-    for one in described:
-        solved.append(predict(one.problem, one.law(law), curve.time, method="flow", draws=draws, key=key, rtol=RTOL))
-        apart.append(agreement(solved[-1], curve))
-        count = max(len(layer.modules) for layer in one.layers)
+    """Of some modules the first whose error is at most ELBOW times the least, and the errors of all."""
+    solved, rows = solve_each(described, curve, law, draws, key), []
+    for one, (_, apart) in zip(described, solved, strict=True):
         least = min(float(layer.modules.consistency.min()) for layer in one.layers)
-        rows.append(Tried(count, apart[-1].normalised_l1, apart[-1].log10_gap, least))
+        rows.append(Tried(one.most, apart.normalised_l1, apart.log10_gap, least))
     errors = [row.normalised_l1 for row in rows]
     best = next(i for i, error in enumerate(errors) if error <= ELBOW * min(errors))
-    return described[best], solved[best], apart[best], tuple(rows)
+    return described[best], *solved[best], tuple(rows)

@@ -48,7 +48,8 @@ def frozen_array(name: str, value: Any, rank: int | tuple[int, ...], error: type
     array = real_array(name, value, error)
     if array.ndim not in ranks:
         required = " or ".join(map(str, ranks))
-        raise error(f"{name} must have {required} axis(es), one example per row; it has shape {array.shape}")
+        mend = f": as one column it has shape ({len(array)}, 1)" if array.ndim == 1 else ""
+        raise error(f"{name} must have {required} axis(es), one example per row; it has shape {array.shape}{mend}")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         at = f"example {where[0]}" + (f", entry {where[1]}" if array.ndim == 2 else "")

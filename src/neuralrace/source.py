@@ -79,4 +79,4 @@ def _held(parts: Mapping[str, Any], inner: Any) -> dict[str, Any]:
 
 def _name(thing: Any) -> str:
     """Where it was written: a function inside another is known by the outer one."""
-    return f"{thing.__module__.partition('.')[0]}.{thing.__qualname__.split('.<locals>')[0]}"
+    return f"{str(thing.__module__).partition('.')[0]}.{thing.__qualname__.split('.<locals>')[0]}"

@@ -147,8 +147,8 @@ def measure_assumptions(run: Trajectory, layers: Mapping[str, Gating], curvature
             held.append(
                 Held(
                     f"{kind}gates do not change",
-                    f"{flips[:half].sum():.1%} of gates turn in the first half of training, "
-                    f"{flips[half:].sum():.1%} in the second",
+                    f"a gate turns {flips[:half].sum():.3g} times in the first half of training, "
+                    f"{flips[half:].sum():.3g} in the second, in the mean",
                 )
             )
     rate, cosine = run.settings["settings"]["learning_rate"], along_gradient(run)

@@ -27,7 +27,10 @@ def resolve(
     if isinstance(task, Task):
         return NamedTask(name="task", settings={}, task=task)
     if not isinstance(task, (str, os.PathLike)):
-        raise TaskError(f"a task, the name of one or a file is required; {type(task).__name__} came")
+        raise TaskError(
+            f"a task, the name of one or a file is required; {type(task).__name__} came: of arrays make "
+            "Task({'x': inputs}, {'y': targets}), one example per row"
+        )
     text = os.fspath(task)
     named = text in tasks.names() and not os.path.isfile(text)  # a folder of that name is no data
     if more and named:

@@ -146,6 +146,7 @@ def discover(
     """
     check_modules(modules, most)
     require_kind("run", run, Trajectory, ProblemError)
+    network_of(run)  # says what is missing before anything is advised
     refuse_diverged(run)
     law = _law(run, initial)
     if law is None and isinstance(modules, str) and most > 1:

@@ -187,8 +187,9 @@ def _working_optimiser() -> Iterator[None]:
         yield
     except (TypeError, ValueError, KeyError) as error:
         raise WeightError(
-            f"the optimiser must make a step from gradients and weights alone, and this one fails: {error}; those that "
-            "ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not serve"
+            f"the optimiser must make a step from gradients and weights alone, and this one fails: "
+            f"{in_one_line(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not "
+            "serve, and a schedule that an optimiser follows takes jnp.where in place of if"
         ) from error
 
 

@@ -312,6 +312,8 @@ def test_what_is_refused_says_its_bound_and_the_page_goes_on(page: Page) -> None
     page.open("task=xor&width=9999")
     page.wait("!document.getElementById('message').hidden")
     assert "at most 256" in page.text("message")
+    page.open("task=xor&scale=small")
+    page.wait("document.getElementById('message').textContent.includes('scale must be')")
     page.open("preset=saxe2022-fig99")
     page.wait("document.getElementById('message').textContent.includes('no scene for a figure saxe2022-fig99')")
     page.open(LINK)

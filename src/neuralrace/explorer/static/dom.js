@@ -21,7 +21,7 @@ function fill(element, attributes, inner) {
 }
 
 export function tell(value, digits = 3) {
-  if (value === null || value === undefined) return "–";
+  if (typeof value !== "number") return value ?? "–"; // words that a link gives for a number: the server refuses them
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e5 || size < 1e-3) return Number(value.toPrecision(digits)).toExponential().replace("e+", "e");

@@ -31,6 +31,7 @@ def test_the_verdict_follows_the_criterion(near):
     told = of_modules(rows, fewest(rows))
     assert told.startswith("No 3 modules or fewer explain")
     assert not fewest(rows).meets
+    assert of_modules([near], near).startswith("3 modules do not explain")  # no other number was asked for
     if near.agreement.normalised_l1 == 0.10022:
         assert "0.1002," in told  # .100 would hide why it is not enough
 

@@ -46,10 +46,13 @@ def of_modules(rows: Sequence[Priced], chosen: Priced, layers: int = 1) -> str:
     apart, asked = distance(chosen.agreement), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
     each = "" if layers == 1 else " in each layer"
     if not chosen.meets:
-        most = max(row.modules for row in rows)
+        tried = {row.modules for row in rows}
+        told = f"No {counted(max(tried), 'module')} or fewer explain"
+        if len(tried) == 1:
+            told = f"{counted(chosen.modules, 'module')} {'does' if chosen.modules == 1 else 'do'} not explain"
         return (
-            f"No {counted(most, 'module')} or fewer explain these networks: the nearest reconstruction, with "
-            f"{counted(chosen.modules, 'module')}{each} {_gates(chosen)}, is off by {apart}; {asked}."
+            f"{told} these networks: the nearest reconstruction, with {counted(chosen.modules, 'module')}{each} "
+            f"{_gates(chosen)}, is off by {apart}; {asked}."
         )
     told = f"{counted(chosen.modules, 'module')}{each} explain{'s' if chosen.modules == 1 else ''} these networks"
     again = "played again" if layers == 1 else "solved from the law of the first weights"

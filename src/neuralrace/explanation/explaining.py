@@ -33,7 +33,7 @@ from neuralrace.initial import Initialiser, as_data
 from neuralrace.problem import BIAS
 from neuralrace.reln import Ranking
 from neuralrace.reln.discovery import check_modules
-from neuralrace.reln.recorded import can_repeat, hidden_layers, network_of
+from neuralrace.reln.recorded import can_repeat, network_of
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.training import ReLUNetwork
@@ -109,7 +109,7 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
     else:
         asked.say("finding modules layer by layer")
         rows = deep_prices(run, law, asked.modules, asked.key)
-        layers = dict(zip(hidden_layers(run), fewest(rows).gatings, strict=True))
+        layers = dict(zip(network.architecture.hidden, fewest(rows).gatings, strict=True))
     race: Ranking | None = None
     entered: tuple[str, ...] = ()
     if law is not None and not asked.quick:

@@ -148,9 +148,9 @@ def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int) -> Section:
         "The networks played again from their own first weights with gates that are imposed, constant over each "
         "stretch of time and shared by all neurons of a module."
         if layers == 1
-        else "The gated network with so many modules in each layer, solved from the law of the first weights. With "
-        f"several hidden layers no more than {MOST_MODULES} are tried, and gates never change: stretches are tried "
-        "with one hidden layer only (reln.rebuild plays them)."
+        else f"The gated network with so many modules in each layer (up to {MOST_MODULES} unless a number is given), "
+        "solved from the law of the first weights. With several hidden layers gates never change here: stretches are "
+        "tried with one hidden layer only (reln.rebuild plays them)."
     )
     note += " Gates come from the run, so these are reconstructions and no forecasts."
     return Section(

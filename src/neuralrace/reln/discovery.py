@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
-from neuralrace.errors import GateError, ProblemError, RangeError, require_count, require_kind
+from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem, ReLUNetwork
 from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem, law_of_modules
@@ -145,7 +145,6 @@ def discover(
     of a training.
     """
     check_modules(modules, most)
-    require_kind("run", run, Trajectory, ProblemError)
     network_of(run)  # says what is missing before anything is advised
     refuse_diverged(run)
     law = _law(run, initial)

@@ -169,16 +169,23 @@ def _uninterrupted_loop(distributed: Any) -> Iterator[Any]:
     A terminal interrupts every process; the one that started the workers ends them.
     """
     runner = distributed.utils.LoopRunner()
-    multiprocessing.resource_tracker.ensure_running()  # as it starts it lets interruptions through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with _deaf() if hasattr(signal, "pthread_sigmask") else contextlib.nullcontext():  # not everywhere
         runner.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
         yield runner.loop
     finally:
         runner.stop()
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Threads and processes that start here hear no interruption."""
+    multiprocessing.resource_tracker.ensure_running()  # as it starts it lets interruptions through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_quietly() -> None:

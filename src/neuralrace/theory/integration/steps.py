@@ -100,7 +100,7 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
     system: Any
     first: jax.Array  # the width of the first step
     since: jax.Array  # the time at which this call starts
-    end: jax.Array
+    end: Any
 
     def wrap(self, direction: Any) -> "ErrorOfModes":
         """Time runs forwards."""

@@ -22,12 +22,8 @@ Item = TypeVar("Item")
 
 MAPPED = "mapped"
 LIGHT: dict[str, Any] = {"xla_backend_optimization_level": 1}
-# products, which most of the time is spent in, are not compiled here but called; later versions do not know these
-EARLIER: dict[str, Any] = {
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-    "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT",  # sums too are called else, and take four times
-}
+# products, which most of the time is spent in, are not compiled here but called; later versions do not know these two
+EARLIER: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 def compiled(function: Callable[Given, Found]) -> Callable[Given, Found]:

@@ -19,7 +19,7 @@ CROSSED = 0.3  # of all pairs of a matrix and a source, from where on all are mu
 DENSE = 10_000  # up to so many pairs of a state and a product their gates are a table
 PADDED = 4_000  # up to so many numbers all matrices and maps have one shape: few kinds of products compile fast
 SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
-TINY = 10_000  # ... and most products in it
+TINY = 4_000  # ... and most products in it; with more XLA calls a library for each sum, three times as slow
 Chosen = Array | range  # the places (products,), or those between two; one if all products have the same
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 

@@ -16,7 +16,7 @@ from neuralrace.theory.integration.explicit import Estimate, Explicit
 from neuralrace.theory.integration.stiff import Stiff
 from neuralrace.theory.integration.system import Autonomous, Quartic, term
 
-NEAR = 2e-14  # of the time that is left: a step that comes as near to the end goes there
+NEAR = 2e-14  # of the end: a step that comes as near to it goes there
 
 
 class Noted(NamedTuple):
@@ -92,14 +92,15 @@ class Before(NamedTuple):
 class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
     """Accept a step if the worst mode's error is allowed; choose the next width by it, and end where there is no more.
 
-    The end is known here and not to diffrax, which takes a hundred small steps back from it, all of them compiled.
+    The end is known here and not to diffrax, which takes a hundred small steps back from it, all of them compiled. So
+    diffrax's clock starts at zero, a number that is known when it is compiled, and has the right time after a step.
     """
 
     rtol: Any
     system: Any
     first: jax.Array  # the width of the first step
-    since: jax.Array  # the time at which this call starts, from which its times are counted
-    room: jax.Array  # the time that is left then
+    since: jax.Array  # the time at which this call starts
+    end: Any
 
     def wrap(self, direction: Any) -> "ErrorOfModes":
         """Time runs forwards."""
@@ -109,9 +110,8 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
         self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: None, args: Any, func: Any, error_order: Any
     ) -> tuple[jax.Array, Before]:
         """Nothing is known of a step before."""
-        return t0 + jnp.minimum(self.first, self.room), Before(
-            1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf)
-        )
+        before = Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf))
+        return jnp.minimum(self.since + self.first, self.end) - self.since, before
 
     def adapt_step_size(
         self,
@@ -145,13 +145,23 @@ def _adapted(
     factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
     # a step whose stages could not be solved says only that it was too long
     wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
-    start = jnp.where(accepted, t1, t0)
-    end = jnp.where(accepted, controller.room, 0.5 * (start + controller.room))
-    after = jnp.where(start + wish > controller.room * (1 - NEAR), end, start + wish)
-    too_small = ~accepted & (width <= 1e-14 * jnp.maximum(controller.since + t1, 1e-280))
+    first = t0 == 0  # no step was accepted yet, and the clock does not have the right time
+    start = jnp.where(first, controller.since, t0)
+    too_small = ~accepted & (width <= 1e-14 * jnp.maximum(start + width, 1e-280))
+    reached = _clipped(jnp.where(first, controller.since + t1, t1), controller.end, controller.end)
+    start = jnp.where(accepted, reached, start)
+    half = start + 0.5 * (controller.end - start)
+    after = _clipped(start + wish, controller.end, jnp.where(accepted, controller.end, half))
     left = before.left - accepted
-    going = (left > 0) & (start < controller.room)
+    going = (left > 0) & (start < controller.end)
     result = diffrax.RESULTS.where(going, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
     result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
     size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
-    return accepted, start, after, Before(width, size, wish, left), result
+    still = first & ~accepted
+    times = jnp.where(still, 0.0, start), jnp.where(still, after - start, after)
+    return accepted, *times, Before(width, size, wish, left), result
+
+
+def _clipped(time: jax.Array, end: jax.Array, last: jax.Array) -> jax.Array:
+    """A time, or `last` in place of one that is at the end or beyond."""
+    return jnp.where(time > end * (1 - NEAR), last, time)

@@ -25,12 +25,12 @@ class Staged:
     agreement: Agreement
 
 
-def handover_record(run: Trajectory) -> int:
+def handover_record(run: Trajectory, layer: str = "h1") -> int:
     """The last record until which more than half of all neurons are on for every example, in the mean over seeds.
 
     Counted from when they first are; record 0 if they never are.
     """
-    together = gate_samples(run).all(axis=-1).mean(axis=(0, 2)) > 0.5
+    together = gate_samples(run, layer).all(axis=-1).mean(axis=(0, 2)) > 0.5
     if not together.any():
         return 0
     first = int(np.argmax(together))

@@ -234,6 +234,7 @@ def _opening(solver: Recorded, state: Any, end: Scalar) -> Moment:
 def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array]:
     """Take some steps; the last value says whether the step became too small."""
     kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(moment.noted.record))
+    far = end - moment.time
     solution = diffrax.diffeqsolve(
         term(solver.system),
         solver,
@@ -242,7 +243,7 @@ def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Par
         None,
         moment.state,
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
-        stepsize_controller=ErrorOfModes(solver.rtol, solver.system, moment.before.next, moment.time, end),
+        stepsize_controller=ErrorOfModes(solver.rtol, solver.system, moment.before.next, moment.time, far),
         adjoint=diffrax.ForwardMode(),
         max_steps=min(max(math.isqrt(COPIED // kept), SHORTEST_CALL), LONGEST_CALL),
         throw=False,
@@ -250,7 +251,7 @@ def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Par
         controller_state=moment.before,
     )
     drawn = solution.interpolation
-    times = drawn.ts.at[0].set(moment.time)
+    times = jnp.where(drawn.ts >= far, end, moment.time + drawn.ts)
     part = Part(times[:-1], times[1:], drawn.infos["parts"], drawn.ts_size - 1)
     after = Moment(
         times[part.count],

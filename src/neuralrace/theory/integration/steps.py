@@ -92,15 +92,15 @@ class Before(NamedTuple):
 class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
     """Accept a step if the worst mode's error is allowed; choose the next width by it, and end where there is no more.
 
-    The end is known here and not to diffrax, which takes a hundred small steps back from it, all of them compiled. So
-    diffrax's clock starts at zero, a number that is known when it is compiled, and has the right time after a step.
+    The end is known here and not to diffrax, which takes a hundred small steps back from it, all of them compiled.
+    Times are those since the call began, so that diffrax knows its first one when it is compiled.
     """
 
     rtol: Any
     system: Any
     first: jax.Array  # the width of the first step
-    since: jax.Array  # the time at which this call starts
-    end: Any
+    since: jax.Array  # the time at which this call began
+    end: Any  # how far it may go
 
     def wrap(self, direction: Any) -> "ErrorOfModes":
         """Time runs forwards."""
@@ -111,7 +111,7 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
     ) -> tuple[jax.Array, Before]:
         """Nothing is known of a step before."""
         before = Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf))
-        return jnp.minimum(self.since + self.first, self.end) - self.since, before
+        return jnp.minimum(self.first, self.end), before
 
     def adapt_step_size(
         self,
@@ -145,11 +145,8 @@ def _adapted(
     factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
     # a step whose stages could not be solved says only that it was too long
     wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
-    first = t0 == 0  # no step was accepted yet, and the clock does not have the right time
-    start = jnp.where(first, controller.since, t0)
-    too_small = ~accepted & (width <= 1e-14 * jnp.maximum(start + width, 1e-280))
-    reached = _clipped(jnp.where(first, controller.since + t1, t1), controller.end, controller.end)
-    start = jnp.where(accepted, reached, start)
+    too_small = ~accepted & (width <= 1e-14 * jnp.maximum(controller.since + t1, 1e-280))
+    start = jnp.where(accepted, _clipped(t1, controller.end, controller.end), t0)
     half = start + 0.5 * (controller.end - start)
     after = _clipped(start + wish, controller.end, jnp.where(accepted, controller.end, half))
     left = before.left - accepted
@@ -157,9 +154,7 @@ def _adapted(
     result = diffrax.RESULTS.where(going, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
     result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
     size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
-    still = first & ~accepted
-    times = jnp.where(still, 0.0, start), jnp.where(still, after - start, after)
-    return accepted, *times, Before(width, size, wish, left), result
+    return accepted, start, after, Before(width, size, wish, left), result
 
 
 def _clipped(time: jax.Array, end: jax.Array, last: jax.Array) -> jax.Array:

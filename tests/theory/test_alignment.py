@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 
 from neuralrace import initial
 from neuralrace.shared_bases import shared_bases
-from neuralrace.theory import Reduction, predict
+from neuralrace.theory import ClosedForm, Reduction, predict
 from neuralrace.theory.alignment import growing_strengths
 from neuralrace.theory.reduction.path_table import path_table
 from theory_problems import chain, gated
@@ -72,6 +72,20 @@ def test_a_gaussian_start_has_a_chi_square_law_and_a_band():
     assert forecast.losses.shape == (60, len(TIMES))
     np.testing.assert_allclose(forecast.loss, forecast.losses.mean(axis=0))
     assert predict(problem, initial.decoupled(0.1), TIMES).band is None
+
+
+def test_what_overlapping_modes_cost_is_told():
+    """The estimate beside the distance from the flow, over draws of three modes of nearly one speed."""
+    problem, times = chain(strengths=(1.0, 0.95, 0.9), hidden=(6,)), np.linspace(0, 30, 61)
+    draws = [initial.gaussian(1e-3)(problem, seed) for seed in range(8)]
+    flow = predict(problem, draws, times, "flow").losses
+    found = predict(problem, draws, times, ClosedForm(force=True)).losses
+    off = np.abs(found - flow).sum(axis=1) / flow.sum(axis=1)
+    rows = [predict(problem, one, times, ClosedForm(force=True)).certificate for one in draws]
+    told = np.array([certificate["modes that grow apart"].residual for certificate in rows])
+    assert np.corrcoef(off, told)[0, 1] > 0.9
+    assert 0.3 < off.sum() / told.sum() < 1.0  # it tells what all of it comes to if none of it cancels
+    assert (off <= 1.5 * told + 1e-4).all()
 
 
 def test_narrow_random_layers_lose_the_weak_modes():

@@ -183,7 +183,7 @@ def test_forecasts_and_trainings_never_share_a_draw():
 
 def test_what_solving_shows_declines_too():
     """A method that accepts a request and then finds its modes turning into each other is not taken."""
-    problem = nr.tasks.contextual(3, "mixed").problem("common + all-but-one, items only", hidden=8)
+    problem = nr.tasks.contextual(3, "mixed").problem("common + all-but-one, items only", hidden=200)
     weights = initial.gaussian(1e-5)(problem, 0)
     forecast = predict(problem, weights, [0.0, 40.0], "aligned")
     assert [entry.failed.name for entry in forecast.certificate.declined] == ["own modes stay diagonal"]

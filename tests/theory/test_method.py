@@ -24,7 +24,7 @@ def contradictions(certificate):
 
 @pytest.mark.parametrize("gating", ["common + all-but-one", "common + all-but-one, items only"])
 def test_modes_that_turn_are_followed_whole_and_told_once(gating):
-    problem = nr.tasks.contextual(3, "mixed").problem(gating, hidden=8)
+    problem = nr.tasks.contextual(3, "mixed").problem(gating, hidden=200)
     forecast = predict(problem, initial.gaussian(0.005 / 700)(problem, 0), np.linspace(0, 192, 9))
     certificate = forecast.certificate
     assert forecast.method == "aligned"

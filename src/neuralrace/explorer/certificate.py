@@ -22,6 +22,7 @@ ADVICE = {
     "independent normal neurons": "take Gaussian first weights",
     "linear nodes": "take the gated network, whose nodes are linear",
     "lumping symmetry": "nothing: the variables are then kept apart",
+    "modes that grow apart": "take more hidden units: modes overlap less in them",
     "mutual diagonalisability": "choose gates under which all pathways see the same modes",
     "one rectified hidden layer": "take two layers of weights",
     "open paths": "open a gate on the way from input to output",

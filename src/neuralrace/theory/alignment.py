@@ -5,11 +5,13 @@ Decoupled weights are W_e = R_t B_e R_s^T (P1 eq. 9), and the bases R that come 
 While a two-layer network is small it is linear in its weights. A hidden node with incoming vectors p_e = W_e v and
 outgoing q_f = W_f^T u of a mode obeys dp/dt = S^T q, dq/dt = S p over its edges, S being the matrix of S(p) of the
 paths through it. Only the projection on the leading singular pair of S grows; for one path that is (p + q) / 2, so the
-mode starts with a_0 = |p + q|^2 / 4. Directions that a faster mode has taken are lost to the slower ones.
+mode starts with a_0 = |p + q|^2 / 4. Directions that a faster mode has taken are lost to the slower ones: growing
+vectors are made orthogonal. That is so as far as the faster has arrived before the slower, and is estimated.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,14 +30,16 @@ class Alignment:
 
     residual: |W_e - R_t B_e R_s^T| / |W_e| where strengths are read off; where they are those of what grows, the
     largest initial strength relative to what the mode comes to. where: the edge, or the mode and node, that is worst.
-    grown: whether any strengths are those of what grows.
+    whole: B_e of what grows, before it was made orthogonal, where strengths are those of what grows. entangled: how
+    much of the target's energy is learned at another time than orthogonal modes learn it.
     """
 
     bases: Mapping[str, np.ndarray]  # R_v, (size, modes); a mode that a node does not carry is a zero column
     strengths: Mapping[Edge, np.ndarray]  # diagonal of B_e, (modes,)
     residual: float
     where: str
-    grown: bool = False
+    whole: Mapping[Edge, np.ndarray] = field(default_factory=dict)  # (modes, modes)
+    entangled: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,26 +152,26 @@ def _completed(basis: np.ndarray, columns: np.ndarray) -> np.ndarray:
     for _ in range(2):  # twice is enough for orthogonality to rounding
         directions = directions - basis @ (basis.T @ directions)
     order = np.argsort(-lengths, kind="stable")
-    return basis + orthonormal(directions, order[missing[order]], np.full(len(lengths), 1e-8))[0]
+    return basis + orthonormal(directions, order[missing[order]], np.full(len(lengths), 1e-8))
 
 
-def orthonormal(columns: np.ndarray, order: np.ndarray, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The columns, each turned away from those before it in the order, and what is left of their lengths.
+def orthonormal(columns: np.ndarray, order: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """The directions of columns, each turned away from those before it in the order.
 
     One that is left with no more than `least` is lost: a column of zeros, from which no other is turned away.
     """
-    basis, lengths = np.zeros_like(columns), np.zeros(columns.shape[1])
+    basis = np.zeros_like(columns)
     while len(order):
         directions, mixing = np.linalg.qr(columns[:, order])
         left = np.zeros(len(order))
         left[: len(mixing)] = np.abs(np.diagonal(mixing))
         lost = left <= least[order]
         if not lost.any():
-            basis[:, order], lengths[order] = directions * np.sign(np.diagonal(mixing)), left
+            basis[:, order] = directions * np.sign(np.diagonal(mixing))
             break
         first = int(np.argmax(lost))
         order = order[:first] if first >= len(columns) else np.delete(order, first)
-    return basis, lengths
+    return basis
 
 
 def is_two_layer(architecture: Architecture) -> bool:
@@ -184,7 +188,8 @@ def growing_strengths(
     pair = {(int(row[0]), int(row[1])): k for k, row in enumerate(table.route)}
     bases = {**shared.inputs, **shared.outputs}
     strengths = {edge: np.zeros(table.modes) for edge in table.edges}
-    size, where = 0.0, "no hidden node"
+    whole: dict[Edge, np.ndarray] = {}
+    size, where, entangled = 0.0, "no hidden node", 0.0
     final = _final_strength(table)
     for node in architecture.hidden:
         into, out = architecture.incoming[node], architecture.outgoing[node]
@@ -193,26 +198,73 @@ def growing_strengths(
         enter = [weights[e] @ bases[architecture.source(e)] for e in into]
         leave = [weights[f].T @ bases[architecture.target(f)] for f in out]
         reach = final[paths[paths >= 0]].max(axis=0, initial=0.0)
-        bases[node], grown, relative = growing_at_node(drive, np.stack([*enter, *leave]), reach)
-        strengths |= dict(zip((*into, *out), grown, strict=True))
-        if relative.max(initial=0.0) > size:
-            size, where = float(relative.max()), f"mode {int(np.argmax(relative))} at node {node!r}"
-    return Alignment(bases, strengths, size, where, grown=True)
+        found = growing_at_node(drive, np.stack([*enter, *leave]), reach)
+        bases[node] = found.basis
+        strengths |= dict(zip((*into, *out), found.strengths, strict=True))
+        whole |= found.matrices(into, out)
+        entangled += found.misplaced
+        if found.begun.max(initial=0.0) > size:
+            size, where = float(found.begun.max()), f"mode {int(np.argmax(found.begun))} at node {node!r}"
+    return Alignment(bases, strengths, size, where, whole, entangled)
 
 
-def growing_at_node(
-    drive: np.ndarray, vectors: np.ndarray, reach: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What grows at one hidden node: its basis, the strength of each edge, (edges, modes), and how far it has come.
+class Growing(NamedTuple):
+    """What grows at one hidden node.
+
+    basis: the growing vectors made orthogonal. seen: these vectors in it, (modes, modes). shares: of each edge, (edges,
+    modes). begun: how far each mode has come. misplaced: the energy of modes that is learned at another time than if
+    they were orthogonal.
+    """
+
+    basis: np.ndarray
+    seen: np.ndarray
+    shares: np.ndarray
+    begun: np.ndarray
+    misplaced: float
+
+    @property
+    def strengths(self) -> np.ndarray:
+        """Of each edge, (edges, modes)."""
+        return np.asarray(self.shares * np.diagonal(self.seen) / np.sqrt(2))
+
+    def matrices(self, into: Sequence[Edge], out: Sequence[Edge]) -> dict[Edge, np.ndarray]:
+        """B_e of what grows, not made orthogonal."""
+        columns = [self.seen * share / np.sqrt(2) for share in self.shares]
+        turned = [matrix.T for matrix in columns[len(into) :]]
+        return dict(zip((*into, *out), (*columns[: len(into)], *turned), strict=True))
+
+
+def growing_at_node(drive: np.ndarray, vectors: np.ndarray, reach: np.ndarray) -> Growing:
+    """Project the weights of a hidden node on what grows.
 
     drive: S(p) of the paths through it, (out, in, modes). vectors: p_e, then q_f, (edges, hidden, modes). reach: what
     each mode comes to.
     """
     directions, speeds, shares = _growing_directions(drive, vectors)
-    basis, lengths = _disentangled(directions, speeds)
+    basis = _disentangled(directions, speeds)
+    seen = basis.T @ directions
     begin = np.sum(vectors**2, axis=1).max(axis=0)
-    relative = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
-    return basis, shares * lengths / np.sqrt(2), relative
+    begun = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
+    return Growing(basis, seen, shares, begun, float(speeds * reach @ _misplaced(seen, speeds, reach)))
+
+
+def _misplaced(seen: np.ndarray, speeds: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """How much sooner a mode arrives than if it were orthogonal to the faster ones, relative to its time; (modes,).
+
+    Of what it shares with a faster one it keeps as much as it has come itself when that arrives. A mode for which no
+    direction is left is there for as much of its size until it is lost.
+    """
+    squares = seen**2
+    size, kept = squares.sum(axis=0), np.diagonal(squares)
+    grows = (size > 0) & (2 * reach > size) & (speeds > 0)
+    far = np.log(np.divide(2 * reach, size, out=np.ones_like(size), where=grows))
+    arrival = np.divide(far, speeds, out=np.zeros_like(far), where=grows)
+    come = np.exp(np.minimum(speeds * arrival[:, None] - far, 0.0))  # (faster, slower)
+    more = np.sum(squares * come, axis=0) - kept
+    sooner = np.log1p(np.divide(more, kept, out=np.zeros_like(more), where=kept > 0))
+    sooner = np.divide(sooner, far, out=np.zeros_like(far), where=grows)
+    lost = np.divide(more, size, out=np.zeros_like(size), where=grows & (kept == 0))
+    return np.minimum(sooner + lost, 1.0)
 
 
 def gaussian_law(
@@ -248,7 +300,7 @@ def _growing_directions(drive: np.ndarray, vectors: np.ndarray) -> tuple[np.ndar
     return np.sum(shares[:, None] * vectors, axis=0) / np.sqrt(2), speeds, shares
 
 
-def _disentangled(directions: np.ndarray, speeds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthonormal directions, fastest mode first, and what is left of each mode's length."""
+def _disentangled(directions: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+    """Orthonormal directions, fastest mode first."""
     order = np.argsort(-speeds, kind="stable")
     return orthonormal(directions, order[speeds[order] > 0], 1e-10 * np.linalg.norm(directions, axis=0))

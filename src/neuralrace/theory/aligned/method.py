@@ -1,6 +1,6 @@
 """The method `aligned`: paths with singular vectors of their own (P2 appendix F), diagonal or whole strengths."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -8,8 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from neuralrace._engine.devices import each_on_a_device
-from neuralrace.architecture import Path
+from neuralrace.architecture import Architecture, Path
+from neuralrace.axes import Edge
 from neuralrace.theory.aligned.own_modes import (
+    OwnModes,
     aligned_weights,
     off_diagonal,
     own_modes,
@@ -22,7 +24,7 @@ from neuralrace.theory.alignment import Alignment, InitialStrength
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.method import flow_evolution, flow_loss, start_flow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
-from neuralrace.theory.reduction.method import Reduced, Start, initial_output, listed_paths, solved
+from neuralrace.theory.reduction.method import Reduced, Start, growing_apart, initial_output, listed_paths, solved
 from neuralrace.theory.reduction.system import reduced_system
 
 Starts = tuple[Alignment, ...]  # one per draw
@@ -47,6 +49,8 @@ class Aligned(Method[Starts]):
     def assumptions(self, request: Request) -> Examined[Starts]:
         """Paths apart from each other, and weights that are aligned to their modes."""
         rows, starts = request.once(_find_start, self.small)
+        if starts is not None:
+            rows = (*rows, replace(growing_apart(request, starts, self.small), needed=self.diagonal))
         return Examined(rows, starts, certain=not self.diagonal)
 
     def solve(self, request: Request, ground: Starts) -> Outcome:
@@ -66,10 +70,11 @@ class Aligned(Method[Starts]):
         factory = statistics.once(PathFactory) if quick else None
 
         def followed(start: Alignment) -> tuple[np.ndarray, MatrixEvolution]:
+            matrices = _diagonal(start.strengths) | dict(start.whole)
             if factory is not None:
-                small = factory.start(start.bases, start.strengths, request.rtol, request.max_steps, self.atol)
+                small = factory.start(start.bases, matrices, request.rtol, request.max_steps, self.atol)
                 return small.solve(request.times)[0], _path_evolution(request, small)
-            weights = aligned_weights(modes, statistics.architecture, start.bases, start.strengths)
+            weights = aligned_weights(modes, statistics.architecture, start.bases, matrices)
             flow = start_flow(request, weights, self.atol)
             return flow_loss(request, flow), flow_evolution(request, flow)
 
@@ -95,7 +100,7 @@ def _find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...],
     starts = tuple(own_start(modes, weights) for weights in request.weights)
     worst = max(starts, key=lambda start: start.residual)
     residual, where = worst.residual, worst.where
-    if any(start.grown for start in starts):  # what does not grow must not show either
+    if any(start.whole for start in starts):  # what does not grow must not show either
         residual, where = max((residual, where), (initial_output(request), "the initial output"))
     return (listed, *apart, Assumption("alignment to own modes", residual, small, where)), starts
 
@@ -112,9 +117,22 @@ def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
 def _find_reduced(request: Request, starts: Starts, lump: bool, atol: float) -> Reduced:
     statistics, modes = request.statistics, request.statistics.once(own_modes)
     strengths = tuple(start.strengths for start in starts)
-    matrices = tuple(partial(aligned_weights, modes, statistics.architecture, start.bases) for start in starts)
+    matrices = tuple(partial(_weights, modes, statistics.architecture, start.bases) for start in starts)
     system = reduced_system(statistics.once(own_table), strengths, lump=lump, atol=atol)
     return Reduced(Start(SOURCE, strengths, matrices), system, tuple(modes))
+
+
+def _weights(
+    modes: Mapping[Path, OwnModes],
+    architecture: Architecture,
+    hidden: Mapping[str, np.ndarray],
+    strengths: Mapping[Edge, np.ndarray],
+) -> dict[Edge, np.ndarray]:
+    return aligned_weights(modes, architecture, hidden, _diagonal(strengths))
+
+
+def _diagonal(strengths: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
+    return {edge: np.diag(values) for edge, values in strengths.items()}
 
 
 def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:

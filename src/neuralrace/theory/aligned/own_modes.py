@@ -130,7 +130,8 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
     """
     strengths: dict[Edge, np.ndarray] = {}
     hidden: dict[str, np.ndarray] = {}
-    residual, where, grown = 0.0, "no path", False
+    whole: dict[Edge, np.ndarray] = {}
+    residual, where, entangled = 0.0, "no path", 0.0
     for path, own in modes.items():
         shallow = len(path.edges) == 2
         entering, leaving = weights[path.edges[0]] @ own.input, weights[path.edges[-1]].T @ own.output
@@ -140,15 +141,16 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
         residual, where = max((residual, where), (found.residual, f"path {path}"))
         strengths |= found.strengths
         hidden |= {node: found.bases[node] for node in own.alone.hidden}
-        grown = grown or found.grown
-    return Alignment(hidden, strengths, residual, where, grown)
+        whole |= found.whole
+        entangled += found.entangled
+    return Alignment(hidden, strengths, residual, where, whole, entangled)
 
 
 def aligned_weights(
     modes: Mapping[Path, OwnModes],
     architecture: Architecture,
     hidden: Mapping[str, np.ndarray],
-    strengths: Mapping[Edge, np.ndarray],
+    matrices: Mapping[Edge, np.ndarray],
 ) -> dict[Edge, np.ndarray]:
     """W_e = R_t B_e R_s^T, every path in its own bases; edges on no open path are zero."""
     weights = {edge: np.zeros(architecture.shape(edge)) for edge in architecture.edges}
@@ -156,7 +158,7 @@ def aligned_weights(
         bases = {**hidden, path.source: own.input, path.target: own.output}
         for edge in path.edges:
             source, target = architecture.edges[edge]
-            weights[edge] = (bases[target] * strengths[edge]) @ bases[source].T
+            weights[edge] = bases[target] @ matrices[edge] @ bases[source].T
     return weights
 
 
@@ -201,7 +203,8 @@ def _entangled(entering: np.ndarray, leaving: np.ndarray) -> bool:
 def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignment:
     """The growing part of a two-layer path, its modes being the path's own."""
     reach = np.divide(own.strengths, own.variances, out=np.zeros_like(own.strengths), where=own.variances > 0)
-    basis, grown, relative = growing_at_node(own.strengths[None, None], np.stack([entering, leaving]), reach)
-    (node,) = own.alone.hidden
-    strengths = dict(zip(own.path.edges, grown, strict=True))
-    return Alignment({node: basis}, strengths, float(relative.max(initial=0.0)), f"node {node!r}", grown=True)
+    found = growing_at_node(own.strengths[None, None], np.stack([entering, leaving]), reach)
+    (node,), (first, last) = own.alone.hidden, own.path.edges
+    strengths = dict(zip((first, last), found.strengths, strict=True))
+    size, whole = float(found.begun.max(initial=0.0)), found.matrices([first], [last])
+    return Alignment({node: found.basis}, strengths, size, f"node {node!r}", whole, found.misplaced)

@@ -150,18 +150,19 @@ class PathFactory:
     def start(
         self,
         hidden: Mapping[str, np.ndarray],
-        strengths: Mapping[Edge, np.ndarray],
+        matrices: Mapping[Edge, np.ndarray],
         rtol: float,
         max_steps: int,
         atol: float,
     ) -> PathFlow:
-        """The flow of paths that start decoupled in their own modes."""
-        scales = np.zeros((2, len(self.paths), self.output.shape[2], 1))
+        """The flow of paths that start with B_e in their own modes."""
+        rank, output = self.output.shape[2], np.asarray(self.output)
+        first, last = np.zeros((len(self.paths), rank, self.best.shape[1])), np.zeros((len(self.paths), rank, rank))
         for i, path in enumerate(self.paths):
-            for scale, edge in zip(scales, path.edges, strict=True):
-                scale[i, : len(strengths[edge]), 0] = strengths[edge]
-        first = scales[0] * np.eye(self.output.shape[2], self.best.shape[1])
-        last = scales[1] * np.swapaxes(np.asarray(self.output), 1, 2)
+            entering, leaving = (matrices[edge] for edge in path.edges)
+            first[i, : len(entering), : len(entering)] = entering
+            last[i, : len(leaving), : len(leaving)] = leaving.T
+        last = last @ np.swapaxes(output, 1, 2)
         *start, floor = jax.device_put((first, last, np.asarray(max(atol, 1e-290))))
         return PathFlow(
             Followed(PathField(self.against, self.best, self.output, floor), tuple(start), rtol, max_steps, always=0),

@@ -13,6 +13,7 @@ from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import (
+    Alignment,
     InitialStrength,
     align,
     balance,
@@ -97,7 +98,7 @@ def diagonalisability(request: Request) -> Assumption:
 def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], Start]:
     """The strengths that come nearest: read off decoupled weights, or those of what grows in small ones.
 
-    The last assumption says whether they may be taken; where it fails, they are only a projection.
+    The assumptions say whether they may be taken; where one fails, they are only a projection.
     """
     statistics, architecture = request.statistics, request.statistics.architecture
     shared = shared_bases(statistics)
@@ -119,9 +120,16 @@ def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], 
         found = [growing_strengths(architecture, weights, shared, table) for weights in request.weights]
         sizes = [(one.residual, one.where) for one in found]
         size, where = max([*sizes, (initial_output(request), "the initial output")])
-        rows = (*rows, Assumption("small initial weights", size, small, where))
+        rows = (*rows, growing_apart(request, found, small), Assumption("small initial weights", size, small, where))
     matrices = tuple(partial(decoupled_weights, architecture, one.bases) for one in found)
     return rows, Start(source, tuple(one.strengths for one in found), matrices)
+
+
+def growing_apart(request: Request, starts: Sequence[Alignment], small: float) -> Assumption:
+    """How much of the loss modes that overlap learn at another time than orthogonal ones would; the worst draw."""
+    energy = max(request.statistics.target_energy, np.finfo(float).tiny)
+    off = max(start.entangled for start in starts) / energy
+    return Assumption("modes that grow apart", off, small, "when overlapping modes are learned")
 
 
 def initial_output(request: Request) -> float:
@@ -184,7 +192,7 @@ class Reduction(Method[Reduced | Unaligned]):
         if not diagonal.holds and not self.force:
             return Examined((listed, diagonal), None)
         rows, start = request.once(find_start, self.small)
-        rows, aligned = (listed, diagonal, *rows), rows[-1].holds
+        rows, aligned = (listed, diagonal, *rows), first_failing(rows) is None
         if not aligned and self.handover and diagonal.holds and request.descent is None:
             return Examined((*rows[:2], *(replace(row, needed=False) for row in rows[2:])), Unaligned(), certain=False)
         if not aligned and not self.force:

@@ -11,7 +11,7 @@ from typing import SupportsIndex, TypeVar, cast
 
 import numpy as np
 
-from neuralrace._engine.example_rows import carrying_gates, partition
+from neuralrace._engine.example_rows import carrying_gates, label_rows
 from neuralrace.architecture import PATH_LIMIT, Architecture, Path
 from neuralrace.axes import Edge, Matrix, Weights
 from neuralrace.errors import PathLimitError, UnknownNameError
@@ -66,7 +66,7 @@ class PathStatistics:
         cls, architecture: Architecture, task: Task, carrying: Mapping[Edge, np.ndarray], limit: int = PATH_LIMIT
     ) -> "PathStatistics":
         """The same where it is known how far edges are open; carrying: edge -> (N,), zero where it carries nothing."""
-        labels = partition(len(task), carrying.values())
+        labels = label_rows(len(task), carrying.values())
         order = np.argsort(labels, kind="stable")
         members = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
         first = np.array([rows[0] for rows in members])

@@ -66,8 +66,8 @@ def made_of(value: Any, depth: int = 0) -> Any:
         return {"name": _name(type(value))} | _held(parts, inner)
     if hasattr(value, "__code__"):
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
-        owned = vars(value.__self__) if hasattr(value, "__self__") else {}
-        held = _held(owned | {name: cell.cell_contents for name, cell in cells}, inner)
+        own = vars(value.__self__) if hasattr(value, "__self__") else {}
+        held = _held(own | {name: cell.cell_contents for name, cell in cells}, inner)
         return next(iter(held.values())) if list(held) == ["tx"] else {"name": _name(value)} | held  # a mere wrapper
     told = {"repr": shortened(value)} if getattr(type(value), "__repr__", None) is not object.__repr__ else {}
     return {"unread": _name(type(value))} | told

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 import neuralrace as nr
 import oracle
 from neuralrace._engine import example_rows
-from neuralrace._engine.example_rows import compress_rows, partition, representatives
+from neuralrace._engine.example_rows import compress_rows, label_rows, representatives
 
 EXACT = 1e-10  # relative, as the issue of the compression demands; rounding leaves about 1e-14
 
@@ -115,7 +115,7 @@ def test_examples_that_show_nothing_and_ask_for_nothing():
 @settings(max_examples=100)
 def test_rows_agree_exactly_if_their_labels_do(columns):
     count = len(columns[0]) if columns else 3
-    labels = partition(count, [np.array(column) for column in columns])
+    labels = label_rows(count, [np.array(column) for column in columns])
     rows = [tuple(column[i] for column in columns) for i in range(count)]
     for i in range(count):
         for j in range(count):
@@ -128,8 +128,8 @@ def test_rows_agree_exactly_if_their_labels_do(columns):
 
 def test_more_two_valued_columns_than_are_packed_at_once(monkeypatch):
     columns = np.random.default_rng(0).integers(2, size=(11, 40)).astype(float)
-    whole = partition(40, columns)
+    whole = label_rows(40, columns)
     monkeypatch.setattr(example_rows, "PACKED", 3)
     np.testing.assert_array_equal(np.unique(whole), np.arange(len(np.unique(columns.T, axis=0))))
-    parts = partition(40, columns)
+    parts = label_rows(40, columns)
     assert len(np.unique(np.stack([whole, parts]), axis=1).T) == len(np.unique(whole))

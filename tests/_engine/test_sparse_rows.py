@@ -35,7 +35,7 @@ def test_every_way_of_applying_is_the_product(monkeypatch, kind, dense):
     x, cotangent = random.normal(size=(map_rows.shape[1], 3)), random.normal(size=(map_rows.shape[0], 3))
 
     def both():
-        value, back = jax.vjp(lambda rows: mapped(plan.row_map(map_rows), rows), jax.numpy.asarray(x))
+        value, back = jax.vjp(lambda rows: mapped(plan.constant_matrix(map_rows), rows), jax.numpy.asarray(x))
         return value, back(jax.numpy.asarray(cotangent))[0]
 
     value, slope = float64(both)()

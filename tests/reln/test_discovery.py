@@ -6,7 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace import reln
 from neuralrace.errors import GateError, ProblemError, RangeError
-from neuralrace.reln.passing import bare_gates, openness, passing_of_run
+from neuralrace.reln.passing import bare_gates, how_open, passing_of_run
 
 LAW = nr.initial.gaussian(0.001)
 RATE = 0.05
@@ -175,10 +175,10 @@ def test_xor_has_a_module_for_each_example(delta):
 
 def test_what_passes_decides_how_open_a_neuron_is():
     received = np.array([[1.0, 1e-9, -1.0, 1.0], [1e-9, -1e-9, 0.0, 1e-9], [0.05, 1.0, 1.0, -1.0], [0.0] * 4])
-    found = openness(received)
+    found = how_open(received)
     np.testing.assert_array_equal(found[[0, 1, 3]], [[1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 0, 0]])
     assert found[2, 0] == pytest.approx(0.05 / (0.1 * np.sqrt(3.0025 / 4)), abs=1 / 16)  # told apart in eighths
-    np.testing.assert_array_equal(openness(1e-5 * received), found)
+    np.testing.assert_array_equal(how_open(1e-5 * received), found)
 
 
 def test_modules_may_be_fractional_and_are_never_empty():

@@ -91,7 +91,7 @@ def test_computing_equal_inputs_once_changes_nothing(monkeypatch):
     network = nr.ReLUNetwork(task(), (6,))
     weights = oracle.random_weights(network.architecture, 3, 0.6)
     once = nr.train(network, weights, 0.1, STEPS)
-    monkeypatch.setattr("neuralrace._engine.states.partition", lambda count, columns: np.arange(count))
+    monkeypatch.setattr("neuralrace._engine.states.label_rows", lambda count, columns: np.arange(count))
     each = nr.train(nr.ReLUNetwork(task(), (6,)), weights, 0.1, STEPS)
     np.testing.assert_allclose(once.loss, each.loss, rtol=HAND)
     oracle.assert_weights_close(once.weights(0), each.weights(0), HAND)

@@ -87,8 +87,8 @@ def network():
 
 def test_decoupled_weights_leave_nothing_over(network):
     problem, law = network
-    owned = {edge: 0.3 + 0.1 * m for m, path in enumerate(law.pathways) for edge in path.edges}
-    left, own = views.error_term(problem, law, initial.decoupled(owned)(problem, 0))
+    strengths = {edge: 0.3 + 0.1 * m for m, path in enumerate(law.pathways) for edge in path.edges}
+    left, own = views.error_term(problem, law, initial.decoupled(strengths)(problem, 0))
     assert own.shape == (3, 3)
     assert np.abs(left).max() < 1e-14
 

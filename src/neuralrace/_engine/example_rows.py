@@ -75,7 +75,7 @@ TABLE = 1 << 16  # whole numbers below this are told apart by a table
 PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
 
 
-def partition(count: int, columns: Iterable[np.ndarray]) -> States:
+def label_rows(count: int, columns: Iterable[np.ndarray]) -> States:
     """Label the rows 0, 1, 2, ... so that two rows agree in every column exactly if their labels do."""
     labels = np.zeros(count, dtype=np.int64)
     packed, width = np.zeros(count, dtype=np.int64), 0
@@ -138,7 +138,7 @@ def compress_task(
     in the sets that shrink; a task in which none shrinks is returned as it is.
     """
     kept = np.flatnonzero(task.weights > 0)
-    labels = partition(len(kept), (column[kept] for column in gate_columns))
+    labels = label_rows(len(kept), (column[kept] for column in gate_columns))
     order = np.argsort(labels, kind="stable")
     sets = np.split(kept[order], np.flatnonzero(np.diff(labels[order])) + 1)
     columns = _Columns(task, visible)

@@ -18,7 +18,7 @@ from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights
 
 Block = tuple[int, int]  # (level, size): the nodes whose rows are stacked into one array
-RowMap = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
+ConstantMatrix = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
 # group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]
 Rows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
@@ -50,7 +50,7 @@ def _product_backward(kept: tuple[jax.Array, jax.Array], slope: jax.Array) -> tu
 batched_product.defvjp(_product_forward, _product_backward)
 
 
-def mapped(matrix: RowMap, rows: jax.Array) -> jax.Array:
+def mapped(matrix: ConstantMatrix, rows: jax.Array) -> jax.Array:
     """matrix @ rows."""
     if matrix is None:
         return rows
@@ -72,8 +72,8 @@ class EdgeGroup(eqx.Module):
     target: Block = eqx.field(static=True)
     shared: bool = eqx.field(static=True)  # every edge multiplies the same rows
     constant: Array | None  # (edges, rows, source size), for known inputs
-    gather: RowMap  # (edges * rows, source block rows), or (rows, ...) if shared
-    spread: RowMap  # (target block rows, edges * rows)
+    gather: ConstantMatrix  # (edges * rows, source block rows), or (rows, ...) if shared
+    spread: ConstantMatrix  # (target block rows, edges * rows)
 
     def stack(self, weights: Weights) -> jax.Array:
         """The matrices of the edges as one array; leading axes are kept."""
@@ -106,7 +106,7 @@ class Network(eqx.Module):
     outputs: dict[Block, OutputRows]
     constant_loss: Array  # what no weights can remove
     neuron_gates: dict[str, Array]  # node -> (rows, size), where every neuron has a gate of its own
-    examples: dict[str, RowMap]  # node -> from its basis rows to every example; empty unless asked for
+    examples: dict[str, ConstantMatrix]  # node -> from its basis rows to every example; empty unless asked for
 
     def stack(self, weights: Weights) -> Stacks:
         """Gather the matrices of each group into one array; leading axes are kept."""

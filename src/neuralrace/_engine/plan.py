@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from neuralrace._engine.example_rows import carrying_gates
-from neuralrace._engine.network import Block, EdgeGroup, Network, OutputRows, RowMap
+from neuralrace._engine.network import Block, ConstantMatrix, EdgeGroup, Network, OutputRows
 from neuralrace._engine.sparse_rows import sparse_rows
 from neuralrace._engine.states import NodeStates, node_states
 from neuralrace.activations import Activation
@@ -66,11 +66,11 @@ def make_network(
         outputs=outputs,
         constant_loss=np.asarray(constant),
         neuron_gates=dict(gates.neurons),
-        examples={node: row_map(states[node].per_example()) for node in place} if every_example else {},
+        examples={node: constant_matrix(states[node].per_example()) for node in place} if every_example else {},
     )
 
 
-def row_map(matrix: sparse.csr_matrix) -> RowMap:
+def constant_matrix(matrix: sparse.csr_matrix) -> ConstantMatrix:
     """None for the identity, a full matrix where that is small or mostly filled, else a sparse one."""
     rows, columns = matrix.shape
     if rows == columns and (matrix != sparse.identity(rows, format="csr")).nnz == 0:
@@ -175,7 +175,7 @@ def _group(
         known = [
             _padded((products[e].gather @ states[architecture.source(e)].generator).toarray(), most) for e in edges
         ]
-        return EdgeGroup(tuple(edges), None, target, False, np.stack(known), None, row_map(spread))
+        return EdgeGroup(tuple(edges), None, target, False, np.stack(known), None, constant_matrix(spread))
     source = place[architecture.source(edges[0])][0]
     gathers = []
     for edge in edges:
@@ -189,9 +189,10 @@ def _group(
     gather = _completed(sparse.vstack(gathers, format="csr"), ~used)
     union = _shared(gather, len(edges), most)
     if union is None:
-        return EdgeGroup(tuple(edges), source, target, False, None, row_map(gather), row_map(spread))
+        return EdgeGroup(tuple(edges), source, target, False, None, constant_matrix(gather), constant_matrix(spread))
     rows, pick = union
-    return EdgeGroup(tuple(edges), source, target, True, None, row_map(rows), row_map(sparse.csr_matrix(spread @ pick)))
+    spread = sparse.csr_matrix(spread @ pick)
+    return EdgeGroup(tuple(edges), source, target, True, None, constant_matrix(rows), constant_matrix(spread))
 
 
 def _shared(gather: sparse.csr_matrix, count: int, most: int) -> tuple[sparse.csr_matrix, sparse.csr_matrix] | None:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from neuralrace._engine.example_rows import partition, representatives
+from neuralrace._engine.example_rows import label_rows, representatives
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Chosen, Edge, PerExample, Rows, States
 from neuralrace.task import Task
@@ -82,7 +82,7 @@ def node_states(
 
 def _input_states(rows: Rows, used: Chosen) -> tuple[sparse.csr_matrix, States]:
     examples = np.flatnonzero(used)
-    labels = partition(len(examples), rows[examples].T)
+    labels = label_rows(len(examples), rows[examples].T)
     state = np.full(len(rows), -1)
     state[examples] = labels
     return sparse.csr_matrix(rows[examples[representatives(labels)]]), state
@@ -105,7 +105,7 @@ def _formal_states(
         gate = carrying[edge][examples]
         if gate.any():
             columns += [gate, np.where(gate != 0, found[architecture.source(edge)].state[examples], -1)]
-    labels = np.arange(len(examples)) if apart else partition(len(examples), columns)
+    labels = np.arange(len(examples)) if apart else label_rows(len(examples), columns)
     state = np.full(len(heard), -1)
     state[examples] = labels
     chosen = examples[representatives(labels)]

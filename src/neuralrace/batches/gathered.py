@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralrace._engine.example_rows import carrying_gates, partition
+from neuralrace._engine.example_rows import carrying_gates, label_rows
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge
@@ -176,7 +176,7 @@ def _gathered(architecture: Architecture, batch: Batch) -> Gathered:
 
 def _alike(count: int, columns: list[np.ndarray]) -> list[np.ndarray]:
     """The rows in sets that agree in every column."""
-    labels = partition(count, columns)
+    labels = label_rows(count, columns)
     largest = int(labels.max(initial=0))
     if not largest:
         return [np.arange(count)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace import initial
-from neuralrace._engine.example_rows import partition
+from neuralrace._engine.example_rows import label_rows
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.errors import RangeError, require_known
 from neuralrace.explorer.bounds import FRAME_BYTES, FRAMES, WORK
@@ -191,7 +191,7 @@ def _chains(plain: Architecture) -> list[list[str]]:
 def _rows(problem: Problem) -> tuple[np.ndarray, ...]:
     """The examples in rows of equal gates, or one by one where there are few."""
     count = len(problem.task)
-    labels = np.arange(count) if count <= EACH else partition(count, problem.gates.nodes.values())
+    labels = np.arange(count) if count <= EACH else label_rows(count, problem.gates.nodes.values())
     _, first = np.unique(labels, return_index=True)
     return tuple(np.flatnonzero(labels == labels[place]) for place in np.sort(first)[:MOST_ROWS])
 

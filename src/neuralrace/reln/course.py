@@ -9,7 +9,7 @@ from neuralrace.axes import Weights
 from neuralrace.errors import GateError
 from neuralrace.problem import Problem
 from neuralrace.reln.discovery import Layer, Modular
-from neuralrace.reln.passing import evenly, openness, received_by, strengths
+from neuralrace.reln.passing import evenly, how_open, received_by, strengths
 from neuralrace.reln.recorded import ASK_WEIGHTS, network_of, weights_over_time
 from neuralrace.trajectory import Trajectory
 
@@ -59,7 +59,7 @@ def course_of_weights(network: Problem, weights: Weights, time: np.ndarray, laye
     strength, neurons = [], []
     for moment in range(len(time)):
         received = received_by(network, {edge: part[:, moment] for edge, part in weights.items()}, layer.name)
-        member = layer.modules.nearest(openness(received))[..., None] == places
+        member = layer.modules.nearest(how_open(received))[..., None] == places
         strength.append((member * amount[:, moment, :, None]).sum(axis=1).mean(axis=0))
         neurons.append(layer.each * member.sum(axis=1).mean(axis=0))
     last = {edge: part[:, -1] for edge, part in weights.items()}

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from neuralrace._engine.example_rows import partition, representatives
+from neuralrace._engine.example_rows import label_rows, representatives
 from neuralrace.activations import LeakyReLU, leaky_relu
 from neuralrace.architecture import Architecture, check_weights
 from neuralrace.arrays import frozen_array
@@ -147,7 +147,7 @@ def _split(network: Problem, weights: Weights, received: Mapping[str, np.ndarray
     gates = {node: gate for node, gate in network.gates.nodes.items() if node not in received}
     for node, z in received.items():
         gate = _gates_of(network, node, z)
-        labels = partition(z.shape[1], gate)
+        labels = label_rows(z.shape[1], gate)
         groups = range(len(representatives(labels)))
         parts[node] = {f"{node}_{label}": np.flatnonzero(labels == label) for label in groups}
         gates |= {name: gate[:, neurons[0]] for name, neurons in parts[node].items()}

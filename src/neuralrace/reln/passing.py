@@ -18,7 +18,7 @@ from neuralrace.reln.recorded import gate_samples, network_of, weights_over_time
 from neuralrace.trajectory import Trajectory
 
 OPEN = 0.1  # of the root mean square of what a neuron receives; from so much on it is wholly open
-LEVELS = 8  # in which openness is told apart
+LEVELS = 8  # in which it is told how open a neuron is
 SAMPLES = 81  # records that are looked at, evenly over the run
 THOROUGH = 12  # restarts of k-means: of fewer, two groups of networks may come to different optima
 MOST = 8192  # samples that are clustered; of more, so many are taken by their strength
@@ -43,7 +43,7 @@ class Passing(NamedTuple):
         return len(distinct_rows(rows)[0])
 
 
-def openness(received: np.ndarray) -> np.ndarray:
+def how_open(received: np.ndarray) -> np.ndarray:
     """How open neurons are, from 0 to 1, given what they receive for every example, (..., N)."""
     size = np.sqrt(np.mean(received**2, axis=-1, keepdims=True))
     share = np.divide(np.maximum(received, 0), OPEN * size, out=np.zeros_like(received), where=size > 0)
@@ -81,7 +81,7 @@ def passing_of_weights(network: Problem, weights: Weights, layer: str) -> Passin
     seeds, moments, neurons, count = _chosen(_shares(amount))
     rows = np.zeros((len(seeds), len(network.task)))
     for moment in range(amount.shape[1]):  # one after the other: all at once may not fit
-        found = openness(received_by(network, {edge: part[:, moment] for edge, part in weights.items()}, layer))
+        found = how_open(received_by(network, {edge: part[:, moment] for edge, part in weights.items()}, layer))
         here = moments == moment
         rows[here] = found[seeds[here], neurons[here]]
     return Passing(rows, count, found)
@@ -101,10 +101,10 @@ def passing_of_run(run: Trajectory, layer: str) -> Passing:
     bits = bits[:, evenly(bits.shape[1])]
     final = final_weights(run)
     last = received_by(network, final, layer)
-    away = np.maximum(openness(last), openness(-last))
+    away = np.maximum(how_open(last), how_open(-last))
     amount = np.broadcast_to(strengths(network, final, layer)[:, None], bits.shape[:-1])
     seeds, moments, neurons, count = _chosen(_shares(amount))
-    return Passing(bits[seeds, moments, neurons] * away[seeds, neurons], count, openness(last))
+    return Passing(bits[seeds, moments, neurons] * away[seeds, neurons], count, how_open(last))
 
 
 def bare_gates(run: Trajectory, layer: str) -> Passing:

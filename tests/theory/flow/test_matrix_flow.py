@@ -18,9 +18,9 @@ TIMES = np.linspace(0.0, 6.0, 25)
 def velocity(problem, weights):
     flow = FlowFactory(problem.statistics()).start(weights, 1.0, 1e-6)
     inner = flow.blocks.unstack(flow.velocity(flow.start))
-    moved = flow.coordinates.leave(inner)
+    moved = flow.bases.leave(inner)
     loss = flow.excess(flow.start) + flow.constant
-    return {edge: moved[edge] - flow.coordinates.fixed[edge] for edge in moved}, loss
+    return {edge: moved[edge] - flow.bases.fixed[edge] for edge in moved}, loss
 
 
 def test_velocity_is_minus_the_gradient_of_the_examples():

@@ -4,7 +4,7 @@ import numpy as np
 
 from neuralrace import tasks
 from neuralrace.arrays import float64
-from neuralrace.theory.reduction.path_table import path_table, refine_partition
+from neuralrace.theory.reduction.path_table import coarsest_lumping, path_table
 from neuralrace.theory.reduction.system import reduced_system
 
 TIMES = np.linspace(0.0, 20.0, 41)
@@ -80,15 +80,15 @@ def test_lumped_and_unlumped_agree_and_conserve():
 def test_members_of_a_class_have_equal_derivatives():
     """Brute force: any values that are equal within classes have derivatives that are equal within classes."""
     table, _ = _with_start(routing(5, 3))
-    partition = refine_partition(table, None)
+    lumping = coarsest_lumping(table, None)
     random = np.random.default_rng(0)
-    there = partition.variables >= 0
-    values = np.zeros(partition.variables.shape)
-    values[there] = random.normal(size=partition.variable_count)[partition.variables[there]]
+    there = lumping.variables >= 0
+    values = np.zeros(lumping.variables.shape)
+    values[there] = random.normal(size=lumping.variable_count)[lumping.variables[there]]
     start = {edge: values[i] for i, edge in enumerate(table.edges)}
     whole = reduced_system(table, [start], lump=False)
     change = whole.spread_out(whole.velocity())
     rates = np.array([change[edge][0] for edge in table.edges])
-    for label in range(partition.variable_count):
-        members = rates[partition.variables == label]
+    for label in range(lumping.variable_count):
+        members = rates[lumping.variables == label]
         np.testing.assert_allclose(members, members[0], rtol=1e-9, atol=1e-12)

@@ -77,10 +77,10 @@ def _trained(
     problem: Problem, law: Law, start: np.ndarray, rate: float, until: float, looks: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times and the amplitudes of the first class under gradient descent from decoupled weights."""
-    owned = {edge: value for path, value in zip(law.pathways, start, strict=True) for edge in path.edges}
+    strengths = {edge: value for path, value in zip(law.pathways, start, strict=True) for edge in path.edges}
     steps = round(until / rate)
     at = np.unique(np.linspace(0, steps, looks).astype(int))
-    run = train(problem, initial.decoupled(owned), rate, steps, record="weights", at=at.tolist())
+    run = train(problem, initial.decoupled(strengths), rate, steps, record="weights", at=at.tolist())
     amplitudes = [path_strengths(law.pathways, run.weights(0, step))[0] ** (1 / law.depth) for step in range(len(at))]
     return run.time, np.array(amplitudes)
 

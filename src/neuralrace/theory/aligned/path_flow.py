@@ -23,7 +23,7 @@ WRITTEN_OUT = 16  # longest sum that is written out term by term
 SHOWN = 1e-13  # relative variance of an input direction that some example shows
 
 
-class PathField(eqx.Module):
+class PathSystem(eqx.Module):
     """Velocity, loss and mode strengths of all paths at once."""
 
     against: jax.Array  # minus Sigma_x(j, p), (paths * inputs, paths * inputs)
@@ -165,7 +165,7 @@ class PathFactory:
         last = last @ np.swapaxes(output, 1, 2)
         *start, floor = jax.device_put((first, last, np.asarray(max(atol, 1e-290))))
         return PathFlow(
-            Followed(PathField(self.against, self.best, self.output, floor), tuple(start), rtol, max_steps, always=0),
+            Followed(PathSystem(self.against, self.best, self.output, floor), tuple(start), rtol, max_steps, always=0),
             self.constant,
             self.paths,
             self.inputs,

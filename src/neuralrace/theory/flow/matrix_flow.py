@@ -13,14 +13,14 @@ from neuralrace._engine.devices import compiled
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.flow.field import Blocks, MatrixField, Stacks, make_field
+from neuralrace.theory.flow.equation import Blocks, FlowEquation, Stacks, make_equation
 from neuralrace.theory.flow.moments import (
-    Coordinates,
     DataBases,
+    NodeBases,
     StateMoments,
     collect_moments,
     data_bases,
-    make_coordinates,
+    node_bases,
 )
 from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.system import NOISE, descend, velocity_of
@@ -32,17 +32,17 @@ CUTS = ((2,), (1,), (1, 2))  # what is summed over in one mode: each row is one,
 class FlowSystem(eqx.Module):
     """The matrix flow with an error that is relative for every mode at the inputs and at the outputs."""
 
-    field: MatrixField
+    equation: FlowEquation
     modes: tuple[tuple[jax.Array | None, ...], ...]  # per block: for each way to cut matrices into modes the edges
     atol: jax.Array
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
-        return self.field.velocity(state)
+        return self.equation.velocity(state)
 
     def record(self, state: Stacks) -> jax.Array:
         """The loss above its constant part."""
-        return self.field.excess(state)
+        return self.equation.excess(state)
 
     def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
         """dL/dt = -|dW/dt|^2."""
@@ -69,7 +69,7 @@ class MatrixFlow:
 
     followed: Followed
     blocks: Blocks
-    coordinates: Coordinates
+    bases: NodeBases
 
     @property
     def system(self) -> FlowSystem:
@@ -78,7 +78,7 @@ class MatrixFlow:
 
     @property
     def start(self) -> Stacks:
-        """The first weights in the coordinates."""
+        """The first weights in the bases of the nodes."""
         return cast(Stacks, self.followed.start)
 
     def weights_at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
@@ -98,7 +98,7 @@ class MatrixFlow:
             yield self.matrices(state)
 
     def velocity(self, state: Stacks) -> Stacks:
-        """dW/dt in the coordinates."""
+        """dW/dt in the bases of the nodes."""
         found: Stacks = velocity_of(self.system, state)
         return found
 
@@ -108,12 +108,12 @@ class MatrixFlow:
 
     def matrices(self, state: Stacks) -> dict[Edge, np.ndarray]:
         """A state of the flow as weight matrices between neurons."""
-        return self.coordinates.leave(self.blocks.unstack(state))
+        return self.bases.leave(self.blocks.unstack(state))
 
     @property
     def constant(self) -> float:
         """The part of the loss that no weight can change."""
-        return float(self.system.field.constant)
+        return float(self.system.equation.constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class FlowFactory:
     statistics: PathStatistics
     bases: DataBases = field(init=False)
     _moments: StateMoments = field(init=False)
-    _fields: dict[Any, tuple[MatrixField, Blocks]] = field(default_factory=dict, init=False, repr=False)
+    _equations: dict[Any, tuple[FlowEquation, Blocks]] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_moments", collect_moments(self.statistics))
@@ -134,17 +134,16 @@ class FlowFactory:
     ) -> MatrixFlow:
         """The flow from these weights, good for a relative accuracy up to a time."""
         architecture = self.statistics.architecture
-        bases = self.bases
-        inputs = bases.inputs
-        outputs = bases.outputs(architecture, weights, NEGLIGIBLE * rtol / max(end, np.finfo(float).tiny))
-        coordinates = make_coordinates(self.statistics, weights, inputs, outputs)
-        sizes = tuple(coordinates.sizes.items())
-        if sizes not in self._fields:  # the bases of an output are told apart by their sizes
-            self._fields[sizes] = make_field(architecture, self._moments, coordinates.sizes, inputs, outputs)
-        matrix_field, blocks = self._fields[sizes]
-        stacks = blocks.stack(coordinates.enter(weights))
-        system = FlowSystem(matrix_field, _modes(architecture, blocks), jax.device_put(np.asarray(max(atol, 1e-290))))
-        return MatrixFlow(Followed(system, stacks, rtol, max_steps), blocks, coordinates)
+        inputs = self.bases.inputs
+        outputs = self.bases.outputs(architecture, weights, NEGLIGIBLE * rtol / max(end, np.finfo(float).tiny))
+        bases = node_bases(self.statistics, weights, inputs, outputs)
+        sizes = tuple(bases.sizes.items())
+        if sizes not in self._equations:  # the bases of an output are told apart by their sizes
+            self._equations[sizes] = make_equation(architecture, self._moments, bases.sizes, inputs, outputs)
+        equation, blocks = self._equations[sizes]
+        stacks = blocks.stack(bases.enter(weights))
+        system = FlowSystem(equation, _modes(architecture, blocks), jax.device_put(np.asarray(max(atol, 1e-290))))
+        return MatrixFlow(Followed(system, stacks, rtol, max_steps), blocks, bases)
 
 
 def _modes(architecture: Architecture, blocks: Blocks) -> tuple[tuple[jax.Array | None, ...], ...]:
@@ -165,4 +164,4 @@ def _modes(architecture: Architecture, blocks: Blocks) -> tuple[tuple[jax.Array 
 
 @compiled
 def _excess(system: FlowSystem, state: Stacks) -> jax.Array:
-    return system.field.excess(state)
+    return system.equation.excess(state)

@@ -1,10 +1,10 @@
-"""What the matrix flow needs of the statistics: a map and moments per state of a node, and the smallest coordinates.
+"""What the matrix flow needs of the statistics: a map and moments per state of a node, and the smallest bases.
 
 In one gate configuration a node is a linear map of the inputs. Two configurations in which everything upstream of a
 node is gated alike share that map; such a map is a state. Configurations that share the state of an output
 enter the loss only through the sum of their moments. So no path is ever enumerated.
 
-The flow is the same in any orthonormal coordinates of a node. At a hidden node the weights never leave the span of
+The flow is the same in any orthonormal basis of a node. At a hidden node the weights never leave the span of
 what enters and what leaves at the start; at an input node directions that no example shows never matter.
 Rows and columns that are modes of the data let the integrator control its error for each mode.
 """
@@ -129,25 +129,25 @@ def _factored(second: np.ndarray, correlation: np.ndarray) -> tuple[np.ndarray, 
 
 
 @dataclass(frozen=True, eq=False)
-class Coordinates:
+class NodeBases:
     """An orthonormal basis per node, and what of the weights lies outside and never moves."""
 
-    bases: Mapping[str, np.ndarray]  # node -> (size, coordinates)
+    of: Mapping[str, np.ndarray]  # node -> (size, vectors)
     ends: Mapping[Edge, tuple[str, str]]
     fixed: Mapping[Edge, np.ndarray]
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of coordinates of each node."""
-        return {node: basis.shape[1] for node, basis in self.bases.items()}
+        """The number of basis vectors of each node."""
+        return {node: basis.shape[1] for node, basis in self.of.items()}
 
     def enter(self, weights: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
-        """Write weights in the coordinates."""
-        return {e: self.bases[t].T @ weights[e] @ self.bases[s] for e, (s, t) in self.ends.items()}
+        """Write weights in the bases."""
+        return {e: self.of[t].T @ weights[e] @ self.of[s] for e, (s, t) in self.ends.items()}
 
     def leave(self, inner: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
-        """Write weights in the neurons' own coordinates again."""
-        return {e: self.bases[t] @ inner[e] @ self.bases[s].T + self.fixed[e] for e, (s, t) in self.ends.items()}
+        """Write weights for the neurons themselves again."""
+        return {e: self.of[t] @ inner[e] @ self.of[s].T + self.fixed[e] for e, (s, t) in self.ends.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,13 +202,13 @@ def data_bases(statistics: PathStatistics) -> DataBases:
     return DataBases(inputs, used, unused, scale)
 
 
-def make_coordinates(
+def node_bases(
     statistics: PathStatistics,
     weights: Mapping[Edge, np.ndarray],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
-) -> Coordinates:
-    """Coordinates for the flow that starts at these weights."""
+) -> NodeBases:
+    """The bases for the flow that starts at these weights."""
     architecture = statistics.architecture
     bases = {node: np.eye(size) for node, size in architecture.nodes.items()}
     bases.update(inputs)
@@ -225,7 +225,7 @@ def make_coordinates(
                 inner[e] = inner[e] @ bases[node]
     ends = dict(architecture.edges)
     fixed = {e: weights[e] - bases[t] @ inner[e] @ bases[s].T for e, (s, t) in ends.items()}
-    return Coordinates(bases, ends, fixed)
+    return NodeBases(bases, ends, fixed)
 
 
 def _largest(gram: np.ndarray) -> float:

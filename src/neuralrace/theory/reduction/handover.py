@@ -16,7 +16,7 @@ from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import Alignment, align, decoupled_weights
 from neuralrace.theory.evolution import MatrixEvolution
-from neuralrace.theory.flow.field import Stacks
+from neuralrace.theory.flow.equation import Stacks
 from neuralrace.theory.flow.matrix_flow import MatrixFlow
 from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.method import Request
@@ -78,8 +78,8 @@ def _mismatch(
     drive = _drive(table, alignment.strengths)
     speed_gap = np.zeros(table.modes)
     for row, (edge, (source, target)) in enumerate(architecture.edges.items()):
-        matrix = velocity[edge] - flow.coordinates.fixed[edge]
-        moving = np.where(system.partition.variables[row] >= 0, reduced[edge], 0.0)
+        matrix = velocity[edge] - flow.bases.fixed[edge]
+        moving = np.where(system.lumping.variables[row] >= 0, reduced[edge], 0.0)
         rest = matrix - (alignment.bases[target] * moving) @ alignment.bases[source].T
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest @ alignment.bases[source], axis=0))
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest.T @ alignment.bases[target], axis=0))

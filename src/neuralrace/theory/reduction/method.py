@@ -222,7 +222,7 @@ class Reduction(Method[Reduced | Unaligned]):
         if self.symmetric:
             detail = "initial strengths within a class, taken at their mean,"
             return Assumption("lumping symmetry", system.asymmetry, self.small, detail)
-        count = f"{system.partition.variable_count} variable(s), exact"
+        count = f"{system.lumping.variable_count} variable(s), exact"
         return Assumption("lumping symmetry", 0.0, request.tolerance, count)
 
     def _after_flow(self, request: Request) -> Outcome:

@@ -82,7 +82,7 @@ EQUAL = 1e-9  # relative to the largest value compared
 
 
 @dataclass(frozen=True, eq=False)
-class Partition:
+class Lumping:
     """Classes of variables and of terms; -1 marks what takes no part in the dynamics."""
 
     variables: np.ndarray  # (edges, modes)
@@ -99,15 +99,15 @@ class Partition:
         return int(self.terms.max(initial=-1)) + 1
 
 
-def trivial_partition(table: PathTable) -> Partition:
+def nothing_lumped(table: PathTable) -> Lumping:
     """Every variable and every term for itself."""
     live, used = _live(table)
     variables, terms = np.full(used.shape, -1), np.full(live.shape, -1)
     variables[used], terms[live] = np.arange(used.sum()), np.arange(live.sum())
-    return Partition(variables, terms)
+    return Lumping(variables, terms)
 
 
-def refine_partition(table: PathTable, initial: np.ndarray | None) -> Partition:
+def coarsest_lumping(table: PathTable, initial: np.ndarray | None) -> Lumping:
     """The coarsest partition that the dynamics respect.
 
     initial: (draws, edges, modes), values that members of a class must share, or None to demand symmetry alone.
@@ -122,7 +122,7 @@ def refine_partition(table: PathTable, initial: np.ndarray | None) -> Partition:
     while count != (count := _classes(variables, used) + _classes(terms, live)):
         terms = _split_terms(table, variables, terms, live, random)
         variables = _split_variables(table, variables, terms, live, used, random)
-    return Partition(_numbered(variables, used), _numbered(terms, live))
+    return Lumping(_numbered(variables, used), _numbered(terms, live))
 
 
 def _live(table: PathTable) -> tuple[np.ndarray, np.ndarray]:
@@ -222,19 +222,19 @@ class Terms:
     target_energy: float
 
 
-def lumped_terms(table: PathTable, partition: Partition) -> Terms:
+def lumped_terms(table: PathTable, lumping: Lumping) -> Terms:
     """Write the system for one member of each class."""
-    count, size = partition.term_count, partition.variable_count
-    paths, modes = _representatives(partition.terms, count)
-    along = partition.variables[table.route[paths], modes[:, None]]
+    count, size = lumping.term_count, lumping.variable_count
+    paths, modes = _representatives(lumping.terms, count)
+    along = lumping.variables[table.route[paths], modes[:, None]]
     factors = np.where(table.route[paths] >= 0, along, size)
-    edges, edge_modes = _representatives(partition.variables, size)
-    through, counts = _uses(table, partition, edges, edge_modes)
+    edges, edge_modes = _representatives(lumping.variables, size)
+    through, counts = _uses(table, lumping, edges, edge_modes)
     return Terms(
         factors=factors,
         strengths=table.strengths[paths, modes],
-        coupling=_coupling(table, partition, paths, modes),
-        multiplicity=np.bincount(partition.terms[partition.terms >= 0], minlength=count).astype(float),
+        coupling=_coupling(table, lumping, paths, modes),
+        multiplicity=np.bincount(lumping.terms[lumping.terms >= 0], minlength=count).astype(float),
         through=through,
         counts=counts,
         variable_count=size,
@@ -250,7 +250,7 @@ def _representatives(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.nda
     return rows[first], modes[first]
 
 
-def _coupling(table: PathTable, partition: Partition, paths: np.ndarray, modes: np.ndarray) -> sparse.csr_matrix:
+def _coupling(table: PathTable, lumping: Lumping, paths: np.ndarray, modes: np.ndarray) -> sparse.csr_matrix:
     count = len(paths)
     by_path = sparse.csr_matrix(
         (np.arange(1, len(table.second) + 1), (table.second, np.arange(len(table.second)))),
@@ -258,15 +258,13 @@ def _coupling(table: PathTable, partition: Partition, paths: np.ndarray, modes: 
     )
     chosen = by_path[paths].tocoo()  # the pairs of each representative
     pair, term = chosen.col, chosen.row
-    other = partition.terms[table.first[pair], modes[term]]
+    other = lumping.terms[table.first[pair], modes[term]]
     value = table.variances[pair, modes[term]]
     kept = (other >= 0) & (value != 0)
     return sparse.csr_matrix((value[kept], (term[kept], other[kept])), shape=(count, count))
 
 
-def _uses(
-    table: PathTable, partition: Partition, edges: np.ndarray, modes: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _uses(table: PathTable, lumping: Lumping, edges: np.ndarray, modes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     longest = table.route.shape[1]
     flat = table.route.ravel()
     there = flat >= 0
@@ -274,7 +272,7 @@ def _uses(
         (np.ones(there.sum()), (flat[there], np.repeat(np.arange(len(table.paths)), longest)[there])),
         shape=(len(table.edges), len(table.paths)),
     )[edges].tocoo()
-    term = partition.terms[on_edge.col, modes[on_edge.row]]
+    term = lumping.terms[on_edge.col, modes[on_edge.row]]
     kept = term >= 0
     pairs, counts = np.unique(np.stack([on_edge.row[kept], term[kept]], axis=1), axis=0, return_counts=True)
     return pairs, counts.astype(float)

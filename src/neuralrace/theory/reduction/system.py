@@ -17,12 +17,12 @@ from neuralrace.theory.integration.integrate import integrate
 from neuralrace.theory.integration.system import NOISE, descend, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
 from neuralrace.theory.reduction.path_table import (
-    Partition,
+    Lumping,
     PathTable,
     Terms,
+    coarsest_lumping,
     lumped_terms,
-    refine_partition,
-    trivial_partition,
+    nothing_lumped,
 )
 
 States = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
@@ -151,7 +151,7 @@ class ReducedSystem:
     """
 
     table: PathTable
-    partition: Partition
+    lumping: Lumping
     start: np.ndarray
     asymmetry: float
     atol: float = 0.0  # absolute error of a strength that is always allowed
@@ -159,7 +159,7 @@ class ReducedSystem:
     @cached_property
     def terms(self) -> Terms:
         """The lumped system in plain arrays."""
-        return lumped_terms(self.table, self.partition)
+        return lumped_terms(self.table, self.lumping)
 
     @cached_property
     def polynomial(self) -> Polynomial:
@@ -169,9 +169,9 @@ class ReducedSystem:
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The scalars of the system, each with the edges and modes that it stands for."""
-        members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.partition.variable_count)]
-        for i, j in zip(*np.nonzero(self.partition.variables >= 0), strict=True):
-            members[self.partition.variables[i, j]].append(self.table.label(int(i), int(j)))
+        members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.lumping.variable_count)]
+        for i, j in zip(*np.nonzero(self.lumping.variables >= 0), strict=True):
+            members[self.lumping.variables[i, j]].append(self.table.label(int(i), int(j)))
         names: dict[frozenset[Edge], int] = {}
         found = []
         for listed in members:
@@ -187,9 +187,9 @@ class ReducedSystem:
 
     def initial_state(self) -> np.ndarray:
         """(draws, variables); the mean over each class."""
-        labels = self.partition.variables
+        labels = self.lumping.variables
         there = labels >= 0
-        counts = np.bincount(labels[there], minlength=self.partition.variable_count)
+        counts = np.bincount(labels[there], minlength=self.lumping.variable_count)
         totals = [np.bincount(labels[there], weights=values[there], minlength=len(counts)) for values in self.start]
         return np.array(totals) / counts
 
@@ -220,7 +220,7 @@ class ReducedSystem:
         A mode without dynamics keeps what it started with.
         """
         rows: dict[Edge, list[np.ndarray]] = {}
-        for edge, labels, start in zip(self.table.edges, self.partition.variables, self.start[draw], strict=True):
+        for edge, labels, start in zip(self.table.edges, self.lumping.variables, self.start[draw], strict=True):
             values = np.array(np.broadcast_to(start, (*states.shape[:-1], len(start))))
             moving = labels >= 0
             values[..., moving] = states[..., labels[moving]]
@@ -245,13 +245,13 @@ def reduced_system(
     start = np.array([[draw[edge][mode : mode + width] for edge, mode in rows] for draw in strengths])
     start = start.reshape(len(strengths), len(table.edges), width)
     if not lump:
-        return ReducedSystem(table, trivial_partition(table), start, 0.0, atol)
-    partition = refine_partition(table, None if symmetric else start)
-    system = ReducedSystem(table, partition, start, 0.0, atol)
+        return ReducedSystem(table, nothing_lumped(table), start, 0.0, atol)
+    lumping = coarsest_lumping(table, None if symmetric else start)
+    system = ReducedSystem(table, lumping, start, 0.0, atol)
     if not symmetric:
         return system
-    there = partition.variables >= 0
-    mean = system.initial_state()[:, partition.variables[there]]
+    there = lumping.variables >= 0
+    mean = system.initial_state()[:, lumping.variables[there]]
     scale = max(float(np.abs(start).max(initial=0.0)), np.finfo(float).tiny)
     return replace(system, asymmetry=float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale)
 

@@ -74,7 +74,7 @@ class Group(eqx.Module):
     target: jax.Array | None  # Y, (states, size, rank), at outputs
 
 
-class MatrixField(eqx.Module):
+class FlowEquation(eqx.Module):
     """Loss and velocity -dL/dW of all weight matrices, from moments alone."""
 
     groups: tuple[Group, ...]
@@ -146,14 +146,14 @@ class Blocks:
         return {edge: matrix[: self.shapes[edge][0], : self.shapes[edge][1]] for edge, matrix in pairs}
 
 
-def make_field(
+def make_equation(
     architecture: Architecture,
     moments: StateMoments,
     sizes: Mapping[str, int],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
-) -> tuple[MatrixField, Blocks]:
-    """Batch the states; sizes: coordinates of each node, inputs and outputs: their orthonormal bases."""
+) -> tuple[FlowEquation, Blocks]:
+    """Batch the states; sizes: basis vectors of each node, inputs and outputs: their orthonormal bases."""
     shapes = {edge: (sizes[target], sizes[source]) for edge, (source, target) in architecture.edges.items()}
     widths, largest = sizes, max(sizes.values())
     columns = len(moments.states) * sum(sizes[name] for name in architecture.inputs)
@@ -177,7 +177,7 @@ def make_field(
             here = _moments_in(moments, entries, inputs, outputs, sizes[first.node], batches)
         wide = sum(widths[name] for name in batches.columns(first))
         groups.append(Group(table, len(members), sizes[first.node], wide, slots, *here))
-    return MatrixField(tuple(groups), batches.given, jax.device_put(np.asarray(moments.constant))), blocks
+    return FlowEquation(tuple(groups), batches.given, jax.device_put(np.asarray(moments.constant))), blocks
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class _Batches:
     inputs: tuple[str, ...] | None  # what every state is taken to hear, if all have one shape
 
     def columns(self, state: State) -> tuple[str, ...]:
-        """The input nodes whose coordinates are the columns of its map."""
+        """The input nodes whose basis vectors are the columns of its map."""
         return self.inputs or state.columns
 
 

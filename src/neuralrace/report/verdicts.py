@@ -60,4 +60,4 @@ def verdict(claim: Claim) -> str:
 
 def reason(claim: Claim) -> str:
     """Why a claim that is on record as failing fails; empty for one that holds."""
-    return claim.on_record.partition(": ")[2]
+    return "" if claim.on_record == HOLDS else claim.on_record.removeprefix(FAILS[claim.kind])

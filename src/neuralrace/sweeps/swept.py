@@ -58,11 +58,11 @@ class Swept:
             return figure
         shown = self.data["measured"].isel(quantity=slice(0, PANELS))
         figure, axes = new_panels(shown.sizes["quantity"])
-        for axis, quantity in zip(axes, shown["quantity"].values, strict=True):
-            self._panel(axis, str(quantity), shown.sel(quantity=quantity))
+        for axis, values in zip(axes, shown.transpose("quantity", ...), strict=True):
+            self._panel(axis, values)
         return figure
 
-    def _panel(self, axis: Any, quantity: str, values: xarray.DataArray) -> None:
+    def _panel(self, axis: Any, values: xarray.DataArray) -> None:
         """One line for each combination of the other settings, over the one with the most values."""
         along = max(self.sweep.axes, key=lambda name: len(self.sweep.axes[name]))
         others = [name for name in self.sweep.axes if name != along]
@@ -81,6 +81,5 @@ class Swept:
             axis.set_xticks(places, [str(label) for label in labels])
         elif (labels > 0).all() and labels.max() > 20 * labels.min():
             axis.set_xscale("log")
-        claim = next(str(text) for text in self.data["claim"].values if quantity.startswith(f"{text} ("))
-        what = quantity.removeprefix(f"{claim} (").removesuffix(")")
+        claim, what = (str(values[name].values) for name in ("quantity_claim", "quantity_name"))
         label_axes(axis, claim, along, textwrap.fill(textwrap.shorten(what, WORDS, placeholder=" ..."), LINE))

@@ -10,7 +10,8 @@ import xarray
 from neuralrace.sweeps.points import Point, Sweep
 
 DONE, FAILED = "done", "failed"
-NAMES = ("status", "claim", "claim_holds", "quantity", "measured", "end")  # of variables and axes that are made here
+# of variables and axes that are made here
+NAMES = ("status", "claim", "claim_holds", "quantity", "quantity_claim", "quantity_name", "measured", "end")
 
 
 class Tally:
@@ -19,7 +20,7 @@ class Tally:
     def __init__(self, sweep: Sweep) -> None:
         self._sweep = sweep
         self._holds: dict[str, np.ndarray] = {}
-        self._measured: dict[str, np.ndarray] = {}  # (lowest and highest, points)
+        self._measured: dict[tuple[str, str], np.ndarray] = {}  # claim, quantity -> (lowest and highest, points)
 
     def add(self, point: Point, data: xarray.Dataset) -> None:
         """Take in the claims of one more point."""
@@ -27,7 +28,7 @@ class Tally:
         for claim in json.loads(data.attrs["claims"]):
             self._holds.setdefault(claim["text"], np.full(shape, np.nan))[point.place] = claim["holds"]
             for what, *ends in claim["quantities"]:
-                both = self._measured.setdefault(f"{claim['text']} ({what})", np.full((2, *shape), np.nan))
+                both = self._measured.setdefault((claim["text"], what), np.full((2, *shape), np.nan))
                 for row, end in zip(both, ends, strict=True):
                     row[point.place] = end
 
@@ -46,7 +47,13 @@ class Tally:
             data = data.assign_coords(claim=np.array(list(self._holds)))
         if self._measured:
             data["measured"] = (("quantity", "end", *axes), np.stack(list(self._measured.values())))
-            data = data.assign_coords(quantity=np.array(list(self._measured)), end=np.array(["lowest", "highest"]))
+            claims, names = zip(*self._measured, strict=True)
+            data = data.assign_coords(
+                quantity=np.array([f"{claim} ({name})" for claim, name in self._measured]),
+                quantity_claim=("quantity", np.array(claims)),
+                quantity_name=("quantity", np.array(names)),
+                end=np.array(["lowest", "highest"]),
+            )
         return data.assign_attrs(sweep=json.dumps(sweep.identity), failed=json.dumps(reasons) if reasons else "")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import jax
 import jax.numpy as jnp
 
-from neuralrace._engine.network import Network
+from neuralrace._engine.network import Network, Stacks
 from neuralrace.activations import Activation, LeakyReLU
 
 TINY = 1e-290
@@ -44,6 +44,38 @@ class SmoothedReLU(Activation):
     def homogeneous(self) -> bool:
         """The width grows with what is received."""
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class Held(Activation):
+    """An activation with the gates that it has where `at` is received: its tangent there."""
+
+    kind: Activation
+    at: jax.Array
+
+    def __call__(self, received: jax.Array) -> jax.Array:
+        """On the tangent."""
+        activity, gate = jax.jvp(self.kind, (self.at,), (jnp.ones_like(self.at),))
+        return activity + gate * (received - self.at)
+
+    def as_data(self) -> dict[str, float | str]:
+        """Those of the activation."""
+        return self.kind.as_data()
+
+    @property
+    def homogeneous(self) -> bool:
+        """A tangent need not go through zero."""
+        return False
+
+
+def held(network: Network, stacks: Stacks) -> Network:
+    """The network with the gates of its smoothed rectifiers held as they are at some weights."""
+    _, received = network.rows(stacks)
+    activations = tuple(
+        (node, Held(kind, network.node_rows(received, node)) if isinstance(kind, SmoothedReLU) else kind)
+        for node, kind in network.activations
+    )
+    return replace(network, activations=activations)
 
 
 def smoothed(network: Network, width: float) -> Network:

@@ -26,6 +26,25 @@ def test_equal_curves_agree() -> None:
     assert agreement(nothing, line).log10_gap == np.inf  # the logarithm of zero
 
 
+@pytest.mark.parametrize("loss", [np.nan, np.inf])
+def test_what_diverged_is_infinitely_far(loss: float) -> None:
+    time = np.array([0.0, 1.0])
+    wild = Line(time, np.array([[1.0, 0.5], [1.0, loss]]))
+    far = nr.analysis.Agreement(np.inf, np.inf, np.inf)
+    assert agreement(Line(time, np.array([1.0, 0.5])), wild) == agreement(wild, Line(time, np.ones(2))) == far
+
+
+def test_curves_of_two_losses_are_refused() -> None:
+    problem = nr.tasks.xor().problem("linear", hidden=2)
+    law = nr.initial.gaussian(0.1)
+    classes = nr.Problem(problem.architecture, nr.Task(problem.task.inputs, {"y": np.ones((4, 1))}))
+    run = nr.train(classes, law, 0.1, 2, loss="cross-entropy", progress=False)
+    forecast = nr.predict(classes, law, run.time, draws=1)
+    with pytest.raises(RangeError, match="forecast is of the squared and the run of the cross-entropy loss"):
+        agreement(forecast, run)
+    assert agreement(run, run).max_gap == 0
+
+
 def test_other_times_are_refused() -> None:
     with pytest.raises(RangeError, match="share their times"):
         agreement(Line(np.arange(3.0), np.ones(3)), Line(np.arange(4.0), np.ones(4)))

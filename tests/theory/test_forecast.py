@@ -1,10 +1,13 @@
 """What can be read off a forecast."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from neuralrace import initial, tasks
 from neuralrace.errors import RangeError, TaskError, UnknownNameError
+from neuralrace.problem import Problem
 from neuralrace.theory import Aligned, predict
 from neuralrace.trajectory import Trajectory
 from theory_problems import chain
@@ -42,6 +45,13 @@ def test_observables():
         forecast.weights(float("nan"))
     with pytest.raises(TaskError, match="architecture"):
         forecast.outputs(chain())
+    unheeded = Problem(whole.architecture, replace(examples, weights=np.arange(len(examples))), whole.gates)
+    with pytest.raises(TaskError, match="those of 'first' have no weight"):
+        forecast.loss_by(["first"] + ["other"] * (len(examples) - 1), unheeded)
+    with pytest.raises(UnknownNameError, match=r"one of modes\.paths; 'h1' is not one"):
+        forecast.modes.path("h1")
+    with pytest.raises(RangeError, match=r"level must be a number.*shape \(2,\)"):
+        forecast.time_to([0.1, 0.2])
 
 
 def test_a_forecast_is_recorded_like_training(tmp_path):

@@ -1,5 +1,6 @@
 """How far two learning curves are apart."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,7 +35,8 @@ class Agreement:
 
     normalised_l1: the area between the curves over the area under the run. log10_gap: the mean distance of log10 of
     the losses, where both are positive. max_gap: the largest distance, over the run's first loss. All are 0 for equal
-    curves, also where both are zero at all times; where there is nothing to measure by, others are infinitely far.
+    curves, also where both are zero at all times; where there is nothing to measure by, others are infinitely far. So
+    is whatever diverged, or a mean over seeds of which one did.
     """
 
     normalised_l1: float
@@ -60,7 +62,14 @@ def agreement(forecast: Curve, run: Curve) -> Agreement:
             f"two curves must share their times to be compared; one has {np.size(forecast.time)} and the other "
             f"{time.size}, or they differ: predict at times=run.time"
         )
+    of = [_descended(forecast), _descended(run)]
+    if None not in of and of[0] != of[1]:
+        raise RangeError(
+            f"two curves of one loss are required; the forecast is of the {of[0]} and the run of the {of[1]} loss"
+        )
     predicted, measured = _mean(forecast.loss), _mean(run.loss)
+    if not (np.isfinite(predicted).all() and np.isfinite(measured).all()):
+        return Agreement(float("inf"), float("inf"), float("inf"))
     gap = np.abs(predicted - measured)
     positive = (predicted > 0) & (measured > 0)
     logs = np.log10(predicted[positive]) - np.log10(measured[positive])
@@ -69,6 +78,14 @@ def agreement(forecast: Curve, run: Curve) -> Agreement:
         log10_gap=float(np.abs(logs).mean()) if positive.any() else _ratio(float(gap.max()), 0.0),
         max_gap=_ratio(float(gap.max()), float(abs(measured[0]))),
     )
+
+
+def _descended(curve: Curve) -> str | None:
+    """Of which loss a curve is, where it says so; what theory foresees is the squared error."""
+    settings = getattr(curve, "settings", None)
+    if not isinstance(settings, Mapping):
+        return None
+    return str(settings.get("settings", settings).get("loss", "squared"))
 
 
 def _mean(loss: np.ndarray) -> np.ndarray:

@@ -26,7 +26,13 @@ def time_to(time: ArrayLike, values: ArrayLike, level: ArrayLike) -> np.ndarray:
     both with their sign changed. NaN is not below any level.
     """
     moments, curves = real_array("time", time, RangeError), real_array("values", values, RangeError)
-    wanted = np.broadcast_to(real_array("level", level, RangeError), curves.shape[:-1])[..., None]
+    levels = real_array("level", level, RangeError)
+    try:
+        wanted = np.broadcast_to(levels, curves.shape[:-1])[..., None]
+    except ValueError:
+        raise RangeError(
+            f"level must be a number, or one for each curve, shape {curves.shape[:-1]}; it has shape {levels.shape}"
+        ) from None
     below = curves <= wanted
     after = below.argmax(axis=-1)[..., None]
     before = np.maximum(after - 1, 0)

@@ -71,7 +71,9 @@ class Modes:
         """B_p: the strength of each mode of a path."""
         self.require_linear()
         if path not in self.paths:
-            raise UnknownNameError(f"an open path is required; {path} is not one; {nearest(path, self.paths)}")
+            raise UnknownNameError(
+                f"an open path is required, one of modes.paths; {path!r} is not one; {nearest(path, self.paths)}"
+            )
         return self.of_paths((path,))[0]
 
     @float64
@@ -179,7 +181,10 @@ class Forecast:
         if groups.shape != (len(examples.task),):
             raise TaskError(f"labels must have one entry per example, {len(examples.task)}; shape {groups.shape} came")
         moments = self.time if times is None else np.atleast_1d(real_array("times", times, RangeError))
-        found: dict[Any, list[float]] = {label: [] for label in np.unique(groups).tolist()}
+        found: dict[Any, list[float]] = {label: [] for label in dict.fromkeys(groups.tolist())}
+        for label in found:
+            if not examples.task.weights[groups == label].sum() > 0:
+                raise TaskError(f"every group must have examples that count; those of {label!r} have no weight")
         for weights in self.weights_at(moments, draw):
             outputs = examples.activity(weights)
             errors = sum(np.sum((outputs[n] - y) ** 2, axis=1) for n, y in examples.task.targets.items())

@@ -5,7 +5,7 @@ A traced value passes unchecked, it has no value yet.
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
@@ -32,21 +32,22 @@ class Numbers:
 
     def read(self, name: str, value: Any) -> jax.Array:
         """Return the value as an array of floats, or say which entry is not what it must be."""
-        if not isinstance(value, jax.core.Tracer):
-            self._require(name, value)
-        entries = jnp.asarray(value, dtype=jnp.result_type(float))
+        if isinstance(value, jax.core.Tracer):
+            entries = jnp.asarray(value, dtype=jnp.result_type(float))
+        else:
+            entries = jax.device_put(self._required(name, value))
         if self.matrix and entries.ndim != 2:
             raise RangeError(f"{name} must be a matrix with two axes; its shape was {entries.shape}")
         return entries
 
-    def _require(self, name: str, value: Any) -> None:
+    def _required(self, name: str, value: Any) -> np.ndarray:
         entries = real_array(name, value, RangeError)
         good = np.isfinite(entries)
         good &= True if self.above is None else entries > self.above
         good &= True if self.least is None else entries >= self.least
         good &= True if self.most is None else entries <= self.most
         if good.all():
-            return
+            return entries
         required = " and ".join(["finite", *bounds_told(self.above, self.least, self.most)])
         first = tuple(int(i) for i in np.argwhere(~good)[0])
         where = f" at position {first}" if first else ""
@@ -71,6 +72,31 @@ R = TypeVar("R")
 def _plain(leaf: Any) -> Any:
     concrete = isinstance(leaf, jax.Array) and not isinstance(leaf, jax.core.Tracer)
     return np.asarray(leaf) if concrete else leaf
+
+
+def formula(
+    require: Callable[..., None] | None = None, fixed: Sequence[str] = ()
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """An entry point that is one program for each shape of its arguments.
+
+    require: looks beforehand at the values of the arguments that it names, and refuses what does not fit together.
+    fixed: arguments that are no arrays; each value of theirs is another program.
+    """
+    named = () if require is None else tuple(inspect.signature(require).parameters)
+
+    def made(function: Callable[P, R]) -> Callable[P, R]:
+        program = jax.jit(function, static_argnames=tuple(fixed))
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:  # an entry point names all arguments
+            seen = [kwargs[name] for name in named]
+            if require is not None and not any(isinstance(value, jax.core.Tracer) for value in seen):
+                require(*map(_plain, seen))
+            return cast(R, program(*args, **kwargs))
+
+        return entry_point(call)
+
+    return made
 
 
 def entry_point(function: Callable[P, R]) -> Callable[P, R]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import digamma
 
-from neuralrace.theory.exact._checks import Numbers, Positive, Real, Strength, Times, entry_point
+from neuralrace.theory.exact._checks import Numbers, Positive, Real, Strength, Times, formula
 from neuralrace.theory.exact._inverse import invert_elapsed
 from neuralrace.theory.exact._special import power_ratio
 
@@ -80,13 +80,11 @@ def _log_gap(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a
     return invert_elapsed(clock, *jnp.broadcast_arrays(scaled_time, d * a0 / s, r))
 
 
-@jax.jit
 def _mode(scaled_time: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     w = _log_gap(scaled_time, r, s, d, a0)
     return a0 - (s / d - a0) * jnp.expm1(-w)
 
 
-@jax.jit
 def _time(a: jax.Array, r: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     """Return the scaled time to a strength: 0 if it is behind, inf if it is at or beyond s/d."""
     travelled, drive, first_drive = a - a0, s - d * a, s - d * a0
@@ -100,7 +98,7 @@ def _speed(depth: jax.Array, s: jax.Array, d: jax.Array) -> jax.Array:
     return depth * s * (s / d) ** (1 - 2 / depth)
 
 
-@entry_point
+@formula()
 def deep_mode(
     times: Times, singular_value: Positive, input_variance: Positive, initial_strength: Strength, depth: Depth
 ) -> jax.Array:
@@ -113,7 +111,7 @@ def deep_mode(
     return _mode(_speed(depth, s, d) * times, 2 / depth, s, d, initial_strength)
 
 
-@entry_point
+@formula()
 def deep_time(
     strength: Real, singular_value: Positive, input_variance: Positive, initial_strength: Strength, depth: Depth
 ) -> jax.Array:
@@ -125,7 +123,7 @@ def deep_time(
     return _time(strength, 2 / depth, s, d, initial_strength) / _speed(depth, s, d)
 
 
-@entry_point
+@formula()
 def deep_loss(
     times: Times, singular_value: Positive, input_variance: Positive, initial_strength: Strength, depth: Depth
 ) -> jax.Array:
@@ -135,7 +133,7 @@ def deep_loss(
     return 0.5 * d * ((s / d - a0) * jnp.exp(-w)) ** 2
 
 
-@entry_point
+@formula()
 def infinitely_deep_mode(
     scaled_times: Times, singular_value: Positive, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
@@ -144,7 +142,7 @@ def infinitely_deep_mode(
     return _mode(s**2 / d * scaled_times, jnp.zeros(()), s, d, initial_strength)
 
 
-@entry_point
+@formula()
 def infinitely_deep_time(
     strength: Real, singular_value: Positive, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:

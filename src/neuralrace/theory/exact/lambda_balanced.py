@@ -18,7 +18,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from neuralrace.errors import AssumptionError, RangeError
-from neuralrace.theory.exact._checks import STRENGTH_HINT, Matrix, Real, Times, entry_point
+from neuralrace.theory.exact._checks import STRENGTH_HINT, Matrix, Real, Times, entry_point, formula
 from neuralrace.theory.exact._special import expm1_ratio
 
 DEGENERATE = 1e-9  # relative difference below which two eigenvalues count as one
@@ -155,7 +155,7 @@ def _late(t: jax.Array, values: jax.Array) -> jax.Array:
 
 
 @jax.jit
-def _squares(t: jax.Array, correlation: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
+def _flow(t: jax.Array, correlation: jax.Array, first: jax.Array, second: jax.Array) -> TwoLayerFlow:
     outputs, inputs = correlation.shape
     half = _imbalance(first, second)[0] / 2
     generator = jnp.block([[-half * jnp.eye(inputs), correlation.T], [correlation, half * jnp.eye(outputs)]])
@@ -163,7 +163,8 @@ def _squares(t: jax.Array, correlation: jax.Array, first: jax.Array, second: jax
     mixing = _mixing(generator, values, vectors)
     stacked = jnp.concatenate([first.T, second])
     flat = jax.vmap(_square_at, (0, None, None, None, None))(t.ravel(), values, vectors, mixing, stacked)
-    return flat.reshape(*t.shape, inputs + outputs, inputs + outputs)
+    square = flat.reshape(*t.shape, inputs + outputs, inputs + outputs)
+    return TwoLayerFlow(square[..., inputs:, :inputs], square[..., :inputs, :inputs], square[..., inputs:, inputs:])
 
 
 @entry_point
@@ -182,15 +183,13 @@ def lambda_balanced_flow(times: Times, correlation: Matrix, first_layer: Matrix,
             f"its shape was {correlation.shape}"
         )
     _check_balance(first, second)
-    square = _squares(times, correlation, first, second)
-    inputs = first.shape[1]
-    return TwoLayerFlow(square[..., inputs:, :inputs], square[..., :inputs, :inputs], square[..., inputs:, inputs:])
+    return _flow(times, correlation, first, second)
 
 
 def _check_balance(first: jax.Array, second: jax.Array) -> None:
     if isinstance(first, jax.core.Tracer) or isinstance(second, jax.core.Tracer):
         return
-    if not float(jnp.sum(first**2) + jnp.sum(second**2)) > 0:
+    if not np.sum(np.square(first)) + np.sum(np.square(second)) > 0:
         raise RangeError(f"first_layer and second_layer must not both be 0; {STRENGTH_HINT}")
     value, residual = (float(x) for x in _imbalance(first, second))
     if not residual <= BALANCE_TOLERANCE:
@@ -202,7 +201,7 @@ def _check_balance(first: jax.Array, second: jax.Array) -> None:
         )
 
 
-@entry_point
+@formula()
 def tangent_kernel(input_gram: Real, output_gram: Real) -> jax.Array:
     """Return the tangent kernel on maps, I x W1^T W1 + W2 W2^T x I, for maps flattened row by row.
 

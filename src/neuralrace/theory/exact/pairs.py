@@ -60,16 +60,10 @@ def pair_race(pairs: Any, first: Strength, final: Positive, depth: int = 3, over
     broadcast against each other and the leading axes of overlaps. Has no derivatives.
     """
     graph, layers = _graph(pairs), require_count("depth", depth, least=2)
-    sigma, goal = jnp.broadcast_arrays(first, final)
-    met = jnp.zeros(len(graph)) if overlaps is None else overlaps
+    met = np.zeros(len(graph)) if overlaps is None else overlaps
     if met.ndim == 0 or met.shape[-1] != len(graph):
         raise RangeError(f"overlaps must have one number for each of {len(graph)} modes; its shape was {met.shape}")
-    shape = jnp.broadcast_shapes(sigma.shape, met.shape[:-1])
-    spread = [jnp.broadcast_to(part, shape).reshape(-1) for part in (sigma, goal)]
-    flat = jnp.broadcast_to(met, (*shape, len(graph))).reshape(-1, len(graph))
-    left, values, right = np.linalg.svd(graph.astype(np.float64))
-    ends = _races(layers, *map(jnp.asarray, (graph, left, values, right)), *spread, flat)
-    return PairRace(*(part.reshape(*shape, *part.shape[1:]) for part in ends))
+    return _races(layers, graph, *np.linalg.svd(graph.astype(np.float64)), first, final, met)
 
 
 def _graph(pairs: Any) -> np.ndarray:
@@ -83,7 +77,20 @@ def _graph(pairs: Any) -> np.ndarray:
 
 
 @partial(jax.jit, static_argnums=0)
-def _races(depth: int, graph: jax.Array, left: jax.Array, values: jax.Array, right: jax.Array, *each: Any) -> PairRace:
+def _races(
+    depth: int,
+    graph: jax.Array,
+    left: jax.Array,
+    values: jax.Array,
+    right: jax.Array,
+    first: jax.Array,
+    final: jax.Array,
+    overlaps: jax.Array,
+) -> PairRace:
+    shape = jnp.broadcast_shapes(first.shape, final.shape, overlaps.shape[:-1])
+    each = [jnp.broadcast_to(part, shape).reshape(-1) for part in (first, final)]
+    each.append(jnp.broadcast_to(overlaps, (*shape, len(graph))).reshape(-1, len(graph)))
+
     def race(sigma: jax.Array, final: jax.Array, overlap: jax.Array) -> PairRace:
         square = (1 + overlap) / 2  # b^2 of the start, in units of sigma^2
         goal = jnp.sum(graph) * final / sigma**depth
@@ -93,7 +100,8 @@ def _races(depth: int, graph: jax.Array, left: jax.Array, values: jax.Array, rig
         errors = jnp.sum(off * graph) / jnp.sum(graph), jnp.sum(off * ~graph) / unseen
         return PairRace(strengths, errors[0], jnp.where(unseen > 0, errors[1], jnp.nan))
 
-    return jax.vmap(race)(*each)
+    ends = jax.vmap(race)(*each)
+    return PairRace(*(part.reshape(*shape, *part.shape[1:]) for part in ends))
 
 
 def _finish(depth: int, values: jax.Array, square: jax.Array, goal: jax.Array) -> jax.Array:

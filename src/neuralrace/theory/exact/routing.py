@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from neuralrace.theory.exact._checks import (
     AtLeastOne,
@@ -25,7 +26,7 @@ from neuralrace.theory.exact._checks import (
     Real,
     Strength,
     Times,
-    entry_point,
+    formula,
 )
 from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
 from neuralrace.theory.exact._special import reciprocal_square_integral
@@ -61,7 +62,6 @@ def _final_hidden(invariant: jax.Array, constant: jax.Array) -> jax.Array:
     return scale * jnp.exp(solve_increasing(_cubic, jnp.zeros_like(linear), linear))
 
 
-@jax.jit
 def _route(
     s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array, sharing: jax.Array, speed: jax.Array
 ) -> _Route:
@@ -70,13 +70,16 @@ def _route(
     return _Route(s, d, first, second, sharing, speed, invariant, _final_hidden(invariant, sharing * s / d))
 
 
+def _enough_routes(domains: np.ndarray, paths: np.ndarray | None) -> None:
+    if paths is not None:
+        hint = "no more paths can share a hidden layer than there are routes"
+        Numbers(most=1.0, hint=hint).read("paths / domains^2", np.max(paths / domains**2))
+
+
 def _sharing(domains: jax.Array, paths: jax.Array | None) -> tuple[jax.Array, jax.Array]:
     """m and g."""
     if paths is None:
         return domains, 1 / domains
-    if not isinstance(domains, jax.core.Tracer) and not isinstance(paths, jax.core.Tracer):
-        hint = "no more paths can share a hidden layer than there are routes"
-        Numbers(most=1.0, hint=hint).read("paths / domains^2", float(jnp.max(paths / domains**2)))
     root = jnp.sqrt(paths)
     return root, root / domains**2
 
@@ -108,13 +111,12 @@ def _clock_arguments(r: _Route) -> tuple[jax.Array, ...]:
     return r.hidden, r.sharing * r.outer**2, r.invariant, r.final, r.sharing * r.s / r.d
 
 
-@jax.jit
 def _log_gap(t: jax.Array, r: _Route) -> jax.Array:
     scaled_time = r.speed * r.d / r.sharing * t
     return invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
 
 
-@entry_point
+@formula(_enough_routes)
 def routing_layers(
     times: Times,
     singular_value: Positive,
@@ -137,7 +139,7 @@ def routing_layers(
     return RoutingLayers(jnp.sqrt(outer_square), r.hidden + step)
 
 
-@entry_point
+@formula(_enough_routes)
 def routing_time(
     hidden_strength: Real,
     singular_value: Positive,
@@ -160,7 +162,7 @@ def routing_time(
     return jnp.where(reached, t, jnp.where(forward, jnp.inf, 0.0))
 
 
-@entry_point
+@formula(_enough_routes)
 def routing_loss(
     times: Times,
     singular_value: Positive,
@@ -181,7 +183,7 @@ def routing_loss(
     return 0.5 * r.d * ((r.final - r.hidden) * jnp.exp(-w) * quadratic / r.sharing) ** 2
 
 
-@entry_point
+@formula(_enough_routes)
 def routing_final(
     singular_value: Positive,
     input_variance: Positive,
@@ -195,7 +197,7 @@ def routing_final(
     return RoutingLayers(jnp.sqrt(r.s / r.d / r.final), r.final)
 
 
-@entry_point
+@formula(_enough_routes)
 def routing_invariant(
     outer: NotNegative, hidden: NotNegative, domains: AtLeastOne, paths: AtLeastOne = None
 ) -> jax.Array:
@@ -203,13 +205,17 @@ def routing_invariant(
     return _sharing(domains, paths)[0] * outer**2 - hidden**2
 
 
-@entry_point
+def _possible(outer: np.ndarray, invariant: np.ndarray, domains: np.ndarray, paths: np.ndarray | None) -> None:
+    _enough_routes(domains, paths)
+    left = (domains if paths is None else np.sqrt(paths)) - invariant / outer**2
+    Numbers(least=0.0, hint="B2^2 = sqrt(P) B1^2 - C cannot be negative").read("sqrt(P) - invariant / outer^2", left)
+
+
+@formula(_possible)
 def routing_ratio(outer: Strength, invariant: Real, domains: AtLeastOne, paths: AtLeastOne = None) -> jax.Array:
     """Return B2/B1 = sqrt(sqrt(P) - C/B1^2) at an outer strength B1, for the invariant C.
 
     The limits that P1 gives, sqrt(M) for full sharing and P^(1/4) in part (eqs 51 and 56), are those of
     C/B1^2 -> 0, that is of initial weights that are small beside the final ones.
     """
-    square = _sharing(domains, paths)[0] - invariant / outer**2
-    possible = Numbers(least=0.0, hint="B2^2 = sqrt(P) B1^2 - C cannot be negative")
-    return jnp.sqrt(possible.read("sqrt(P) - invariant / outer^2", square))
+    return jnp.sqrt(_sharing(domains, paths)[0] - invariant / outer**2)

@@ -4,13 +4,13 @@ Modes of an aligned, balanced path do not interact, so each has its own transiti
 in which none is under way. Small strengths stretch the plateaus and leave the transitions as they are.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._checks import AtLeastOne, Positive, Strength, Times, entry_point
+from neuralrace.theory.exact._checks import AtLeastOne, Positive, Strength, Times, entry_point, formula
 from neuralrace.theory.exact.depth import deep_time
 
 
@@ -56,19 +56,21 @@ def learning_order(
         raise RangeError(
             f"begin and finish must satisfy 0 < begin < 1/2 < finish < 1; they were {begin:g} and {finish:g}"
         )
-    given = jnp.broadcast_arrays(singular_values, input_variances, initial_strengths, depth)
-    s, d, a0, layers = (jnp.atleast_1d(x) for x in given)
+    return _learned(singular_values, input_variances, initial_strengths, depth, begin, finish)
+
+
+@jax.jit
+def _learned(s: Any, d: Any, a0: Any, layers: Any, begin: float, finish: float) -> LearningOrder:
+    s, d, a0, layers = (jnp.atleast_1d(x) for x in jnp.broadcast_arrays(s, d, a0, layers))
     if s.ndim != 1:
         raise RangeError(f"the spectrum must have one axis, the modes; its shape was {s.shape}")
     final = s / d
 
-    def when(fraction: float) -> jax.Array:
-        strength = jnp.where(a0 < final, jnp.maximum(fraction * final, a0), a0 + fraction * (final - a0))
-        return jnp.asarray(deep_time(strength, s, d, a0, layers))
-
-    midpoints = when(0.5)
-    order = jnp.argsort(midpoints)
-    return _story(order, when(begin)[order], midpoints[order], when(finish)[order], (s * final)[order])
+    fraction = jnp.stack([begin, 0.5, finish])[:, None]
+    strength = jnp.where(a0 < final, jnp.maximum(fraction * final, a0), a0 + fraction * (final - a0))
+    times = jnp.asarray(deep_time(strength, s, d, a0, layers))  # all at once, so that they are compiled once
+    order = jnp.argsort(times[1])
+    return _story(order, *times[:, order], (s * final)[order])
 
 
 def _story(
@@ -85,7 +87,7 @@ def _story(
     )  # fmt: skip
 
 
-@entry_point
+@formula()
 def next_plateau(times: Times, story: LearningOrder) -> Plateau:
     """Return the plateau that each time is on, or else the next one to come.
 

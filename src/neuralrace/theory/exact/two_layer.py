@@ -8,35 +8,31 @@ The formulas add positive terms only, so a plateau of 1e-12 and a remainder of 1
 import jax
 import jax.numpy as jnp
 
-from neuralrace.theory.exact._checks import NotNegative, Positive, Real, Strength, Times, entry_point
+from neuralrace.theory.exact._checks import NotNegative, Positive, Real, Strength, Times, formula
 from neuralrace.theory.exact._special import expm1_ratio, log1p_ratio
 
 
-@jax.jit
 def _decay_and_growth(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Return e^(-2st) and the denominator e^(-2st) + (a0 d / s)(1 - e^(-2st)) that a0 is divided by."""
     decay = jnp.exp(-2 * s * t)
     return decay, decay + 2 * a0 * d * t * expm1_ratio(-2 * s * t)
 
 
-@jax.jit
 def remaining_gap(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     """Return s/d - a(t) with full relative accuracy (arrays, unchecked)."""
     decay, denominator = _decay_and_growth(t, s, d, a0)
     return (s / d - a0) * decay / denominator
 
 
-@jax.jit
 def _strength(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     return a0 / _decay_and_growth(t, s, d, a0)[1]
 
 
-@jax.jit
 def _loss(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
     return 0.5 * d * remaining_gap(t, s, d, a0) ** 2
 
 
-@entry_point
+@formula()
 def two_layer_mode(
     times: Times, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
@@ -48,7 +44,7 @@ def two_layer_mode(
     return _strength(times, singular_value, input_variance, initial_strength)
 
 
-@entry_point
+@formula()
 def two_layer_gap(
     times: Times, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
@@ -56,7 +52,7 @@ def two_layer_gap(
     return remaining_gap(times, singular_value, input_variance, initial_strength)
 
 
-@entry_point
+@formula()
 def two_layer_time(
     strength: Real, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
@@ -69,7 +65,6 @@ def two_layer_time(
     return _time_from_gaps(a - a0, s - d * a, s - d * a0, s, a0)
 
 
-@jax.jit
 def _time_from_gaps(
     travelled: jax.Array, drive: jax.Array, first_drive: jax.Array, s: jax.Array, a0: jax.Array
 ) -> jax.Array:
@@ -85,7 +80,7 @@ def _powers(s: jax.Array, d: jax.Array, target_power: jax.Array | None) -> jax.A
     return jnp.zeros(()) if target_power is None else 0.5 * (target_power - s**2 / d)
 
 
-@entry_point
+@formula()
 def two_layer_loss(
     times: Times,
     singular_value: NotNegative,
@@ -103,7 +98,7 @@ def two_layer_loss(
     return loss if target_power is None else _powers(s, d, target_power) + loss
 
 
-@entry_point
+@formula()
 def two_layer_time_to_loss(
     loss: Real,
     singular_value: NotNegative,

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._checks import STRENGTH_HINT, Positive, Real, Times, entry_point
+from neuralrace.theory.exact._checks import STRENGTH_HINT, Positive, Real, Times, formula
 from neuralrace.theory.exact._special import expm1_ratio
 
 
@@ -33,15 +34,17 @@ class _Mode(NamedTuple):
     norm: jax.Array  # w1^2 + w2^2
 
 
-def _mode(s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array) -> _Mode:
-    norm = first**2 + second**2
-    if not isinstance(norm, jax.core.Tracer) and not bool(jnp.all(norm > 0)):
+def _not_both_zero(first_layer: np.ndarray, second_layer: np.ndarray) -> None:
+    if not np.all(first_layer**2 + second_layer**2 > 0):
         raise RangeError(f"first_layer and second_layer must not both be 0; {STRENGTH_HINT}")
+
+
+def _mode(s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array) -> _Mode:
     imbalance = (second - first) * (second + first)
     rate = jnp.sqrt(4 * s**2 + (d * imbalance) ** 2)
     return _Mode(
         s, d, first, second, (first + second) ** 2, (second - first) ** 2, imbalance, rate,
-        (d * imbalance) ** 2 / (rate + 2 * s), first * second, norm,
+        (d * imbalance) ** 2 / (rate + 2 * s), first * second, first**2 + second**2,
     )  # fmt: skip
 
 
@@ -54,7 +57,6 @@ def _map(t: jax.Array, m: _Mode) -> tuple[jax.Array, jax.Array, jax.Array, jax.A
     return decay, grown, up, down
 
 
-@jax.jit
 def _strength(t: jax.Array, m: _Mode) -> jax.Array:
     decay, grown, up, down = _map(t, m)
     k, s = m.rate, m.s
@@ -65,7 +67,6 @@ def _strength(t: jax.Array, m: _Mode) -> jax.Array:
     return jnp.where(valley, 2 * decay * m.strength / up, total / (up * jnp.where(valley, 1.0, down)))
 
 
-@jax.jit
 def _gap(t: jax.Array, m: _Mode) -> jax.Array:
     decay, _, up, down = _map(t, m)
     final_plus = (m.rate + 2 * m.s) / m.d  # X at the end
@@ -75,7 +76,7 @@ def _gap(t: jax.Array, m: _Mode) -> jax.Array:
     return (m.s / m.d - m.strength) * shrunk * turned
 
 
-@entry_point
+@formula(_not_both_zero)
 def unbalanced_mode(
     times: Times, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> jax.Array:
@@ -88,7 +89,7 @@ def unbalanced_mode(
     return _strength(times, m)
 
 
-@entry_point
+@formula(_not_both_zero)
 def unbalanced_layers(
     times: Times, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> tuple[jax.Array, jax.Array]:
@@ -107,7 +108,7 @@ def unbalanced_layers(
     return jnp.where(second_larger, smaller, first), jnp.where(second_larger, second, smaller)
 
 
-@entry_point
+@formula(_not_both_zero)
 def unbalanced_loss(
     times: Times, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> jax.Array:
@@ -116,7 +117,7 @@ def unbalanced_loss(
     return 0.5 * m.d * _gap(times, m) ** 2
 
 
-@entry_point
+@formula(_not_both_zero)
 def unbalanced_time(
     strength: Real, singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real
 ) -> jax.Array:
@@ -149,7 +150,7 @@ def _valley_time(goal: jax.Array, valley: jax.Array, m: _Mode) -> jax.Array:
     return jnp.log1p(m.s * (goal - start) / (-goal * (m.s - m.d * start))) / (2 * m.s)
 
 
-@entry_point
+@formula(_not_both_zero)
 def laziness(singular_value: Positive, input_variance: Positive, first_layer: Real, second_layer: Real) -> jax.Array:
     """Return the dial from rich (0, balanced layers) to lazy (1, one layer outweighs the task).
 

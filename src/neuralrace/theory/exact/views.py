@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
-from neuralrace.theory.exact._checks import Numbers, Positive, Strength, Times, entry_point
+from neuralrace.theory.exact._checks import Numbers, Positive, Strength, Times, entry_point, formula
 from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
 from neuralrace.theory.exact._special import expm1_ratio, log1p_ratio
 
@@ -167,7 +167,7 @@ def race_amplitudes(
     return _amplitudes(times, strengths, rates, depth, saturation)
 
 
-@entry_point
+@formula()
 def race_invariants(amplitudes: Positive, rates: Positive, depth: Depth = 2) -> jax.Array:
     """Return the conserved differences between the views' own clocks, the first view's being zero.
 

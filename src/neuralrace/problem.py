@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace._engine.example_rows import compress_task, edge_gates
-from neuralrace._engine.network import Network, as_numpy, compiled_gradient, compiled_loss, compiled_rows
+from neuralrace._engine.network import Network, as_numpy, compiled_examples, compiled_gradient, compiled_loss
 from neuralrace._engine.plan import make_network
 from neuralrace.activations import Activation, as_activation, leaky_relu
 from neuralrace.architecture import Architecture, check_weights, edge_name
@@ -236,9 +236,8 @@ class Problem:
 
     def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
         network = self.every_example
-        rows = compiled_rows(network, network.stack(check_weights(self.architecture, weights)))[received]
-        nodes = (*self.architecture.hidden, *self.architecture.outputs)
-        return {node: np.asarray(network.per_example(rows, node)) for node in nodes}
+        found = compiled_examples(network, network.stack(check_weights(self.architecture, weights)), received)
+        return {node: np.asarray(found[node]) for node in (*self.architecture.hidden, *self.architecture.outputs)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -111,7 +111,7 @@ class Network(eqx.Module):
     def stack(self, weights: Weights) -> Stacks:
         """Gather the matrices of each group into one array; leading axes are kept."""
         stacks = {f"group {i}": group.stack(weights) for i, group in enumerate(self.groups)}
-        return stacks | {f"idle {i}": jnp.asarray(weights[e]) for i, e in enumerate(self.idle)}
+        return stacks | {f"idle {i}": on_device(weights[e]) for i, e in enumerate(self.idle)}
 
     def unstack(self, stacks: Mapping[str, Matrices]) -> dict[Edge, Matrices]:
         """Take the matrices of the edges out again; further leading axes are kept."""
@@ -185,9 +185,10 @@ def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array
 
 
 @compiled
-def compiled_rows(network: Network, stacks: Stacks) -> tuple[Rows, Rows]:
-    """The basis rows of every node."""
-    return network.rows(stacks)
+def compiled_examples(network: Network, stacks: Stacks, received: bool) -> dict[str, jax.Array]:
+    """The activity of every node for every example, or what the nodes received before it."""
+    rows = network.rows(stacks)[received]
+    return {node: network.per_example(rows, node) for node in network.examples}
 
 
 @compiled
@@ -207,8 +208,13 @@ def as_numpy(weights: Mapping[Key, jax.Array]) -> dict[Key, np.ndarray]:
     return {edge: np.asarray(matrix) for edge, matrix in weights.items()}
 
 
+def on_device(array: Any) -> jax.Array:
+    """An array of JAX; one on the host is put on the device, for which nothing is compiled."""
+    return jax.device_put(array) if isinstance(array, np.ndarray) else jnp.asarray(array)
+
+
 def stack_matrices(matrices: list[Any]) -> jax.Array:
     """Stack matrices behind their leading axes; those on the host are stacked there, which needs no compiling."""
     if all(isinstance(matrix, np.ndarray) for matrix in matrices):
-        return jax.device_put(np.stack(matrices, axis=-3))
+        return on_device(np.stack(matrices, axis=-3))
     return jnp.stack([jnp.asarray(matrix) for matrix in matrices], axis=-3)

@@ -82,7 +82,7 @@ def play(
         looks = np.pad(steps, (0, len(watched.steps) - len(steps)), "edge")  # one program serves all stretches
         always = np.ones(len(looks), dtype=bool)
         schedule = Schedule(looks, looks, always, always)
-        start = {"modules": jnp.asarray(blocks), "offset": jnp.asarray(offset)}
+        start = jax.device_put({"modules": blocks, "offset": offset})
         training = begin(side_by_side(programs, 1), start, keys, schedule)
         go_on(training)
         found = training.memory.records(schedule)["loss"]

@@ -24,6 +24,7 @@ import numpy as np
 from neuralrace._engine.devices import compiled
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import float64
+from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.initial import Initialiser, as_key, draw
 from neuralrace.theory.integration.integrate import Curve, integrate
@@ -51,10 +52,10 @@ class RoutedErrors(NamedTuple):
 class RoutedSystem(eqx.Module):
     """The flow; weights have their inputs in the eigenbasis of Sigma_x."""
 
-    pairs: jax.Array  # G
-    variance: jax.Array  # of each input direction
-    correlation: jax.Array  # Sigma_yx, (outputs, inputs)
-    energy: jax.Array  # <|y|^2>
+    pairs: Array  # G
+    variance: Array  # of each input direction
+    correlation: Array  # Sigma_yx, (outputs, inputs)
+    energy: Array  # <|y|^2>
 
     def velocity(self, state: RoutedWeights) -> RoutedWeights:
         """Minus the gradient of the loss, the mean over trained pairs."""
@@ -74,7 +75,7 @@ class RoutedSystem(eqx.Module):
             back = matrix.T @ back
         return RoutedWeights(back, jnp.stack(hidden[::-1]) if hidden else state.hidden, fall)
 
-    def errors(self, state: RoutedWeights) -> jax.Array:
+    def errors(self, state: RoutedWeights) -> Array:
         """Half the mean squared error of every pair, (input domains, output domains)."""
         sent = _activity(state)[-1]
         spread = (sent * self.variance) @ jnp.swapaxes(sent, 1, 2)
@@ -139,13 +140,13 @@ class RoutedFlow:
         values, basis = values[shown], vectors[:, shown]
         correlation = joint @ basis
         best = 0.5 * (total - float(np.sum(correlation**2 / values)))
-        system = RoutedSystem(*(jnp.asarray(part) for part in (graph, values, correlation, total)))
+        system = RoutedSystem(graph, values, correlation, np.asarray(total))
         return cls(system, basis, max(best, 0.0))
 
     @float64
     def errors(self, weights: RoutedWeights) -> np.ndarray:
         """Half the mean squared error of every pair, (input domains, output domains)."""
-        return np.asarray(self.system.errors(self._enter(weights)))
+        return np.asarray(_errors(self.system, self._enter(weights)))
 
     @float64
     def follow(
@@ -162,7 +163,7 @@ class RoutedFlow:
         Time is learning_rate * step for the loss that is the mean over trained pairs.
         """
         start = self._enter(first)
-        lost = float(self.system.record(start).trained) - self.best
+        lost = float(_record(self.system, start).trained) - self.best
 
         def learned(time: float, state: Any) -> bool:
             return float(_record(self.system, state).trained) - self.best <= (settled or 0.0) * lost
@@ -183,7 +184,7 @@ class RoutedFlow:
         ):
             if array.shape != shape:
                 raise RangeError(f"{name} must have the shape {shape}; it was {array.shape}")
-        return RoutedWeights(jnp.asarray(encoders @ self.basis), jnp.asarray(hidden), jnp.asarray(decoders))
+        return RoutedWeights(encoders @ self.basis, hidden, decoders)
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,6 +252,11 @@ def _require(name: str, array: np.ndarray, rows: int, columns: int) -> None:
         raise RangeError(
             f"{name} must be a finite matrix of the shape ({rows}, {columns}); its shape was {array.shape}"
         )
+
+
+@compiled
+def _errors(system: RoutedSystem, state: RoutedWeights) -> Array:
+    return system.errors(state)
 
 
 @compiled

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -15,12 +14,15 @@ from neuralrace.theory.method import Assumption
 
 def sharpness(velocity: Callable[[Any], Any], state: Any) -> float:
     """The largest eigenvalue of the Hessian of the loss whose flow has this velocity, the method of a system."""
-    point, restore = jax.flatten_util.ravel_pytree(state)
-    size = len(point)
+    leaves, structure = jax.tree.flatten(state)
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    size = int(ends[-1]) if leaves else 0
 
     def curved(vector: np.ndarray) -> np.ndarray:
-        product = _curved(velocity, state, restore(jnp.asarray(vector.ravel())))
-        return np.asarray(jax.flatten_util.ravel_pytree(product)[0])
+        parts = zip(leaves, np.split(vector.ravel(), ends[:-1]), strict=True)  # on the host: nothing to compile
+        direction = jax.tree.unflatten(structure, [part.reshape(leaf.shape).astype(leaf.dtype) for leaf, part in parts])
+        found = jax.tree.leaves(_curved(velocity, state, direction))
+        return np.concatenate([np.asarray(leaf).ravel() for leaf in found])
 
     if size < 2:
         return float(curved(np.ones(1))[0]) if size else 0.0

@@ -171,7 +171,7 @@ def seed_keys(key: Any, seeds: int) -> list[jax.Array]:
 
 def batch_keys(key: Any, seeds: int, conditions: int = 1) -> jax.Array:
     """The streams of mini-batches, one per seed, the same under all conditions."""
-    return jax.random.wrap_key_data(jnp.asarray(np.tile(_words(key, seeds)[1], (conditions, 1))))
+    return jax.random.wrap_key_data(jax.device_put(np.tile(_words(key, seeds)[1], (conditions, 1))))
 
 
 def _words(key: Any, seeds: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import everywhere, padded, spread
+from neuralrace._engine.devices import compiled, everywhere, padded, spread
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.training.learner import Landscape
@@ -62,9 +62,13 @@ class Program(eqx.Module):
         """The state of each seed before the first step; parameters have a leading axis of seeds."""
         seeds = jax.tree.leaves(parameters)[0].shape[0]
         shuffled = 0 if self.batches is None or self.batches.drawn else self.batches.count
-        order = jnp.zeros((seeds, shuffled), dtype=jnp.int32)
-        memory = self._each(lambda learner, rule, p: rule.start(learner, p))(parameters)
-        return Carried(parameters, memory, order, jnp.zeros(seeds, dtype=bool))
+        blank = np.zeros((seeds, shuffled), dtype=np.int32), np.zeros(seeds, dtype=bool)
+        memory = _memory(self, parameters) if self.rule.remembers else ()
+        return Carried(parameters, memory, *jax.device_put(blank))
+
+    def memory(self, parameters: Stacks) -> Any:
+        """What the rule of each seed remembers before the first step."""
+        return self._each(lambda learner, rule, p: rule.start(learner, p))(parameters)
 
     def look(self, state: Carried, how: How) -> tuple[Carried, Views]:
         """Look at every seed."""
@@ -199,6 +203,11 @@ class Program(eqx.Module):
 
     def _own(self, leaves: list[Any]) -> tuple[bool, ...]:
         return self.mapped or (False,) * len(leaves)
+
+
+@compiled
+def _memory(program: Program, parameters: Stacks) -> Any:
+    return program.memory(parameters)
 
 
 def side_by_side(programs: Sequence[Program], seeds: int) -> Program:

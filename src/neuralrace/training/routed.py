@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.network import Matrices, Stacks, stack_matrices
+from neuralrace._engine.network import Matrices, Stacks, on_device, stack_matrices
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge, Weights
@@ -148,7 +148,7 @@ class RoutedLearner(Learner):
         domains = range(self.pairs.shape[-1])
         stacks = {
             "encoders": stack_matrices([weights[f"x{i}->h1"] for i in domains]),
-            "hidden": jnp.asarray(weights["h1->h2"]),
+            "hidden": on_device(weights["h1->h2"]),
             "decoders": stack_matrices([weights[f"h2->y{j}"] for j in domains]),
         }
         if BIAS in self.architecture.nodes:

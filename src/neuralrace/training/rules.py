@@ -55,6 +55,11 @@ class Rule(eqx.Module):
         """The rule in plain values."""
 
     @property
+    def remembers(self) -> bool:
+        """Whether there is anything to remember."""
+        return type(self).start is not Rule.start
+
+    @property
     def narrows(self) -> bool:
         """Whether every step is a combination of gradients, so that wide linear nodes can be narrowed exactly."""
         return True

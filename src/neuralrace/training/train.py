@@ -100,8 +100,10 @@ def train(
     with _metered(max(schedule.steps, 1) * seeds, progress) as meter, in_precision(precision):
         parameters, keys = prepared.parameters(), batch_keys(key, seeds)
         for number, chosen in enumerate(groups):
-            part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], parameters)
-            training = begin(prepared.program, part, keys[chosen], schedule)
+            part = parameters, keys
+            if len(groups) > 1:
+                part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], part)
+            training = begin(prepared.program, *part, schedule)
             watchers: list[Watcher] = []
             if path is not None:
                 name = path if len(groups) == 1 else path.with_name(f"{path.name}.{number}")

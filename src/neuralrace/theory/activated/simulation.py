@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import NoReturn
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import each_on_a_device, spread
@@ -53,7 +52,7 @@ class Simulation:
         """The flow, whatever the dynamics."""
         rate = self.request.learning_rate
         network = smoothed(self.problem.network, SMOOTHING * self.request.rtol)
-        return NetworkSystem(network, None if rate is None else jnp.asarray(rate))
+        return NetworkSystem(network, None if rate is None else np.asarray(rate))
 
     def follow(self, times: np.ndarray, end: float) -> tuple[np.ndarray, Callable[[], float]]:
         """The losses (draws, T) at the times, and what finds the curvature of the first draw at the end."""
@@ -93,7 +92,7 @@ class Simulation:
     def sharpness(self, state: Stacks) -> float:
         """The largest curvature of the loss of the first draw, gates as they are."""
         plain = NetworkSystem(self.problem.network)
-        return sharpness(plain.velocity, {name: part[:1] for name, part in state.items()})
+        return sharpness(plain.velocity, {name: np.asarray(part)[:1] for name, part in state.items()})
 
     def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> list[dict[Edge, np.ndarray]]:
         """A state as one set of weights per draw."""
@@ -132,13 +131,13 @@ class Simulation:
     @cached_property
     def start(self) -> Stacks:
         """The first weights of all draws, which are spread over the local devices."""
-        return spread({name: jnp.concatenate([one[name] for one in self._apart]) for name in self._apart[0]})
+        return spread({name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]})
 
     @cached_property
     def _apart(self) -> list[Stacks]:
         """The first weights of each draw, as one of one draw."""
         stacks = [self.problem.network.stack(weights) for weights in self.first]
-        return [{name: part[None] for name, part in one.items()} for one in stacks]
+        return [{name: jax.device_put(np.asarray(part)[None]) for name, part in one.items()} for one in stacks]
 
 
 def without_modes(matrices: MatricesAt) -> MatrixEvolution:

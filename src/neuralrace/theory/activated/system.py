@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks, squared_loss
+from neuralrace.axes import Array
 from neuralrace.theory.activated.smoothing import held
 from neuralrace.theory.integration.system import NOISE
 
@@ -68,7 +69,7 @@ class NetworkSystem(eqx.Module):
     """
 
     network: Network
-    step: jax.Array | None = None  # None: the flow itself
+    step: Array | None = None  # None: the flow itself
 
     def gradient(self, state: Stacks) -> Stacks:
         """By automatic differentiation, draw by draw."""
@@ -78,7 +79,8 @@ class NetworkSystem(eqx.Module):
         """dW/dt."""
         slope = self.gradient(state)
         if self.step is not None:
-            uphill = jax.tree.map(lambda w, g: w + 0.5 * self.step * g, state, slope)
+            half = 0.5 * self.step
+            uphill = jax.tree.map(lambda w, g: w + half * g, state, slope)
             slope = jax.vmap(lambda at, there: held_gradient(self.network, at, there))(state, uphill)
         return jax.tree.map(jnp.negative, slope)
 

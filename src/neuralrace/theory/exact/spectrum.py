@@ -70,7 +70,8 @@ def _learned(s: Any, d: Any, a0: Any, layers: Any, begin: float, finish: float) 
     strength = jnp.where(a0 < final, jnp.maximum(fraction * final, a0), a0 + fraction * (final - a0))
     times = jnp.asarray(deep_time(strength, s, d, a0, layers))  # all at once, so that they are compiled once
     order = jnp.argsort(times[1])
-    return _story(order, *times[:, order], (s * final)[order])
+    starts, midpoints, ends = times[:, order]
+    return _story(order, starts, midpoints, ends, (s * final)[order])
 
 
 def _story(

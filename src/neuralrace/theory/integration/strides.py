@@ -45,7 +45,7 @@ def begin(system: System, start: Any) -> Stride:
     zero, nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, start)
     silent, slope = _silent(system, nothing), jax.tree.map(jnp.ones_like, start)
     made = Stride(start, silent, nothing, zero, slope, zero, jnp.asarray(False))
-    largest = max(float(jnp.max(jnp.abs(leaf))) for leaf in jax.tree.leaves(start) if leaf.size)
+    largest = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(start) if leaf.size)
     return _cast(made, jnp.float32) if largest >= REPRESENTED else made
 
 
@@ -100,13 +100,11 @@ def _stretches(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _call(system: System, at: Stride, rate: float, most: int, counts: np.ndarray) -> tuple[Stride, jax.Array]:
     kind = at.silent.dtype
     with jax.default_matmul_precision("highest"):  # some devices have products of less than single precision
-        return _compiled(system, at, jnp.asarray(rate, kind), jnp.asarray(most, kind), jnp.asarray(counts))
+        return _compiled(system, at, np.asarray(rate, kind), np.asarray(most, kind), counts)
 
 
 @compiled
-def _compiled(
-    system: System, at: Stride, rate: jax.Array, most: jax.Array, counts: jax.Array
-) -> tuple[Stride, jax.Array]:
+def _compiled(system: System, at: Stride, rate: Any, most: Any, counts: Any) -> tuple[Stride, jax.Array]:
     def one(_: Any, moving: tuple[Any, Any, jax.Array], width: jax.Array) -> tuple[Any, Any, jax.Array]:
         state, before, former = moving
         velocity = system.velocity(state)
@@ -156,6 +154,6 @@ def _cast(tree: Any, kind: Any) -> Any:
 
     def cast(leaf: Any) -> Any:
         real = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
-        return jnp.asarray(leaf, kind) if real else leaf
+        return leaf.astype(kind) if real else leaf  # what is on the host stays there: nothing to compile
 
     return jax.tree.map(cast, tree)

@@ -111,15 +111,15 @@ def quartic_weights(x: Any) -> tuple[Any, ...]:
 
 def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
     """Take counts[i] steps before the i-th record: the last state, and the records."""
-    rate = jnp.asarray(learning_rate)  # an array: another rate is no other program
+    rate = np.asarray(learning_rate)  # an array: another rate is no other program
     if counts.sum() <= AT_ONCE:
-        return _descend(system, start, rate, jnp.asarray(counts))
+        return _descend(system, start, rate, counts)
     state, records = start, []
     done, pace = 0, Pace("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
     for count in counts:
         for first in range(0, max(int(count), 1), AT_ONCE):
             part = min(AT_ONCE, int(count) - first)
-            state, found = _descend(system, state, rate, jnp.asarray([part]))
+            state, found = _descend(system, state, rate, np.asarray([part]))
             record = jax.tree.map(np.asarray, found)  # waits for it
             done += part
             pace.look(done, float(counts.sum()))
@@ -128,7 +128,7 @@ def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray
 
 
 @compiled
-def _descend(system: System, start: Any, learning_rate: jax.Array, counts: jax.Array) -> tuple[Any, Any]:
+def _descend(system: System, start: Any, learning_rate: Any, counts: Any) -> tuple[Any, Any]:
     def one_step(_: Any, state: Any) -> Any:
         return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))
 

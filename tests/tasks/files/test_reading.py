@@ -170,7 +170,7 @@ def test_standardise_and_bias(table):
     inputs, targets = named.task.inputs["x"], named.task.targets["y"]
     expected = (np.array([1, 2, 6]) - 3) / np.sqrt((4 + 1 + 9) / 3)
     np.testing.assert_allclose(inputs[:, 0], expected, rtol=1e-14)
-    np.testing.assert_array_equal(inputs[:, 1], 7)  # constant already: it stays, and serves as the bias
+    np.testing.assert_array_equal(inputs[:, 1], 1)  # constant already: it stays so, and serves as the bias
     np.testing.assert_allclose(targets[:, 0], expected, rtol=1e-14)
     assert (inputs.shape, "constant already" in named.notes[0]) == ((3, 2), True)
     biased = table("constant,y\n1,b\n2,a\n3,b\n6,a\n", bias=True, standardise=True)
@@ -185,6 +185,13 @@ def test_standardise_neither_overflows_nor_vanishes(table, scale):
     named = table(f"p,y\n{1 * scale!r},1\n{2 * scale!r},2\n{6 * scale!r},3\n", standardise=True)
     expected = (np.array([1, 2, 6]) - 3) / np.sqrt(14 / 3)
     np.testing.assert_allclose(named.task.inputs["x"][:, 0], expected, rtol=1e-13)
+
+
+def test_what_varies_where_nothing_counts_is_constant(tmp_path):
+    np.savez(tmp_path / "w.npz", inputs=[[2.0], [2.0], [8.0]], targets=[[1.0], [2.0], [9.0]], weights=[1.0, 1.0, 0.0])
+    task = nr.tasks.read(tmp_path / "w.npz", standardise=True).task
+    np.testing.assert_array_equal(task.inputs["x"], [[0.25], [0.25], [1.0]])
+    np.testing.assert_allclose(task.targets["y"], [[-1], [1], [15]], rtol=1e-14)
 
 
 def test_nothing_in_a_file_is_executed(tmp_path):

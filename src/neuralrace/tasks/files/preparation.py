@@ -6,13 +6,13 @@ CONSTANT = "constant"  # the name of the added input
 
 
 def standardised(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Columns with mean 0 and standard deviation 1 over the weighted examples; constant ones stay as they are."""
+    """Columns with mean 0 and standard deviation 1 over the weighted examples; constant ones get size 1."""
     size = np.abs(rows).max(axis=0, initial=0.0)
     unit = rows / np.where(size > 0, size, 1.0)  # so that no square overflows or vanishes
     centred = unit - weights @ unit
     spread = np.sqrt(weights @ centred**2)
-    constant = np.ptp(unit, axis=0) <= 1e-12
-    return np.asarray(np.where(constant, rows, centred / np.where(constant, 1.0, spread)))
+    constant = (np.ptp(unit, axis=0) <= 1e-12) | (spread <= 1e-12)  # for all, or for those that count
+    return np.asarray(np.where(constant, unit, centred / np.where(constant, 1.0, spread)))
 
 
 def with_constant(rows: np.ndarray, names: tuple[str, ...]) -> tuple[np.ndarray, tuple[str, ...]]:

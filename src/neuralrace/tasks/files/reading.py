@@ -53,7 +53,8 @@ def read(
     which counts from 1, or from -1 at the end; a text may hold several, with commas. separator: found if not given.
     classes: whether targets are labels, each class an output of its own; words always are, and so are whole numbers
     without a gap, three or more, unless False is given. standardise: inputs and numeric targets get mean 0 and
-    standard deviation 1. bias: a constant input is added. most_bytes: what a file may hold at most, unpacked.
+    standard deviation 1, constant ones size 1. bias: a constant input is added. most_bytes: what a file may hold at
+    most, unpacked.
 
     `notes` of what comes back say what was done that was not asked for; `tasks.cautions` says what to mind.
     """

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 
+from neuralrace._engine.devices import compiled
 from neuralrace.errors import RangeError
 
 
@@ -39,5 +40,10 @@ def share_by_groups(patterns: np.ndarray, labels: np.ndarray, strength: np.ndarr
 
 def chance_by_groups(inputs: np.ndarray, labels: np.ndarray, draws: int = 10_000, key: int = 0) -> np.ndarray:
     """The same shares for neurons whose incoming weights are drawn at random, as before training."""
-    normal = np.asarray(jax.random.normal(jax.random.key(key), (draws, np.shape(inputs)[1])))
+    normal = np.asarray(_normal(jax.random.key(key), (draws, np.shape(inputs)[1])))
     return share_by_groups(normal @ np.asarray(inputs).T > 0, labels)
+
+
+@compiled
+def _normal(key: jax.Array, shape: tuple[int, int]) -> jax.Array:
+    return jax.random.normal(key, shape)

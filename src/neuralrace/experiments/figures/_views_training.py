@@ -18,11 +18,15 @@ from neuralrace.errors import RangeError, require_count, require_name, require_n
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.training import Condition, Penalty, ReLUNetwork, train_together
+from neuralrace.training.objectives import Squared
 from neuralrace.training.rules import Momentum, Rule, RungeKutta
 from neuralrace.trajectory import Trajectory
 
 NETWORKS = ("gated", "relu")
 LOSSES = ("squared", "cross-entropy")
+# gated networks keep every row, whatever its chance, so that all chances are one program
+APART = Squared(compresses=False)
+NEVER = 1e-30  # the weight of a row that cannot occur, which is lost in rounding
 RULES = ("flow", "descent", "mini-batch", "momentum")
 
 Outputs = TypeVar("Outputs", np.ndarray, jax.Array)
@@ -107,8 +111,9 @@ def train_views(conditions: Sequence[Conditions], steps: int, seeds: int, looks:
         )
     if len({(c.network, c.classes, c.views, c.hidden) for c in conditions}) > 1:
         raise RangeError("all trainings must have the same network, classes, views and width; call it for each apart")
-    shared: dict[object, Problem] = {}  # what is equal is planned once
-    networks = [shared.setdefault((c.depth, c.probability, c.sizes, id(c.targets)), network_of(c)) for c in conditions]
+    kinds = [(c.depth, c.probability, c.sizes, id(c.targets)) for c in conditions]
+    shared = {kind: network_of(c) for kind, c in dict(zip(kinds, conditions, strict=True)).items()}  # planned once
+    networks = [shared[kind] for kind in kinds]
     prepared = [condition_of(c, network, count) for c, network in zip(conditions, networks, strict=True)]
     runs = train_together(prepared, total, seeds=count, record="outputs", at=[*at, total])
     found = zip(conditions, networks, runs, strict=True)
@@ -122,7 +127,7 @@ def condition_of(given: Conditions, network: Problem, seeds: int) -> Condition:
         initial=[_by_edge(given, network, seed) for seed in range(seeds)],
         rule=_rule(given),
         time=given.learning_rate,
-        loss=given.loss,
+        loss=APART if (given.network, given.loss) == ("gated", "squared") else given.loss,
         batch_size=given.batch if given.rule == "mini-batch" else None,
         drawn=given.rule == "mini-batch",
         penalty=Competition(np.asarray(given.competition), given.views) if given.competition > 0 else None,
@@ -132,7 +137,7 @@ def condition_of(given: Conditions, network: Problem, seeds: int) -> Condition:
 def network_of(given: Conditions) -> Problem:
     """The network and all rows of its task: all classes for each set of views, from all of them to none.
 
-    A row that cannot occur has no weight; views that are absent are zero, so that no gates are needed.
+    A row that cannot occur has no weight, or next to none; views that are absent are zero, so that no gates are needed.
     """
     made = tasks.get(
         "views",
@@ -148,7 +153,7 @@ def network_of(given: Conditions) -> Problem:
     if given.network == "relu":
         return ReLUNetwork(Task(made.task.inputs, targets, weights), (given.hidden,) * (given.depth - 1))
     pathways = made.problem("views", given.hidden)
-    return Problem(pathways.architecture, Task(pathways.task.inputs, targets, weights))
+    return Problem(pathways.architecture, Task(pathways.task.inputs, targets, np.maximum(weights, NEVER)))
 
 
 class Competition(Penalty):

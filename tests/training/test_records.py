@@ -156,6 +156,18 @@ def test_the_settings_are_in_the_record():
     assert run.data.sizes == {"seed": 2, "time": 4, "x_unit": 2, "y_unit": 1} | {f"h{i}_unit": 2 for i in range(4)}
 
 
+def test_single_variables_are_those_of_the_whole_record():
+    problem = nr.tasks.xor().problem("xor", hidden=2)
+    whole, some = (
+        nr.train(problem, nr.initial.gaussian(0.1), 0.25, 3, record=record)
+        for record in (("weights", "outputs"), ("weights[x->h1]", "outputs", "weights[x->h1]"))
+    )
+    kept = {str(name) for name in some.data if not str(name).startswith("final_weights")}
+    assert kept == {"loss", "status", "outputs[y]", "weights[x->h1]"}
+    for name in ("outputs[y]", "weights[x->h1]"):
+        assert np.array_equal(some.values(name), whole.values(name))
+
+
 # bad input
 
 PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
@@ -166,6 +178,12 @@ PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
     [
         ({"record": "lss"}, UnknownNameError, r"record can hold .*it held 'lss'; did you mean 'loss'\?"),
         ({"record": ("loss", "weigths")}, UnknownNameError, r"it held 'weigths'; did you mean 'weights'\?"),
+        (
+            {"record": "weights[x->h9]"},
+            UnknownNameError,
+            r"no 'weights\[x->h9\]' to record; did you mean 'weights\[x->",
+        ),
+        ({"record": "weights["}, UnknownNameError, r"this network has no 'weights\[' to record"),
         ({"record": "gate_patterns"}, ProblemError, "a network of linear nodes has fixed gates: see problem.gates"),
         ({"every": 0}, RangeError, "every must be a whole number, at least 1; it was 0"),
         ({"at": []}, RangeError, r"at must name whole steps from 0 to 5; it was \[\]"),

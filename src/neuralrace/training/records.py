@@ -215,16 +215,29 @@ class Recorder(eqx.Module):
 
 
 def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str]) -> Recorder:
-    """Put together what the caller asked for; the loss is recorded in any case."""
+    """Put together what the caller asked for, by records or by single variables of them; the loss in any case."""
     names = (record,) if isinstance(record, str) else tuple(record) if isinstance(record, Iterable) else (record,)
-    for name in names:
-        require_known(name, RECORDABLE, f"record can hold {', '.join(RECORDABLE)}; it held {name!r}")
-    asked = [BY_NAME[name] for name in BY_NAME if name in names]
+    kinds = [name.partition("[")[0] if isinstance(name, str) else name for name in names]
+    for name, kind in zip(names, kinds, strict=True):
+        require_known(kind, RECORDABLE, f"record can hold {', '.join(RECORDABLE)}; it held {name!r}")
+    asked = [BY_NAME[name] for name in BY_NAME if name in kinds]
     for one in asked:
         if not isinstance(problem, one.of):
             known = ", ".join(["loss", *(other.name for other in RECORDS if isinstance(problem, other.of))])
             raise ProblemError(f"a {type(problem).__name__} has no {one.name} to record; record can hold {known}")
-    return Recorder(tuple((one, tuple(one.over(problem))) for one in asked))
+    return Recorder(tuple((one, _things(problem, one, names)) for one in asked))
+
+
+def _things(problem: Problem | RoutedNetwork, record: Record, names: Sequence[str]) -> tuple[Any, ...]:
+    """All that a record goes over, or those whose variables were asked for."""
+    things = tuple(record.over(problem))
+    if record.name in names:
+        return things
+    variables = {variable(record, thing): thing for thing in things}
+    wanted = [name for name in names if name.startswith(f"{record.name}[")]
+    for name in wanted:
+        require_known(name, variables, f"this network has no {name!r} to record")
+    return tuple(variables[name] for name in dict.fromkeys(wanted))
 
 
 def variable(record: Record, thing: Any) -> str:

@@ -76,7 +76,8 @@ def train(
     transformation, or a name such as "adam", or {"name": "adam", ...settings}; learning_rate, 1 unless given, is then
     the unit of time. loss: "squared" or "cross-entropy". batch_size: examples per step, the full batch unless given.
     coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
-    weight_singular_values, activity, gate_patterns; taken `every` so many steps and at the end, or `at` given steps.
+    weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths ("weights[x->h1]"); taken
+    `every` so many steps and at the end, or `at` given steps.
     stop_at: a seed whose loss has come down to this rests from the next look on (every fiftieth part of the steps, 100
     of them at most), and training ends when all rest. callback: called about twice a second with the step and the
     losses so far, (seeds, looks); returning True ends the training. checkpoint: a file that training goes on from if it
@@ -220,7 +221,7 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
         "settings": _settings(prepared, settings),
         "rule": digest({place: np.asarray(number) for place, number in enumerate(numbers)}),
         "problem": condition.network.describe(),
-        "record": [record.name for record, _ in prepared.program.recorder.chosen],
+        "record": list(prepared.program.recorder.variables()),
         "data": digest(_arrays(condition.network)),
         "first": digest({edge: matrix[chosen] for edge, matrix in prepared.first.items()}),
         "looks": digest({"looks": schedule.looks, "kept": schedule.kept}),

@@ -75,10 +75,9 @@ def _layers(problem: Problem, settings: Settings, rate: float, finer: int) -> tu
     near = problem.architecture.target(problem.architecture.outgoing["x0"][0])
     far = problem.architecture.target(problem.architecture.outgoing[near][0])
     law, steps = initial.decoupled(settings.gain), settings.sharing_steps * finer
-    run = train(problem, law, rate / finer, steps, record="weight_singular_values", every=finer)
-    outer, hidden = (
-        run.values(f"weight_singular_values[{name}]")[0, :, 0] for name in (f"x0->{near}", f"{near}->{far}")
-    )
+    names = [f"weight_singular_values[{edge}]" for edge in (f"x0->{near}", f"{near}->{far}")]
+    run = train(problem, law, rate / finer, steps, record=names, every=finer)
+    outer, hidden = (run.values(name)[0, :, 0] for name in names)
     return run.time, outer, hidden
 
 

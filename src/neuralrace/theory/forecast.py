@@ -81,12 +81,17 @@ class Modes:
         """B_p of several open paths from one pass over the times."""
         return _mean([draw.paths(paths, self.time) for draw in self.draws])
 
-    @float64
     def edge(self, edge: Edge) -> np.ndarray:
         """B_e: the strength of each mode of an edge (for the flow its singular values)."""
-        if edge not in self.edges:
-            raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
-        return _mean([draw.edges((edge,), self.time) for draw in self.draws])[0]
+        return self.of_edges((edge,))[0]
+
+    @float64
+    def of_edges(self, edges: Sequence[Edge]) -> list[np.ndarray]:
+        """B_e of several edges from one pass over the times."""
+        for edge in edges:
+            if edge not in self.edges:
+                raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
+        return _mean([draw.edges(edges, self.time) for draw in self.draws])
 
 
 @dataclass(frozen=True, eq=False)

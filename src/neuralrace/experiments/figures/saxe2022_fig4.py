@@ -89,9 +89,9 @@ def _strengths(run: Trajectory, domains: int) -> np.ndarray:
 
 def _theory_strengths(forecast: Forecast, domains: int) -> np.ndarray:
     """The same of the forecast, (2, T, 4)."""
-    edges = [(f"x{i}", "h1") for i in range(domains)] + [("h2", f"y{j}") for j in range(domains)]
-    outer = np.mean([np.abs(forecast.modes.edge(edge))[:4] for edge in edges], axis=0)
-    return np.stack([outer.T, np.abs(forecast.modes.edge(HIDDEN))[:4].T])
+    outer = [(f"x{i}", "h1") for i in range(domains)] + [("h2", f"y{j}") for j in range(domains)]
+    *around, hidden = (np.abs(strengths[:4]).T for strengths in forecast.modes.of_edges([*outer, HIDDEN]))
+    return np.stack([np.mean(around, axis=0), hidden])
 
 
 def _drift(problem: Problem, run: Trajectory) -> float:

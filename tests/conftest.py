@@ -19,6 +19,10 @@ if version("jaxlib").startswith("0.10."):
     FLAGS += ["--xla_cpu_use_fusion_emitters=false", "--xla_cpu_parallel_codegen_split_count=1"]
 os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *FLAGS])
 
+# Each of the two workers has a core. Threads of OpenMP, as in k-means, wait for each other by looking again and again,
+# which on a core that others use as well takes many times the work itself.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # While JAX traces it makes and drops very many small objects. To look through all of them for cycles as often as Python
 # does unless told otherwise takes a fifteenth of the time.
 gc.set_threshold(100_000, 20, 100)

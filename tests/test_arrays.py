@@ -13,10 +13,10 @@ from neuralrace.arrays import float64
 USE = """
 problem = nr.tasks.xor(0.5).problem("linear", hidden=3)
 weights = nr.initial.gaussian(0.1)(problem, 0)
-run = nr.train(problem, weights, 0.1, 3, record=("weights", "outputs"))
+run = nr.train(problem, weights, 0.1, 3, record=("weights", "outputs"), progress=False)
 assert all(v.dtype == np.float64 for n, v in run.data.data_vars.items() if n != "status"), run.data
 assert problem.forward(weights)["y"].dtype == np.float64
-relu = nr.train(nr.ReLUNetwork(problem.task, 3), nr.initial.gaussian(0.5), 0.1, 3)
+relu = nr.train(nr.ReLUNetwork(problem.task, 3), nr.initial.gaussian(0.5), 0.1, 3, progress=False)
 assert relu.loss.dtype == np.float64
 print(repr(problem.loss(weights)), repr(float(run.loss[0, -1])))
 """
@@ -52,13 +52,13 @@ def test_importing_touches_no_device_no_setting_no_file_and_warns_of_nothing():
     )
 
 
-def test_everything_is_float64_whatever_the_global_flag_is():
-    head = "import jax, numpy as np, neuralrace as nr\n"
-    off = fresh(head + USE + "assert not jax.config.jax_enable_x64\n")
-    on = fresh(
-        "import jax\njax.config.update('jax_enable_x64', True)\n" + head + USE + "assert jax.config.jax_enable_x64\n"
-    )
-    assert off == on  # the same code on the same numbers
+def test_everything_is_float64_whatever_the_global_flag_is(capsys):
+    assert not jax.config.jax_enable_x64
+    exec(USE, {"np": np, "nr": nr})  # our own text, above
+    assert not jax.config.jax_enable_x64
+    switched = "import jax\njax.config.update('jax_enable_x64', True)\nimport numpy as np, neuralrace as nr\n"
+    on = fresh(switched + USE + "assert jax.config.jax_enable_x64\n")
+    assert capsys.readouterr().out == on  # the same code on the same numbers
 
 
 def test_a_wrapped_function_computes_in_double_precision_and_leaves_the_setting_alone():

@@ -34,11 +34,13 @@ def test_every_way_of_applying_is_the_product(monkeypatch, kind, dense):
     random = np.random.default_rng(1)
     x, cotangent = random.normal(size=(map_rows.shape[1], 3)), random.normal(size=(map_rows.shape[0], 3))
 
-    def both():
-        value, back = jax.vjp(lambda rows: mapped(plan.constant_matrix(map_rows), rows), jax.numpy.asarray(x))
-        return value, back(jax.numpy.asarray(cotangent))[0]
+    @float64
+    @jax.jit
+    def both(x, cotangent):
+        value, back = jax.vjp(lambda rows: mapped(plan.constant_matrix(map_rows), rows), x)
+        return value, back(cotangent)[0]
 
-    value, slope = float64(both)()
+    value, slope = both(x, cotangent)
     # sums of at most thirty products
     np.testing.assert_allclose(value, map_rows @ x, rtol=0, atol=1e-13)
     np.testing.assert_allclose(slope, map_rows.T @ cotangent, rtol=0, atol=1e-13)

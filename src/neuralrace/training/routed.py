@@ -153,9 +153,9 @@ class RoutedLearner(Learner):
         }
         if BIAS in self.architecture.nodes:
             stacks |= {
-                "encoder biases": stack_matrices([weights[f"{BIAS}->h1 of x{i}"] for i in domains])[..., 0],
-                "hidden bias": jnp.asarray(weights[f"{BIAS}->h2"])[..., 0],
-                "decoder biases": stack_matrices([weights[f"{BIAS}->y{j}"] for j in domains])[..., 0],
+                "encoder biases": stack_matrices([weights[f"{BIAS}->h1 of x{i}"][..., 0] for i in domains], -2),
+                "hidden bias": on_device(weights[f"{BIAS}->h2"][..., 0]),
+                "decoder biases": stack_matrices([weights[f"{BIAS}->y{j}"][..., 0] for j in domains], -2),
             }
         return stacks
 

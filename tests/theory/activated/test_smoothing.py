@@ -10,9 +10,12 @@ from neuralrace.theory.activated.smoothing import SmoothedReLU
 
 @float64
 def values(received, slope, width=0.1):
-    kind = SmoothedReLU("h", slope, width)
-    _, back = jax.vjp(kind, jnp.asarray(received))
-    return np.asarray(kind(jnp.asarray(received))), np.asarray(back(jnp.ones(received.shape))[0])
+    @jax.jit
+    def both(at):
+        activity, back = jax.vjp(SmoothedReLU("h", slope, width), at)
+        return activity, back(jnp.ones_like(at))[0]
+
+    return tuple(map(np.asarray, both(received)))
 
 
 def test_it_is_the_rectifier_beyond_its_width_and_rises_between():

@@ -161,6 +161,11 @@ def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> Agreement:
     return agreement(Line(time, curve), Line(time, runs))
 
 
+def distances(time: np.ndarray, curves: np.ndarray, runs: np.ndarray) -> np.ndarray:
+    """The normalised L1 of each of several curves from the mean run."""
+    return np.array([apart(time, curve, runs).normalised_l1 for curve in curves])
+
+
 def claims() -> Claims:
     """A sheet for what P2 says, and for what is asked of it."""
     return Claims(paper="P2 ", check="P2 ", ours="ours, ")

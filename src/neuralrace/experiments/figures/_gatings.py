@@ -21,6 +21,24 @@ def staircases(items: int, contexts: int) -> np.ndarray:
     return np.unpackbits(packed, axis=1, count=contexts * items).astype(bool)
 
 
+def by_context(patterns: np.ndarray, contexts: int) -> np.ndarray:
+    """Whether a pattern depends on the context alone; patterns: (..., N), one context after the other."""
+    grid = patterns.reshape(*patterns.shape[:-1], contexts, -1)
+    return np.asarray((grid == grid[..., :1]).all(axis=(-1, -2)))
+
+
+def allowed(patterns: np.ndarray, contexts: int) -> np.ndarray:
+    """Whether P2 Lemma 4.1 allows a pattern: by the context alone, or on for a single example."""
+    return by_context(patterns, contexts) | (patterns.sum(axis=-1) == 1)
+
+
+def checkerboards(patterns: np.ndarray, contexts: int) -> np.ndarray:
+    """Whether two items are on in one context each, and off in that of the other; patterns: (patterns, N)."""
+    grid = patterns.reshape(len(patterns), contexts, -1)
+    only = grid[..., :, None] & ~grid[..., None, :]  # in a context, one item and not another
+    return np.asarray((only[:, :, None] & only.swapaxes(-1, -2)[:, None]).any(axis=(1, 2, 3, 4)))
+
+
 def symmetries(named: NamedTask) -> np.ndarray:
     """The orders of the examples that exchanging items and contexts gives, (permutations, N)."""
     items, contexts = (int(named.groups[name].max()) + 1 for name in ("item", "context"))

@@ -265,7 +265,7 @@ def _of_gatings(claim: Claims, parts: Parts) -> None:
         for name, values in (("late", ran["race_late"].values), ("area", np.trapezoid(ran["race"].values, axis=1))):
             with np.errstate(invalid="ignore"):
                 behind[f"{label} {name}"] = float(values[own][0] / values.min() - 1) if len(values) else np.nan
-        found = np.array([p2.apart(epochs, curve, part["relu"].values).normalised_l1 for curve in ran["race"].values])
+        found = p2.distances(epochs, ran["race"].values, part["relu"].values)
         gaps[label], nearest[label] = float(found[own][0] - found.min()), int(sizes[np.argmin(found)])
     text = "What the common pathway leaves is learned fastest by pathways that are closed in one context."
     claim.ours("after P2 Proposition 4.2 and section 5", text)

@@ -13,6 +13,7 @@ from neuralrace.axes import Edge, Weights
 from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.claim import listed
 from neuralrace.experiments.figures import _contextual as p2
+from neuralrace.experiments.figures import _gatings
 from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, theory_line, training_band
 from neuralrace.tasks import NamedTask
 from neuralrace.training import ReLUNetwork
@@ -87,8 +88,7 @@ def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
     first, second = run.values("weights[x->h1]"), run.values("weights[h1->y]")
     active = np.maximum(first @ task.inputs["x"].T, 0) * member[..., None]
     last, strength = p2.final_patterns(run)
-    grid = last.reshape(*last.shape[:2], CONTEXTS, -1)
-    allowed = (grid == grid[..., :1]).all(axis=(-1, -2)) | (last.sum(axis=-1) == 1)
+    allowed = _gatings.allowed(last, CONTEXTS)
     data = p2.selectivity(named, last, strength).assign_coords(time=run.time)
     data["relu"] = (("seed", "time"), run.loss)
     data["relu_least"] = ("time", _least(np.einsum("syph,syhn->sypn", second, active)))
@@ -120,7 +120,7 @@ def _least(outputs: np.ndarray) -> np.ndarray:
 
 def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """Forecasts of the gatings that treat contexts alike, jointly trained; all pathways are as wide as the paper's."""
-    found = settings.race(named.task, _gatings(named.groups["context"], settings.every_gating))
+    found = settings.race(named.task, _by_context(named.groups["context"], settings.every_gating))
     names = [runner.name for runner in found.runners]
     data = xarray.Dataset(coords={"gating": names, "time": settings.times(named.task)})
     data["race"] = (("gating", "time"), np.array([runner.forecast.loss for runner in found.runners]))
@@ -128,7 +128,8 @@ def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
     return data
 
 
-def _gatings(context: np.ndarray, every: bool) -> dict[str, np.ndarray]:
+def _by_context(context: np.ndarray, every: bool) -> dict[str, np.ndarray]:
+    """The gatings that treat contexts alike, by the numbers of contexts in which their pathways are open."""
     whole = range(1, CONTEXTS + 1)
     open_in = {m: [np.isin(context, group) for group in itertools.combinations(range(CONTEXTS), m)] for m in whole}
     names = [sizes for count in whole for sizes in itertools.combinations(whole, count)] if every else [(1, 3), (2, 3)]
@@ -261,13 +262,11 @@ def _inactive(claim: Claims, size: np.ndarray) -> None:
 
 
 def _uniqueness(claim: Claims, data: xarray.Dataset) -> None:
-    time, relu = data["time"].values, data["relu"].values
-    names = [str(name) for name in data["gating"].values]
-    curves = dict(zip(names, data["race"].values, strict=True))
-    gaps = {name: p2.apart(time, curve, relu).normalised_l1 for name, curve in curves.items()}
+    race, gaps = data["race"], _gaps(data, "race")
     others = {name: gap for name, gap in gaps.items() if name != TEXT}
-    behind = {name: 100 * float(np.mean(curves[TEXT] > curves[name] + SAME * relu[0, 0])) for name in others}
-    halved = ", ".join(f"{n}: {t:.1f}" for n, t in zip(names, data["race_time"].values, strict=True))
+    later = race.sel(gating=TEXT) > race + SAME * float(data["relu"][0, 0])
+    behind = {name: 100 * float(later.sel(gating=name).mean()) for name in others}
+    halved = ", ".join(f"{name}: {time:.1f}" for name, time in zip(gaps, data["race_time"].values, strict=True))
     source = "beyond P2 Proposition 4.2: gatings by context, jointly trained (theory)"
     what, form = "normalised L1 from the ReLU networks of", ".3f"
     _protocol_uniqueness(claim, data)
@@ -286,9 +285,7 @@ def _uniqueness(claim: Claims, data: xarray.Dataset) -> None:
 
 
 def _protocol_uniqueness(claim: Claims, data: xarray.Dataset) -> None:
-    time, relu = data["time"].values, data["relu"].values
-    runs = dict(zip(map(str, data["trained"].values), data["protocol"].values, strict=True))
-    gaps = {name: p2.apart(time, curve, relu).normalised_l1 for name, curve in runs.items()}
+    gaps = _gaps(data, "protocol")
     text = "Only one ReLN matches the loss trajectory of the ReLU network: it is that of the text."
     claim.paper("Proposition 4.2 and Fig 4a, by P2's protocol", text)
     claim.at_most("normalised L1 from the ReLU networks", gaps[TEXT], p2.L1, form=".3f")
@@ -305,6 +302,12 @@ def _protocol_uniqueness(claim: Claims, data: xarray.Dataset) -> None:
     what = "normalised L1 from the ReLU networks, over that of the network of the text,"
     claim.at_least(what, gaps[SINGLE] / gaps[TEXT], 2)
     claim.detail(listed(gaps, ".3f"))
+
+
+def _gaps(data: xarray.Dataset, losses: str) -> dict[str, float]:
+    """Gating -> the normalised L1 of its loss from the ReLU networks."""
+    found = p2.distances(data["time"].values, data[losses].values, data["relu"].values)
+    return dict(zip(map(str, data[data[losses].dims[0]].values), found, strict=True))
 
 
 def _specific(claim: Claims, data: xarray.Dataset) -> None:

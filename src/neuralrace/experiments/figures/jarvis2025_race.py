@@ -1,6 +1,5 @@
 """P2 Lemma 4.1 and the race of all gatings: the gates that a neuron can have, and which of them win."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,18 +94,14 @@ def check_tables(settings: Settings) -> None:
 
 
 def _patterns(settings: Settings) -> xarray.Dataset:
-    """How many patterns one neuron can have, how many of them the lemma allows, and how many there are in all."""
+    """How many patterns one neuron can have, how many of them the lemma allows, and how many its proof excludes."""
     counts = []
     for table in settings.tables:
-        items, contexts = _sizes(table)
+        contexts = _sizes(table)[1]
         patterns = reln.implementable_patterns(_named(table).task.inputs["x"], strict=True)
-        grid = patterns.reshape(-1, contexts, items)
-        by_context, by_item = (grid == grid[:, :, :1]).all(axis=(1, 2)), (grid == grid[:, :1]).all(axis=(1, 2))
-        one, other = grid[:, :, None, :, None] & ~grid[:, :, None, None, :], grid[:, None, :, None, :]
-        board = (one & ~grid[:, None, :, :, None] & other).any(axis=(1, 2, 3, 4))
-        allowed = by_context | (patterns.sum(axis=1) == 1)
-        counts.append([len(patterns), allowed.sum(), by_item.sum(), board.sum(), 2.0 ** (items * contexts)])
-    kinds = ["implementable", "allowed by the lemma", "by item alone", "with a checkerboard", "all"]
+        chosen = (_gatings.allowed(patterns, contexts), _gatings.checkerboards(patterns, contexts))
+        counts.append([len(patterns), *(rows.sum() for rows in chosen)])
+    kinds = ["implementable", "allowed by the lemma", "with a checkerboard"]
     data = xarray.Dataset(coords={"table": list(settings.tables), "kind": kinds})
     data["patterns"] = (("table", "kind"), np.array(counts, dtype=float))
     return data
@@ -123,7 +118,7 @@ def _modules(settings: Settings) -> xarray.Dataset:
     at_start = _gatings.first_values(patterns, inputs, named.task.targets["y"])
     later = _gatings.first_values(patterns, inputs, p2.left_over(named.task))
     sums, grid = patterns.sum(axis=1), patterns.reshape(-1, 3, count)
-    by_context = (grid == grid[:, :, :1]).all(axis=(1, 2))
+    by_context = _gatings.by_context(patterns, 3)
     kinds = {
         ONE: sums == 1,
         ONE_CONTEXT: by_context & (sums == count),
@@ -155,39 +150,34 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
     share = np.array([strength[(last == row).all(axis=-1)].sum() for row in patterns]) / strength.sum()
     problem = reln.gated_problem(named.task, patterns, settings.width)
     weights = settings.law(problem, as_key(p2.THEORY_KEY))
-    chosen = [np.array([(gating == row).all(axis=1).any() for row in patterns]) for gating in sets]
+    chosen = np.array([[(gating == row).all(axis=1).any() for row in patterns] for gating in sets])
     found = [predict(problem, _opened(weights, rows), run.time, method="flow") for rows in chosen]
     loss = np.array([forecast.loss for forecast in found])
     names = [" ".join(_gatings.written(row, named) for row in gating) for gating in sets]
     single = [_gatings.written(row, named) for row in patterns]
     data = xarray.Dataset(coords={"gating": names, "pattern": single, "moment": run.time})
     data["reached"] = ("gating", time_to(run.time, loss, 0.5 * loss[0, 0]))
-    data["area"] = ("gating", np.trapezoid(loss, run.time, axis=1))
-    data["gap"] = ("gating", [p2.apart(run.time, curve, run.loss).normalised_l1 for curve in loss])
-    data["used"] = ("gating", [share[rows].sum() for rows in chosen])
+    for way, losses in (("", loss), ("published_", _published(settings, named, patterns, chosen, len(run.time)))):
+        data[f"{way}area"] = ("gating", np.trapezoid(losses, run.time, axis=1))
+        data[f"{way}gap"] = ("gating", p2.distances(run.time, losses, run.loss))
+    data["used"] = ("gating", chosen @ share)
     data["share"] = ("pattern", share)
-    published = _published(settings, named, patterns, chosen)
-    area, gap = np.full(len(sets), np.inf), np.full(len(sets), np.inf)  # without a common pathway nothing is raced
-    for place, curve in published.items():
-        area[place], gap[place] = np.trapezoid(curve, run.time), p2.apart(run.time, curve, run.loss).normalised_l1
-    data["published_area"], data["published_gap"] = ("gating", area), ("gating", gap)
     data["relu"] = (("seed", "moment"), run.loss)
-    data["best"] = ("moment", loss[int(np.argmin(data["area"].values))])
     data["raced"] = (("gating", "moment"), loss)
     return data.rename({name: f"{name}_{table}" for name in {*map(str, data.variables), *map(str, data.dims)}})
 
 
 def _published(
-    settings: Settings, named: NamedTask, patterns: np.ndarray, chosen: Sequence[np.ndarray]
-) -> dict[int, np.ndarray]:
-    """The losses of the gatings that have a common pathway and others, trained by P2's protocol.
+    settings: Settings, named: NamedTask, patterns: np.ndarray, chosen: np.ndarray, moments: int
+) -> np.ndarray:
+    """The losses of the gatings that have a common pathway and others, trained by P2's protocol; others are infinite.
 
     The common pathway descends its own loss; the others see the items only and descend what it leaves.
     """
-    always = np.asarray(patterns.all(axis=1))
-    raced = [i for i, rows in enumerate(chosen) if (rows & always).any() and (rows & ~always).any()]
-    if not raced:
-        return {}
+    always, losses = patterns.all(axis=1), np.full((len(chosen), moments), np.inf)
+    raced = np.flatnonzero((chosen & always).any(axis=1) & (chosen & ~always).any(axis=1))
+    if not len(raced):
+        return losses
     item = np.eye(named.groups["item"].max() + 1)[named.groups["item"]]
     task = Task({**named.task.inputs, "item": item}, named.task.targets)
     names = [f"m{module}" for module in range(len(patterns))]
@@ -195,9 +185,9 @@ def _published(
     sources = {name: "item" for name, gate in pathways.items() if gate is not None}
     problem = parallel_pathways(task, pathways, settings.width, sources)
     weights = settings.law(problem, as_key(PROTOCOL_KEY))
-    first = [_opened(weights, chosen[i]) for i in raced]
-    run = settings.train(problem, first, coupling="residual", seeds=len(raced))
-    return dict(zip(raced, run.loss, strict=True))
+    first = [_opened(weights, rows) for rows in chosen[raced]]
+    losses[raced] = settings.train(problem, first, coupling="residual", seeds=len(raced)).loss
+    return losses
 
 
 def _opened(weights: Weights, chosen: np.ndarray) -> dict[Edge, np.ndarray]:
@@ -220,7 +210,7 @@ def claims(data: xarray.Dataset) -> Claims:
 
 
 def _lemma(claim: Claims, data: xarray.Dataset) -> None:
-    possible, allowed, _, boards, _ = data["patterns"].values.T
+    possible, allowed, boards = data["patterns"].values.T
     names = [str(name) for name in data["table"].values]
     claim.check(
         "Lemma 4.1, first step of the proof (appendix D)",
@@ -334,7 +324,8 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
         label = None if kind in seen else f"theory {kind}"
         axis.plot(time, curve, "--", color=FAMILIES[kind], linewidth=0.7, alpha=0.7, label=label)
         seen.add(kind)
-    theory_line(axis, time, data[f"best_{table}"].values, "theory, the fastest")
+    fastest = int(np.argmin(data[f"area_{table}"].values))
+    theory_line(axis, time, data[f"raced_{table}"].values[fastest], "theory, the fastest")
     relu = data[f"relu_{table}"].values
     training_band(axis, time, relu, "relu", "ReLU networks")
     learned = np.flatnonzero(relu.mean(axis=0) < LEARNED * relu[0, 0])
@@ -347,7 +338,7 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
 
 def tables(data: xarray.Dataset) -> list[str]:
     """The tables whose gatings were raced."""
-    return [str(name).removeprefix("best_") for name in data.data_vars if str(name).startswith("best_")]
+    return [str(name).removeprefix("raced_") for name in data.data_vars if str(name).startswith("raced_")]
 
 
 EXPERIMENT = Experiment(

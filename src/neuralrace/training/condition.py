@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from neuralrace._engine.devices import compiled
 from neuralrace.architecture import check_weights
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge, Weights
@@ -181,8 +182,8 @@ def _words(key: Any, seeds: int) -> np.ndarray:
     return np.concatenate(blocks, axis=1)[:, :seeds]
 
 
-@jax.jit
-def _streams(root: jax.Array, first: jax.Array) -> jax.Array:
+@compiled
+def _streams(root: jax.Array, first: jax.Array | np.uint32) -> jax.Array:
     own = jax.vmap(lambda seed: jax.random.fold_in(root, seed))(first + jnp.arange(STREAMS, dtype=jnp.uint32))
     batches = jax.vmap(lambda one: jax.random.fold_in(one, BATCH_STREAM))(own)
     return jnp.stack([jax.random.key_data(own), jax.random.key_data(batches)])

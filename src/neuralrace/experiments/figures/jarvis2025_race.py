@@ -174,7 +174,7 @@ def _published(
 
     The common pathway descends its own loss; the others see the items only and descend what it leaves.
     """
-    always, losses = patterns.all(axis=1), np.full((len(chosen), moments), np.inf)
+    always, losses = np.asarray(patterns.all(axis=1)), np.full((len(chosen), moments), np.inf)
     raced = np.flatnonzero((chosen & always).any(axis=1) & (chosen & ~always).any(axis=1))
     if not len(raced):
         return losses

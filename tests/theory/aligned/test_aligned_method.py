@@ -107,8 +107,12 @@ def test_whole_strengths_follow_the_mixed_contexts():
     modes = own_modes(problem.statistics())
     start = own_start(modes, weights)
     begin = aligned_weights(modes, problem.architecture, start.bases, start.whole)
-    whole = predict(problem, weights, times, Aligned(diagonal=False)).loss
-    np.testing.assert_allclose(predict(problem, begin, times, "flow").loss, whole, rtol=1e-4)
+    whole = predict(problem, weights, times, Aligned(diagonal=False))
+    np.testing.assert_allclose(predict(problem, begin, times, "flow").loss, whole.loss, rtol=1e-4)
+    kept = predict(problem, weights, times, Aligned(diagonal=False, keep=True))  # the same steps
+    np.testing.assert_allclose(kept.loss, whole.loss, rtol=1e-9)  # to rounding, which grows with the weights
+    some = kept.weights_at(times[::20])
+    np.testing.assert_allclose([problem.loss(one) for one in some], kept.loss[::20], rtol=1e-4)  # read within steps
     assert forecast.modes.path(forecast.modes.paths[0]).shape[1] == 61
 
 

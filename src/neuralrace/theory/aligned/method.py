@@ -37,7 +37,8 @@ class Aligned(Method[Starts]):
 
     diagonal: follow one strength per mode, which must stay alone, or whole matrices. lump: keep one scalar for what
     evolves alike. small: tolerance of what holds in the limit of small initial weights. atol: error of a strength that
-    is always allowed.
+    is always allowed. keep: whole matrices are kept on the way, for who asks for weights, which are otherwise followed
+    once more.
     """
 
     name: ClassVar[str] = "aligned"
@@ -45,6 +46,7 @@ class Aligned(Method[Starts]):
     lump: bool = True
     small: float = 1e-2
     atol: float = 0.0
+    keep: bool = False
 
     def assumptions(self, request: Request) -> Examined[Starts]:
         """Paths apart from each other, and weights that are aligned to their modes."""
@@ -72,7 +74,7 @@ class Aligned(Method[Starts]):
         def followed(start: Alignment) -> tuple[np.ndarray, MatrixEvolution]:
             matrices = _diagonal(start.strengths) | dict(start.whole)
             if factory is not None:
-                small = factory.start(start.bases, matrices, request.rtol, request.max_steps, self.atol)
+                small = factory.start(start.bases, matrices, request.rtol, request.max_steps, self.atol, self.keep)
                 return small.solve(request.times)[0], _path_evolution(request, small)
             weights = aligned_weights(modes, statistics.architecture, start.bases, matrices)
             flow = start_flow(request, weights, self.atol)

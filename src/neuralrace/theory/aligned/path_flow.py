@@ -15,7 +15,7 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import RANK, own_modes
-from neuralrace.theory.integration.integrate import Followed
+from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Followed
 from neuralrace.theory.integration.system import NOISE
 
 Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
@@ -154,8 +154,9 @@ class PathFactory:
         rtol: float,
         max_steps: int,
         atol: float,
+        keep: bool,
     ) -> PathFlow:
-        """The flow of paths that start with B_e in their own modes."""
+        """The flow of paths that start with B_e in their own modes; keep: their weights, from the first."""
         rank, output = self.output.shape[2], np.asarray(self.output)
         first, last = np.zeros((len(self.paths), rank, self.best.shape[1])), np.zeros((len(self.paths), rank, rank))
         for i, path in enumerate(self.paths):
@@ -164,8 +165,9 @@ class PathFactory:
             last[i, : len(leaving), : len(leaving)] = leaving.T
         last = last @ np.swapaxes(output, 1, 2)
         *start, floor = jax.device_put((first, last, np.asarray(max(atol, 1e-290))))
+        system, always = PathSystem(self.against, self.best, self.output, floor), KEPT_UNKNOWNS if keep else 0
         return PathFlow(
-            Followed(PathSystem(self.against, self.best, self.output, floor), tuple(start), rtol, max_steps, always=0),
+            Followed(system, tuple(start), rtol, max_steps, always),
             self.constant,
             self.paths,
             self.inputs,

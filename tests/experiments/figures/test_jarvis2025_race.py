@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from neuralrace import reln, tasks
-from neuralrace.experiments.figures._gatings import all_gatings, even_gatings, staircases, symmetries
+from neuralrace.experiments.figures._gatings import (
+    all_gatings,
+    allowed,
+    checkerboards,
+    even_gatings,
+    staircases,
+    symmetries,
+)
 from neuralrace.tasks import NamedTask
 
 
@@ -41,3 +48,13 @@ def test_even_gatings_are_those_that_no_exchange_changes() -> None:
     even = {as_set(gating) for gating in even_gatings(patterns, orders, 4)}
     every = (np.array(rows) for size in range(1, 5) for rows in itertools.combinations(patterns, size))
     assert even == {as_set(g) for g in every if all(as_set(g[:, order]) == as_set(g) for order in orders)}
+
+
+def test_what_the_lemma_allows_and_what_its_proof_excludes() -> None:
+    """All patterns of two items in two contexts, the first two examples being those of one context."""
+    patterns = np.array(list(itertools.product((False, True), repeat=4)))
+    words = np.array(["".join(str(int(bit)) for bit in row) for row in patterns])
+    assert set(words[checkerboards(patterns, 2)]) == {"1001", "0110"}
+    assert set(words[allowed(patterns, 2)]) == {"0000", "1100", "0011", "1111", "1000", "0100", "0010", "0001"}
+    by_seed = patterns.reshape(4, 4, 4)
+    assert np.array_equal(allowed(by_seed, 2), allowed(patterns, 2).reshape(4, 4))

@@ -107,16 +107,19 @@ def predict(
     methods = _named(method, request.linear)
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
     settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
-    name, outcome, declined = _climb(request, methods)
+    overflow = "ignore" if request.descent is not None else None  # descent may diverge, and that is told
+    with np.errstate(over=overflow, invalid=overflow):
+        name, outcome, declined = _climb(request, methods)
+        planned = _flow_regime(request, outcome)
     return Forecast(
         time=moments,
         losses=outcome.losses,
         method=name,
         certificate=Certificate(
             name,
-            (*outcome.assumptions, *_flow_regime(request, outcome)),
+            (*outcome.assumptions, *planned),
             declined,
-            tuple(dict.fromkeys((*outcome.notes, *(saddle_notes(request.weights) if request.linear else ())))),
+            tuple(dict.fromkeys((*outcome.notes, *_diverged_note(outcome.losses), *_saddle(request)))),
         ),
         initial_strength=outcome.initial_strength,
         handover=outcome.handover,
@@ -257,6 +260,16 @@ def _checked_initial(
             f"initial must be weights, a list of these, or an initialiser such as initial.gaussian; it was {found}"
         )
     return tuple(check_weights(network.architecture, one) for one in sets)
+
+
+def _saddle(request: Request) -> tuple[str, ...]:
+    """Methods for networks with activations say it themselves."""
+    return saddle_notes(request.weights) if request.linear else ()
+
+
+def _diverged_note(losses: np.ndarray) -> tuple[str, ...]:
+    lost = int(np.sum(~np.isfinite(losses).all(axis=1)))
+    return (f"{lost} of {len(losses)} draws diverge: their loss, and the mean, is no number",) if lost else ()
 
 
 def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:

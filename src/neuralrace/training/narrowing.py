@@ -81,10 +81,11 @@ def _basis(around: np.ndarray, alike: list[list[int]]) -> np.ndarray:
 def widen_weights(narrowing: Narrowing, edge: Edge, matrices: np.ndarray) -> np.ndarray:
     """Narrow weights (seeds, ..., target, source) as those of the original problem."""
     source, target = narrowing.problem.architecture.edges[edge]
-    if target in narrowing.bases:
-        matrices = _aligned(narrowing.bases[target], matrices) @ matrices
-    if source in narrowing.bases:
-        matrices = matrices @ _aligned(narrowing.bases[source].swapaxes(-1, -2), matrices)
+    with np.errstate(over="ignore", invalid="ignore"):  # of seeds that diverged
+        if target in narrowing.bases:
+            matrices = _aligned(narrowing.bases[target], matrices) @ matrices
+        if source in narrowing.bases:
+            matrices = matrices @ _aligned(narrowing.bases[source].swapaxes(-1, -2), matrices)
     return matrices
 
 
@@ -92,7 +93,8 @@ def widen_activity(narrowing: Narrowing, node: str, activity: np.ndarray) -> np.
     """Narrow activity (seeds, ..., examples, units) as that of the original problem."""
     if node not in narrowing.bases:
         return activity
-    return activity @ _aligned(narrowing.bases[node].swapaxes(-1, -2), activity)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return activity @ _aligned(narrowing.bases[node].swapaxes(-1, -2), activity)
 
 
 def _aligned(bases: np.ndarray, arrays: np.ndarray) -> np.ndarray:

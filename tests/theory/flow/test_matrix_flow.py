@@ -5,8 +5,11 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from neuralrace import initial
+from neuralrace.architecture import Architecture
 from neuralrace.arrays import float64
 from neuralrace.errors import RangeError
+from neuralrace.problem import Problem
+from neuralrace.task import Task
 from neuralrace.theory import predict
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from theory_problems import chain, descent, flatten, small_weights, tangled, unflatten
@@ -69,6 +72,16 @@ def test_statistics_alone_give_the_same_forecast():
     whole = predict(problem, weights, TIMES, "flow").loss
     np.testing.assert_allclose(predict(problem.statistics(), weights, TIMES, "flow").loss, whole, rtol=1e-12)
     np.testing.assert_allclose(predict(problem.compress(), weights, TIMES, "flow").loss, whole, rtol=1e-9)
+
+
+def test_descent_that_diverges_is_no_number_and_its_certificate_says_so():
+    graph = Architecture({"x": 2, "h": 4, "y": 7}, [("x", "h"), ("h", "y")])
+    few = Problem(graph, Task({"x": np.eye(2)}, {"y": np.eye(2, 7)}))  # fewer directions than outputs
+    times = 5.0 * np.arange(0, 61, 20)
+    forecast = predict(few, small_weights(few), times, "flow", learning_rate=5.0, dynamics="descent")
+    assert np.isnan(forecast.loss[-1])
+    assert forecast.certificate["flow regime"].residual == np.inf
+    assert "1 of 1 draws diverge" in forecast.certificate.notes[-1]
 
 
 def test_descent_of_whole_matrices_is_gradient_descent():

@@ -9,6 +9,7 @@ import numpy as np
 
 from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
+from neuralrace.arrays import LARGEST
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.evolution import Evolution, MatrixEvolution
@@ -82,7 +83,9 @@ SHARPNESS_POINTS = 5
 
 
 def flow_sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> float:
-    """The largest curvature of the loss at the weights."""
+    """The largest curvature of the loss at the weights; infinite where descent diverged."""
+    if not all((np.abs(matrix) <= LARGEST).all() for matrix in weights.values()):  # what is no number is not
+        return float("inf")
     flow = factory.start(weights, np.inf, 1.0)
     return sharpness(flow.system.velocity, flow.start)
 

@@ -51,6 +51,19 @@ def test_xor_falls_once_into_four_directions():
     assert "examples" in str(found)
 
 
+def test_neurons_that_bring_too_little_to_arrive_do_not_overflow():
+    """Two directions count; of the others some grow to the end of the race."""
+    random = np.random.default_rng(0)
+    inputs = np.round(random.normal(size=(7, 3)))
+    inputs[1], inputs[2] = inputs[0], 0.0
+    targets, weights = random.normal(size=(7, 2)), random.random(7)
+    weights[3] = 0.0
+    task = nr.Task({"x": inputs}, {"y": targets}, weights)
+    found = reln.directions(nr.ReLUNetwork(task, hidden=(12,)), nr.initial.gaussian(1e-3))
+    assert np.isfinite([(drop.time, drop.level, drop.rate) for drop in found.drops]).all()
+    assert np.all(np.diff([found.first, *(drop.level for drop in found.drops)]) < 0)
+
+
 def test_the_velocity_is_that_of_the_network():
     """The oracle is the gradient of the problem, by automatic differentiation."""
     network = nr.ReLUNetwork(nr.tasks.xor(0.5).task, hidden=(5,), slope=0.2)

@@ -30,6 +30,7 @@ LEADERS = 16  # strongest neurons around which directions are looked for
 SETTLED = 1e-4  # of the first loss, per growth time of the first drop: active neurons have come to rest
 STEP = 0.1  # of the time in which the fastest grows by e
 LITTLE = 1e-3  # of the first loss: what is left when all is learned, and what no direction is counted for
+LARGE = 1e100  # a neuron that grew so far without an arrival brings too little for one, and so do slower ones
 
 
 class Drop(NamedTuple):
@@ -198,7 +199,7 @@ class _Race:
         while len(self.alone) and waited < until:
             rates, _ = self.layer.rates(self.alone, residual)
             fastest = float(rates.max())
-            if fastest <= 0:
+            if fastest <= 0 or np.abs(self.alone).max() > LARGE:
                 break
             arrival = self._front(residual)
             if arrival is not None:

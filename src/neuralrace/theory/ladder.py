@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -107,7 +107,7 @@ def predict(
     methods = _named(method, request.linear)
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
     settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
-    overflow = "ignore" if request.descent is not None else None  # descent may diverge, and that is told
+    overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # it may diverge, and is told
     with np.errstate(over=overflow, invalid=overflow):
         name, outcome, declined = _climb(request, methods)
         planned = _flow_regime(request, outcome)

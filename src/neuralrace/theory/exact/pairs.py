@@ -44,10 +44,14 @@ def pair_left(ratio: Annotated[Any, Numbers(least=0.0, most=1.0)], growth: AtLea
     and the final one with weights 1 - ratio and ratio: the geometric mean at depth two, where the rest is
     growth^(ratio - 1), and beyond it the power mean with exponent -(1 - 2/depth).
     """
-    layers = require_count("depth", depth, least=2)
-    if layers == 2:
+    return _left(require_count("depth", depth, least=2), ratio, growth)
+
+
+@partial(jax.jit, static_argnums=0)
+def _left(depth: int, ratio: jax.Array, growth: jax.Array) -> jax.Array:
+    if depth == 2:
         return growth ** (ratio - 1)
-    power = 1 - 2 / layers
+    power = 1 - 2 / depth
     return ((1 - ratio) * growth**power + ratio) ** (-1 / power)
 
 

@@ -48,7 +48,10 @@ def _mode(s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array) -> _M
     )  # fmt: skip
 
 
-def _map(t: jax.Array, m: _Mode) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+_Map = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+
+
+def _map(t: jax.Array, m: _Mode) -> _Map:
     """Return e^(-kt), (1 - e^(-kt))/k and the two factors whose ratio is X(t)/X(0) = Z(0)/Z(t)."""
     decay = jnp.exp(-m.rate * t)
     grown = t * expm1_ratio(-m.rate * t)
@@ -57,8 +60,8 @@ def _map(t: jax.Array, m: _Mode) -> tuple[jax.Array, jax.Array, jax.Array, jax.A
     return decay, grown, up, down
 
 
-def _strength(t: jax.Array, m: _Mode) -> jax.Array:
-    decay, grown, up, down = _map(t, m)
+def _strength(m: _Mode, moved: _Map) -> jax.Array:
+    decay, grown, up, down = moved
     k, s = m.rate, m.s
     linear = k * m.strength + s * m.norm
     square = k * m.norm + 4 * s * m.strength + m.d * m.imbalance**2
@@ -86,7 +89,7 @@ def unbalanced_mode(
     not both zero; all broadcast. Tends to s/d, but to 0 from exactly w1 = -w2 (the saddle's own valley).
     """
     m = _mode(singular_value, input_variance, first_layer, second_layer)
-    return _strength(times, m)
+    return _strength(m, _map(times, m))
 
 
 @formula(_not_both_zero)
@@ -95,13 +98,14 @@ def unbalanced_layers(
 ) -> tuple[jax.Array, jax.Array]:
     """Return both layers w1(t) and w2(t); the smaller one is had by division, so it keeps its digits."""
     m = _mode(singular_value, input_variance, first_layer, second_layer)
-    _, _, up, down = _map(times, m)
+    moved = _map(times, m)
+    _, _, up, down = moved
     valley = m.plus == 0
     growth = jnp.sqrt(up / jnp.where(valley, 1.0, down))
     shrinking = jnp.sqrt(down / up)
     total, difference = (m.first + m.second) * growth, (m.second - m.first) * shrinking
     first, second = 0.5 * (total - difference), 0.5 * (total + difference)
-    strength = _strength(times, m)
+    strength = _strength(m, moved)
     second_larger = jnp.abs(second) >= jnp.abs(first)
     larger = jnp.where(second_larger, second, first)
     smaller = strength / jnp.where(larger == 0, 1.0, larger)

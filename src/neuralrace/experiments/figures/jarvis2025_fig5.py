@@ -40,7 +40,7 @@ FAILED = {  # claim and contexts -> what came instead
     ("winner", "8"): NO_GATING,
     ("neurons", "6, 8"): "by strength it is rarer; most strength is in 4 of 6 and 5 of 8",
     ("nearest", ""): "of 5 and of 6 contexts that with 3 comes nearest, as most neurons are on in about so many",
-    ("modes", "joint"): "0.06 for the common pathway of 8 contexts, from another draw than training has",
+    ("modes", "joint"): "0.06 for the common pathway of 6 contexts, from another draw than training has",
     ("modes", "published"): "0.6 to 0.7; until the common pathway has learned, its targets drive the others too",
 }
 

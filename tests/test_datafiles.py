@@ -72,6 +72,9 @@ def test_a_folder_is_tried_before_any_work(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(FileFormatError, match="out must be a folder that can be written"):
         make_folder(tmp_path / "file" / "below")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileFormatError, match="is a link to what is not there"):
+        make_folder(tmp_path / "link")
 
     def full(**options):
         raise OSError(28, "No space left on device")

@@ -65,6 +65,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Make a folder for results and try to write in it, before any work is done for it."""
     folder = as_path("out", path, "a folder")
+    if folder.is_symlink() and not folder.exists():
+        raise FileFormatError(f"out must be a folder that can be written; {folder} is a link to what is not there")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

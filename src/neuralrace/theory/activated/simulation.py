@@ -17,7 +17,7 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
-from neuralrace.theory.integration.integrate import Followed
+from neuralrace.theory.integration.integrate import Followed, integrate
 from neuralrace.theory.integration.strides import begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend
 from neuralrace.theory.method import Request
@@ -61,7 +61,7 @@ class Simulation:
             counts = np.diff(descent.steps(np.append(times, end)), prepend=0)
             losses, curvature = self._descend(descent.learning_rate, counts)
             return losses[:, :-1], curvature
-        curve = self._followed.curve(end)
+        curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
         return np.asarray(curve.at(times)).T, lambda: self.sharpness(curve.last)
 
     def _descend(self, rate: float, counts: np.ndarray) -> tuple[np.ndarray, Callable[[], float]]:
@@ -100,20 +100,19 @@ class Simulation:
         return [{edge: by_edge[edge][i] for edge in self.problem.architecture.edges} for i in range(len(self.first))]
 
     def evolution(self, draw: int, translate: Translate | None = None) -> MatrixEvolution:
-        """The weights of one draw at any times: with all others where their states were kept, or else alone."""
-        kept = self.request.descent is None and self._followed.keeps
-        one = self if kept else Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
+        """The weights of one draw at any times."""
+        alone = Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
 
         def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
-            for weights in one.at(times, draw if kept else 0):
+            for weights in alone.at(times):
                 yield weights if translate is None else translate(weights)
 
         return without_modes(matrices)
 
-    def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
-        """The weights of a draw at increasing times; descent is that of a single one."""
+    def at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
+        """The weights of the first draw at increasing times."""
         if self.request.descent is None:
-            yield from (self.weights(state)[draw] for state in self._followed.states(times))
+            yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
         rate, state, most = self.request.descent.learning_rate, self.start, self.strides
         at = None if most is None else [begin(self.system, state)]

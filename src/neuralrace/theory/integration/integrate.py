@@ -143,7 +143,7 @@ class Followed:
 
     def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
         """What the system records, from zero to `end` or until `stop` says so."""
-        if not self.keeps:
+        if self._unknowns > self.always:
             return self._integrated(self.system, end, stop)
         whole = self._with_states(end, stop)
         return replace(whole, records=whole.records[0])
@@ -169,16 +169,11 @@ class Followed:
     def _with_states(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
         """A curve that was followed far enough already serves."""
         if stop is not None or not self._kept or self._kept[0].ends[-1] < end:
-            self._kept[:] = [self._integrated(WithState(self.system, not self.keeps), end, stop)]
+            self._kept[:] = [self._integrated(WithState(self.system, self._unknowns > self.always), end, stop)]
         return self._kept[0]
 
     def _integrated(self, system: System, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
         return integrate(system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop)
-
-    @property
-    def keeps(self) -> bool:
-        """Whether states are kept from the first."""
-        return self._unknowns <= self.always
 
     @property
     def _unknowns(self) -> int:

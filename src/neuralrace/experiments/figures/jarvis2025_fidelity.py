@@ -134,5 +134,5 @@ EXPERIMENT = Experiment(
     differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) every verdict is the same.",
     finding="A sequence of gatings rebuilds the loss of ReLU networks closely if every neuron has its own, and "
     "to 3 % with 8 modules in 32 stretches; 16 modules come less near.",
-    seconds=150,
+    seconds=75,
 )

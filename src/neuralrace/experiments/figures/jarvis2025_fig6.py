@@ -326,5 +326,5 @@ EXPERIMENT = Experiment(
     "epochs) a network with two hidden layers does not leave its first loss.",
     finding="With two hidden layers outputs agree at the plateaus that both networks have, but only the common "
     "module lasts, and the gated network has one plateau less and takes longer from drop to drop.",
-    seconds=220,
+    seconds=150,
 )

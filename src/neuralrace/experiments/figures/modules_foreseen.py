@@ -228,5 +228,5 @@ EXPERIMENT = Experiment(
     draw=draw,
     finding="Modules of ReLU networks, their sizes and the first fall of the loss follow from the law of the "
     "first weights, but not on the hierarchy, where two groups of networks agree no better.",
-    seconds=105,
+    seconds=50,
 )

@@ -216,5 +216,5 @@ EXPERIMENT = Experiment(
     finding="How well untrained pairs work follows from the two leading singular values of the graph of "
     "trained pairs, and the number that is needed is forecast; with leaky ReLU this is so only "
     "roughly.",
-    seconds=75,
+    seconds=60,
 )

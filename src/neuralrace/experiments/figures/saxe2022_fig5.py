@@ -238,5 +238,5 @@ EXPERIMENT = Experiment(
     "the shared one.",
     finding="The more routes share a pathway, the sooner it learns, as the reduction says; in one network the "
     "shared pathway takes all, and routes that were never trained work once about 40 % of them are.",
-    seconds=55,
+    seconds=27,
 )

@@ -190,7 +190,7 @@ def test_standardise_neither_overflows_nor_vanishes(table, scale):
 def test_what_varies_where_nothing_counts_is_constant(tmp_path):
     np.savez(tmp_path / "w.npz", inputs=[[2.0], [2.0], [8.0]], targets=[[1.0], [2.0], [9.0]], weights=[1.0, 1.0, 0.0])
     task = nr.tasks.read(tmp_path / "w.npz", standardise=True).task
-    np.testing.assert_array_equal(task.inputs["x"], [[0.25], [0.25], [1.0]])
+    np.testing.assert_array_equal(task.inputs["x"], [[1.0], [1.0], [4.0]])
     np.testing.assert_allclose(task.targets["y"], [[-1], [1], [15]], rtol=1e-14)
 
 

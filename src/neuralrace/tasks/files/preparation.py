@@ -12,7 +12,8 @@ def standardised(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     centred = unit - weights @ unit
     spread = np.sqrt(weights @ centred**2)
     constant = (np.ptp(unit, axis=0) <= 1e-12) | (spread <= 1e-12)  # for all, or for those that count
-    return np.asarray(np.where(constant, unit, centred / np.where(constant, 1.0, spread)))
+    own = np.abs(unit[weights > 0]).max(axis=0, initial=0.0)
+    return np.asarray(np.where(constant, unit / np.where(own > 0, own, 1.0), centred / np.where(constant, 1.0, spread)))
 
 
 def with_constant(rows: np.ndarray, names: tuple[str, ...]) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from neuralrace._engine.devices import each_on_a_device
-from neuralrace.architecture import Architecture, Path
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
+from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import (
-    OwnModes,
     aligned_weights,
     off_diagonal,
     own_modes,
@@ -119,18 +119,16 @@ def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
 def _find_reduced(request: Request, starts: Starts, lump: bool, atol: float) -> Reduced:
     statistics, modes = request.statistics, request.statistics.once(own_modes)
     strengths = tuple(start.strengths for start in starts)
-    matrices = tuple(partial(_weights, modes, statistics.architecture, start.bases) for start in starts)
+    matrices = tuple(partial(_diagonal_weights, statistics, start) for start in starts)
     system = reduced_system(statistics.once(own_table), strengths, lump=lump, atol=atol)
     return Reduced(Start(SOURCE, strengths, matrices), system, tuple(modes))
 
 
-def _weights(
-    modes: Mapping[Path, OwnModes],
-    architecture: Architecture,
-    hidden: Mapping[str, np.ndarray],
-    strengths: Mapping[Edge, np.ndarray],
+def _diagonal_weights(
+    statistics: PathStatistics, start: Alignment, strengths: Mapping[Edge, np.ndarray]
 ) -> dict[Edge, np.ndarray]:
-    return aligned_weights(modes, architecture, hidden, _diagonal(strengths))
+    modes = statistics.once(own_modes)
+    return aligned_weights(modes, statistics.architecture, start.bases, _diagonal(strengths))
 
 
 def _diagonal(strengths: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:

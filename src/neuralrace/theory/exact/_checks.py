@@ -5,7 +5,7 @@ A traced value passes unchecked, it has no value yet.
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ParamSpec, TypeVar, cast
 
@@ -74,18 +74,15 @@ def _plain(leaf: Any) -> Any:
     return np.asarray(leaf) if concrete else leaf
 
 
-def formula(
-    require: Callable[..., None] | None = None, fixed: Sequence[str] = ()
-) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def formula(require: Callable[..., None] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """An entry point that is one program for each shape of its arguments.
 
     require: looks beforehand at the values of the arguments that it names, and refuses what does not fit together.
-    fixed: arguments that are no arrays; each value of theirs is another program.
     """
     named = () if require is None else tuple(inspect.signature(require).parameters)
 
     def made(function: Callable[P, R]) -> Callable[P, R]:
-        program = jax.jit(function, static_argnames=tuple(fixed))
+        program = jax.jit(function)
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:  # an entry point names all arguments

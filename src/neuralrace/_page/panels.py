@@ -11,6 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from neuralrace.plotting import lay_out
+
 INCH = 96  # pixels of the screen that an inch of a figure takes
 DENSE = 1500  # markers beyond which a cloud of points is stored as pixels
 SHARP = 200  # pixels of an inch of what is stored as pixels
@@ -41,8 +43,7 @@ def panels(figure: Figure) -> list[Panel]:
 
     The figure is laid out once, as a whole, and then shown one panel at a time: drawing knows nothing of this.
     """
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # what is hidden must not move the rest
+    lay_out(figure)  # what is hidden must not move the rest
     return [_panel(figure, axis) for axis in figure.axes if axis.get_visible()]
 
 

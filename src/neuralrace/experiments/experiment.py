@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from neuralrace.errors import require_known
 from neuralrace.experiments.claim import Claim
 from neuralrace.experiments.listing import SECONDS, listed
+from neuralrace.plotting import lay_out
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,11 @@ class Result:
             told = f"Titles say what came out with the usual settings; {others} of {len(self.claims)} verdicts"
             figure.suptitle(f"{told} are others here.", fontsize="small")
         return figure
+
+    @cached_property
+    def laid_out(self) -> Figure:
+        """The figure with everything in its place: what its files and its part of a page are made of."""
+        return lay_out(self.figure())
 
 
 def get(name: str) -> Experiment:

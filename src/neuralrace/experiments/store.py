@@ -49,7 +49,8 @@ def save_result(result: Result, out: str | Path, formats: Sequence[str] = ("png"
     folder = make_folder(Path(out) / result.experiment.name)
     summary = json.dumps(summarise(result), indent=2)
     write_whole(folder / "claims.json", lambda part: part.write_text(summary, encoding="utf-8"))
-    return [_save_figure(result, folder / f"figure.{kind}") for kind in formats]
+    paths = [folder / f"figure.{kind}" for kind in formats]
+    return [write_whole(path, lambda part: result.laid_out.savefig(part, dpi=150)) for path in paths]
 
 
 def check_size(size: str) -> None:
@@ -62,11 +63,6 @@ def check_formats(formats: Sequence[str]) -> None:
     for kind in formats:
         if kind not in FORMATS:
             raise UnknownNameError(f"a figure can be {', '.join(FORMATS)}; {kind!r} was asked")
-
-
-def _save_figure(result: Result, path: Path) -> Path:
-    figure = result.figure()
-    return write_whole(path, lambda part: figure.savefig(part, dpi=150))
 
 
 def summarise(result: Result) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from neuralrace.plotting.curves import (
 )
 from neuralrace.plotting.labels import end_labels, label_axes
 from neuralrace.plotting.pictures import draw_network, heat_map
-from neuralrace.plotting.style import COLOURS, SERIES, new_figure, new_panels, sequence
+from neuralrace.plotting.style import COLOURS, SERIES, lay_out, new_figure, new_panels, sequence
 
 __all__ = [
     "COLOURS",
@@ -26,6 +26,7 @@ __all__ = [
     "heat_map",
     "interval_points",
     "label_axes",
+    "lay_out",
     "loss_axis",
     "loss_curves",
     "mode_lines",

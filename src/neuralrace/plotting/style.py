@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from matplotlib import colormaps
+from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
@@ -41,6 +41,16 @@ def new_panels(count: int, columns: int = 3, width: float = 4.2, height: float =
     for axis in axes.flat[count:]:
         axis.remove()
     return figure, list(axes.flat[:count])
+
+
+def lay_out(figure: Figure) -> Figure:
+    """Find a place for everything once: however often the figure is then saved, nothing moves."""
+    if figure.get_layout_engine() is not None:
+        figure.draw_without_rendering()
+        # none at all and not "none", for which every saving draws twice
+        with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+            figure.set_layout_engine(None)
+    return figure
 
 
 def tidy(axis: Axes) -> None:

@@ -22,7 +22,7 @@ PARTS = re.compile(r"(\d*)([a-h]?)(?:-([a-h]))?")
 def render_section(result: Result) -> str:
     """The section of a result."""
     experiment, claims, paper = result.experiment, result.claims, paper_of(result.experiment.source)
-    drawn = panels(result.figure())
+    drawn = panels(result.laid_out)
     of_claims, of_panels = linked(claims, drawn)
     shown = "".join(_panel(experiment.name, place, panel, of_panels[place]) for place, panel in enumerate(drawn))
     items = {

@@ -50,7 +50,7 @@ class ClosedForm(Method[Formulas]):
 
     def assumptions(self, request: Request) -> Examined[Formulas]:
         """Gradient flow, a reduced system, and a formula for every term of it."""
-        rate = 0.0 if request.descent is None else request.descent.learning_rate
+        rate = request.descent or 0.0
         steps = f"descent in steps of {rate:g} was asked for" if rate else "no steps are taken"
         flow, listed = Assumption("gradient flow", rate, 0.0, steps), request.statistics.once(listed_paths)
         if not flow.holds or not listed.holds:

@@ -40,7 +40,6 @@ from neuralrace.theory.method import (
     Method,
     Outcome,
     Request,
-    Steps,
     first_failing,
     saddle_notes,
 )
@@ -231,21 +230,20 @@ def _checked_times(times: Any) -> np.ndarray:
     return moments
 
 
-def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> Steps | None:
+def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> float | None:
     if dynamics not in ("flow", "descent"):
         raise UnknownNameError(f"there is no dynamics {dynamics!r}; {nearest(dynamics, ('flow', 'descent'))}")
     if dynamics == "flow":
         return None
     if rate is None:
         raise RangeError("gradient descent needs its step size: give learning_rate, or use dynamics='flow'")
-    descent = Steps(rate)
-    off = np.abs(descent.steps(times) * rate - times) > 1e-6 * rate
+    off = np.abs(np.rint(times / rate) * rate - times) > 1e-6 * rate
     if off.any():
         raise RangeError(
             f"with dynamics='descent' every time must be a whole number of steps of {rate:g}; "
             f"{times[int(np.argmax(off))]:g} is not: give times = learning_rate * steps"
         )
-    return descent
+    return rate
 
 
 def _checked_initial(

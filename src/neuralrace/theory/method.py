@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import ClassVar, Concatenate, Generic, NamedTuple, ParamSpec, TypeVar, cast
+from typing import ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import jax
 import numpy as np
@@ -112,16 +112,6 @@ class Certificate:
         return "\n".join(lines)
 
 
-class Steps(NamedTuple):
-    """Gradient descent in place of the flow: times are whole numbers of steps."""
-
-    learning_rate: float
-
-    def steps(self, times: np.ndarray) -> np.ndarray:
-        """The step numbers of times."""
-        return np.rint(times / self.learning_rate).astype(int)
-
-
 def saddle_notes(draws: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
     """What any method's user should know of initial weights that are all zero."""
     if any(np.any(matrix) for weights in draws for matrix in weights.values()):
@@ -134,7 +124,7 @@ class Request:
     """What was asked for, checked.
 
     initial: checked sets of weights, or a law, of which `draws` are taken from the stream. learning_rate: the step size
-    that is planned, if any. descent: set where that step size is to be taken and not only judged. tolerance: for
+    that is planned, if any. descent: the same where it is to be taken and not only judged. tolerance: for
     assumptions that a method needs exactly. What only some methods need, the statistics of linear nodes and the drawn
     weights, is made when it is first asked for.
     """
@@ -146,7 +136,7 @@ class Request:
     draws: int
     times: np.ndarray
     learning_rate: float | None
-    descent: Steps | None
+    descent: float | None
     rtol: float
     max_steps: int
     tolerance: float

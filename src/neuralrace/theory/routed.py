@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -28,7 +27,7 @@ from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.initial import Initialiser, as_key, draw
 from neuralrace.theory.integration.integrate import Curve, integrate
-from neuralrace.theory.integration.system import NOISE
+from neuralrace.theory.integration.system import System, record_of
 from neuralrace.theory.ladder import THEORY_STREAM
 
 NEVER_SHOWN = 1e-12  # part of the largest variance below which an input direction is left out
@@ -49,7 +48,7 @@ class RoutedErrors(NamedTuple):
     untrained: Any  # NaN where there are none
 
 
-class RoutedSystem(eqx.Module):
+class RoutedSystem(System):
     """The flow; weights have their inputs in the eigenbasis of Sigma_x."""
 
     pairs: Array  # G
@@ -90,19 +89,9 @@ class RoutedSystem(eqx.Module):
             jnp.sum(errors * self.pairs) / jnp.sum(self.pairs), jnp.sum(errors * others) / jnp.sum(others)
         )
 
-    def rate(self, state: RoutedWeights, velocity: RoutedWeights) -> RoutedErrors:
-        """How fast they change."""
-        return jax.jvp(self.record, (state,), (velocity,))[1]
-
-    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
-        """The largest error of an encoder, hidden matrix or decoder, relative to it."""
-        worst = jnp.zeros(())
-        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(y), initial=0.0) for y in before]))
-        for wrong, y0, y1 in zip(error, before, after, strict=True):
-            size = jnp.sqrt(jnp.maximum(jnp.sum(y0**2, (1, 2)), jnp.sum(y1**2, (1, 2))))
-            ratio = jnp.sqrt(jnp.sum(wrong**2, (1, 2))) / (rtol * size + NOISE * largest + 1e-290)
-            worst = jnp.maximum(worst, jnp.max(ratio, initial=0.0))
-        return worst
+    def modes(self, state: RoutedWeights) -> list[jax.Array]:
+        """Each encoder, hidden matrix and decoder is one."""
+        return [jnp.sqrt(jnp.sum(part**2, (1, 2))) for part in state]
 
 
 def _activity(state: RoutedWeights) -> list[jax.Array]:
@@ -163,10 +152,10 @@ class RoutedFlow:
         Time is learning_rate * step for the loss that is the mean over trained pairs.
         """
         start = self._enter(first)
-        lost = float(_record(self.system, start).trained) - self.best
+        lost = float(record_of(self.system, start).trained) - self.best
 
         def learned(time: float, state: Any) -> bool:
-            return float(_record(self.system, state).trained) - self.best <= (settled or 0.0) * lost
+            return float(record_of(self.system, state).trained) - self.best <= (settled or 0.0) * lost
 
         stop: Callable[[float, Any], bool] | None = None if settled is None else learned
         curve = integrate(self.system, start, end, rtol=rtol, max_steps=max_steps, stop=stop)
@@ -257,8 +246,3 @@ def _require(name: str, array: np.ndarray, rows: int, columns: int) -> None:
 @compiled
 def _errors(system: RoutedSystem, state: RoutedWeights) -> Array:
     return system.errors(state)
-
-
-@compiled
-def _record(system: RoutedSystem, state: RoutedWeights) -> RoutedErrors:
-    return system.record(state)

@@ -78,7 +78,7 @@ def simulated_note(request: Request, problem: Problem, count: int) -> str:
 def step_note(request: Request, at_once: int | None) -> str:
     """By which dynamics."""
     if request.descent is not None:
-        steps = f"simulated by steps of gradient descent of {request.descent.learning_rate:g}"
+        steps = f"simulated by steps of gradient descent of {request.descent:g}"
         if at_once is None:
             return steps
         strides = f"up to {at_once} at once where the loss has halved" if at_once > 1 else "one by one"

@@ -19,7 +19,7 @@ from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
 from neuralrace.theory.integration.integrate import Followed, integrate
 from neuralrace.theory.integration.strides import begin, last, sharpest, stride
-from neuralrace.theory.integration.system import descend
+from neuralrace.theory.integration.system import descend, steps_between
 from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
 
@@ -58,8 +58,7 @@ class Simulation:
         """The losses (draws, T) at the times, and what finds the curvature of the first draw at the end."""
         descent = self.request.descent
         if descent is not None:
-            counts = np.diff(descent.steps(np.append(times, end)), prepend=0)
-            losses, curvature = self._descend(descent.learning_rate, counts)
+            losses, curvature = self._descend(descent, steps_between(np.append(times, end), descent))
             return losses[:, :-1], curvature
         curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
         return np.asarray(curve.at(times)).T, lambda: self.sharpness(curve.last)
@@ -78,15 +77,13 @@ class Simulation:
 
     @property
     def strides(self) -> int | None:
-        """Steps of descent that a stride takes at most; None where all are single steps."""
-        return None if self._cheap else self.at_once
+        """Steps of descent that a stride takes at most; None where all are single steps, or the flow is followed."""
+        return None if self.request.descent is None or self._cheap else self.at_once
 
     @property
     def _cheap(self) -> bool:
         """Whether all steps of descent take moments."""
-        if self.request.descent is None:
-            return False
-        steps = int(self.request.descent.steps(self.request.times[-1:])[0])
+        steps = round(self.request.end / (self.request.descent or np.inf))
         return steps * self.problem.architecture.weight_count * len(self.problem.task) <= CHEAP
 
     def sharpness(self, state: Stacks) -> float:
@@ -111,22 +108,21 @@ class Simulation:
 
     def at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of the first draw at increasing times."""
-        if self.request.descent is None:
+        rate, most = self.request.descent, self.strides
+        if rate is None or most is None:
             yield from (self.weights(state)[0] for state in self._followed.states(times))
             return
-        rate, state, most = self.request.descent.learning_rate, self.start, self.strides
-        at = None if most is None else [begin(self.system, state)]
-        for count in np.diff(self.request.descent.steps(np.asarray(times)), prepend=0):  # from one time to the next
-            if at is None or most is None:
-                state, _ = descend(self.system, state, rate, np.array([count]))
-            elif count:
+        state, at = self.start, [begin(self.system, self.start)]
+        for count in steps_between(times, rate):
+            if count:
                 at, _ = stride(self.system, at, rate, np.array([count]), most)
                 state = last(at[0])
             yield self.weights(state)[0]
 
     @cached_property
     def _followed(self) -> Followed:
-        return Followed(self.system, self.start, self.request.rtol, self.request.max_steps)
+        request = self.request
+        return Followed(self.system, self.start, request.rtol, request.max_steps, descent=request.descent)
 
     @cached_property
     def start(self) -> Stacks:

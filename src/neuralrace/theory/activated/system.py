@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from neuralrace._engine.network import Network, Stacks, squared_loss
 from neuralrace.axes import Array
 from neuralrace.theory.activated.smoothing import held
-from neuralrace.theory.integration.system import NOISE
+from neuralrace.theory.integration.system import System
 
 # On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalised L1 and .003 to .014 in log10 from
 # descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.
@@ -58,7 +58,7 @@ def _held_along(
 held_gradient.def_jvp(_held_along)  # type: ignore[no-untyped-call]
 
 
-class NetworkSystem(eqx.Module):
+class NetworkSystem(System):
     """dW/dt = -grad L for every draw; states have the draws as their first axis.
 
     step: gradient descent with a step eta follows, to first order, the flow of L + (eta/4) |grad L|^2, whose velocity
@@ -95,16 +95,17 @@ class NetworkSystem(eqx.Module):
         parts = (jnp.sum((slope[name] * velocity[name]).reshape(draws, -1), axis=1) for name in slope)
         return sum(parts, start=jnp.zeros(()))
 
+    def modes(self, state: Stacks) -> list[jax.Array]:
+        """All weights that enter a block are one, in each draw."""
+        blocks: dict[object, jax.Array] = {}
+        for i, group in enumerate(self.network.groups):
+            square = jnp.sum(state[f"group {i}"] ** 2, (1, 2, 3))
+            blocks[group.target] = blocks.get(group.target, jnp.zeros(())) + square
+        return [jnp.sqrt(square) for square in blocks.values()]
+
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:
-        """The largest error of a block's incoming weights relative to what is allowed, over blocks and draws."""
-        worst = jnp.zeros(())
-        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(y), initial=0.0) for y in before.values()]))
-        for names in self._by_block():
-            wrong, old, new = (
-                jnp.sqrt(sum((jnp.sum(part[name] ** 2, (1, 2, 3)) for name in names), start=jnp.zeros(())))
-                for part in (error, before, after)
-            )
-            worst = jnp.maximum(worst, jnp.max(wrong / (rtol * jnp.maximum(old, new) + NOISE * largest + 1e-290)))
+        """The largest error of a block's incoming weights, or of the outputs, relative to what is allowed."""
+        worst = super().error(error, before, after, rtol)
         return jnp.maximum(worst, jnp.max(jax.vmap(self._missed)(after, error)) / rtol)
 
     def _missed(self, after: Stacks, error: Stacks) -> jax.Array:
@@ -117,10 +118,3 @@ class NetworkSystem(eqx.Module):
             size = size + jnp.dot(output.weights, jnp.sum(there[block] ** 2, axis=1))
         left = 2 * squared_loss(self.network, after)
         return jnp.sqrt(wrong) / (jnp.sqrt(left) + ROUNDING * jnp.sqrt(size) + 1e-290)
-
-    def _by_block(self) -> list[list[str]]:
-        """The names of the stacks that enter each block."""
-        names: dict[object, list[str]] = {}
-        for i, group in enumerate(self.network.groups):
-            names.setdefault(group.target, []).append(f"group {i}")
-        return list(names.values())

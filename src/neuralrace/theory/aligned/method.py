@@ -22,7 +22,7 @@ from neuralrace.theory.aligned.own_modes import (
 from neuralrace.theory.aligned.path_flow import PathFactory, PathFlow
 from neuralrace.theory.alignment import Alignment, InitialStrength
 from neuralrace.theory.evolution import MatrixEvolution
-from neuralrace.theory.flow.method import flow_evolution, flow_loss, start_flow
+from neuralrace.theory.flow.method import flow_evolution, start_flow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.method import Reduced, Start, growing_apart, initial_output, listed_paths, solved
 from neuralrace.theory.reduction.system import reduced_system
@@ -36,16 +36,14 @@ class Aligned(Method[Starts]):
     """Every path in its own modes, for paths that share no edge and no hidden node.
 
     diagonal: follow one strength per mode, which must stay alone, or whole matrices. lump: keep one scalar for what
-    evolves alike. small: tolerance of what holds in the limit of small initial weights. atol: error of a strength that
-    is always allowed. keep: whole matrices are kept on the way, for who asks for weights, which are otherwise followed
-    once more.
+    evolves alike. small: tolerance of what holds in the limit of small initial weights. keep: whole matrices are kept
+    on the way, for who asks for weights, which are otherwise followed once more.
     """
 
     name: ClassVar[str] = "aligned"
     diagonal: bool = True
     lump: bool = True
     small: float = 1e-2
-    atol: float = 0.0
     keep: bool = False
 
     def assumptions(self, request: Request) -> Examined[Starts]:
@@ -64,7 +62,7 @@ class Aligned(Method[Starts]):
 
     def reduced(self, request: Request, starts: Starts) -> Reduced:
         """The reduced system in the paths' own modes, from the aligned part of the weights."""
-        return request.once(_find_reduced, starts, self.lump, self.atol)
+        return request.once(_find_reduced, starts, self.lump)
 
     def _whole(self, request: Request, starts: Starts) -> Outcome:
         statistics, modes = request.statistics, request.statistics.once(own_modes)
@@ -74,11 +72,11 @@ class Aligned(Method[Starts]):
         def followed(start: Alignment) -> tuple[np.ndarray, MatrixEvolution]:
             matrices = _diagonal(start.strengths) | dict(start.whole)
             if factory is not None:
-                small = factory.start(start.bases, matrices, request.rtol, request.max_steps, self.atol, self.keep)
+                small = factory.start(start.bases, matrices, request.rtol, request.max_steps, self.keep)
                 return small.solve(request.times)[0], _path_evolution(request, small)
             weights = aligned_weights(modes, statistics.architecture, start.bases, matrices)
-            flow = start_flow(request, weights, self.atol)
-            return flow_loss(request, flow), flow_evolution(request, flow)
+            flow = start_flow(request, weights)
+            return flow.losses(request.times), flow_evolution(request, flow)
 
         losses, draws = zip(*each_on_a_device(followed, starts), strict=True)
         return Outcome(
@@ -116,11 +114,11 @@ def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
     return replace(outcome, assumptions=(Assumption("own modes stay diagonal", turning, request.tolerance, place),))
 
 
-def _find_reduced(request: Request, starts: Starts, lump: bool, atol: float) -> Reduced:
+def _find_reduced(request: Request, starts: Starts, lump: bool) -> Reduced:
     statistics, modes = request.statistics, request.statistics.once(own_modes)
     strengths = tuple(start.strengths for start in starts)
     matrices = tuple(partial(_diagonal_weights, statistics, start) for start in starts)
-    system = reduced_system(statistics.once(own_table), strengths, lump=lump, atol=atol)
+    system = reduced_system(statistics.once(own_table), strengths, lump=lump)
     return Reduced(Start(SOURCE, strengths, matrices), system, tuple(modes))
 
 

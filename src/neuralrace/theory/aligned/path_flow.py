@@ -6,7 +6,6 @@ Few paths make this smaller than the flow over nodes: a velocity is four product
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,20 +15,19 @@ from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import RANK, own_modes
 from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Followed
-from neuralrace.theory.integration.system import NOISE
+from neuralrace.theory.integration.system import System
 
 Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 WRITTEN_OUT = 16  # longest sum that is written out term by term
 SHOWN = 1e-13  # relative variance of an input direction that some example shows
 
 
-class PathSystem(eqx.Module):
+class PathSystem(System):
     """Velocity, loss and mode strengths of all paths at once."""
 
     against: jax.Array  # minus Sigma_x(j, p), (paths * inputs, paths * inputs)
     best: jax.Array  # the maps of least loss, transposed, (paths, inputs, outputs)
     output: jax.Array  # U_p, (paths, outputs, modes)
-    atol: jax.Array
 
     def velocity(self, state: Layers) -> Layers:
         """dA/dt = B E^T, dB/dt = A E."""
@@ -48,13 +46,9 @@ class PathSystem(eqx.Module):
         drop = jnp.sum(first_rate**2) + jnp.sum(last_rate**2)
         return -drop, self._strengths(first_rate, last) + self._strengths(first, last_rate)
 
-    def error(self, error: Layers, before: Layers, after: Layers, rtol: jax.Array) -> jax.Array:
-        """The largest error of a mode of a path relative to what is allowed."""
-        wrong = jnp.stack([jnp.sum(e**2, 2) for e in error])  # squares; (2, paths, modes)
-        sizes = [jnp.maximum(jnp.sum(y0**2, 2), jnp.sum(y1**2, 2)) for y0, y1 in zip(before, after, strict=True)]
-        size = jnp.sqrt(jnp.stack(sizes))
-        allowed = rtol * size + self.atol + NOISE * jnp.max(size, initial=0.0)
-        return jnp.max(jnp.sqrt(wrong) / allowed, initial=0.0)
+    def modes(self, state: Layers) -> list[jax.Array]:
+        """Those of each path, in each layer."""
+        return [jnp.sqrt(jnp.stack([jnp.sum(layer**2, 2) for layer in state]))]  # (2, paths, modes)
 
     def _gap(self, state: Layers) -> jax.Array:
         """The maps less the best ones, transposed; (paths, inputs, outputs)."""
@@ -94,7 +88,7 @@ class PathFlow:
         """The loss (times,) and the mode strengths (times, paths, modes); the last answer is kept."""
         last = self._memory
         if "times" not in last or not np.array_equal(last["times"], times):
-            excess, strengths = self.followed.curve(float(times[-1])).at(times)
+            excess, strengths = self.followed.at(times)
             strengths.flags.writeable = False  # it is handed out
             last.update(times=times, loss=excess + self.constant, strengths=strengths)
         return last["loss"], last["strengths"]
@@ -153,7 +147,6 @@ class PathFactory:
         matrices: Mapping[Edge, np.ndarray],
         rtol: float,
         max_steps: int,
-        atol: float,
         keep: bool,
     ) -> PathFlow:
         """The flow of paths that start with B_e in their own modes; keep: their weights, from the first."""
@@ -164,10 +157,9 @@ class PathFactory:
             first[i, : len(entering), : len(entering)] = entering
             last[i, : len(leaving), : len(leaving)] = leaving.T
         last = last @ np.swapaxes(output, 1, 2)
-        *start, floor = jax.device_put((first, last, np.asarray(max(atol, 1e-290))))
-        system, always = PathSystem(self.against, self.best, self.output, floor), KEPT_UNKNOWNS if keep else 0
+        system, always = PathSystem(self.against, self.best, self.output), KEPT_UNKNOWNS if keep else 0
         return PathFlow(
-            Followed(system, tuple(start), rtol, max_steps, always),
+            Followed(system, jax.device_put((first, last)), rtol, max_steps, always),
             self.constant,
             self.paths,
             self.inputs,

@@ -12,6 +12,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge
 from neuralrace.theory.flow.moments import OutputMoments, State, StateMoments
+from neuralrace.theory.integration.system import System
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
@@ -21,6 +22,7 @@ PADDED = 4_000  # up to so many numbers all matrices and maps have one shape: fe
 SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
 TINY = 4_000  # ... and most products in it; with more XLA calls a library for each sum, three times as slow
 Chosen = Array | range  # the places (products,), or those between two; one if all products have the same
+CUTS = ((2,), (1,), (1, 2))  # what is summed over in one mode: each row is one, or each column, or the whole matrix
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
@@ -74,32 +76,46 @@ class Group(eqx.Module):
     target: jax.Array | None  # Y, (states, size, rank), at outputs
 
 
-class FlowEquation(eqx.Module):
-    """Loss and velocity -dL/dW of all weight matrices, from moments alone."""
+class FlowSystem(System):
+    """Loss and velocity -dL/dW of all weight matrices, from moments alone.
+
+    The error is relative for every mode at the inputs and at the outputs: into an output rows are modes, from an input
+    columns, and between hidden nodes the whole is one; where each row is measured against itself, so is the whole.
+    """
 
     groups: tuple[Group, ...]
     given: dict[int, jax.Array]  # maps that are there from the start, by table
-    constant: jax.Array
+    masks: tuple[tuple[jax.Array | None, ...], ...]  # per block and cut: 1 for the edges that are cut so, None for none
 
-    def loss(self, stacks: Stacks) -> jax.Array:
-        """Half the weighted mean squared error."""
-        return self.constant + self.excess(stacks)
-
-    def excess(self, stacks: Stacks) -> jax.Array:
+    def record(self, state: Stacks) -> jax.Array:
         """The loss above what no weight can change."""
         maps = dict(self.given)
         total = jnp.zeros(())
         for group in self.groups:
-            found = _group_map(group, stacks, maps)
+            found = _group_map(group, state, maps)
             if group.root is not None and group.target is not None:
                 error = multiply(found, group.root) - group.target
                 total = total + 0.5 * jnp.sum(error**2)
             maps[group.table] = jnp.concatenate([maps[group.table], found]) if group.table in maps else found
         return total
 
-    def velocity(self, stacks: Stacks) -> Stacks:
+    def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
+        """dL/dt = -|dW/dt|^2."""
+        return -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
+
+    def velocity(self, state: Stacks) -> Stacks:
         """dW/dt = -dL/dW."""
-        return jax.tree.map(jnp.negative, jax.grad(self.excess)(stacks))
+        return jax.tree.map(jnp.negative, jax.grad(self.record)(state))
+
+    def modes(self, state: Stacks) -> list[jax.Array]:
+        """Rows, columns and whole matrices."""
+        found = []
+        for stack, masks in zip(state, self.masks, strict=True):
+            for axes, mask in zip(CUTS, masks, strict=True):
+                if mask is not None:
+                    size = jnp.sqrt(jnp.sum(stack**2, axes))
+                    found.append(size * mask.reshape((-1,) + (1,) * (size.ndim - 1)))
+        return found
 
 
 def _taken(stack: jax.Array, chosen: Chosen) -> jax.Array:
@@ -146,13 +162,13 @@ class Blocks:
         return {edge: matrix[: self.shapes[edge][0], : self.shapes[edge][1]] for edge, matrix in pairs}
 
 
-def make_equation(
+def make_system(
     architecture: Architecture,
     moments: StateMoments,
     sizes: Mapping[str, int],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
-) -> tuple[FlowEquation, Blocks]:
+) -> tuple[FlowSystem, Blocks]:
     """Batch the states; sizes: basis vectors of each node, inputs and outputs: their orthonormal bases."""
     shapes = {edge: (sizes[target], sizes[source]) for edge, (source, target) in architecture.edges.items()}
     widths, largest = sizes, max(sizes.values())
@@ -177,7 +193,18 @@ def make_equation(
             here = _moments_in(moments, entries, inputs, outputs, sizes[first.node], batches)
         wide = sum(widths[name] for name in batches.columns(first))
         groups.append(Group(table, len(members), sizes[first.node], wide, slots, *here))
-    return FlowEquation(tuple(groups), batches.given, jax.device_put(np.asarray(moments.constant))), blocks
+    return FlowSystem(tuple(groups), batches.given, _masks(architecture, blocks)), blocks
+
+
+def _masks(architecture: Architecture, blocks: Blocks) -> tuple[tuple[jax.Array | None, ...], ...]:
+    found = []
+    for edges in blocks.edges:
+        ends = [architecture.edges[edge] for edge in edges]
+        rows = np.array([target in architecture.outputs for _, target in ends], dtype=float)
+        columns = np.array([source in architecture.inputs for source, _ in ends], dtype=float)
+        masks = (rows, columns, (1 - rows) * (1 - columns))
+        found.append(tuple(jax.device_put(mask) if mask.any() else None for mask in masks))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

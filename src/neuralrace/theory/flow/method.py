@@ -1,8 +1,7 @@
 """The method `flow`: the exact matrix flow, or gradient descent on whole matrices. It always applies."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -22,10 +21,9 @@ Vectors = tuple[np.ndarray, np.ndarray]  # output and input vectors of a path's 
 
 @dataclass(frozen=True, repr=False)
 class Flow(Method[FlowFactory]):
-    """P1 eqs 3-4 as they stand; atol: error of a weight that is always allowed (rounding is, in any case)."""
+    """P1 eqs 3-4 as they stand."""
 
     name: ClassVar[str] = "flow"
-    atol: float = 0.0
 
     def assumptions(self, request: Request) -> Examined[FlowFactory]:
         """None at all."""
@@ -33,40 +31,26 @@ class Flow(Method[FlowFactory]):
 
     def solve(self, request: Request, ground: FlowFactory) -> Outcome:
         """Integrate, or take steps, draw by draw."""
-        flows = [start_flow(request, weights, self.atol) for weights in request.weights]
+        flows = [start_flow(request, weights) for weights in request.weights]
         statistics = request.statistics
         return Outcome(
-            np.array(each_on_a_device(partial(flow_loss, request), flows)),
+            np.array(each_on_a_device(lambda flow: flow.losses(request.times), flows)),
             tuple(flow_evolution(request, flow) for flow in flows),
             tuple(statistics.open_paths) if statistics.listable else (),
         )
 
 
-def start_flow(request: Request, weights: Mapping[Edge, np.ndarray], atol: float = 0.0) -> MatrixFlow:
+def start_flow(request: Request, weights: Mapping[Edge, np.ndarray]) -> MatrixFlow:
     """The flow from these weights, as accurate as was asked for."""
     factory = request.statistics.once(FlowFactory)
-    return factory.start(weights, request.end, request.rtol, request.max_steps, atol)
-
-
-def flow_loss(request: Request, flow: MatrixFlow) -> np.ndarray:
-    """The loss of the flow, or of gradient descent, at the times that were asked for."""
-    if request.descent is not None:
-        rate = request.descent.learning_rate
-        return flow.descend(rate, request.descent.steps(request.times)) + flow.constant
-    return np.asarray(flow.followed.curve(request.end).at(request.times)) + flow.constant
+    return factory.start(weights, request.end, request.rtol, request.max_steps, request.descent)
 
 
 def flow_evolution(
     request: Request, flow: MatrixFlow, modes: Callable[[Path], Vectors] | None = None
 ) -> MatrixEvolution:
     """The weights of the flow, or of gradient descent, at any times; modes: each path's own if none are given."""
-
-    def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
-        if request.descent is not None:
-            return flow.descended_weights(request.descent.learning_rate, request.descent.steps(times))
-        return flow.weights_at(times)
-
-    return MatrixEvolution(matrices, modes or own_vectors(request.statistics))
+    return MatrixEvolution(flow.weights_at, modes or own_vectors(request.statistics))
 
 
 def own_vectors(statistics: PathStatistics) -> Callable[[Path], Vectors]:
@@ -87,7 +71,7 @@ def flow_sharpness(factory: FlowFactory, weights: Mapping[Edge, np.ndarray]) -> 
     if not all((np.abs(matrix) <= LARGEST).all() for matrix in weights.values()):  # what is no number is not
         return float("inf")
     flow = factory.start(weights, np.inf, 1.0)
-    return sharpness(flow.system.velocity, flow.start)
+    return sharpness(flow.followed.system.velocity, flow.start)
 
 
 def flow_regime(factory: FlowFactory, rate: float, times: np.ndarray, draw: Evolution) -> Assumption:

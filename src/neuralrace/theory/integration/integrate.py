@@ -22,7 +22,15 @@ from neuralrace.progress import Pace
 from neuralrace.theory.integration.explicit import Explicit, Memory
 from neuralrace.theory.integration.steps import Before, ErrorOfModes, Noted, Recorded
 from neuralrace.theory.integration.stiff import Stiff
-from neuralrace.theory.integration.system import System, WithState, quartic_weights, term, velocity_of
+from neuralrace.theory.integration.system import (
+    System,
+    WithState,
+    descend,
+    quartic_weights,
+    steps_between,
+    term,
+    velocity_of,
+)
 
 Scalar = jax.Array | np.ndarray
 PAUSE = 32  # accepted steps after which the caller may stop
@@ -131,7 +139,8 @@ class Followed:
     """A system from its start, to any times: what it records, and its states.
 
     always: up to so many unknowns the states are kept from the first; others are followed once more when states are
-    asked for, and the largest from one time to the next.
+    asked for, and the largest from one time to the next. descent: the width of its steps, if it takes such in place of
+    the flow.
     """
 
     system: System
@@ -139,13 +148,20 @@ class Followed:
     rtol: float
     max_steps: int
     always: int = ALWAYS_KEPT
-    _kept: list[Curve] = field(default_factory=list, repr=False)
+    descent: float | None = None
+    _kept: dict[bool, Curve] = field(default_factory=dict, repr=False)  # with states, or without
+
+    def at(self, times: np.ndarray) -> Any:
+        """What the system records at increasing times; leaves (times, ...)."""
+        if self.descent is not None:
+            return descend(self.system, self.start, self.descent, steps_between(times, self.descent))[1]
+        return self.curve(float(times[-1]) if len(times) else 0.0).at(times)
 
     def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
-        """What the system records, from zero to `end` or until `stop` says so."""
+        """What the flow records, from zero to `end` or until `stop` says so."""
         if self._unknowns > self.always:
-            return self._integrated(self.system, end, stop)
-        whole = self._with_states(end, stop)
+            return self._flow(end, False, stop)
+        whole = self._flow(end, True, stop)
         return replace(whole, records=whole.records[0])
 
     def states(self, times: np.ndarray) -> Iterator[Any]:
@@ -153,8 +169,12 @@ class Followed:
         state, before = self.start, 0.0
         if not len(times) or times[-1] == 0:
             yield from (state for _ in times)
+        elif self.descent is not None:
+            for count in steps_between(times, self.descent):
+                state, _ = descend(self.system, state, self.descent, np.array([count]))
+                yield state
         elif self._unknowns <= KEPT_UNKNOWNS:
-            whole = self._with_states(float(times[-1]))
+            whole = self._flow(float(times[-1]), True)
             curve = replace(whole, records=whole.records[1])
             for batch in np.array_split(times, len(times) // BATCH + 1):
                 found = curve.at(batch)
@@ -162,18 +182,17 @@ class Followed:
         else:
             for time in map(float, times):
                 if time > before:
-                    state = replace(self, start=state, _kept=[])._integrated(self.system, time - before).last
+                    state = replace(self, start=state, _kept={})._flow(time - before, False).last
                     before = time
                 yield state
 
-    def _with_states(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
+    def _flow(self, end: float, states: bool, stop: Callable[[float, Any], bool] | None = None) -> Curve:
         """A curve that was followed far enough already serves."""
-        if stop is not None or not self._kept or self._kept[0].ends[-1] < end:
-            self._kept[:] = [self._integrated(WithState(self.system, self._unknowns > self.always), end, stop)]
-        return self._kept[0]
-
-    def _integrated(self, system: System, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
-        return integrate(system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop)
+        if stop is not None or states not in self._kept or self._kept[states].ends[-1] < end:
+            system = WithState(self.system, self._unknowns > self.always) if states else self.system
+            found = integrate(system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop)
+            self._kept[states] = found
+        return self._kept[states]
 
     @property
     def _unknowns(self) -> int:

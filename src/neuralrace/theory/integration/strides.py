@@ -17,7 +17,7 @@ import numpy as np
 
 from neuralrace._engine.devices import compiled, each_on_a_device
 from neuralrace.progress import Pace
-from neuralrace.theory.integration.system import System, norm
+from neuralrace.theory.integration.system import System, norm, record_of
 
 FALLEN = 0.5  # of the loss of silence: before, weights grow many times over and what is wrong grows with them
 STABLE = 0.8  # width of a stride times the largest curvature; long strides are stable up to 1
@@ -43,7 +43,7 @@ class Stride(NamedTuple):
 def begin(system: System, start: Any) -> Stride:
     """Before the first step."""
     zero, nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, start)
-    silent, slope = _silent(system, nothing), jax.tree.map(jnp.ones_like, start)
+    silent, slope = jax.device_put(np.asarray(record_of(system, nothing)).sum()), jax.tree.map(jnp.ones_like, start)
     made = Stride(start, silent, nothing, zero, slope, zero, jnp.asarray(False))
     largest = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(start) if leaf.size)
     return _cast(made, jnp.float32) if largest >= REPRESENTED else made
@@ -142,11 +142,6 @@ def _looked(system: System, state: Any, seen: tuple[Any, jax.Array], rounds: Any
         return pulled, norm(pulled)
 
     return jax.lax.fori_loop(0, rounds, turn, seen)
-
-
-@compiled
-def _silent(system: System, nothing: Any) -> jax.Array:
-    return jnp.sum(system.record(nothing))
 
 
 def _cast(tree: Any, kind: Any) -> Any:

@@ -1,6 +1,8 @@
 """A system to integrate as diffrax has it: its equation, the polynomial within a step, and plain steps of descent."""
 
-from typing import Any, ClassVar, Protocol
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
@@ -13,22 +15,37 @@ from neuralrace.progress import Pace
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
 NOISE = 4e-16  # rounding of the largest number of a state, below which an error means nothing
+NOTHING = 1e-290  # an error that is always allowed
 
 
-class System(Protocol):
-    """An autonomous differential equation with its own measure of error; an equinox module."""
+class System(eqx.Module):
+    """An autonomous differential equation whose error is relative for every mode of its state."""
 
+    @abstractmethod
     def velocity(self, state: Any) -> Any:
         """The right-hand side."""
 
-    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
-        """The largest error over the modes as a multiple of what is allowed."""
+    @abstractmethod
+    def modes(self, state: Any) -> Sequence[jax.Array]:
+        """The size of every mode of a state, or of an error in one."""
 
     def record(self, state: Any) -> Any:
-        """What is kept of a state."""
+        """What is kept of a state: itself, unless said otherwise."""
+        return state
 
     def rate(self, state: Any, velocity: Any) -> Any:
         """The derivative in time of what is kept."""
+        return jax.jvp(self.record, (state,), (velocity,))[1]
+
+    def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
+        """The largest error of a mode as a multiple of what is allowed: rtol of that mode, and rounding."""
+        worst = jnp.zeros(())
+        largest = jnp.max(jnp.stack([jnp.max(jnp.abs(y), initial=0.0) for y in jax.tree.leaves(before)]))
+        allowed = NOTHING + NOISE * largest
+        for wrong, old, new in zip(*map(self.modes, (error, before, after)), strict=True):
+            ratio = wrong / (rtol * jnp.maximum(old, new) + allowed)
+            worst = jnp.maximum(worst, jnp.max(ratio, initial=0.0))
+        return worst
 
 
 @eqx.filter_jit
@@ -37,25 +54,34 @@ def velocity_of(system: System, state: Any) -> Any:
     return system.velocity(state)
 
 
+@compiled
+def record_of(system: System, state: Any) -> Any:
+    """What is kept of a state."""
+    return system.record(state)
+
+
 def term(system: System) -> diffrax.ODETerm:
     """The equation as diffrax has it."""
     return diffrax.ODETerm(lambda t, y, args: velocity_of(system, y))
 
 
-class WithState(eqx.Module):
+class WithState(System):
     """A system that keeps its state, beside what it records or alone."""
 
-    system: Any
+    system: System
     alone: bool = eqx.field(static=True)
 
     def velocity(self, state: Any) -> Any:
         """That of the system."""
         return self.system.velocity(state)
 
+    def modes(self, state: Any) -> Sequence[jax.Array]:
+        """Those of the system."""
+        return self.system.modes(state)
+
     def error(self, error: Any, before: Any, after: Any, rtol: jax.Array) -> jax.Array:
         """That of the system."""
-        found: jax.Array = self.system.error(error, before, after, rtol)
-        return found
+        return self.system.error(error, before, after, rtol)
 
     def record(self, state: Any) -> Any:
         """What is recorded, and the state."""
@@ -107,6 +133,11 @@ def quartic_weights(x: Any) -> tuple[Any, ...]:
     bump = 16 * x**2 * (1 - x) ** 2
     start, end = (1 + 2 * x) * (1 - x) ** 2, x**2 * (3 - 2 * x)
     return start - bump / 2, bump, end - bump / 2, x * (1 - x) ** 2 - bump / 8, -(x**2) * (1 - x) + bump / 8
+
+
+def steps_between(times: np.ndarray, learning_rate: float) -> np.ndarray:
+    """The steps of descent that each of some increasing times is after the one before it."""
+    return np.diff(np.rint(times / learning_rate).astype(int), prepend=0)
 
 
 def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:

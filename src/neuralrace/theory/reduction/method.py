@@ -172,8 +172,8 @@ class Reduction(Method[Reduced | Unaligned]):
     They start from decoupled weights, from the growing part of small ones (two layers), or where the exact flow has
     aligned them. lump: keep one scalar for what evolves alike. symmetric: lump by the statistics alone and start each
     class at its mean. handover: follow the flow where weights have yet to align. small: tolerance of what holds in the
-    limit of small initial weights. atol: error of a strength that is always allowed. With `force` it goes on from time
-    zero with the nearest strengths in the nearest bases.
+    limit of small initial weights. With `force` it goes on from time zero with the nearest strengths in the nearest
+    bases.
     """
 
     name: ClassVar[str] = "reduction"
@@ -181,7 +181,6 @@ class Reduction(Method[Reduced | Unaligned]):
     symmetric: bool = False
     handover: bool = True
     small: float = 1e-2
-    atol: float = 0.0
 
     def assumptions(self, request: Request) -> Examined[Reduced | Unaligned]:
         """Shared bases, and a start in them."""
@@ -215,7 +214,7 @@ class Reduction(Method[Reduced | Unaligned]):
         return replace(alone, assumptions=outcome.assumptions)
 
     def _reduced(self, request: Request, start: Start) -> Reduced:
-        return request.once(_find_reduced, start, self.lump, self.symmetric, self.atol)
+        return request.once(_find_reduced, start, self.lump, self.symmetric)
 
     def _symmetry(self, request: Request, system: ReducedSystem) -> Assumption:
         """How far the members of a class are from starting alike."""
@@ -229,11 +228,11 @@ class Reduction(Method[Reduced | Unaligned]):
         architecture = request.statistics.architecture
 
         def followed(weights: Mapping[Edge, np.ndarray]) -> tuple[list[float], HandedOver, Look]:
-            flow = start_flow(request, weights, self.atol)
+            flow = start_flow(request, weights)
             left, curve = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
             bases = left.alignment.bases
             matrices = partial(decoupled_weights, architecture, bases)
-            after = ReducedEvolution(left.system, solved(request, left.system, left.time), 0, matrices)
+            after = ReducedEvolution(left.system, solved(request, left.system), 0, matrices)
             before = flow_evolution(request, flow, partial(_ends, bases))
             early = request.times < left.time
             late = left.system.loss(after.states(request.times[~early] - left.time))[:, 0]
@@ -254,17 +253,14 @@ class Reduction(Method[Reduced | Unaligned]):
         )
 
 
-def solved(request: Request, system: ReducedSystem, begin: float = 0.0) -> States:
-    """The variables of the reduced system at any times since it began, up to the end."""
-    descent = request.descent
-    if descent is None:
-        return system.solve(request.end - begin, rtol=request.rtol, max_steps=request.max_steps)
-    return lambda times: system.descend(descent.learning_rate, descent.steps(times))
+def solved(request: Request, system: ReducedSystem) -> States:
+    """The variables of the reduced system at any times since it began."""
+    return system.solve(request.rtol, request.max_steps, request.descent)
 
 
-def _find_reduced(request: Request, start: Start, lump: bool, symmetric: bool, atol: float) -> Reduced:
+def _find_reduced(request: Request, start: Start, lump: bool, symmetric: bool) -> Reduced:
     table = request.statistics.once(path_table)
-    system = reduced_system(table, start.strengths, lump=lump, symmetric=symmetric, atol=atol)
+    system = reduced_system(table, start.strengths, lump=lump, symmetric=symmetric)
     return Reduced(start, system, table.paths, lost_modes(table, start.strengths))
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,8 +12,8 @@ from scipy import sparse
 from neuralrace._engine.devices import compiled, spread
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.theory.integration.integrate import integrate
-from neuralrace.theory.integration.system import NOISE, descend, velocity_of
+from neuralrace.theory.integration.integrate import Followed
+from neuralrace.theory.integration.system import System, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
 from neuralrace.theory.reduction.path_table import (
     Lumping,
@@ -30,7 +29,7 @@ Strengths = Mapping[Edge, np.ndarray]
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
 
 
-class Polynomial(eqx.Module):
+class Polynomial(System):
     """Velocity and loss of the reduced system for a batch of draws, (draws, variables)."""
 
     factors: jax.Array
@@ -46,7 +45,6 @@ class Polynomial(eqx.Module):
     counts: jax.Array
     best: jax.Array  # strengths at which the loss is least
     least: jax.Array  # that loss
-    atol: jax.Array
 
     def products(self, state: jax.Array) -> jax.Array:
         """a_k, the product of the factors of each term."""
@@ -69,19 +67,9 @@ class Polynomial(eqx.Module):
         gap = self.products(state) - self.best
         return self.least + 0.5 * jnp.sum(self.multiplicity * gap * self._quadratic(gap), axis=-1)
 
-    def record(self, state: jax.Array) -> jax.Array:
-        """The state itself."""
-        return state
-
-    def rate(self, state: jax.Array, velocity: jax.Array) -> jax.Array:
-        """Its velocity."""
-        return velocity
-
-    def error(self, error: jax.Array, before: jax.Array, after: jax.Array, rtol: jax.Array) -> jax.Array:
-        """The largest error of a variable relative to what is allowed: rtol of that variable, and rounding."""
-        size = jnp.maximum(jnp.abs(before), jnp.abs(after))
-        allowed = self.atol + NOISE * jnp.max(jnp.abs(before), initial=0.0)
-        return jnp.max(jnp.abs(error) / (rtol * size + allowed), initial=0.0)
+    def modes(self, state: jax.Array) -> list[jax.Array]:
+        """Every variable is one."""
+        return [jnp.abs(state)]
 
     def _factors(self, state: jax.Array) -> jax.Array:
         extended = jnp.concatenate([state, jnp.ones((len(state), 1))], axis=1)
@@ -103,8 +91,8 @@ def _losses(polynomial: Polynomial, states: jax.Array | np.ndarray) -> jax.Array
     return polynomial.loss(flat).reshape(states.shape[:-1])
 
 
-def _polynomial(terms: Terms, atol: float) -> Polynomial:
-    """Bring the system to JAX; atol: absolute error that is always allowed."""
+def _polynomial(terms: Terms) -> Polynomial:
+    """Bring the system to JAX."""
     coupling = terms.coupling.tocoo()
     best, least = _least(terms)
     place = np.array([int(np.argmax(terms.factors[k] == v)) for v, k in terms.through], dtype=int)
@@ -123,7 +111,6 @@ def _polynomial(terms: Terms, atol: float) -> Polynomial:
         "counts": terms.counts,
         "best": best,
         "least": np.asarray(least),
-        "atol": np.asarray(max(atol, 1e-290)),
     }
     return Polynomial(**jax.device_put(arrays))
 
@@ -154,7 +141,6 @@ class ReducedSystem:
     lumping: Lumping
     start: np.ndarray
     asymmetry: float
-    atol: float = 0.0  # absolute error of a strength that is always allowed
 
     @cached_property
     def terms(self) -> Terms:
@@ -164,7 +150,7 @@ class ReducedSystem:
     @cached_property
     def polynomial(self) -> Polynomial:
         """The lumped system in JAX."""
-        return _polynomial(self.terms, self.atol)
+        return _polynomial(self.terms)
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
@@ -193,18 +179,13 @@ class ReducedSystem:
         totals = [np.bincount(labels[there], weights=values[there], minlength=len(counts)) for values in self.start]
         return np.array(totals) / counts
 
-    def solve(self, end: float, *, rtol: float, max_steps: int) -> States:
-        """The variables under the flow at any increasing times up to the end, from one integration."""
+    def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> States:
+        """The variables at any increasing times, under the flow or under descent in steps of a width."""
         start = self.initial_state()
-        if not start.size or end <= 0:
-            return lambda times: np.broadcast_to(start, (len(times), *start.shape))
-        curve = integrate(self.polynomial, spread(start), end, rtol=rtol, max_steps=max_steps)
-        return lambda times: np.asarray(curve.at(times)) if len(times) else np.zeros((0, *start.shape))
-
-    def descend(self, learning_rate: float, steps: np.ndarray) -> np.ndarray:
-        """The variables under gradient descent at increasing step numbers; (times, draws, variables)."""
-        start = spread(self.initial_state())
-        return np.asarray(descend(self.polynomial, start, learning_rate, np.diff(steps, prepend=0))[1])
+        if not start.size:
+            return lambda times: np.zeros((len(times), *start.shape))
+        followed = Followed(self.polynomial, spread(start), rtol, max_steps, 0, descent)
+        return lambda times: np.asarray(followed.at(times))
 
     def velocity(self) -> np.ndarray:
         """The velocity of the initial state; (draws, variables)."""
@@ -229,12 +210,7 @@ class ReducedSystem:
 
 
 def reduced_system(
-    table: PathTable,
-    strengths: Sequence[Mapping[Edge, np.ndarray]],
-    *,
-    lump: bool = True,
-    symmetric: bool = False,
-    atol: float = 0.0,
+    table: PathTable, strengths: Sequence[Mapping[Edge, np.ndarray]], *, lump: bool = True, symmetric: bool = False
 ) -> ReducedSystem:
     """Set up the reduced system.
 
@@ -245,9 +221,9 @@ def reduced_system(
     start = np.array([[draw[edge][mode : mode + width] for edge, mode in rows] for draw in strengths])
     start = start.reshape(len(strengths), len(table.edges), width)
     if not lump:
-        return ReducedSystem(table, nothing_lumped(table), start, 0.0, atol)
+        return ReducedSystem(table, nothing_lumped(table), start, 0.0)
     lumping = coarsest_lumping(table, None if symmetric else start)
-    system = ReducedSystem(table, lumping, start, 0.0, atol)
+    system = ReducedSystem(table, lumping, start, 0.0)
     if not symmetric:
         return system
     there = lumping.variables >= 0

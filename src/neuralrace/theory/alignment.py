@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralrace.architecture import Architecture, edge_name
+from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian, Initialiser
 from neuralrace.shared_bases import SharedBases
@@ -26,20 +26,48 @@ ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding, no
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """Decoupled weights that stand for given ones, in bases of all nodes, and how far those are from them.
+    """Decoupled weights that stand for given ones, in bases of the ends of every edge, and how far those are from them.
 
-    residual: |W_e - R_t B_e R_s^T| / |W_e| where strengths are read off; where they are those of what grows, the
-    largest initial strength relative to what the mode comes to. where: the edge, or the mode and node, that is worst.
-    whole: B_e of what grows, before it was made orthogonal, where strengths are those of what grows. entangled: how
-    much of the target's energy is learned at another time than orthogonal modes learn it.
+    ends: R_t and R_s of W_e = R_t B_e R_s^T, (size, modes) each; a mode that a node does not carry is a zero column.
+    strengths: the diagonal of B_e, (modes,). residual: |W_e - R_t B_e R_s^T| / |W_e| where strengths are read off;
+    where they are those of what grows, the largest initial strength relative to what the mode comes to. where: the
+    edge, or the mode and node, that is worst. whole: B_e of what grows, before it was made orthogonal, where strengths
+    are those of what grows. entangled: how much of the target's energy is learned at another time than orthogonal modes
+    learn it.
     """
 
-    bases: Mapping[str, np.ndarray]  # R_v, (size, modes); a mode that a node does not carry is a zero column
-    strengths: Mapping[Edge, np.ndarray]  # diagonal of B_e, (modes,)
+    ends: Mapping[Edge, tuple[np.ndarray, np.ndarray]]
+    strengths: Mapping[Edge, np.ndarray]
     residual: float
     where: str
     whole: Mapping[Edge, np.ndarray] = field(default_factory=dict)  # (modes, modes)
     entangled: float = 0.0
+
+    @property
+    def matrices(self) -> dict[Edge, np.ndarray]:
+        """B_e, whole where it is known so."""
+        return {edge: np.diag(values) for edge, values in self.strengths.items()} | dict(self.whole)
+
+    def weights(self, amounts: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
+        """W_e of any B_e, diagonal (modes,) or whole; an edge of which there is none has no weights."""
+        found = {}
+        for edge, (target, source) in self.ends.items():
+            amount = amounts.get(edge, np.zeros(target.shape[1]))
+            found[edge] = (target @ amount if amount.ndim == 2 else target * amount) @ source.T
+        return found
+
+    def of_path(self, path: Path) -> tuple[np.ndarray, np.ndarray]:
+        """The bases of the last and the first node of a path."""
+        return self.ends[path.edges[-1]][0], self.ends[path.edges[0]][1]
+
+    def mixing(self, weights: Mapping[Edge, np.ndarray]) -> float:
+        """The largest part of an edge's matrix, seen in the modes of its two ends, that is off the diagonal."""
+        worst = 0.0
+        for edge, (target, source) in self.ends.items():
+            seen, size = target.T @ weights[edge] @ source, float(np.linalg.norm(weights[edge]))
+            off = float(np.linalg.norm(seen - np.diag(np.diagonal(seen))))
+            worst = max(worst, off / size if size > 0 else 0.0)
+        return worst
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +85,10 @@ class InitialStrength:
 
     @classmethod
     def of_draws(
-        cls, source: str, draws: Sequence[Mapping[Edge, np.ndarray]], law: Mapping[str, tuple[float, float]]
+        cls, source: str, draws: Sequence[Alignment], law: Mapping[str, tuple[float, float]]
     ) -> "InitialStrength":
         """Put the strengths of several draws together, edge by edge."""
-        return cls(source, {edge: np.array([draw[edge] for draw in draws]) for edge in draws[0]}, law)
+        return cls(source, {e: np.array([draw.strengths[e] for draw in draws]) for e in draws[0].strengths}, law)
 
     @property
     def mean(self) -> dict[Edge, np.ndarray]:
@@ -96,28 +124,11 @@ def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared
         strengths[edge] = np.where(np.abs(strength) > ROUNDING * size, strength, 0.0)
         off = float(np.linalg.norm(rest)) / size if size > 0 else 0.0
         residual, where = (off, f"edge {edge_name(edge)}") if off > residual else (residual, where)
-    return Alignment(bases, strengths, residual, where)
+    return Alignment(_ends(architecture, bases), strengths, residual, where)
 
 
-def mixing(architecture: Architecture, bases: Mapping[str, np.ndarray], weights: Mapping[Edge, np.ndarray]) -> float:
-    """The largest part of an edge's matrix, seen in the modes of its two ends, that is off the diagonal."""
-    worst = 0.0
-    for edge, (source, target) in architecture.edges.items():
-        seen = bases[target].T @ weights[edge] @ bases[source]
-        size = float(np.linalg.norm(weights[edge]))
-        off = float(np.linalg.norm(seen - np.diag(np.diagonal(seen))))
-        worst = max(worst, off / size if size > 0 else 0.0)
-    return worst
-
-
-def decoupled_weights(
-    architecture: Architecture, bases: Mapping[str, np.ndarray], strengths: Mapping[Edge, np.ndarray]
-) -> dict[Edge, np.ndarray]:
-    """W_e = R_t B_e R_s^T."""
-    return {
-        edge: (bases[target] * strengths[edge]) @ bases[source].T
-        for edge, (source, target) in architecture.edges.items()
-    }
+def _ends(architecture: Architecture, bases: Mapping[str, np.ndarray]) -> dict[Edge, tuple[np.ndarray, np.ndarray]]:
+    return {edge: (bases[target], bases[source]) for edge, (source, target) in architecture.edges.items()}
 
 
 def balance(architecture: Architecture, weights: Mapping[Edge, np.ndarray]) -> tuple[str, float]:
@@ -205,7 +216,7 @@ def growing_strengths(
         entangled += found.misplaced
         if found.begun.max(initial=0.0) > size:
             size, where = float(found.begun.max()), f"mode {int(np.argmax(found.begun))} at node {node!r}"
-    return Alignment(bases, strengths, size, where, whole, entangled)
+    return Alignment(_ends(architecture, bases), strengths, size, where, whole, entangled)
 
 
 class Growing(NamedTuple):

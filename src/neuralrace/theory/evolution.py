@@ -1,6 +1,6 @@
 """The weights of one draw of a forecast over time, whatever method they come from."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,12 +29,14 @@ class Evolution(Protocol):
 class MatrixEvolution:
     """Whole weight matrices; modes are read off in given bases.
 
-    matrices: times -> weights, one set after the other. modes: path -> its output and input vectors. at_hand: where the
-    method has the strengths of paths without the weights, (paths, times) -> (times, modes) each.
+    matrices: times -> weights, one set after the other. modes: path -> its output and input vectors. ends: edge ->
+    bases of its target and its source; without, its modes are singular values. at_hand: where the method has the
+    strengths of paths without the weights, (paths, times) -> (times, modes) each.
     """
 
     matrices: MatricesAt
     modes: Callable[[Path], tuple[np.ndarray, np.ndarray]]
+    ends: Mapping[Edge, tuple[np.ndarray, np.ndarray]] | None = None
     at_hand: Callable[[Sequence[Path], np.ndarray], list[np.ndarray]] | None = None
 
     def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
@@ -42,8 +44,15 @@ class MatrixEvolution:
         return list(self.matrices(times))
 
     def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
-        """The singular values of the edges' matrices."""
-        values = [[np.linalg.svd(w[edge], compute_uv=False) for edge in edges] for w in self.matrices(times)]
+        """The singular values of the edges' matrices, or the diagonal of R_t^T W_e R_s."""
+
+        def seen(edge: Edge, matrix: np.ndarray) -> np.ndarray:
+            if self.ends is None:
+                return np.linalg.svd(matrix, compute_uv=False)
+            target, source = self.ends[edge]
+            return np.asarray(np.sum(target * (matrix @ source), axis=0))
+
+        values = [[seen(edge, weights[edge]) for edge in edges] for weights in self.matrices(times)]
         return [np.array(column) for column in zip(*values, strict=True)]
 
     def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:

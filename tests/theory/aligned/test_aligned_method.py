@@ -11,7 +11,7 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import Aligned, predict
-from neuralrace.theory.aligned.own_modes import aligned_weights, couplings, own_modes, own_start
+from neuralrace.theory.aligned.own_modes import couplings, own_modes, own_start
 from theory_problems import chain, flatten
 
 
@@ -49,10 +49,12 @@ def test_couplings_are_computed_from_the_data():
 def test_appendix_f_is_exact_with_diagonal_strengths():
     problem = overlapping()
     modes = own_modes(problem.statistics())
-    values = {edge: np.diag(np.full(3, 0.2)) for edge in problem.architecture.edges}
     random = np.random.default_rng(1)
     hidden = {f"h{c}": np.linalg.qr(random.normal(size=(4, 3)))[0] for c in range(3)}
-    weights = aligned_weights(modes, problem.architecture, hidden, values)
+    weights = {}
+    for path, own in modes.items():
+        basis = hidden[path.edges[0][1]]
+        weights |= {path.edges[0]: 0.2 * basis @ own.input.T, path.edges[1]: 0.2 * own.output @ basis.T}
     times = np.linspace(0, 20, 41)
     forecast = predict(problem, weights, times, rtol=1e-9)
     assert forecast.method in ("closed_form", "aligned")
@@ -104,9 +106,8 @@ def test_whole_strengths_follow_the_mixed_contexts():
     flow = predict(problem, weights, times, "flow", rtol=1e-5)
     assert np.abs(forecast.loss - flow.loss).max() < 1e-4 * flow.loss[0]  # steps of 1e-5, and what does not grow
     # the same start followed by the flow over nodes is the same curve
-    modes = own_modes(problem.statistics())
-    start = own_start(modes, weights)
-    begin = aligned_weights(modes, problem.architecture, start.bases, start.whole)
+    start = own_start(own_modes(problem.statistics()), weights)
+    begin = start.weights(start.whole)
     whole = predict(problem, weights, times, Aligned(diagonal=False))
     np.testing.assert_allclose(predict(problem, begin, times, "flow").loss, whole.loss, rtol=1e-4)
     kept = predict(problem, weights, times, Aligned(diagonal=False, keep=True))  # the same steps

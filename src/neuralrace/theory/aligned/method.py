@@ -1,6 +1,5 @@
 """The method `aligned`: paths with singular vectors of their own (P2 appendix F), diagonal or whole strengths."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -8,26 +7,15 @@ from typing import ClassVar
 import numpy as np
 
 from neuralrace._engine.devices import each_on_a_device
-from neuralrace.architecture import Path
-from neuralrace.axes import Edge
-from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.aligned.own_modes import (
-    aligned_weights,
-    off_diagonal,
-    own_modes,
-    own_start,
-    own_table,
-    paths_apart,
-)
-from neuralrace.theory.aligned.path_flow import PathFactory, PathFlow
+from neuralrace.theory.aligned.own_modes import off_diagonal, own_modes, own_start, own_table, paths_apart
+from neuralrace.theory.aligned.path_flow import PathFactory
 from neuralrace.theory.alignment import Alignment, InitialStrength
 from neuralrace.theory.evolution import MatrixEvolution
-from neuralrace.theory.flow.method import flow_evolution, start_flow
+from neuralrace.theory.flow.method import own_vectors, start_flow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
-from neuralrace.theory.reduction.method import Reduced, Start, growing_apart, initial_output, listed_paths, solved
+from neuralrace.theory.reduction.method import Reduced, Starts, growing_apart, initial_output, listed_paths, solved
 from neuralrace.theory.reduction.system import reduced_system
 
-Starts = tuple[Alignment, ...]  # one per draw
 SOURCE = "growing direction of each path"
 
 
@@ -68,22 +56,21 @@ class Aligned(Method[Starts]):
         statistics, modes = request.statistics, request.statistics.once(own_modes)
         quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
         factory = statistics.once(PathFactory) if quick else None
+        vectors = partial(own_vectors, statistics)
 
         def followed(start: Alignment) -> tuple[np.ndarray, MatrixEvolution]:
-            matrices = _diagonal(start.strengths) | dict(start.whole)
             if factory is not None:
-                small = factory.start(start.bases, matrices, request.rtol, request.max_steps, self.keep)
-                return small.solve(request.times)[0], _path_evolution(request, small)
-            weights = aligned_weights(modes, statistics.architecture, start.bases, matrices)
-            flow = start_flow(request, weights)
-            return flow.losses(request.times), flow_evolution(request, flow)
+                few = factory.start(start, request.rtol, request.max_steps, self.keep)
+                return few.losses(request.times), MatrixEvolution(few.weights_at, vectors, at_hand=few.strengths)
+            flow = start_flow(request, start.weights(start.matrices))
+            return flow.losses(request.times), MatrixEvolution(flow.weights_at, vectors)
 
         losses, draws = zip(*each_on_a_device(followed, starts), strict=True)
         return Outcome(
             np.array(losses),
             draws,
             tuple(modes),
-            initial_strength=InitialStrength.of_draws(SOURCE, [start.strengths for start in starts], request.law),
+            initial_strength=InitialStrength.of_draws(SOURCE, starts, request.law),
             notes=("whole matrices are followed in each path's own modes",),
         )
 
@@ -115,29 +102,6 @@ def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
 
 
 def _find_reduced(request: Request, starts: Starts, lump: bool) -> Reduced:
-    statistics, modes = request.statistics, request.statistics.once(own_modes)
-    strengths = tuple(start.strengths for start in starts)
-    matrices = tuple(partial(_diagonal_weights, statistics, start) for start in starts)
-    system = reduced_system(statistics.once(own_table), strengths, lump=lump)
-    return Reduced(Start(SOURCE, strengths, matrices), system, tuple(modes))
-
-
-def _diagonal_weights(
-    statistics: PathStatistics, start: Alignment, strengths: Mapping[Edge, np.ndarray]
-) -> dict[Edge, np.ndarray]:
-    modes = statistics.once(own_modes)
-    return aligned_weights(modes, statistics.architecture, start.bases, _diagonal(strengths))
-
-
-def _diagonal(strengths: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
-    return {edge: np.diag(values) for edge, values in strengths.items()}
-
-
-def _path_evolution(request: Request, flow: PathFlow) -> MatrixEvolution:
-    modes = request.statistics.once(own_modes)
-
-    def strengths(paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        found = flow.solve(times)[1]
-        return [found[:, flow.paths.index(path), : len(modes[path].strengths)] for path in paths]
-
-    return MatrixEvolution(flow.weights_at, lambda path: (modes[path].output, modes[path].input), strengths)
+    statistics = request.statistics
+    system = reduced_system(statistics.once(own_table), [start.strengths for start in starts], lump=lump)
+    return Reduced(SOURCE, starts, system, tuple(statistics.once(own_modes)))

@@ -124,12 +124,12 @@ def couplings(statistics: PathStatistics, own: OwnModes, partner: OwnModes) -> n
 
 
 def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]) -> Alignment:
-    """The strengths of every path's own modes, in bases of its hidden nodes, and how far the weights are from aligned.
+    """The strengths of every path's own modes, in bases of its nodes, and how far the weights are from aligned.
 
     Two-layer paths: aligned to rounding, or the growing part. Deeper ones: the diagonal in nearest bases.
     """
     strengths: dict[Edge, np.ndarray] = {}
-    hidden: dict[str, np.ndarray] = {}
+    ends = {edge: (np.zeros((len(matrix), 0)), np.zeros((matrix.shape[1], 0))) for edge, matrix in weights.items()}
     whole: dict[Edge, np.ndarray] = {}
     residual, where, entangled = 0.0, "no path", 0.0
     for path, own in modes.items():
@@ -140,26 +140,10 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
             found = _growing(own, entering, leaving)
         residual, where = max((residual, where), (found.residual, f"path {path}"))
         strengths |= found.strengths
-        hidden |= {node: found.bases[node] for node in own.alone.hidden}
+        ends |= found.ends
         whole |= found.whole
         entangled += found.entangled
-    return Alignment(hidden, strengths, residual, where, whole, entangled)
-
-
-def aligned_weights(
-    modes: Mapping[Path, OwnModes],
-    architecture: Architecture,
-    hidden: Mapping[str, np.ndarray],
-    matrices: Mapping[Edge, np.ndarray],
-) -> dict[Edge, np.ndarray]:
-    """W_e = R_t B_e R_s^T, every path in its own bases; edges on no open path are zero."""
-    weights = {edge: np.zeros(architecture.shape(edge)) for edge in architecture.edges}
-    for path, own in modes.items():
-        bases = {**hidden, path.source: own.input, path.target: own.output}
-        for edge in path.edges:
-            source, target = architecture.edges[edge]
-            weights[edge] = bases[target] @ matrices[edge] @ bases[source].T
-    return weights
+    return Alignment(ends, strengths, residual, where, whole, entangled)
 
 
 def off_diagonal(
@@ -207,4 +191,5 @@ def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignm
     (node,), (first, last) = own.alone.hidden, own.path.edges
     strengths = dict(zip((first, last), found.strengths, strict=True))
     size, whole = float(found.begun.max(initial=0.0)), found.matrices([first], [last])
-    return Alignment({node: found.basis}, strengths, size, f"node {node!r}", whole, found.misplaced)
+    ends = {first: (found.basis, own.input), last: (own.output, found.basis)}
+    return Alignment(ends, strengths, size, f"node {node!r}", whole, found.misplaced)

@@ -3,17 +3,18 @@
 Few paths make this smaller than the flow over nodes: a velocity is four products.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.architecture import Architecture, Path
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import RANK, own_modes
+from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Followed
 from neuralrace.theory.integration.system import System
 
@@ -75,33 +76,28 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 class PathFlow:
     """The flow of the aligned part of the weights of two-layer paths."""
 
+    factory: "PathFactory"
+    start: Alignment
     followed: Followed
-    constant: float
-    paths: tuple[Path, ...]
-    inputs: Mapping[Path, np.ndarray]  # coordinates of each path's input, its own modes first
-    outputs: Mapping[str, np.ndarray]  # coordinates of the output nodes
-    hidden: Mapping[str, np.ndarray]
-    architecture: Architecture
-    _memory: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
-    def solve(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The loss (times,) and the mode strengths (times, paths, modes); the last answer is kept."""
-        last = self._memory
-        if "times" not in last or not np.array_equal(last["times"], times):
-            excess, strengths = self.followed.at(times)
-            strengths.flags.writeable = False  # it is handed out
-            last.update(times=times, loss=excess + self.constant, strengths=strengths)
-        return last["loss"], last["strengths"]
+    def losses(self, times: np.ndarray) -> np.ndarray:
+        """The loss at increasing times."""
+        return np.asarray(self.followed.at(times)[0]) + self.factory.constant
+
+    def strengths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        """The strengths of some paths' modes, (times, modes) each."""
+        places, found = list(self.factory.modes), self.followed.at(times)[1]
+        return [found[:, places.index(path), : len(self.factory.modes[path].strengths)] for path in paths]
 
     def weights_at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
         return (self._matrices(np.asarray(first), np.asarray(last)) for first, last in self.followed.states(times))
 
     def _matrices(self, first: np.ndarray, last: np.ndarray) -> dict[Edge, np.ndarray]:
-        weights = {edge: np.zeros(self.architecture.shape(edge)) for edge in self.architecture.edges}
-        for i, path in enumerate(self.paths):
-            node = self.architecture.target(path.edges[0])
-            basis, source, target = self.hidden[node], self.inputs[path], self.outputs[path.target]
+        weights = {edge: np.zeros((len(target), len(source))) for edge, (target, source) in self.start.ends.items()}
+        for i, path in enumerate(self.factory.modes):
+            source, target = self.factory.inputs[path], self.factory.outputs[path.target]
+            basis = self.start.ends[path.edges[0]][0]
             modes = basis.shape[1]
             weights[path.edges[0]] = basis @ first[i][:modes, : source.shape[1]] @ source.T
             weights[path.edges[1]] = target @ last[i][:modes, : target.shape[1]].T @ basis.T
@@ -109,17 +105,19 @@ class PathFlow:
 
 
 class PathFactory:
-    """What of the flow of two-layer paths depends on the problem and not on the weights."""
+    """What of the flow of two-layer paths depends on the problem and not on the weights.
+
+    outputs: coordinates of the output nodes. inputs: those of each path's input, its own modes first.
+    """
 
     def __init__(self, statistics: PathStatistics) -> None:
-        modes = statistics.once(own_modes)
-        self.architecture = statistics.architecture
+        modes = self.modes = statistics.once(own_modes)
         self.outputs = {
             node: _spanned([own.output for path, own in modes.items() if path.target == node])
             for node in dict.fromkeys(path.target for path in modes)
         }
         self.inputs = {path: _own_first(statistics.input(path, path), own.input) for path, own in modes.items()}
-        paths = self.paths = tuple(modes)
+        paths = tuple(modes)
         rank = max((len(own.strengths) for own in modes.values()), default=0)
         wide = max((basis.shape[1] for basis in self.inputs.values()), default=0)
         high = max((self.outputs[path.target].shape[1] for path in paths), default=0)
@@ -141,32 +139,18 @@ class PathFactory:
         best = best.reshape(len(paths), wide, high)
         self.against, self.best, self.output = jax.device_put((-flat, best, left))
 
-    def start(
-        self,
-        hidden: Mapping[str, np.ndarray],
-        matrices: Mapping[Edge, np.ndarray],
-        rtol: float,
-        max_steps: int,
-        keep: bool,
-    ) -> PathFlow:
-        """The flow of paths that start with B_e in their own modes; keep: their weights, from the first."""
+    def start(self, start: Alignment, rtol: float, max_steps: int, keep: bool) -> PathFlow:
+        """The flow of paths from a start in their own modes; keep: their weights, from the first."""
         rank, output = self.output.shape[2], np.asarray(self.output)
-        first, last = np.zeros((len(self.paths), rank, self.best.shape[1])), np.zeros((len(self.paths), rank, rank))
-        for i, path in enumerate(self.paths):
+        first, last = np.zeros((len(self.modes), rank, self.best.shape[1])), np.zeros((len(self.modes), rank, rank))
+        matrices = start.matrices
+        for i, path in enumerate(self.modes):
             entering, leaving = (matrices[edge] for edge in path.edges)
             first[i, : len(entering), : len(entering)] = entering
             last[i, : len(leaving), : len(leaving)] = leaving.T
         last = last @ np.swapaxes(output, 1, 2)
         system, always = PathSystem(self.against, self.best, self.output), KEPT_UNKNOWNS if keep else 0
-        return PathFlow(
-            Followed(system, jax.device_put((first, last)), rtol, max_steps, always),
-            self.constant,
-            self.paths,
-            self.inputs,
-            self.outputs,
-            hidden,
-            self.architecture,
-        )
+        return PathFlow(self, start, Followed(system, jax.device_put((first, last)), rtol, max_steps, always))
 
 
 def _spanned(columns: list[np.ndarray]) -> np.ndarray:

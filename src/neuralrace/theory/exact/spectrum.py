@@ -4,13 +4,14 @@ Modes of an aligned, balanced path do not interact, so each has its own transiti
 in which none is under way. Small strengths stretch the plateaus and leave the transitions as they are.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._checks import AtLeastOne, Positive, Strength, Times, entry_point, formula
+from neuralrace.theory.exact._checks import AtLeastOne, Positive, Real, Strength, Times, formula
 from neuralrace.theory.exact.depth import deep_time
 
 
@@ -37,14 +38,21 @@ class Plateau(NamedTuple):
     loss: jax.Array
 
 
-@entry_point
+def _ordered(begin: np.ndarray, finish: np.ndarray) -> None:
+    if not 0 < begin < 0.5 < finish < 1:
+        raise RangeError(
+            f"begin and finish must satisfy 0 < begin < 1/2 < finish < 1; they were {begin:g} and {finish:g}"
+        )
+
+
+@formula(_ordered)
 def learning_order(
     singular_values: Positive,
     input_variances: Positive,
     initial_strengths: Strength,
     depth: AtLeastOne = 2,
-    begin: float = 0.1,
-    finish: float = 0.9,
+    begin: Real = 0.1,
+    finish: Real = 0.9,
 ) -> LearningOrder:
     """Return the order in which the modes of a spectrum are learned, with times and plateaus.
 
@@ -52,16 +60,8 @@ def learning_order(
     transition runs from `begin` to `finish` of the final strength s/d (of the way there for a mode that
     starts above it); a mode past `begin` at the start begins at time zero.
     """
-    if not 0 < begin < 0.5 < finish < 1:
-        raise RangeError(
-            f"begin and finish must satisfy 0 < begin < 1/2 < finish < 1; they were {begin:g} and {finish:g}"
-        )
-    return _learned(singular_values, input_variances, initial_strengths, depth, begin, finish)
-
-
-@jax.jit
-def _learned(s: Any, d: Any, a0: Any, layers: Any, begin: float, finish: float) -> LearningOrder:
-    s, d, a0, layers = (jnp.atleast_1d(x) for x in jnp.broadcast_arrays(s, d, a0, layers))
+    given = jnp.broadcast_arrays(singular_values, input_variances, initial_strengths, depth)
+    s, d, a0, layers = map(jnp.atleast_1d, given)
     if s.ndim != 1:
         raise RangeError(f"the spectrum must have one axis, the modes; its shape was {s.shape}")
     final = s / d
@@ -71,12 +71,7 @@ def _learned(s: Any, d: Any, a0: Any, layers: Any, begin: float, finish: float) 
     times = jnp.asarray(deep_time(strength, s, d, a0, layers))  # all at once, so that they are compiled once
     order = jnp.argsort(times[1])
     starts, midpoints, ends = times[:, order]
-    return _story(order, starts, midpoints, ends, (s * final)[order])
-
-
-def _story(
-    order: jax.Array, starts: jax.Array, midpoints: jax.Array, ends: jax.Array, power: jax.Array
-) -> LearningOrder:
+    power = (s * final)[order]
     before = jnp.concatenate([jnp.zeros(1), jax.lax.cummax(ends)])
     after = jnp.concatenate([jax.lax.cummin(starts, reverse=True), jnp.full(1, jnp.inf)])
     losses = 0.5 * jnp.concatenate([jnp.cumsum(power[::-1])[::-1], jnp.zeros(1)])

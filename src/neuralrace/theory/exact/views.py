@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
-from neuralrace.theory.exact._checks import Numbers, Positive, Strength, Times, entry_point, formula
+from neuralrace.theory.exact._checks import Numbers, Positive, Strength, Times, formula
 from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
 from neuralrace.theory.exact._special import expm1_ratio, log1p_ratio
 
@@ -123,28 +123,7 @@ def _elapsed(w: jax.Array, end: jax.Array, *race: jax.Array) -> jax.Array:
     return y * expm1_ratio(-q * y) + pole * w + regular
 
 
-@jax.jit
-def _race_end(*arguments: jax.Array) -> RaceEnd:
-    r = _race(*arguments)
-    logs = r.log_start + _log_growth(_end(r), r.lead, r.lag, r.depth - 2)
-    log_shares = r.depth[..., None] * logs
-    shares = jnp.exp(log_shares - logsumexp(log_shares, axis=-1, keepdims=True))
-    return RaceEnd(jnp.exp(logs), shares, logs.argmax(-1))
-
-
-@jax.jit
-def _amplitudes(t: jax.Array, *arguments: jax.Array) -> jax.Array:
-    r = _race(*arguments)
-    end = _end(r)
-    end = jnp.where(jnp.abs(end) < STARTED, STARTED, end)
-    batch = jnp.broadcast_shapes(t.shape, end.shape)
-    r = _Race(*(jnp.broadcast_to(x, (*batch, x.shape[-1]) if x.ndim > end.ndim else batch) for x in r))
-    end = jnp.broadcast_to(end, batch)
-    w = invert_elapsed(_elapsed, jnp.broadcast_to(t, batch) * r.fastest, end, *r)
-    return jnp.exp(r.log_start + _log_growth(-end * jnp.expm1(-w), r.lead, r.lag, r.depth - 2))
-
-
-@entry_point
+@formula()
 def race_end(strengths: Strength, rates: Positive, depth: Depth = 2, saturation: Positive = 1.0) -> RaceEnd:
     """Return where a race of views ends: amplitudes, shares and winner, from a scalar root.
 
@@ -152,10 +131,14 @@ def race_end(strengths: Strength, rates: Positive, depth: Depth = 2, saturation:
     saturation A (s_max). The view is the last axis of strengths and rates; leading axes are races, and
     depth and saturation broadcast over those.
     """
-    return _race_end(strengths, rates, depth, saturation)
+    r = _race(strengths, rates, depth, saturation)
+    logs = r.log_start + _log_growth(_end(r), r.lead, r.lag, r.depth - 2)
+    log_shares = r.depth[..., None] * logs
+    shares = jnp.exp(log_shares - logsumexp(log_shares, axis=-1, keepdims=True))
+    return RaceEnd(jnp.exp(logs), shares, logs.argmax(-1))
 
 
-@entry_point
+@formula()
 def race_amplitudes(
     times: Times, strengths: Strength, rates: Positive, depth: Depth = 2, saturation: Positive = 1.0
 ) -> jax.Array:
@@ -164,7 +147,14 @@ def race_amplitudes(
     Arguments as in `race_end`; times broadcast against the leading axes of the races, so for one race any
     shape of times serves and the answer has that shape and then the view.
     """
-    return _amplitudes(times, strengths, rates, depth, saturation)
+    r = _race(strengths, rates, depth, saturation)
+    end = _end(r)
+    end = jnp.where(jnp.abs(end) < STARTED, STARTED, end)
+    batch = jnp.broadcast_shapes(times.shape, end.shape)
+    r = _Race(*(jnp.broadcast_to(x, (*batch, x.shape[-1]) if x.ndim > end.ndim else batch) for x in r))
+    end = jnp.broadcast_to(end, batch)
+    w = invert_elapsed(_elapsed, jnp.broadcast_to(times, batch) * r.fastest, end, *r)
+    return jnp.exp(r.log_start + _log_growth(-end * jnp.expm1(-w), r.lead, r.lag, r.depth - 2))
 
 
 @formula()

@@ -1,7 +1,8 @@
 """The method `flow`: the exact matrix flow, or gradient descent on whole matrices. It always applies."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -15,8 +16,6 @@ from neuralrace.theory.evolution import Evolution, MatrixEvolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory, MatrixFlow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.sharpness import regime, sharpness
-
-Vectors = tuple[np.ndarray, np.ndarray]  # output and input vectors of a path's modes
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,7 +34,7 @@ class Flow(Method[FlowFactory]):
         statistics = request.statistics
         return Outcome(
             np.array(each_on_a_device(lambda flow: flow.losses(request.times), flows)),
-            tuple(flow_evolution(request, flow) for flow in flows),
+            tuple(MatrixEvolution(flow.weights_at, partial(own_vectors, statistics)) for flow in flows),
             tuple(statistics.open_paths) if statistics.listable else (),
         )
 
@@ -46,21 +45,10 @@ def start_flow(request: Request, weights: Mapping[Edge, np.ndarray]) -> MatrixFl
     return factory.start(weights, request.end, request.rtol, request.max_steps, request.descent)
 
 
-def flow_evolution(
-    request: Request, flow: MatrixFlow, modes: Callable[[Path], Vectors] | None = None
-) -> MatrixEvolution:
-    """The weights of the flow, or of gradient descent, at any times; modes: each path's own if none are given."""
-    return MatrixEvolution(flow.weights_at, modes or own_vectors(request.statistics))
-
-
-def own_vectors(statistics: PathStatistics) -> Callable[[Path], Vectors]:
-    """The singular vectors of each path's own input-output correlation."""
-
-    def vectors(path: Path) -> Vectors:
-        left, _, right = np.linalg.svd(statistics.input_output(path), full_matrices=False)
-        return left, right.T
-
-    return vectors
+def own_vectors(statistics: PathStatistics, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The output and input vectors of a path's modes: those of its own input-output correlation."""
+    left, _, right = np.linalg.svd(statistics.input_output(path), full_matrices=False)
+    return left, right.T
 
 
 SHARPNESS_POINTS = 5

@@ -5,16 +5,17 @@ followed until the reduction, started from the weights of that moment, has the s
 same speed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from neuralrace.architecture import Architecture, Path
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
-from neuralrace.theory.alignment import Alignment, align, decoupled_weights
+from neuralrace.theory.alignment import Alignment, align
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.equation import Stacks
 from neuralrace.theory.flow.matrix_flow import MatrixFlow
@@ -22,6 +23,8 @@ from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.method import Request
 from neuralrace.theory.reduction.path_table import PathTable, path_table
 from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, reduced_system
+
+Modes = Callable[[Sequence[Any], np.ndarray], list[np.ndarray]]  # things, times -> (times, modes) of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +69,8 @@ def _mismatch(
     tolerance: float,
 ) -> tuple[float, str]:
     """Gap in loss relative to that of a silent network, and in the speed of each mode relative to its drive."""
-    architecture, table = statistics.architecture, system.table
-    projected = decoupled_weights(architecture, alignment.bases, alignment.strengths)
+    table = system.table
+    projected = alignment.weights(alignment.strengths)
     energy = max(0.5 * table.target_energy, np.finfo(float).tiny)
     loss = flow.excess(state) + flow.constant
     gap = abs(statistics.loss(projected) - loss) / energy
@@ -77,12 +80,12 @@ def _mismatch(
     reduced = system.spread_out(system.velocity()[0])
     drive = _drive(table, alignment.strengths)
     speed_gap = np.zeros(table.modes)
-    for row, (edge, (source, target)) in enumerate(architecture.edges.items()):
+    for row, (edge, (target, source)) in enumerate(alignment.ends.items()):
         matrix = velocity[edge] - flow.bases.fixed[edge]
         moving = np.where(system.lumping.variables[row] >= 0, reduced[edge], 0.0)
-        rest = matrix - (alignment.bases[target] * moving) @ alignment.bases[source].T
-        speed_gap = np.maximum(speed_gap, np.linalg.norm(rest @ alignment.bases[source], axis=0))
-        speed_gap = np.maximum(speed_gap, np.linalg.norm(rest.T @ alignment.bases[target], axis=0))
+        rest = matrix - (target * moving) @ source.T
+        speed_gap = np.maximum(speed_gap, np.linalg.norm(rest @ source, axis=0))
+        speed_gap = np.maximum(speed_gap, np.linalg.norm(rest.T @ target, axis=0))
     relative = np.divide(speed_gap, drive, out=np.zeros_like(drive), where=drive > 0)
     mode = int(np.argmax(relative)) if len(relative) else 0
     if len(relative) and relative[mode] > gap:
@@ -105,11 +108,9 @@ def _drive(table: PathTable, strengths: Mapping[Edge, np.ndarray]) -> np.ndarray
 class HandedOver:
     """The exact flow up to a time, the reduction from there on, in the bases of the hand-over."""
 
-    architecture: Architecture
     before: MatrixEvolution
     after: ReducedEvolution
     time: float
-    bases: Mapping[str, np.ndarray]
 
     def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
         """The weight matrices."""
@@ -118,19 +119,14 @@ class HandedOver:
 
     def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
         """The diagonal of R_t^T W_e R_s of each edge."""
-
-        def seen(edge: Edge, matrix: np.ndarray) -> np.ndarray:
-            source, target = self.architecture.edges[edge]
-            return np.asarray(np.sum(self.bases[target] * (matrix @ self.bases[source]), axis=0))
-
-        early = times < self.time
-        before = [[seen(edge, weights[edge]) for edge in edges] for weights in self.before.matrices(times[early])]
-        late = self.after.edges(edges, times[~early] - self.time)
-        return [np.array([*(row[i] for row in before), *late[i]]) for i in range(len(edges))]
+        return self._both(self.before.edges, self.after.edges, edges, times)
 
     def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
         """The diagonal of U^T W_p V of each path."""
+        return self._both(self.before.paths, self.after.paths, paths, times)
+
+    def _both(self, first: Modes, last: Modes, things: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
         early = times < self.time
-        first = self.before.paths(paths, times[early]) if early.any() else []
-        last = self.after.paths(paths, times[~early] - self.time) if (~early).any() else []
-        return [np.concatenate(parts) for parts in zip(*filter(None, (first, last)), strict=True)]
+        parts = [first(things, times[early])] if early.any() else []
+        parts += [last(things, times[~early] - self.time)] if not early.all() else []
+        return [np.concatenate(seen) for seen in zip(*parts, strict=True)]

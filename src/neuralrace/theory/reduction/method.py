@@ -1,8 +1,8 @@
 """The method `reduction`: one scalar per edge and mode (P1 eq. 10), lumped; where it starts, and how it is solved."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -17,34 +17,26 @@ from neuralrace.theory.alignment import (
     InitialStrength,
     align,
     balance,
-    decoupled_weights,
     growing_strengths,
     is_two_layer,
-    mixing,
 )
-from neuralrace.theory.flow.method import flow_evolution, start_flow
+from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.flow.method import start_flow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.handover import HandedOver, Look, follow_until_aligned
 from neuralrace.theory.reduction.path_table import PathTable, path_table
-from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, States, Strengths, reduced_system
+from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, States, reduced_system
 
 PAIR_LIMIT = 4_000_000
-
-
-@dataclass(frozen=True, eq=False)
-class Start:
-    """Initial strengths of every draw, how they were had, and what turns strengths of each draw into weights."""
-
-    source: str
-    strengths: tuple[Strengths, ...]
-    matrices: tuple[Callable[[Strengths], dict[Edge, np.ndarray]], ...]
+Starts = tuple[Alignment, ...]  # one per draw
 
 
 @dataclass(frozen=True, eq=False)
 class Reduced:
-    """A reduced system, where its draws start, and the paths whose strengths it gives."""
+    """A reduced system, how the starts of its draws were had, and the paths whose strengths it gives."""
 
-    start: Start
+    source: str
+    starts: Starts
     system: ReducedSystem
     paths: tuple[Path, ...]
     notes: tuple[str, ...] = ()
@@ -58,10 +50,10 @@ class Reduced:
 
         return Outcome(
             self.system.loss(kept(request.times)).T,
-            tuple(ReducedEvolution(self.system, kept, d, turn) for d, turn in enumerate(self.start.matrices)),
+            tuple(ReducedEvolution(self.system, kept, d, start) for d, start in enumerate(self.starts)),
             self.paths,
             reduction=self.system,
-            initial_strength=InitialStrength.of_draws(self.start.source, self.start.strengths, request.law),
+            initial_strength=InitialStrength.of_draws(self.source, self.starts, request.law),
             notes=self.notes,
         )
 
@@ -95,8 +87,8 @@ def diagonalisability(request: Request) -> Assumption:
     return Assumption("mutual diagonalisability", residual, request.tolerance, f"statistic {statistic}")
 
 
-def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], Start]:
-    """The strengths that come nearest: read off decoupled weights, or those of what grows in small ones.
+def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], str, Starts]:
+    """The strengths that come nearest: read off decoupled weights, or those of what grows in small ones; and which.
 
     The assumptions say whether they may be taken; where one fails, they are only a projection.
     """
@@ -107,7 +99,7 @@ def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], 
     worst = max(found, key=lambda one: one.residual)
     exact = worst.residual <= request.tolerance
     grows = not exact and is_two_layer(architecture)
-    overlap = max(mixing(architecture, one.bases, w) for one, w in zip(found, request.weights, strict=True))
+    overlap = max(one.mixing(w) for one, w in zip(found, request.weights, strict=True))
     where = "overlap of the modes in the hidden nodes"
     rows: tuple[Assumption, ...] = (
         Assumption("balance", imbalance, small, f"node {node!r}", needed=False),
@@ -121,8 +113,7 @@ def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], 
         sizes = [(one.residual, one.where) for one in found]
         size, where = max([*sizes, (initial_output(request), "the initial output")])
         rows = (*rows, growing_apart(request, found, small), Assumption("small initial weights", size, small, where))
-    matrices = tuple(partial(decoupled_weights, architecture, one.bases) for one in found)
-    return rows, Start(source, tuple(one.strengths for one in found), matrices)
+    return rows, source, tuple(found)
 
 
 def growing_apart(request: Request, starts: Sequence[Alignment], small: float) -> Assumption:
@@ -139,7 +130,7 @@ def initial_output(request: Request) -> float:
     return max(abs(loss - silent) / max(loss, silent, np.finfo(float).tiny) for loss in losses)
 
 
-def lost_modes(table: PathTable, strengths: tuple[Mapping[Edge, np.ndarray], ...]) -> tuple[str, ...]:
+def lost_modes(table: PathTable, strengths: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
     """Say which modes have a correlation to learn and no strength to start from."""
     start = np.array([[draw[edge] for edge in table.edges] for draw in strengths])
     padded = np.concatenate([start, np.ones((len(start), 1, table.modes))], axis=1)
@@ -190,13 +181,13 @@ class Reduction(Method[Reduced | Unaligned]):
         diagonal = diagonalisability(request)
         if not diagonal.holds and not self.force:
             return Examined((listed, diagonal), None)
-        rows, start = request.once(find_start, self.small)
+        rows, source, starts = request.once(find_start, self.small)
         rows, aligned = (listed, diagonal, *rows), first_failing(rows) is None
         if not aligned and self.handover and diagonal.holds and request.descent is None:
             return Examined((*rows[:2], *(replace(row, needed=False) for row in rows[2:])), Unaligned(), certain=False)
         if not aligned and not self.force:
             return Examined(rows, None)
-        reduced = self._reduced(request, start)
+        reduced = self._reduced(request, source, starts)
         return Examined((*rows, self._symmetry(request, reduced.system)), reduced)
 
     def solve(self, request: Request, ground: Reduced | Unaligned) -> Outcome:
@@ -209,12 +200,12 @@ class Reduction(Method[Reduced | Unaligned]):
         outcome = self._after_flow(request)
         if not self.force or first_failing(outcome.assumptions) is None:
             return outcome
-        reduced = self._reduced(request, request.once(find_start, self.small)[1])
+        reduced = self._reduced(request, *request.once(find_start, self.small)[1:])
         alone = reduced.outcome(request, solved(request, reduced.system))
         return replace(alone, assumptions=outcome.assumptions)
 
-    def _reduced(self, request: Request, start: Start) -> Reduced:
-        return request.once(_find_reduced, start, self.lump, self.symmetric)
+    def _reduced(self, request: Request, source: str, starts: Starts) -> Reduced:
+        return request.once(_find_reduced, source, starts, self.lump, self.symmetric)
 
     def _symmetry(self, request: Request, system: ReducedSystem) -> Assumption:
         """How far the members of a class are from starting alike."""
@@ -225,19 +216,15 @@ class Reduction(Method[Reduced | Unaligned]):
         return Assumption("lumping symmetry", 0.0, request.tolerance, count)
 
     def _after_flow(self, request: Request) -> Outcome:
-        architecture = request.statistics.architecture
-
         def followed(weights: Mapping[Edge, np.ndarray]) -> tuple[list[float], HandedOver, Look]:
             flow = start_flow(request, weights)
             left, curve = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
-            bases = left.alignment.bases
-            matrices = partial(decoupled_weights, architecture, bases)
-            after = ReducedEvolution(left.system, solved(request, left.system), 0, matrices)
-            before = flow_evolution(request, flow, partial(_ends, bases))
+            after = ReducedEvolution(left.system, solved(request, left.system), 0, left.alignment)
+            before = MatrixEvolution(flow.weights_at, left.alignment.of_path, left.alignment.ends)
             early = request.times < left.time
             late = left.system.loss(after.states(request.times[~early] - left.time))[:, 0]
             losses = [*(np.asarray(curve.at(request.times[early])) + flow.constant), *late]
-            return losses, HandedOver(architecture, before, after, left.time, bases), left
+            return losses, HandedOver(before, after, left.time), left
 
         losses, draws, moments = zip(*each_on_a_device(followed, request.weights), strict=True)
         times = tuple(left.time for left in moments)
@@ -247,7 +234,7 @@ class Reduction(Method[Reduced | Unaligned]):
             tuple(request.statistics.open_paths),
             _in_time(request, moments, self.small),
             moments[0].system,
-            InitialStrength.of_draws("hand-over", [left.alignment.strengths for left in moments], request.law),
+            InitialStrength.of_draws("hand-over", [left.alignment for left in moments], request.law),
             times,
             (f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}",),
         )
@@ -258,14 +245,10 @@ def solved(request: Request, system: ReducedSystem) -> States:
     return system.solve(request.rtol, request.max_steps, request.descent)
 
 
-def _find_reduced(request: Request, start: Start, lump: bool, symmetric: bool) -> Reduced:
-    table = request.statistics.once(path_table)
-    system = reduced_system(table, start.strengths, lump=lump, symmetric=symmetric)
-    return Reduced(start, system, table.paths, lost_modes(table, start.strengths))
-
-
-def _ends(bases: Mapping[str, np.ndarray], path: Path) -> tuple[np.ndarray, np.ndarray]:
-    return bases[path.target], bases[path.source]
+def _find_reduced(request: Request, source: str, starts: Starts, lump: bool, symmetric: bool) -> Reduced:
+    table, strengths = request.statistics.once(path_table), [start.strengths for start in starts]
+    system = reduced_system(table, strengths, lump=lump, symmetric=symmetric)
+    return Reduced(source, starts, system, table.paths, lost_modes(table, strengths))
 
 
 def _in_time(request: Request, moments: Sequence[Look], small: float) -> tuple[Assumption, ...]:

@@ -12,6 +12,7 @@ from scipy import sparse
 from neuralrace._engine.devices import compiled, spread
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
+from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.system import System, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
@@ -25,7 +26,6 @@ from neuralrace.theory.reduction.path_table import (
 )
 
 States = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
-Strengths = Mapping[Edge, np.ndarray]
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
 
 
@@ -234,17 +234,17 @@ def reduced_system(
 
 @dataclass(frozen=True, eq=False)
 class ReducedEvolution:
-    """Strengths of the reduced system, of one of its draws; matrices: turns strengths at one time into weights."""
+    """Strengths of the reduced system, of one of its draws; start: has the bases that they are in."""
 
     reduction: ReducedSystem
     states: States
     draw: int
-    matrices: Callable[[Strengths], dict[Edge, np.ndarray]]
+    start: Alignment
 
     def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
         """W_e = R_t B_e R_s^T."""
         strengths = self._strengths(times)
-        return [self.matrices({edge: values[i] for edge, values in strengths.items()}) for i in range(len(times))]
+        return [self.start.weights({edge: values[i] for edge, values in strengths.items()}) for i in range(len(times))]
 
     def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
         """The strengths of the edges' modes."""

@@ -13,14 +13,12 @@ import jax
 import numpy as np
 
 from neuralrace.activations import LeakyReLU
-from neuralrace.architecture import Architecture
 from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import examples, followed
 from neuralrace.theory.activated.simulation import Simulation
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.representatives.population import independent, initial_output
-from neuralrace.theory.representatives.spans import named_edges
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,11 +61,9 @@ class NarrowerLayers(Method[Problem]):
 
     def narrow(self, problem: Problem) -> Problem:
         """The problem with fewer neurons in every hidden layer."""
-        old, hidden = problem.architecture, _hidden(problem)
+        hidden = _hidden(problem)
         ratio = max(self.share, self.themselves / min(hidden.values()))
-        sizes = {node: int(np.ceil(ratio * size)) for node, size in hidden.items()}
-        architecture = Architecture({**old.nodes, **sizes}, named_edges(old))
-        return Problem(architecture, problem.task, None, problem.activations, problem.biases)
+        return problem.resized({node: int(np.ceil(ratio * size)) for node, size in hidden.items()})
 
     def _wide(self, problem: Problem) -> Assumption:
         """Two hidden nodes or more, all rectified and wide, without gates."""

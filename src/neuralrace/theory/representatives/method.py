@@ -13,17 +13,8 @@ from neuralrace.theory.representatives.population import drawn_neurons, independ
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
 
 
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """The layer that is to be represented."""
-
-    spans: Spans
-    law: Gaussian
-    width: int
-
-
 @dataclass(frozen=True, repr=False)
-class Representatives(Method[Layer]):
+class Representatives(Method[Spans]):
     """Draw neurons from the law, each for several of the layer, and follow them.
 
     A layer of up to `most` neurons is followed as it is, in the coordinates that its examples span. Of a wider one so
@@ -38,7 +29,7 @@ class Representatives(Method[Layer]):
     small: float = 0.01
     at_once: int = 6
 
-    def assumptions(self, request: Request) -> Examined[Layer]:
+    def assumptions(self, request: Request) -> Examined[Spans]:
         """One rectified layer of independent normal neurons, at first of small output."""
         problem, there = examples(request)
         if problem is None:
@@ -46,24 +37,21 @@ class Representatives(Method[Layer]):
         layer, normal = one_hidden_layer(problem), independent(request)
         if not layer.holds or not isinstance(request.initial, Gaussian):
             return Examined((there, layer, normal), None)
-        spans = Spans.of(problem)
-        width = problem.architecture.nodes[spans.hidden]
         size = initial_output(problem, request.initial)
         tiny = Assumption("small first weights", size, self.small, "the first output relative to the targets")
-        return Examined((there, layer, normal, tiny), Layer(spans, request.initial, width))
+        return Examined((there, layer, normal, tiny), Spans.of(problem))
 
-    def solve(self, request: Request, ground: Layer) -> Outcome:
+    def solve(self, request: Request, ground: Spans) -> Outcome:
         """Follow the layer itself, or those that stand for it."""
-        count, spans = min(self.most, ground.width), ground.spans
+        assert isinstance(request.initial, Gaussian)
+        width = ground.problem.architecture.nodes[ground.hidden]
+        count = min(self.most, width)
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
-        first = [drawn_neurons(spans, ground.law, count, ground.width, stream) for stream in streams]
-        simulation = Simulation(spans.network(count), first, request, self.at_once)
-        return followed(simulation, _drawn_note(request, ground, count), spans.narrow(count), spans.leave)
-
-
-def _drawn_note(request: Request, ground: Layer, count: int) -> str:
-    each = "each for itself" if count == ground.width else f"each for {ground.width / count:.4g} of {ground.width}"
-    return (
-        f"simulated: {request.draws} draws of {count} neurons from the law, {each}, in {ground.spans.inputs} inputs "
-        f"and {ground.spans.outputs} outputs that the examples span; no trained network was seen"
-    )
+        first = [drawn_neurons(ground, request.initial, count, width, stream) for stream in streams]
+        each = "each for itself" if count == width else f"each for {width / count:.4g} of {width}"
+        note = (
+            f"simulated: {request.draws} draws of {count} neurons from the law, {each}, in {ground.inputs} inputs and "
+            f"{ground.outputs} outputs that the examples span; no trained network was seen"
+        )
+        simulation = Simulation(ground.network(count), first, request, self.at_once)
+        return followed(simulation, note, ground.problem.resized({ground.hidden: count}), ground.leave)

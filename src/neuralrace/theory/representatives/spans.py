@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from neuralrace.activations import LeakyReLU
-from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -78,10 +77,9 @@ class Spans:
 
     def network(self, neurons: int) -> Problem:
         """The problem in these coordinates with that many neurons; the same loss."""
-        old, task = self.problem.architecture, self.problem.task
-        sizes = {node: neurons if node == self.hidden else self.bases[node].shape[1] for node in old.nodes}
+        task, sizes = self.problem.task, {node: basis.shape[1] for node, basis in self.bases.items()}
         return Problem(
-            Architecture(sizes, named_edges(old)),
+            self.problem.architecture.resized(sizes | {self.hidden: neurons}),
             Task(
                 {node: rows @ self.bases[node] for node, rows in task.inputs.items()},
                 {node: rows @ self.bases[node] for node, rows in task.targets.items()},
@@ -90,12 +88,6 @@ class Spans:
             activations=self.problem.activations,
             biases=self.problem.biases,
         )
-
-    def narrow(self, neurons: int) -> Problem:
-        """The problem as it was asked with that many neurons."""
-        old = self.problem.architecture
-        architecture = Architecture({**old.nodes, self.hidden: neurons}, named_edges(old))
-        return Problem(architecture, self.problem.task, None, self.problem.activations, self.problem.biases)
 
     def leave(self, weights: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
         """Weights in these coordinates as weights between the inputs and outputs that were asked about."""
@@ -115,22 +107,12 @@ class Spans:
 
     def weights(self, neurons: np.ndarray, beside: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
         """The neurons as weights again, with what lies beside them."""
-        edges, found, first = self.problem.architecture.edges, dict(beside), 0
-        for edge in self.incoming:
-            width = self.bases[edges[edge][0]].shape[1]
-            found[edge] = neurons[:, first : first + width]
-            first += width
-        for edge in self.outgoing:
-            width = self.bases[edges[edge][1]].shape[1]
-            found[edge] = neurons[:, first : first + width].T
-            first += width
+        edges = self.problem.architecture.edges
+        outer = [*(edges[edge][0] for edge in self.incoming), *(edges[edge][1] for edge in self.outgoing)]
+        parts = np.split(neurons, np.cumsum([self.bases[node].shape[1] for node in outer])[:-1], axis=1)
+        places = enumerate((*self.incoming, *self.outgoing))
+        found = {**beside, **{e: parts[i] if e in self.incoming else parts[i].T for i, e in places}}
         return {edge: found[edge] for edge in edges}
-
-
-def named_edges(architecture: Architecture) -> list[tuple[str, str]] | dict[str, tuple[str, str]]:
-    """The edges as they were given: by name, or as pairs of nodes."""
-    named = {edge: ends for edge, ends in architecture.edges.items() if isinstance(edge, str)}
-    return named or list(architecture.edges.values())
 
 
 def _span(rows: np.ndarray) -> np.ndarray:

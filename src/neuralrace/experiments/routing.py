@@ -4,6 +4,7 @@ import numpy as np
 import xarray
 from matplotlib.axes import Axes
 
+from neuralrace.analysis import cosine_similarity
 from neuralrace.axes import Weights
 from neuralrace.plotting import COLOURS, heat_map, label_axes
 from neuralrace.problem import Problem
@@ -29,27 +30,40 @@ def paper_rate(domains: int, trained: int, rate: float) -> float:
     return 2 * trained * domains / OUTPUTS * rate
 
 
-def route_errors(named: NamedTask, run: Trajectory, hidden: int) -> np.ndarray:
-    """Half the squared error of a route's 4 x 7 outputs at the end of training, (seeds, 2).
+def final_state(named: NamedTask, run: Trajectory, hidden: int) -> xarray.Dataset:
+    """What networks do on all routes at the end of training.
 
-    Averaged over trained and over untrained routes. Output zero gives 122. NaN where no such route is.
+    trained: which routes are. outputs: as `outputs_by_route` has them. error: half the squared error of a route's 4 x 7
+    outputs, the mean over trained and over untrained routes; output zero gives 122, and NaN stands where no such route
+    is. similarity: cosines between the hidden activities of all items, domain by domain, which do not depend on the
+    output.
     """
-    problem, trained = named.evaluation("shared", hidden=hidden), named.complete().groups["trained"].astype(bool)
-    found = np.full((len(run.loss), 2), np.nan)
-    for seed in range(len(found)):
-        outputs = problem.forward(run.weights(seed))
-        squared = sum(np.sum((outputs[node] - rows) ** 2, axis=1) for node, rows in problem.task.targets.items())
-        for kind, chosen in enumerate((trained, ~trained)):
-            if chosen.any():
-                found[seed, kind] = 0.5 * ITEMS * float(np.mean(squared[chosen]))
-    return found
+    complete = named.complete()
+    problem, final = complete.problem("shared", hidden=hidden), [run.weights(seed) for seed in range(len(run.loss))]
+    trained = _by_route(complete.groups["trained"].astype(bool))[..., 0, 0]
+    outputs = np.stack([outputs_by_route(problem, weights) for weights in final])
+    layers = [_by_route(problem.activity(weights)["h1"])[:, 0] for weights in final]
+    errors = 0.5 * np.sum((outputs - BASE) ** 2, axis=(-2, -1))
+    kinds = [
+        errors[:, chosen].mean(axis=1) if chosen.any() else len(final) * [np.nan] for chosen in (trained, ~trained)
+    ]
+    data = xarray.Dataset({"trained": (("source", "sink"), trained)})
+    data["outputs"] = (("seed", "source", "sink", "item", "output"), outputs)
+    data["error"] = (("seed", "kind"), np.stack(kinds, axis=1))
+    similarity = [cosine_similarity(layer.reshape(-1, layer.shape[-1])) for layer in layers]
+    data["similarity"] = (("seed", "example", "other"), np.stack(similarity))
+    return data
 
 
-def representation_order(named: NamedTask) -> np.ndarray:
-    """One example for each item and input domain, domain by domain; hidden activity does not depend on the output."""
-    source, sink, item = (named.groups[group] for group in ("input domain", "output domain", "item"))
-    first = np.flatnonzero(sink == 0)
-    return first[np.lexsort((item[first], source[first]))]
+def outputs_by_route(problem: Problem, weights: Weights) -> np.ndarray:
+    """Outputs on the complete task, (input domain, output domain, item, output); those of other domains are zero."""
+    return _by_route(np.sum(list(problem.forward(weights).values()), axis=0))
+
+
+def _by_route(rows: np.ndarray) -> np.ndarray:
+    """What there is of each example of the complete task, (input domain, output domain, item, ...)."""
+    domains = round(np.sqrt(len(rows) / ITEMS))
+    return rows.reshape(domains, domains, ITEMS, -1)
 
 
 def same_item_similarity(similarity: np.ndarray) -> np.ndarray:
@@ -57,24 +71,6 @@ def same_item_similarity(similarity: np.ndarray) -> np.ndarray:
     index = np.arange(similarity.shape[-1])
     same = (index[:, None] % ITEMS == index % ITEMS) & (index[:, None] // ITEMS != index // ITEMS)
     return similarity[..., same].mean(axis=-1)
-
-
-def output_picture(problem: Problem, weights: Weights, named: NamedTask) -> np.ndarray:
-    """The outputs of all routes: a row for each item and input domain, seven columns for each output domain."""
-    outputs = problem.forward(weights)
-    source, sink, item = (named.groups[group] for group in ("input domain", "output domain", "item"))
-    domains = int(source.max()) + 1
-    picture = np.zeros((domains * ITEMS, domains * OUTPUTS))
-    for example in range(len(source)):
-        columns = slice(OUTPUTS * sink[example], OUTPUTS * (sink[example] + 1))
-        picture[ITEMS * source[example] + item[example], columns] = outputs[f"y{sink[example]}"][example]
-    return picture
-
-
-def outputs_by_route(picture: np.ndarray) -> np.ndarray:
-    """The outputs of `output_picture` route by route, (..., input domain, output domain, item, output)."""
-    rows, columns = picture.shape[-2] // ITEMS, picture.shape[-1] // OUTPUTS
-    return np.swapaxes(picture.reshape(*picture.shape[:-2], rows, ITEMS, columns, OUTPUTS), -3, -2)
 
 
 def draw_errors(axis: Axes, places: np.ndarray, error: xarray.DataArray, title: str, horizontal: str) -> None:
@@ -99,6 +95,7 @@ def draw_similarity(axis: Axes, similarity: np.ndarray, title: str) -> None:
 
 
 def draw_outputs(axis: Axes, outputs: np.ndarray, title: str, largest: float | None = None) -> None:
-    """Outputs on all routes, as `output_picture` gives them."""
-    blocks = (ITEMS, OUTPUTS)
-    heat_map(axis, outputs, title, "output domain", "input domain", "output", blocks=blocks, largest=largest)
+    """Outputs on all routes, as `outputs_by_route` gives them."""
+    blocks, domains = (ITEMS, OUTPUTS), len(outputs)
+    picture = outputs.swapaxes(1, 2).reshape(domains * ITEMS, domains * OUTPUTS)
+    heat_map(axis, picture, title, "output domain", "input domain", "output", blocks=blocks, largest=largest)

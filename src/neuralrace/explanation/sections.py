@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.explanation.foretold import ALIKE, Foretold, Match
 from neuralrace.explanation.measures import Module, Selectivity
@@ -49,7 +51,10 @@ def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Traj
         return Section("The forecast and training", f"Nothing was foreseen: {why}", head, ())
     rows = [("forecast, from the mean network", *_numbers(foreseen))]
     if len(run.loss) > 1:
-        apart = [_from_others(run, seed) for seed in range(len(run.loss))]
+        others = [np.delete(run.loss, seed, axis=0) for seed in range(len(run.loss))]
+        apart = [
+            agreement(Line(run.time, one), Line(run.time, rest)) for one, rest in zip(run.loss, others, strict=True)
+        ]
         far = max(apart, key=lambda one: one.normalised_l1)
         rows.append(("the network farthest from the others", *_numbers(far)))
     held = "It held" if near(foreseen) else "It did not hold"
@@ -179,11 +184,6 @@ def of_selectivity(one: Selectivity) -> Section:
     kinds = (("neurons", one.share), ("counted by strength", one.share_of_strength), ("before training", one.before))
     rows = tuple((kind, *(f"{share:.1%}" for share in shares)) for kind, shares in kinds)
     return Section(f"Selectivity of {one.layer}", "", head, rows)
-
-
-def _from_others(run: Trajectory, seed: int) -> Agreement:
-    others = [row for place, row in enumerate(run.loss) if place != seed]
-    return agreement(Line(run.time, run.loss[seed]), Line(run.time, sum(others) / len(others)))
 
 
 def _numbers(apart: Agreement) -> tuple[str, str, str]:

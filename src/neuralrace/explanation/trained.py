@@ -89,22 +89,19 @@ def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -
         raise ProblemError("a run with one learning rate is required; this one had a schedule of it")
     if len(run.time) < 2:
         raise ProblemError("a run with two records or more is required; this one has 1: train for some steps")
-    law = law_of(run) if initial is None else initial
-    if law is None and from_elsewhere(run):
+    law, rule = law_of(run) if initial is None else initial, settings["rule"]["rule"]
+    if law is None and rule == "checkpoints":
         law = law_like(run)
-    run = _with_weights(run, network, asked)
-    if _by_optimiser(run):
+    # of several layers they serve only to measure what an optimiser did
+    if not weight_records(run) and (len(network.hidden) == 1 or rule == "optax"):
+        run = _with_weights(run, asked)
+    if rule == "optax":
         run = _as_from_elsewhere(run, network)
     if law is None or along_gradient(run) < ALONG:
         return Trained(network, run, law, None, None, False)
     asked.say("foreseeing what the run should have done")
     foreseen = _foresee(network, law, float(run.settings["settings"]["learning_rate"]), run.time, asked)
     return Trained(network, run, law, *foreseen, False)
-
-
-def _by_optimiser(run: Trajectory) -> bool:
-    """Whether optax moved the weights, down the gradient or not."""
-    return bool(run.settings["settings"]["rule"]["rule"] == "optax")
 
 
 def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
@@ -138,13 +135,8 @@ def _foresee(
     return forecast, foretell(network, forecast, rate, asked.modules, asked.key)
 
 
-def _with_weights(run: Trajectory, network: ReLUNetwork, asked: Asked) -> Trajectory:
-    """The run with its weights at every record; where they were not kept, the networks are trained once more.
-
-    For several layers they serve only to measure what an optimiser did.
-    """
-    if weight_records(run) or (len(network.hidden) > 1 and not _by_optimiser(run)):
-        return run
+def _with_weights(run: Trajectory, asked: Asked) -> Trajectory:
+    """The run with its weights at every record, which were not kept: the networks are trained once more."""
     if not can_repeat(run):
         raise ProblemError(
             "the weights over time are required and this run neither holds them nor can be repeated: train with "
@@ -176,11 +168,6 @@ def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: flo
     hidden = [len(layer.matrix) for layer in layers[:-1]]
     network = ReLUNetwork(task, hidden, biases=layers[0].bias is not None)
     return Trajectory.from_checkpoints(network, steps, [one.arrays for one in saved], learning_rate=learning_rate)
-
-
-def from_elsewhere(run: Trajectory) -> bool:
-    """Whether a run was made from checkpoints."""
-    return bool(run.settings["settings"]["rule"]["rule"] == "checkpoints")
 
 
 def along_gradient(run: Trajectory) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from neuralrace.analysis import similarity, time_to
 from neuralrace.architecture import Path, edge_name
 from neuralrace.arrays import float64
-from neuralrace.axes import Edge, Weights
+from neuralrace.axes import Weights
 from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.stage import Stage
 from neuralrace.problem import Problem, side_by_side
@@ -30,7 +30,9 @@ def read_machine(stage: Stage, problem: Problem, time: np.ndarray, history: Hist
     return {
         "time": numbers(time),
         "edges": {edge_name(e): numbers([np.linalg.norm(w[e]) for w in history]) for e in problem.architecture.edges},
-        "values": {edge_name(edge): numbers(_values(history, edge)) for edge in problem.architecture.edges},
+        "values": {
+            edge_name(e): numbers(_singular([w[e] for w in history], MOST_VALUES)) for e in problem.architecture.edges
+        },
         "lanes": race(time, lanes),
         "similarity": _similarity(problem, activity),
         "units": _units(problem, history),
@@ -113,7 +115,7 @@ def _modes(problem: Problem, history: History) -> dict[str, np.ndarray]:
         matrices = [weights[edge] for weights in history]
     else:
         matrices = [first.product(weights) for weights in history]
-    values = np.linalg.svd(np.array(matrices), compute_uv=False)[:, :MOST_LANES]
+    values = _singular(matrices, MOST_LANES)
     there = values[-1] > 1e-3 * values[-1].max(initial=0.0)
     return {f"mode {k + 1}": values[:, k] for k in np.flatnonzero(there)}
 
@@ -140,9 +142,9 @@ def _responses(stage: Stage, problem: Problem, activity: Sequence[Mapping[str, n
     return found
 
 
-def _values(history: History, edge: Edge) -> np.ndarray:
-    """The largest singular values of an edge's matrix, (times, values)."""
-    return np.linalg.svd(np.array([weights[edge] for weights in history]), compute_uv=False)[:, :MOST_VALUES]
+def _singular(matrices: Sequence[np.ndarray], most: int) -> np.ndarray:
+    """The largest singular values of a matrix over time, (times, values)."""
+    return np.linalg.svd(np.array(matrices), compute_uv=False)[:, :most]
 
 
 def _similarity(problem: Problem, activity: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Any]:

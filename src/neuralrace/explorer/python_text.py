@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from neuralrace.axes import Edge
 from neuralrace.explorer.answers import DRAWS, RTOL, stage_of
 from neuralrace.explorer.desk import Desk
 from neuralrace.explorer.scene import Scene
@@ -68,15 +67,11 @@ def _problem(scene: Scene, stage: Stage) -> list[str]:
     return [
         "architecture = nr.Architecture(",
         f"    {dict(architecture.nodes)!r},",
-        f"    {_edges(list(architecture.edges))},",
+        f"    {list(architecture.edges)!r},",
         ")",
         *(["gates = nr.Gates(nodes={", *gates, "})"] if gates else ["gates = nr.Gates()"]),
         f"problem = nr.Problem(architecture, {task}, gates{rectified})",
     ]
-
-
-def _edges(edges: list[Edge]) -> str:
-    return "[" + ", ".join(repr(edge) for edge in edges) + "]"
 
 
 def _gate(gate: np.ndarray) -> str:

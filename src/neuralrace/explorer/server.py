@@ -61,25 +61,12 @@ def serve(port: int | None = None, browser: bool = True) -> None:
 
 
 def _listen(port: int | None) -> socket.socket:
-    """A socket of this machine alone."""
+    """A socket of this machine alone, which listens from now on: a port that is only bound looks free to others."""
     if port is not None and not 0 <= port < 65536:
         raise RangeError(f"port must be from 0 to 65535, 0 for a free one; it was {port}")
     try:
-        return _opened(PORT if port is None else port)
+        return socket.create_server(("127.0.0.1", PORT if port is None else port))
     except OSError:
         if port is not None:
             raise RangeError(f"port {port} is taken: choose another one, or leave --port out") from None
-        return _opened(0)
-
-
-def _opened(port: int) -> socket.socket:
-    """It listens from now on: a port that is only bound looks free to others."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
-        listening.listen()
-    except OSError:
-        listening.close()
-        raise
-    return listening
+        return socket.create_server(("127.0.0.1", 0))

@@ -43,9 +43,7 @@ class Layout:
                 self.ragged.add(name)
                 self.sizes[name] = max(self.sizes[name], size)
             here = data[name].values if name in data.coords else None
-            if name not in self.labels:
-                self.labels[name] = here
-            elif not _equal(self.labels[name], here):
+            if not np.array_equal(self.labels.setdefault(name, here), here):
                 self.labels[name] = None
         for name, values in _variables(data).items():
             self.dims.setdefault(name, tuple(map(str, values.dims)))
@@ -57,17 +55,14 @@ class Layout:
 
     def variables(self) -> dict[str, tuple[str, ...]]:
         """Variable -> its own axes; labels that are the same everywhere are no variables."""
-        return {name: dims for name, dims in self.dims.items() if not self._is_label(name)}
+        alike = {f"{axis}_values" for axis, labels in self.labels.items() if labels is not None}
+        return {name: dims for name, dims in self.dims.items() if name not in alike}
 
     def kind(self, name: str, gaps: bool) -> np.dtype:
         """The kind of a variable's numbers; those with gaps must be able to be NaN."""
         kind = self.kinds[name]
         holes = gaps or bool(self.ragged & set(self.dims[name]))
         return np.dtype(np.float64) if holes and kind.kind in "iub" else kind
-
-    def _is_label(self, name: str) -> bool:
-        axis = name.removesuffix("_values")
-        return name.endswith("_values") and self.labels.get(axis) is not None
 
 
 def assemble(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> tuple[xarray.Dataset, Path]:
@@ -80,7 +75,8 @@ def assemble(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> tuple[x
         if taken <= LARGE:  # reading takes longer than anything else here
             held.append((point, data))
     again = held if taken <= LARGE else _finished(sweep, folder, failed)
-    told = tally.told(failed).assign_coords(_labels(layout))
+    labels = {axis: (axis, values) for axis, values in layout.labels.items() if values is not None}
+    told = tally.told(failed).assign_coords(labels)
     variables, gaps = layout.variables(), bool(failed)
     shapes = {n: (*sweep.shape, *(layout.sizes[d] for d in dims)) for n, dims in variables.items()}
     kinds = {n: layout.kind(n, gaps) for n in variables}
@@ -149,14 +145,6 @@ def _finished(sweep: Sweep, folder: Folder, failed: Mapping[str, str]) -> Iterat
 def _variables(data: xarray.Dataset) -> dict[str, xarray.Variable]:
     """The variables of a point; labels of an axis come as `time_values`."""
     return {f"{name}_values" if name in data.dims else str(name): data[name].variable for name in data.variables}
-
-
-def _labels(layout: Layout) -> dict[str, tuple[str, np.ndarray]]:
-    return {axis: (axis, labels) for axis, labels in layout.labels.items() if labels is not None}
-
-
-def _equal(one: np.ndarray | None, two: np.ndarray | None) -> bool:
-    return one is not None and two is not None and one.shape == two.shape and bool((one == two).all())
 
 
 def _blank(shape: tuple[int, ...], kind: np.dtype) -> np.ndarray:

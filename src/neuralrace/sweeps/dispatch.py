@@ -41,7 +41,8 @@ def finished_points(client: "Client", sweep: Sweep, points: Sequence[Point]) -> 
         waiting[future] = point
     completed: Any = distributed.as_completed  # it has no types
     for future in completed(list(waiting), loop=client.loop):
-        yield _outcome(future, waiting.pop(future))
+        point, found = waiting.pop(future), _answer(future)
+        yield Finished(point.key, None, in_one_line(found)) if isinstance(found, Exception) else found
         future.release()
 
 
@@ -69,13 +70,7 @@ def finished_experiments(
     hand_out(len(client.scheduler_info(n_workers=-1)["workers"]))
     for future in futures:
         hand_out(1)
-        try:
-            told = _answer(future)
-        except ClusterError:
-            raise
-        except Exception as error:
-            told = error
-        yield under_way.pop(future), told
+        yield under_way.pop(future), _answer(future)
         future.release()
 
 
@@ -88,19 +83,8 @@ def _homes(client: "Client", points: Sequence[Point]) -> dict[str, list[str]]:
     return {shape: [workers[place % len(workers)]] for place, shape in enumerate(shapes)}
 
 
-def _outcome(future: Any, point: Point) -> Finished:
-    """The point, or why there is none."""
-    try:
-        found: Finished = _answer(future)
-        return found
-    except ClusterError:
-        raise
-    except Exception as error:
-        return Finished(point.key, None, in_one_line(error))
-
-
 def _answer(future: Any) -> Any:
-    """What a task came to; what went wrong is raised."""
+    """What a task came to, or the exception that it ended with; a cluster that cannot go on is raised."""
     from distributed import KilledWorker
 
     if future.status == "finished":
@@ -110,6 +94,6 @@ def _answer(future: Any) -> Any:
             "the scheduler is gone, and with it the work under way; what was finished is kept: start again"
         )
     error = future.exception()
-    if isinstance(error, KilledWorker):
-        raise ResourceError(LOST)
-    raise error.with_traceback(future.traceback())
+    if isinstance(error, ClusterError):
+        raise error
+    return ResourceError(LOST) if isinstance(error, KilledWorker) else error.with_traceback(future.traceback())

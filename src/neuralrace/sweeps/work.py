@@ -1,6 +1,7 @@
 """What a worker does: send a point back as the bytes of its sealed file, or keep the files of an experiment."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import tempfile
@@ -96,18 +97,7 @@ def _limit_of_this_worker() -> int | None:
 def _sealed(experiment: Experiment, key: str, settings: Any, data: xarray.Dataset) -> Finished:
     """With its claims, which some settings may leave without anything to measure."""
     try:
-        claims = [
-            {
-                "text": c.text,
-                "kind": c.kind,
-                "expected": c.expected,
-                "measured": c.measured,
-                "holds": c.holds,
-                "quantities": c.quantities,
-            }
-            for c in experiment.claims(data)
-        ]
-        told = {"claims": json.dumps(claims)}
+        told = {"claims": json.dumps([dataclasses.asdict(claim) for claim in experiment.claims(data)])}
     except Exception as error:
         told = {"claims": "[]", "without_claims": in_one_line(error)}
     stamp = {"experiment": experiment.name, "settings": as_json(settings), "code": versions()["code"]}

@@ -47,8 +47,7 @@ def made_up(obeys):
     names = ("training", "seed", "look", "class", "view")
     data = xarray.Dataset(
         {"responses": (names, curves), "strengths": (names, curves)},
-        coords={"training": NAMES},
-        attrs={"depths": DEPTHS},
+        coords={"training": NAMES, "depth": list(DEPTHS)},
     )
     data["time"] = (("training", "look"), np.tile(TIME, (len(NAMES), 1)))
     right = np.zeros((len(NAMES), SEEDS, 3, 3, 3))

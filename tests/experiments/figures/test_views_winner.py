@@ -5,7 +5,8 @@ import pytest
 
 from neuralrace import views
 from neuralrace.errors import RangeError
-from neuralrace.experiments.figures.views_winner import predicted_winners, score_rules
+from neuralrace.experiments.figures.views_winner import Settings, predicted_winners, score_rules
+from neuralrace.experiments.settings import override
 
 
 def test_rules():
@@ -20,7 +21,7 @@ def test_rules():
 
 
 def test_scores_agree_with_single_races():
-    data = score_rules((2, 3), (0.0, 0.5), (0.1, 0.01), draws=5, seed=4)
+    data = score_rules((2, 3), (0.0, 0.5), (0.1, 0.01), views=3, draws=5, seed=4)
     random = np.random.default_rng(4)
     starts, speeds = random.standard_normal((2, 5, 3))
     for depth, spread, scale in ((2, 0.5, 0.1), (3, 0.5, 0.01)):
@@ -33,8 +34,7 @@ def test_scores_agree_with_single_races():
     assert bool(data["right"].sel(rule="head start", spread=0.0).all())
 
 
-def test_bad_scores_are_refused():
-    with pytest.raises(RangeError, match="depths must hold at least one number"):
-        score_rules((), (0.0,), (0.1,))
-    with pytest.raises(RangeError, match="views must be a whole number, at least 2"):
-        score_rules((2,), (0.0,), (0.1,), views=1)
+def test_bad_settings_are_refused():
+    for changes, says in (({"depths": ""}, "'depths'"), ({"views": "1"}, "'views' must be a whole number, at least 2")):
+        with pytest.raises(RangeError, match=says):
+            override(Settings(), changes)

@@ -9,8 +9,8 @@ import xarray
 from neuralrace.analysis.intervals import Interval, interval
 from neuralrace.experiments.claim import Claim, Claims, listed
 from neuralrace.experiments.figures._views_measures import coverage, shares, winner_share
-from neuralrace.experiments.figures._views_training import Conditions
-from neuralrace.experiments.figures._views_trainings import CHANCE, FINER, PENALTY, RATE, VIEWS, named
+from neuralrace.experiments.figures._views_training import VIEWS, Conditions
+from neuralrace.experiments.figures._views_trainings import CHANCE, FINER, PENALTY, RATE, named
 
 GROWTH_WINDOWS = ((0.005, 0.02), (0.02, 0.08))  # of the target, before competition sets in
 GROWTH = "d log a/dt over sigma while " + " and ".join(f"{a:.1%} to {b:.0%}" for a, b in GROWTH_WINDOWS) + " is learned"
@@ -78,10 +78,6 @@ def judged(data: xarray.Dataset, reasons: Mapping[str, str], *, assumed: bool = 
     return [replace(one, measured=f"{one.measured}; {data.sizes['seed']} seeds") for one in claim]
 
 
-def _depths(data: xarray.Dataset) -> list[int]:
-    return [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
-
-
 def _by_depth(values: dict[int, np.ndarray]) -> dict[str, Interval]:
     """The interval over seeds of the mean over everything else, for each depth; values are (seeds, ...)."""
     return {f"L = {depth}": interval(part.reshape(len(part), -1).mean(axis=1)) for depth, part in values.items()}
@@ -94,11 +90,11 @@ def _curves(data: xarray.Dataset, kind: str, depth: int, name: str = "responses"
 
 def _ends(data: xarray.Dataset, kind: str, name: str = "responses") -> dict[int, np.ndarray]:
     """At the end of one kind of training, (seeds, K, M) for each depth."""
-    return {depth: _curves(data, kind, depth, name)[:, -1] for depth in _depths(data)}
+    return {depth: _curves(data, kind, depth, name)[:, -1] for depth in data["depth"].values}
 
 
 def _race(claim: Predictions, data: xarray.Dataset) -> None:
-    flow, start = _ends(data, "flow"), {d: _curves(data, "flow", d, "strengths")[:, 0] for d in _depths(data)}
+    flow, start = _ends(data, "flow"), {d: _curves(data, "flow", d, "strengths")[:, 0] for d in data["depth"].values}
     claim.says("early growth")
     claim.within(f"depth 2, flow: {GROWTH}", growth(data, "growth", 2), NEAR_ONE)
     deep = {f"L = {d}, window {i + 1}": part for d in flow if d > 2 for i, part in enumerate(growth(data, "flow", d))}
@@ -191,7 +187,7 @@ def log_ratio(curve: np.ndarray) -> np.ndarray:
 def _ratios(data: xarray.Dataset) -> tuple[dict[str, Interval], dict[str, Interval]]:
     """How far log(winner / loser) grows in the second half of training, and in the first."""
     fallen, before = {}, {}
-    for label, kind, depth in [("", "flow", d) for d in _depths(data)] + [(", unequal rates", "unequal", 2)]:
+    for label, kind, depth in [("", "flow", d) for d in data["depth"].values] + [(", unequal rates", "unequal", 2)]:
         change = log_ratio(_curves(data, kind, depth, "strengths")).mean(axis=-1)
         time = data["time"].sel(training=named(kind, depth)).values
         middle = int(np.searchsorted(time, time[-1] / 2))
@@ -209,7 +205,7 @@ def _drop(data: xarray.Dataset, one: str, other: str, depth: int) -> np.ndarray:
 def _late_growth(data: xarray.Dataset, kind: str) -> dict[str, float]:
     """By how much the summed response still grows in the second half of training, in per cent."""
     found = {}
-    for depth in _depths(data):
+    for depth in data["depth"].values:
         total = _curves(data, kind, depth).sum(axis=(-1, -2)).mean(axis=0)
         time = data["time"].sel(training=named(kind, depth)).values
         found[f"L = {depth}"] = 100 * abs(float(total[-1] / total[int(np.searchsorted(time, time[-1] / 2))] - 1))
@@ -217,7 +213,7 @@ def _late_growth(data: xarray.Dataset, kind: str) -> dict[str, float]:
 
 
 def _losses(claim: Predictions, data: xarray.Dataset) -> None:
-    depths, last = _depths(data), _depths(data)[-1]
+    depths, last = data["depth"].values, data["depth"].values[-1]
     entropy, momentum = (
         _by_depth({d: _drop(data, "descent", kind, d) for d in depths}) for kind in ("entropy", "momentum")
     )
@@ -258,7 +254,7 @@ def _teachers(claim: Predictions, data: xarray.Dataset) -> None:
 def _competition(claim: Predictions, data: xarray.Dataset) -> None:
     """The winner's share in standard training with and without the penalty, over the seeds that do not diverge."""
     ends, gains, lost = {}, {}, 0
-    for depth in _depths(data):
+    for depth in data["depth"].values:
         without, penalised = (
             winner_share(_curves(data, kind, depth)[:, -1]).mean(axis=-1) for kind in ("standard", "compete")
         )

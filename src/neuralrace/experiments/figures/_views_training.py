@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +13,6 @@ import xarray
 from neuralrace import tasks
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Array, Weights
-from neuralrace.errors import RangeError, require_count, require_name, require_number
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.training import Condition, Penalty, ReLUNetwork, train_together
@@ -22,7 +20,9 @@ from neuralrace.training.objectives import Squared
 from neuralrace.training.rules import Momentum, Rule, RungeKutta
 from neuralrace.trajectory import Trajectory
 
-NETWORKS = ("gated", "relu")
+CLASSES = VIEWS = 3
+# of class k and view m the row of the task that shows no other, (K, M): sets of views count down in binary, from all
+LONE = CLASSES * (2**VIEWS - 1 - 2 ** np.arange(VIEWS)[::-1]) + np.arange(CLASSES)[:, None]
 LOSSES = ("squared", "cross-entropy")
 # gated networks keep every row, whatever its chance, so that all chances are one program
 APART = Squared(compresses=False)
@@ -47,8 +47,6 @@ class Conditions:
 
     network: str = "gated"
     depth: int = 2
-    classes: int = 3
-    views: int = 3
     hidden: int = 8
     probability: float = 1.0
     sizes: tuple[float, ...] = ()
@@ -61,26 +59,6 @@ class Conditions:
     competition: float = 0.0
     targets: np.ndarray | None = field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
-        for name, known in (("network", NETWORKS), ("loss", LOSSES), ("rule", RULES)):
-            require_name(name, getattr(self, name), known)
-        for name, least in (("depth", 2), ("classes", 2), ("views", 2), ("hidden", 1), ("batch", 1)):
-            require_count(name, getattr(self, name), least=least)
-        require_number("probability", self.probability, above=0, most=1)
-        require_number("scale", self.scale, above=0)
-        require_number("learning_rate", self.learning_rate, above=0)
-        require_number("competition", self.competition, least=0)
-        if not 0 <= self.momentum < 1:
-            raise RangeError(f"momentum must be at least 0 and below 1; it was {self.momentum:g}")
-        if len(self.sizes) not in (0, self.views):
-            raise RangeError(f"sizes must have one number per view, {self.views}; it has {len(self.sizes)}")
-
-
-def lone_rows(classes: int, views: int) -> np.ndarray:
-    """The row of the task in which class k shows view m and no other, (K, M)."""
-    sets = 2**views - 1 - 2 ** np.arange(views)[::-1]  # sets of views count down in binary, from all to none
-    return np.asarray(classes * sets + np.arange(classes)[:, None])
-
 
 def draw_weights(given: Conditions, seed: int) -> list[np.ndarray]:
     """(pathways, target, source) of every layer: normal with standard deviation scale / sqrt(hidden).
@@ -88,36 +66,30 @@ def draw_weights(given: Conditions, seed: int) -> list[np.ndarray]:
     A seed draws the same at any scale.
     """
     gated = given.network == "gated"
-    enter = given.classes * (1 if gated else given.views)
-    sizes = [enter, *[given.hidden] * (given.depth - 1), given.classes]
+    enter = CLASSES * (1 if gated else VIEWS)
+    sizes = [enter, *[given.hidden] * (given.depth - 1), CLASSES]
     random, std = np.random.default_rng(seed), given.scale / np.sqrt(given.hidden)
-    paths = given.views if gated else 1
+    paths = VIEWS if gated else 1
     return [std * random.standard_normal((paths, into, out)) for out, into in itertools.pairwise(sizes)]
 
 
 def train_views(conditions: Sequence[Conditions], steps: int, seeds: int, looks: Sequence[int]) -> xarray.Dataset:
-    """Train under all conditions from every seed and look at the given steps.
+    """Train under all conditions, of one kind of network and one width, from every seed and look at the given steps.
 
     responses: to each view alone, the output of its class less the mean of the others, (training, seed, look, class,
     view). strengths: the length of the whole output to a view alone, P3's s_ym. loss: without the competition. time:
     learning_rate * step, (training, look). At the end, for every row of the task: outputs (training, seed, row, class)
     and, for ReLU networks, activity of the first layer (training, seed, row, unit).
     """
-    total, count = require_count("steps", steps), require_count("seeds", seeds)
-    at = np.unique(np.asarray(looks, dtype=int))
-    if not conditions or not len(at) or at[0] < 0 or at[-1] > total:
-        raise RangeError(
-            f"at least one training is required, and looks between 0 and {total}; {len(conditions)} and {at} came"
-        )
-    if len({(c.network, c.classes, c.views, c.hidden) for c in conditions}) > 1:
-        raise RangeError("all trainings must have the same network, classes, views and width; call it for each apart")
     kinds = [(c.depth, c.probability, c.sizes, id(c.targets)) for c in conditions]
     shared = {kind: network_of(c) for kind, c in dict(zip(kinds, conditions, strict=True)).items()}  # planned once
     networks = [shared[kind] for kind in kinds]
-    prepared = [condition_of(c, network, count) for c, network in zip(conditions, networks, strict=True)]
-    runs = train_together(prepared, total, seeds=count, record="outputs", at=[*at, total])
-    found = zip(conditions, networks, runs, strict=True)
-    return xarray.concat([_seen(given, network, run, len(at)) for given, network, run in found], "training")
+    prepared = [condition_of(c, network, seeds) for c, network in zip(conditions, networks, strict=True)]
+    at = np.unique(looks)
+    runs = train_together(prepared, steps, seeds=seeds, record="outputs", at=[*at, steps])
+    return xarray.concat(
+        [_seen(network, run, len(at)) for network, run in zip(networks, runs, strict=True)], "training"
+    )
 
 
 def condition_of(given: Conditions, network: Problem, seeds: int) -> Condition:
@@ -130,7 +102,7 @@ def condition_of(given: Conditions, network: Problem, seeds: int) -> Condition:
         loss=APART if (given.network, given.loss) == ("gated", "squared") else given.loss,
         batch_size=given.batch if given.rule == "mini-batch" else None,
         drawn=given.rule == "mini-batch",
-        penalty=Competition(np.asarray(given.competition), given.views) if given.competition > 0 else None,
+        penalty=Competition(np.asarray(given.competition)) if given.competition > 0 else None,
     )
 
 
@@ -139,17 +111,13 @@ def network_of(given: Conditions) -> Problem:
 
     A row that cannot occur has no weight, or next to none; views that are absent are zero, so that no gates are needed.
     """
+    # a chance of one half, which every set of views has a row for
     made = tasks.get(
-        "views",
-        classes=given.classes,
-        views=given.views,
-        presence="chance",  # of one half, which every set of views has a row for
-        sizes=given.sizes or 1.0,
-        depth=given.depth,
+        "views", classes=CLASSES, views=VIEWS, presence="chance", sizes=given.sizes or 1.0, depth=given.depth
     )
-    present = np.stack([made.groups[f"view{m}"] for m in range(given.views)], axis=1)
+    present = np.stack([made.groups[f"view{m}"] for m in range(VIEWS)], axis=1)
     weights = np.where(present > 0, given.probability, 1 - given.probability).prod(axis=1)
-    targets = {"y": made.task.targets["y"] if given.targets is None else _soft_targets(given.targets, made.task)}
+    targets = made.task.targets if given.targets is None else {"y": given.targets}
     if given.network == "relu":
         return ReLUNetwork(Task(made.task.inputs, targets, weights), (given.hidden,) * (given.depth - 1))
     pathways = made.problem("views", given.hidden)
@@ -160,25 +128,18 @@ class Competition(Penalty):
     """lambda/K times the sum over classes and pairs of views of r_m^2 r_n^2."""
 
     strength: Array
-    views: int = eqx.field(static=True)
 
     def __call__(self, outputs: Mapping[str, jax.Array]) -> jax.Array:
         """The penalty on the responses to lone views."""
-        squares = responses(_alone(outputs["y"], self.views)) ** 2
+        squares = responses(outputs["y"][LONE, :]) ** 2
         pairs = 0.5 * (squares.sum(axis=1) ** 2 - (squares**2).sum(axis=1))
         return jnp.asarray(self.strength) * pairs.mean()
 
 
 def responses(alone: Outputs) -> Outputs:
     """The output for the class less the mean of the others, (..., K, M), of outputs to lone views (..., K, M, K)."""
-    classes = alone.shape[-1]
-    contrast = (classes * np.eye(classes) - 1) / (classes - 1)
+    contrast = (CLASSES * np.eye(CLASSES) - 1) / (CLASSES - 1)
     return (alone * contrast[:, None, :]).sum(axis=-1)
-
-
-def _alone(outputs: Outputs, views: int) -> Outputs:
-    """(..., row, K) -> (..., K, M, K)."""
-    return outputs[..., lone_rows(outputs.shape[-1], views), :]
 
 
 def _rule(given: Conditions) -> Rule:
@@ -189,15 +150,6 @@ def _rule(given: Conditions) -> Rule:
     return Momentum(np.asarray(given.learning_rate * (1 - heavy)), np.asarray(heavy))
 
 
-def _soft_targets(given: np.ndarray, task: Task) -> np.ndarray:
-    soft, shape = np.asarray(given, dtype=np.float64), task.targets["y"].shape
-    if soft.shape != shape or not np.isfinite(soft).all():
-        raise RangeError(
-            f"targets must be finite, one row per class and set of views, {shape}; their shape was {soft.shape}"
-        )
-    return soft
-
-
 def _by_edge(given: Conditions, network: Problem, seed: int) -> Weights:
     """The drawn layers on the edges of each pathway."""
     layers = draw_weights(given, seed)
@@ -205,10 +157,10 @@ def _by_edge(given: Conditions, network: Problem, seed: int) -> Weights:
     return {edge: layers[i][m] for m, chain in enumerate(chains) for i, edge in enumerate(chain)}
 
 
-def _seen(given: Conditions, network: Problem, run: Trajectory, looks: int) -> xarray.Dataset:
+def _seen(network: Problem, run: Trajectory, looks: int) -> xarray.Dataset:
     """One training as `train_views` gives it."""
     outputs = run.values("outputs[y]")  # (seed, look, row, class)
-    alone, each = _alone(outputs[:, :looks], given.views), ("seed", "look", "class", "view")
+    alone, each = outputs[:, :looks, LONE], ("seed", "look", "class", "view")
     data = xarray.Dataset()
     data["responses"] = (each, responses(alone))
     data["strengths"] = (each, np.linalg.norm(alone, axis=-1))

@@ -10,12 +10,11 @@ from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import interval
 from neuralrace.experiments.figures._views_measures import coverage, gates_added, gates_apart, winner_share
-from neuralrace.experiments.figures._views_training import Conditions, draw_weights, lone_rows, train_views
+from neuralrace.experiments.figures._views_training import CLASSES, LONE, VIEWS, Conditions, draw_weights, train_views
 from neuralrace.experiments.settings import setting
 from neuralrace.plotting import COLOURS, SERIES, TIME, interval_points, label_axes, new_panels, sequence
 from neuralrace.views.two_layer import lone_responses, two_layer_end
 
-CLASSES = VIEWS = 3
 RATE = 1 / CLASSES  # sigma of a view of length one that is always present
 EARLY = 200  # steps that are looked at one by two
 SMALL_SCALE = 0.01  # for early growth and unequal rates, at depth two
@@ -100,22 +99,22 @@ def measure(network: str, settings: Settings) -> xarray.Dataset:
     conditions = trainings(network, settings)
     taught = _trained(conditions, settings)
     data = xarray.concat([taught, _trained(students(settings, conditions, taught), settings)], "training")
-    lone, all_views = lone_rows(CLASSES, VIEWS), np.arange(CLASSES)
-    data["lone_outputs"] = (("training", "seed", "class", "view", "output"), data["outputs"].values[:, :, lone])
-    data.attrs |= {"network": network, "depths": list(settings.depths)}
+    data["lone_outputs"] = (("training", "seed", "class", "view", "output"), data["outputs"].values[:, :, LONE])
+    data = data.assign_coords(depth=list(settings.depths)).assign_attrs(network=network)
     flows = [named("flow", depth) for depth in settings.depths]
     if network == "relu":
         last = data["activity"].sel(training=flows).values
         first = np.stack([_first_activity(conditions[name], settings.seeds) for name in flows])
-        alone = np.stack([first[..., :VIEWS, :], last[:, :, lone]])
-        together = np.stack([first[..., VIEWS, :], last[:, :, all_views]])
+        alone = np.stack([first[..., :VIEWS, :], last[:, :, LONE]])
+        together = np.stack([first[..., VIEWS, :], last[:, :, :CLASSES]])
         names = ("moment", "depth", "seed", "class")
         data["gates_apart"], data["gates_added"] = (
             (names, measured(alone, together)) for measured in (gates_apart, gates_added)
         )
         data = data.drop_vars("activity")
     elif 2 in settings.depths:
-        ends = _exact_end(conditions[named("flow", 2)], settings.seeds)
+        layers = [draw_weights(conditions[named("flow", 2)], seed) for seed in range(settings.seeds)]
+        ends = lone_responses(two_layer_end(*(np.stack(layer) for layer in zip(*layers, strict=True))))
         data["exact_end"] = (("seed", "class", "view"), ends)
     return data.drop_vars("outputs")
 
@@ -134,17 +133,12 @@ def _first_activity(conditions: Conditions, seeds: int) -> np.ndarray:
     return np.maximum(np.concatenate([each, each.sum(axis=2, keepdims=True)], axis=2), 0.0)
 
 
-def _exact_end(conditions: Conditions, seeds: int) -> np.ndarray:
-    layers = [draw_weights(conditions, seed) for seed in range(seeds)]
-    return lone_responses(two_layer_end(*(np.stack(layer) for layer in zip(*layers, strict=True))))
-
-
 def draw(data: xarray.Dataset) -> Figure:
     """Strengths over time at two depths, winner's share and coverage of every training, and gates where there are any.
 
     What is said of a panel is what is found in the networks of this kind.
     """
-    network, depths = data.attrs["network"], [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
+    network, depths = data.attrs["network"], data["depth"].values.tolist()
     figure, (first, last, shares, covered, *opened) = new_panels(4 + ("gates_apart" in data), columns=2, width=4.4)
     for axis, depth in ((first, depths[0]), (last, depths[-1])):
         _draw_strengths(axis, data, depth)

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.analysis import cosine_similarity
 from neuralrace.analysis.intervals import interval
 from neuralrace.axes import Weights
 from neuralrace.experiments import Claims, Experiment, routing
@@ -25,8 +24,6 @@ from neuralrace.plotting import (
     training_band,
 )
 from neuralrace.problem import Problem
-from neuralrace.tasks import NamedTask
-from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
@@ -77,7 +74,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     data["theory_strengths"] = (("layer", "time", "mode"), _theory_strengths(forecast, settings.domains))
     data["conserved"] = ("finer", np.array([_drift(problem, looks), _drift(problem, finer)]))
     data["crosstalk"] = (("seed", "look_time"), _crosstalk(problem, looks, settings))
-    return _final_state(data, named, random, settings)
+    return data.merge(routing.final_state(named, random, settings.hidden))
 
 
 def _strengths(run: Trajectory, domains: int) -> np.ndarray:
@@ -123,18 +120,6 @@ def _crosstalk(problem: Problem, run: Trajectory, settings: Settings) -> np.ndar
         squares = np.einsum("jah,hk,ikb->ijab", outer, weights[HIDDEN], inner, optimize=True) ** 2
         found[seed, look] = squares[..., ~own].sum() / squares.sum()
     return found
-
-
-def _final_state(data: xarray.Dataset, named: NamedTask, run: Trajectory, settings: Settings) -> xarray.Dataset:
-    """Similarity and outputs at the end of training, on all routes."""
-    complete, problem = named.complete(), named.evaluation("shared", hidden=settings.hidden)
-    final, order = [run.weights(seed) for seed in range(settings.seeds)], routing.representation_order(complete)
-    data["route_error"] = (("seed", "kind"), routing.route_errors(named, run, settings.hidden))
-    similarity = [cosine_similarity(problem.activity(weights)["h1"][order]) for weights in final]
-    data["similarity"] = (("seed", "example", "other"), np.stack(similarity))
-    data["outputs"] = (("row", "column"), routing.output_picture(problem, final[0], complete))
-    data["trained"] = (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained))
-    return data
 
 
 def claims(data: xarray.Dataset) -> Claims:
@@ -210,7 +195,7 @@ def _strength_claims(claim: Claims, data: xarray.Dataset) -> None:
 
 def _final_claims(claim: Claims, data: xarray.Dataset) -> None:
     same = routing.same_item_similarity(data["similarity"].values)
-    trained, untrained = data["route_error"].values.T
+    trained, untrained = data["error"].values.T
     text = "Each individual example maps to the same representation regardless of what input domain it arrives on."
     claim.paper("P1 section 4.1 and Fig 4g", text)
     claim.at_least("mean cosine between the same item in different domains", interval(same), 0.95)
@@ -238,7 +223,7 @@ def draw(data: xarray.Dataset) -> Figure:
     training_band(crosstalk, data["look_time"].values, data["crosstalk"].values, "gated", None)
     label_axes(crosstalk, "A  weights decouple before learning shows", TIME, "part of the maps between modes")
     routing.draw_similarity(similarity, data["similarity"].values[0], "g  an item looks the same in every domain")
-    routing.draw_outputs(outputs, data["outputs"].values, "h  routes that were never trained work")
+    routing.draw_outputs(outputs, data["outputs"].values[0], "h  routes that were never trained work")
     return figure
 
 

@@ -95,7 +95,7 @@ def _generalisation(settings: Settings) -> xarray.Dataset:
         named = tasks.routing(count, trained)
         problem = named.problem("shared", hidden=settings.hidden)
         run = train(problem, law, rate, settings.steps, seeds=settings.seeds, at=[0, settings.steps])
-        errors.append(routing.route_errors(named, run, settings.hidden))
+        errors.append(routing.final_state(named, run, settings.hidden)["error"].values)
     data = xarray.Dataset(coords={"trained": np.arange(1, count + 1), "kind": ["trained", "untrained"]})
     data["error"] = (("trained", "seed", "kind"), np.array(errors))
     return data

@@ -8,11 +8,10 @@ from matplotlib.figure import Figure
 from scipy.signal import find_peaks
 
 from neuralrace import initial, tasks
-from neuralrace.analysis import cosine_similarity, kernel_change, tangent_kernel
+from neuralrace.analysis import kernel_change, tangent_kernel
 from neuralrace.analysis.intervals import interval
 from neuralrace.experiments import Claims, Experiment, routing
 from neuralrace.plotting import COLOURS, label_axes, loss_axis, new_panels, sequence, training_band
-from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import train
 
 FAINT = 1e-3  # of the fastest fall: a peak below this is none
@@ -38,23 +37,16 @@ def compute(settings: Settings) -> xarray.Dataset:
     """Train from random orthogonal weights of every scale."""
     named = tasks.routing(settings.domains, settings.trained)
     problem = named.problem("shared", hidden=settings.hidden)
-    everything, complete = named.evaluation("shared", hidden=settings.hidden), named.complete()
-    order = routing.representation_order(complete)
     scales, parts = np.linspace(settings.smallest, settings.largest, settings.scales), []
     for scale in scales.tolist():
         rate = routing.paper_rate(settings.domains, settings.trained, settings.paper_rate / np.cbrt(scale))
-        law, data = initial.orthogonal(scale), xarray.Dataset()
+        law = initial.orthogonal(scale)
         run, start = train(problem, law, rate, settings.steps, seeds=settings.seeds), train(problem, law, rate, 0)
-        ends = start.weights(0), run.weights(0)
+        ends, data = (start.weights(0), run.weights(0)), routing.final_state(named, run, settings.hidden)
         data["loss"], data["time"] = (("seed", "step"), run.loss), ("step", run.time)
-        data["error"] = (("seed", "kind"), routing.route_errors(named, run, settings.hidden))
-        data["similarity"] = (("example", "other"), cosine_similarity(everything.activity(ends[1])["h1"][order]))
-        data["outputs"] = (("row", "column"), routing.output_picture(everything, ends[1], complete))
         data["change"] = kernel_change(*(tangent_kernel(problem, weights, traced=True) for weights in ends))
         parts.append(data)
-    found = xarray.concat(parts, "scale").assign_coords(scale=scales)
-    found["trained"] = (("source", "sink"), trained_pairs("neighbours", settings.domains, settings.trained))
-    return found
+    return xarray.concat(parts, "scale").assign_coords(scale=scales)
 
 
 def stages(time: np.ndarray, loss: np.ndarray) -> int:
@@ -103,7 +95,7 @@ def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
 
 
 def _regime_claims(claim: Claims, data: xarray.Dataset) -> None:
-    shares = routing.same_item_similarity(data["similarity"].values)
+    shares = routing.same_item_similarity(data["similarity"].values[:, 0])
     right = _outputs_right(data)
     claim.paper(
         "P1 Fig 6c",
@@ -127,7 +119,7 @@ def _regime_claims(claim: Claims, data: xarray.Dataset) -> None:
 
 def _outputs_right(data: xarray.Dataset) -> np.ndarray:
     """The mean cosine between outputs and targets on untrained routes of one network, for each scale."""
-    outputs = routing.outputs_by_route(data["outputs"].values)[:, ~data["trained"].values.astype(bool)]
+    outputs = data["outputs"].values[:, 0, ~data["trained"].values[0].astype(bool)]
     sizes = np.linalg.norm(outputs, axis=(-2, -1)) * np.linalg.norm(routing.BASE)
     return np.asarray((np.sum(outputs * routing.BASE, axis=(-2, -1)) / sizes).mean(axis=-1))
 
@@ -146,14 +138,15 @@ def draw(data: xarray.Dataset) -> Figure:
     routing.draw_errors(errors, scales, data["error"], "b  untrained routes fail as first weights grow", across)
     lazy.plot(scales, data["change"], "o-", color=COLOURS["gated"])
     label_axes(lazy, "A  and the tangent kernel turns less", across, "1 - cosine, start to end")
-    largest = float(abs(data["outputs"]).max())
-    same, right = routing.same_item_similarity(data["similarity"].values), _outputs_right(data)
+    first = data.isel(seed=0)
+    largest = float(abs(first["outputs"]).max())
+    same, right = routing.same_item_similarity(first["similarity"].values), _outputs_right(data)
     for column, index in enumerate((0, len(scales) // 2, len(scales) - 1)):
         at = rf"$\sigma_0$ = {scales[index]:.2f}"
         title = f"c  {at}: an item in two domains, cosine {same[index]:.2f}"
-        routing.draw_similarity(pictures[column], data["similarity"][index].values, title)
+        routing.draw_similarity(pictures[column], first["similarity"][index].values, title)
         title = f"d  {at}: untrained outputs and targets, cosine {right[index]:.2f}"
-        routing.draw_outputs(pictures[3 + column], data["outputs"][index].values, title, largest)
+        routing.draw_outputs(pictures[3 + column], first["outputs"][index].values, title, largest)
     return figure
 
 

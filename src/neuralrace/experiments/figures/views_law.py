@@ -15,7 +15,6 @@ from neuralrace.problem import Problem
 from neuralrace.training import train
 from neuralrace.views.coupled import co_occurrence, coupled_race
 from neuralrace.views.law import Law, derive, error_term, path_strengths
-from neuralrace.views.race import Phases
 
 CLASSES = 3
 LOOKS = 160
@@ -51,26 +50,24 @@ def check(settings: Settings) -> None:
 def compute(settings: Settings) -> xarray.Dataset:
     """The derived law, exact and trained races, what random weights leave over, and views that are seen apart."""
     looks = min(LOOKS, *(round(until / settings.learning_rate) + 1 for until in settings.times))  # at most every step
-    data = xarray.Dataset(coords={"view": range(len(settings.strengths)), "look": range(looks)})
-    start = np.array(settings.strengths)
+    start, parts = np.array(settings.strengths), []
     for depth, until in zip(settings.depths, settings.times, strict=True):
         problem = tasks.get("views", classes=CLASSES, views=len(start), depth=depth).problem("views", settings.hidden)
         law = derive(problem)
         race = law.race(start)
         time, trained = _trained(problem, law, start, settings.learning_rate, until, looks)
-        data[f"drive L{depth}"] = ("view", law.drive)
-        data[f"coupling L{depth}"] = (("view", "other"), law.coupling)
-        data[f"time L{depth}"] = ("look", time)
-        data[f"trained L{depth}"] = (("look", "view"), trained)
-        data[f"law L{depth}"] = (("look", "view"), law.coupled(start).amplitudes(time))
-        data[f"end L{depth}"] = ("view", race.final)
-        data[f"phases L{depth}"] = ("phase", np.array(race.phases()))
-        data[f"loser L{depth}"] = ("phase", _loser_shares(law, start, race.phases()))
-        data.attrs[f"equations L{depth}"] = law.equations.text.splitlines()[0]
-        if depth == settings.depths[0]:
-            data = data.merge(_left_over(problem, law, settings))
-    data.attrs["depths"] = list(settings.depths)
-    return data.merge(_seen_apart(settings))
+        data = xarray.Dataset(attrs={"equations": law.equations.text.splitlines()[0]})
+        data["drive"], data["coupling"] = ("view", law.drive), (("view", "other"), law.coupling)
+        data["time"], data["trained"] = ("look", time), (("look", "view"), trained)
+        data["law"] = (("look", "view"), law.coupled(start).amplitudes(time))
+        data["end"], data["phases"] = ("view", race.final), ("phase", np.array(race.phases()))
+        powers = law.coupled(start).amplitudes(data["phases"].values) ** depth
+        data["loser"] = ("phase", powers[:, start.argmin()] / powers.sum(axis=-1))  # the share of the weakest view
+        if not parts:
+            left = _left_over(problem, law, settings)
+        parts.append(data)
+    found = xarray.concat(parts, "depth").assign_coords(depth=list(settings.depths))
+    return xarray.merge([found, left, _seen_apart(settings)])
 
 
 def _trained(
@@ -83,12 +80,6 @@ def _trained(
     run = train(problem, initial.decoupled(strengths), rate, steps, record="weights", at=at.tolist())
     amplitudes = [path_strengths(law.pathways, run.weights(0, step))[0] ** (1 / law.depth) for step in range(len(at))]
     return run.time, np.array(amplitudes)
-
-
-def _loser_shares(law: Law, start: np.ndarray, phases: Phases) -> np.ndarray:
-    """The share of the weakest view where each phase ends."""
-    powers = law.coupled(start).amplitudes(np.array(phases)) ** law.depth
-    return np.asarray((powers / powers.sum(axis=-1, keepdims=True))[:, int(np.argmin(start))])
 
 
 def _left_over(problem: Problem, law: Law, settings: Settings) -> xarray.Dataset:
@@ -127,8 +118,8 @@ def _seen_apart(settings: Settings) -> xarray.Dataset:
     return data
 
 
-def _depths(data: xarray.Dataset) -> list[int]:
-    return [int(depth) for depth in np.atleast_1d(data.attrs["depths"])]
+def _by_depth(data: xarray.Dataset, values: np.ndarray) -> dict[str, float]:
+    return {f"L = {depth}": float(value) for depth, value in zip(data["depth"].values, values, strict=True)}
 
 
 def claims(data: xarray.Dataset) -> Claims:
@@ -140,36 +131,36 @@ def claims(data: xarray.Dataset) -> Claims:
 
 
 def _law_claims(claim: Claims, data: xarray.Dataset) -> None:
-    depths, share = _depths(data), 1 / CLASSES
-    off = max(float(np.abs(data[f"{part} L{d}"] - share).max()) for d in depths for part in ("drive", "coupling"))
-    gaps = {d: float(np.abs(data[f"trained L{d}"] - data[f"law L{d}"]).max()) for d in depths}
-    ends = {f"L = {d}": np.abs(data[f"trained L{d}"].values[-1] - data[f"end L{d}"].values).max() for d in depths}
-    clocks = np.log(data[f"trained L{depths[0]}"].values) / share
+    share, trained = 1 / CLASSES, data["trained"]
+    off = max(float(np.abs(data[part] - share).max()) for part in ("drive", "coupling"))
+    gaps = np.abs(trained - data["law"]).max(["look", "view"]).values
+    ends = np.abs(trained.isel(look=-1) - data["end"]).max("view").values
+    clocks = np.log(trained.values[0]) / share
     seen = np.isfinite(data["left over"]).any()
     left = np.nanmedian(data["left over"].values, axis=0) if seen else np.full(len(MODERATE), np.nan)
     text = "P3's equation is eq. 10 of P1 for parallel pathways whose views are always together: S_m = D_mn = 1/K."
     claim.check("P3 governing equation; P1 eq. 10", text)
     claim.at_most("distance of the reduction's S and D from 1/K, at every depth,", off, 1e-12)
-    claim.detail(data.attrs[f"equations L{depths[0]}"])
+    claim.detail(data.attrs["equations"])
     text = "Under squared error and gradient flow pathway strengths evolve according to the governing equation."
     claim.paper("P3 governing equation, depth two, decoupled weights", text)
-    claim.at_most("largest distance of an amplitude in training from the equation", gaps[depths[0]], 0.01)
+    claim.at_most("largest distance of an amplitude in training from the equation", gaps[0], 0.01)
     text = "At every depth training follows the law, to its exact end."
     claim.ours("P1 eq. 10 for parallel pathways; the end of the race as a root", text)
-    claim.at_most("largest distance of an amplitude", {f"L = {d}": gap for d, gap in gaps.items()}, 0.01)
-    claim.at_most("at the end", ends, 1e-3)
+    claim.at_most("largest distance of an amplitude", _by_depth(data, gaps), 0.01)
+    claim.at_most("at the end", _by_depth(data, ends), 1e-3)
     text = "At depth two s_m^(1/sigma_m) / s_n^(1/sigma_n) is conserved while the network learns."
     claim.check("algebra of P3's equation", text)
     what = "drift of its logarithm in training from decoupled weights"
     claim.at_most(what, np.abs(np.diff(clocks - clocks[0], axis=1)).max(), 1e-10)
     source = "P3 governing equation, E(t), whose size it does not say"
     claim.ours(source, "From small random weights P3's error term is small.")
-    what = f"depth {depths[0]}, median over seeds of |E| over the velocity of the law"
+    what = f"depth {data['depth'].values[0]}, median over seeds of |E| over the velocity of the law"
     claim.at_most(what, {f"{level:.0%} filled": value for level, value in zip(MODERATE, left, strict=True)}, 0.1)
 
 
 def _end_claims(claim: Claims, data: xarray.Dataset) -> None:
-    kept = {f"L = {d}": np.divide(*data[f"loser L{d}"].values[::-1]) for d in _depths(data)}
+    kept = _by_depth(data, data["loser"].values[:, 1] / data["loser"].values[:, 0])
     first, deeper = next(iter(kept)), dict(list(kept.items())[1:])
     late, missing = np.log(data["late"].values[:, -2:]), np.log(data["missing"].values[-2:])
     what = "share of the weakest view where 90 % of the target is learned over that where 10 % is"
@@ -187,10 +178,10 @@ def _end_claims(claim: Claims, data: xarray.Dataset) -> None:
 
 def draw(data: xarray.Dataset) -> Figure:
     """Exact and trained races at every depth, and when the views that come late are learned."""
-    depths = _depths(data)
+    depths = data["depth"].values
     figure, (*races, late) = new_panels(len(depths) + 1, columns=2, height=3.5)
     for axis, depth in zip(races, depths, strict=True):
-        _draw_depth(axis, data, depth)
+        _draw_depth(axis, data.sel(depth=depth))
     for row, depth, colour in zip(data["late"].values, depths, sequence(len(depths)), strict=True):
         late.loglog(data["missing"], row, "o-", color=colour, label=f"depth {depth}")
     title, across = (
@@ -201,11 +192,11 @@ def draw(data: xarray.Dataset) -> Figure:
     return figure
 
 
-def _draw_depth(axis: Axes, data: xarray.Dataset, depth: int) -> None:
+def _draw_depth(axis: Axes, data: xarray.Dataset) -> None:
     """Every view of one race, trained and by the law, and where P3's phases end."""
-    trained = {"training": ("gated", data[f"trained L{depth}"].values)}
-    mode_lines(axis, data[f"time L{depth}"].values, trained, {"theory, the law": data[f"law L{depth}"].values})
-    for moment in data[f"phases L{depth}"].values:
+    trained, depth = {"training": ("gated", data["trained"].values)}, int(data["depth"])
+    mode_lines(axis, data["time"].values, trained, {"theory, the law": data["law"].values})
+    for moment in data["phases"].values:
         axis.axvline(moment, color=COLOURS["reference"], linewidth=0.8)
     said = "all views keep their part" if depth == 2 else "losers stop and keep what they have"
     label_axes(axis, f"A  depth {depth}: {said}; grey, where P3's phases end", TIME, "amplitude a of a view")

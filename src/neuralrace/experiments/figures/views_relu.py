@@ -4,7 +4,6 @@ import itertools
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
 import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
@@ -30,7 +29,7 @@ REASONS = {
 
 def claims(data: xarray.Dataset) -> list[Claim]:
     """Whether P3's assumptions are true of these networks, and its predictions, each with those assumptions."""
-    moments = itertools.product(enumerate(("start", "end")), enumerate(np.atleast_1d(data.attrs["depths"])))
+    moments = itertools.product(enumerate(("start", "end")), enumerate(data["depth"].values))
     cells = [(f"{moment}, L = {depth}", (i, j)) for (i, moment), (j, depth) in moments]
     apart, added = (
         {cell: interval(data[name].values[place].mean(axis=-1)) for cell, place in cells}

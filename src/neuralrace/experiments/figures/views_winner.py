@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace.analysis.intervals import Interval, interval, proportion
-from neuralrace.errors import RangeError, require_count, require_number
-from neuralrace.experiments import Claims, Experiment
+from neuralrace.experiments import Claims, Experiment, setting
 from neuralrace.experiments.figures._views_measures import coverage, winner_share
 from neuralrace.plotting import COLOURS, interval_points, label_axes, new_panels, sequence
 from neuralrace.theory.exact import race_end
@@ -29,7 +28,7 @@ class Settings:
     depths: tuple[int, ...] = (2, 3, 4, 6)
     spreads: tuple[float, ...] = (0.0, 0.03, 0.1, 0.3, 1.0)
     scales: tuple[float, ...] = (0.3, 0.1, 0.01, 0.001)
-    views: int = 3
+    views: int = setting(3, least=2)
     draws: int = 400
     widths: tuple[int, ...] = (3, 8, 32, 128, 512)
     networks: int = 100
@@ -79,28 +78,23 @@ def score_rules(
     spreads: Sequence[float],
     scales: Sequence[float],
     *,
-    views: int = 3,
-    draws: int = 400,
-    start_spread: float = 0.5,
+    views: int,
+    draws: int,
     seed: int = 0,
 ) -> xarray.Dataset:
     """How often each rule names the exact winner over random races.
 
-    Strengths are scale * exp(start_spread * normal) and rates exp(spread * normal), independent; the same normal draws
+    Strengths are scale * exp(0.5 * normal) and rates exp(spread * normal), independent; the same normal draws
     serve every cell. `right`: (rule, depth, spread, scale, draw). `share`: the winner's share at the end.
     """
-    count, number = require_count("views", views, least=2), require_count("draws", draws)
-    for name, values in (("depths", depths), ("spreads", spreads), ("scales", scales)):
-        if not len(values):
-            raise RangeError(f"{name} must hold at least one number; it was empty")
     random = np.random.default_rng(seed)
-    starts, speeds = random.standard_normal((2, number, count))
+    starts, speeds = random.standard_normal((2, draws, views))
     L, spread, scale = np.meshgrid(depths, spreads, scales, indexing="ij")
-    lead = (*L.shape, number)
-    strengths = np.exp(require_number("start_spread", start_spread, least=0) * starts) * scale[..., None, None]
+    lead = (*L.shape, draws)
+    strengths = np.exp(0.5 * starts) * scale[..., None, None]
     rates = np.exp(speeds * spread[..., None, None])
     layers = np.broadcast_to(L[..., None], lead).astype(float)
-    flat = race_end(strengths.reshape(-1, count), rates.reshape(-1, count), layers.ravel())
+    flat = race_end(strengths.reshape(-1, views), rates.reshape(-1, views), layers.ravel())
     truth, best = np.asarray(flat.winner).reshape(lead), np.asarray(flat.shares).max(axis=-1).reshape(lead)
     named = predicted_winners(strengths, rates, layers)
     cells = ("depth", "spread", "scale", "draw")

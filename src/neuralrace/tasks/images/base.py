@@ -100,10 +100,8 @@ def _cifar10(place: Path) -> Images:
             f"{', '.join(map(str, counts))}: one was cut short"
         )
     tests, test_labels = read_cifar(find_file(place, ("test_batch.bin",)))
-    images = np.concatenate([rows.reshape(len(rows), -1) for rows, _ in found])
-    labels = np.concatenate([labels for _, labels in found])
-    shape = SHAPES["cifar10"]
-    return Images("cifar10", images, labels, tests.reshape(len(tests), -1), test_labels, shape, 1 / 255)
+    images, labels = (np.concatenate(part) for part in zip(*found, strict=True))
+    return Images("cifar10", images, labels, tests, test_labels, SHAPES["cifar10"], 1 / 255)
 
 
 def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
@@ -210,14 +208,14 @@ def _idx_sizes(source: Path, header: bytes, axes: int) -> tuple[int, ...]:
 
 
 def read_cifar(source: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Images (N, 3, 32, 32) and labels of one file of CIFAR-10's binary version."""
+    """Images (N, 3 x 32 x 32) and labels of one file of CIFAR-10's binary version."""
     size = source.stat().st_size
     if not size or size % (1 + CIFAR_IMAGE) or size > LARGEST:
         raise FileFormatError(
             f"{source} must hold records of {1 + CIFAR_IMAGE} bytes, a label and an image; it holds {size} bytes"
         )
     rows = np.fromfile(source, dtype=np.uint8).reshape(-1, 1 + CIFAR_IMAGE)
-    return rows[:, 1:].reshape(-1, 3, 32, 32), rows[:, 0]
+    return rows[:, 1:], rows[:, 0]
 
 
 def read_arrays(source: Path) -> dict[str, np.ndarray]:

@@ -32,7 +32,7 @@ class Layout:
     dims: dict[str, tuple[str, ...]] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     kinds: dict[str, np.dtype] = field(default_factory=dict)
-    labels: dict[str, np.ndarray | None] = field(default_factory=dict)  # axis -> labels; None: they differ
+    labels: dict[str, Any] = field(default_factory=dict)  # axis -> labels; None: they differ
     ragged: set[str] = field(default_factory=set)  # axes whose length differs
 
     def add(self, data: xarray.Dataset) -> None:
@@ -42,7 +42,7 @@ class Layout:
             if self.sizes.setdefault(name, size) != size:
                 self.ragged.add(name)
                 self.sizes[name] = max(self.sizes[name], size)
-            here = data[name].values if name in data.coords else None
+            here: Any = data[name].values if name in data.coords else None
             if not np.array_equal(self.labels.setdefault(name, here), here):
                 self.labels[name] = None
         for name, values in _variables(data).items():

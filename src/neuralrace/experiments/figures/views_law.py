@@ -50,7 +50,7 @@ def check(settings: Settings) -> None:
 def compute(settings: Settings) -> xarray.Dataset:
     """The derived law, exact and trained races, what random weights leave over, and views that are seen apart."""
     looks = min(LOOKS, *(round(until / settings.learning_rate) + 1 for until in settings.times))  # at most every step
-    start, parts = np.array(settings.strengths), []
+    start, parts = np.array(settings.strengths), list[xarray.Dataset]()
     for depth, until in zip(settings.depths, settings.times, strict=True):
         problem = tasks.get("views", classes=CLASSES, views=len(start), depth=depth).problem("views", settings.hidden)
         law = derive(problem)
@@ -133,8 +133,8 @@ def claims(data: xarray.Dataset) -> Claims:
 def _law_claims(claim: Claims, data: xarray.Dataset) -> None:
     share, trained = 1 / CLASSES, data["trained"]
     off = max(float(np.abs(data[part] - share).max()) for part in ("drive", "coupling"))
-    gaps = np.abs(trained - data["law"]).max(["look", "view"]).values
-    ends = np.abs(trained.isel(look=-1) - data["end"]).max("view").values
+    gaps = abs(trained - data["law"]).max(["look", "view"]).values
+    ends = abs(trained.isel(look=-1) - data["end"]).max("view").values
     clocks = np.log(trained.values[0]) / share
     seen = np.isfinite(data["left over"]).any()
     left = np.nanmedian(data["left over"].values, axis=0) if seen else np.full(len(MODERATE), np.nan)

@@ -27,6 +27,12 @@ def by_context(patterns: np.ndarray, contexts: int) -> np.ndarray:
     return np.asarray((grid == grid[..., :1]).all(axis=(-1, -2)))
 
 
+def by_item(patterns: np.ndarray, contexts: int) -> np.ndarray:
+    """Whether a pattern depends on the item alone."""
+    grid = patterns.reshape(*patterns.shape[:-1], contexts, -1)
+    return np.asarray((grid == grid[..., :1, :]).all(axis=(-1, -2)))
+
+
 def allowed(patterns: np.ndarray, contexts: int) -> np.ndarray:
     """Whether P2 Lemma 4.1 allows a pattern: by the context alone, or on for a single example."""
     return by_context(patterns, contexts) | (patterns.sum(axis=-1) == 1)
@@ -80,18 +86,8 @@ def written(pattern: np.ndarray, named: NamedTask) -> str:
     return "|".join("".join(str(int(bit)) for bit in pattern[context == c]) for c in np.unique(context))
 
 
-def family(gating: str) -> str:
+def family(patterns: np.ndarray, contexts: int) -> str:
     """What the modules of a gating part: contexts, items, single examples, or something of each."""
-    kinds = set()
-    for pattern in gating.split():
-        contexts = pattern.split("|")
-        if set("".join(contexts)) == {"1"}:
-            kinds.add("common")
-        elif all(len(set(part)) == 1 for part in contexts):
-            kinds.add("contexts")
-        elif len(set(contexts)) == 1:
-            kinds.add("items")
-        else:
-            kinds.add("examples")
-    parts = kinds - {"common"}
+    kinds = [patterns.all(axis=1), by_context(patterns, contexts), by_item(patterns, contexts)]
+    parts = set(np.select(kinds, ["common", "contexts", "items"], "examples")) - {"common"}
     return "common alone" if not parts else f"by {parts.pop()}" if len(parts) == 1 else "by several"

@@ -8,6 +8,7 @@ import xarray
 
 from neuralrace import initial
 from neuralrace.activations import LeakyReLU
+from neuralrace.experiments.figures._pairs_tables import SLOPE, pair_means
 from neuralrace.tasks import RoutedImages, routed_images
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.theory.exact import pair_race, routing_loss
@@ -16,7 +17,6 @@ from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
 from neuralrace.trajectory import Trajectory
 
-SLOPE = 0.01  # of leaky ReLU
 KEY = 23  # of the pairs
 KINDS = ("squared", "cross-entropy", "leaky cross-entropy")
 PAIRS = ("trained", "untrained")
@@ -100,7 +100,7 @@ def _test_errors(given: Pictures, patterns: list[np.ndarray], kind: str) -> np.n
 def _curve(given: Pictures, moments: Moments, pattern: np.ndarray, run: Trajectory) -> xarray.Dataset:
     flow = RoutedFlow.of(pattern, *moments)
     measured = [
-        [_pair_means(flow.errors(_stacked(run, seed, look, given.domains)), pattern) for look in range(len(run.time))]
+        [pair_means(flow.errors(_stacked(run, seed, look, given.domains)), pattern) for look in range(len(run.time))]
         for seed in range(given.draws)
     ]
     sizes, law = (moments[0].shape[0], given.width, moments[1].shape[0]), initial.orthogonal(given.gain)
@@ -145,16 +145,8 @@ def _reduced(moments: Moments, pattern: np.ndarray, given: Pictures, times: np.n
 
 def _stacked(run: Trajectory, seed: int, look: int, domains: int) -> RoutedWeights:
     """The weights of a run at one look."""
-
-    def at(edge: str) -> np.ndarray:
-        return np.asarray(run.values(f"weights[{edge}]")[seed, look])
-
-    return RoutedWeights(
-        np.stack([at(f"x{i}->h1") for i in range(domains)]),
-        at("h1->h2")[None],
-        np.stack([at(f"h2->y{j}") for j in range(domains)]),
+    weights = run.weights(seed, look)
+    encoders, decoders = (
+        np.stack([weights[edge.format(i)] for i in range(domains)]) for edge in ("x{}->h1", "h2->y{}")
     )
-
-
-def _pair_means(errors: np.ndarray, pattern: np.ndarray) -> tuple[float, float]:
-    return float(errors[pattern].mean()), float(errors[~pattern].mean())
+    return RoutedWeights(encoders, weights["h1->h2"][None], decoders)

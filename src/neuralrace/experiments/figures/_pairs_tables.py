@@ -62,12 +62,13 @@ def measure(tables: list[Table], domains: int, steps: int, seeds: int) -> xarray
         places = [place for place, table in enumerate(tables) if (table.depth == 3) == routed]
         errors[places] = _trained([tables[place] for place in places], domains, steps, seeds, routed)
     patterns = [table.pattern(domains) for table in tables]
-    closed = [_closed(table, pattern) for table, pattern in zip(tables, patterns, strict=True)]
-    wide = _wide(tables, patterns)
+    both = list(zip(tables, patterns, strict=True))
+    closed = [np.nan if t.leaky else float(pair_race(p, t.gain, 1.0, t.depth).untrained) for t, p in both]
     named = {name: ("table", [getattr(table, name) for table in tables]) for name in Table.__dataclass_fields__}
     data = xarray.Dataset(named, coords={"kind": ["trained", "untrained"], "seed": np.arange(seeds)})
     data["error"] = (("table", "seed", "kind"), errors)
-    data["closed"], data["wide"] = ("table", closed), (("table", "kind"), wide)
+    data["closed"] = ("table", closed)  # of untrained pairs by the closed form; of linear networks
+    data["wide"] = (("table", "kind"), _wide(tables, patterns))
     data["ratio"] = ("table", [spectrum(pattern).ratio for pattern in patterns])
     data["levelled"] = ("table", [spectrum(pattern).levelled for pattern in patterns])
     return data
@@ -117,17 +118,16 @@ def pair_errors(weights: Weights, table: Table, domains: int) -> tuple[float, fl
     decoders = np.stack([weights[f"{chain[-1]}->y{j}"] for j in range(domains)])
     outputs = np.einsum("jch,ihn->ijcn", decoders, _active(activity, table.leaky))
     off = np.sum((outputs - np.eye(ITEMS)) ** 2, axis=(2, 3)) / ITEMS
-    pattern = table.pattern(domains)
-    return float(off[pattern].mean()), float(off[~pattern].mean())
+    return pair_means(off, table.pattern(domains))
+
+
+def pair_means(errors: np.ndarray, pattern: np.ndarray) -> tuple[float, float]:
+    """The means over trained and over untrained pairs."""
+    return float(errors[pattern].mean()), float(errors[~pattern].mean())
 
 
 def _active(received: np.ndarray, leaky: bool) -> np.ndarray:
     return np.where(received > 0, received, SLOPE * received) if leaky else received
-
-
-def _closed(table: Table, pattern: np.ndarray) -> float:
-    """The error of untrained pairs by the closed form; of linear networks."""
-    return np.nan if table.leaky else float(pair_race(pattern, table.gain, 1.0, table.depth).untrained)
 
 
 def _wide(tables: list[Table], patterns: list[np.ndarray]) -> np.ndarray:
@@ -141,7 +141,6 @@ def _wide(tables: list[Table], patterns: list[np.ndarray]) -> np.ndarray:
         if alike not in known:
             flow = RoutedFlow.of(pattern, [[1 / ITEMS]], [[1 / ITEMS]], 1 / ITEMS)
             last = flow.follow(wide_weights(len(pattern), table.gain), table.time(len(pattern))).last
-            off = 2 * ITEMS * flow.errors(last)
-            known[alike] = float(off[pattern].mean()), float(off[~pattern].mean())
+            known[alike] = pair_means(2 * ITEMS * flow.errors(last), pattern)
         found[place] = known[alike]
     return found

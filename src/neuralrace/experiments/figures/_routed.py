@@ -12,7 +12,7 @@ import xarray
 
 from neuralrace import initial, tasks
 from neuralrace.activations import leaky_relu
-from neuralrace.errors import RangeError, require_count, require_name, require_number
+from neuralrace.errors import RangeError, require_count, require_name
 from neuralrace.experiments.settings import setting
 from neuralrace.tasks import RoutedImages
 from neuralrace.tasks.pairs import PAIRS, trained_pairs
@@ -20,7 +20,6 @@ from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import Momentum
 
 Panels = Mapping[str, tuple[str, ...]]  # data -> panels
-Conditions = tuple[tuple[int, float], ...]  # K, the trained outputs per input domain, and a gain
 
 KINDS = ("trained", "untrained")
 DATA = ("digits", "mnist", "fashion", "features", "arrays")
@@ -106,7 +105,7 @@ class Scan:
     folder: str
     inputs: str
     domains: int
-    conditions: Conditions
+    conditions: tuple[tuple[int, float], ...]  # K, the trained outputs per input domain, and a gain
     slope: float  # of both hidden layers; 1: linear
     hidden: int
     batch: int
@@ -128,22 +127,17 @@ def plan(settings: Any, pairs: Panels | None, gains: Panels | None) -> dict[str,
 
     pairs, gains: the paper's panels over K / M and over the gain, data -> their domains; None: the figure has none.
     """
-    known = pairs or gains or {}
-    sizes = SIZES[require_name("data", settings.data, known)]
-    found = {}
+    sizes, found = SIZES[require_name("data", settings.data, pairs or gains or {})], {}
     if pairs is not None:
-        parts = [require_number("fractions", part, above=0) for part in settings.fractions or sizes.fractions]
         for inputs, domains in _domains(settings, sizes, pairs):
-            conditions = tuple((max(round(part * domains), 1), GAIN) for part in parts)
-            found[f"{inputs}-{domains}"] = _scan(settings, sizes, inputs, domains, conditions)
+            counts = [max(round(part * domains), 1) for part in settings.fractions or sizes.fractions]
+            found[f"{inputs}-{domains}"] = _scan(settings, sizes, inputs, domains, [(k, GAIN) for k in counts])
     if gains is not None:
-        scales = [require_number("gains", gain, above=0) for gain in settings.gains or sizes.gains]
         for inputs, domains in _domains(settings, sizes, gains):
             trained = min(sizes.trained, domains) if settings.trained is None else settings.trained
-            conditions = tuple((trained, gain) for gain in scales)
-            found[f"{inputs}-{domains}{' over gains' if pairs else ''}"] = _scan(
-                settings, sizes, inputs, domains, conditions
-            )
+            conditions = [(trained, gain) for gain in settings.gains or sizes.gains]
+            ending = " over gains" if pairs else ""
+            found[f"{inputs}-{domains}{ending}"] = _scan(settings, sizes, inputs, domains, conditions)
     return found
 
 
@@ -157,41 +151,24 @@ def _domains(settings: Settings, sizes: Sizes, panels: Panels) -> Iterator[tuple
         yield inputs, require_count("domains", domains if settings.domains is None else settings.domains, least=2)
 
 
-def _scan(settings: Settings, sizes: Sizes, inputs: str, domains: int, conditions: Conditions) -> Scan:
+def _scan(settings: Settings, sizes: Sizes, inputs: str, domains: int, conditions: list[tuple[int, float]]) -> Scan:
     for count, _ in conditions:
-        if require_count("trained", count) > domains:
+        if count > domains:
             raise RangeError(f"trained must be at most the number of domains, {domains}; it was {count}")
-    own = {name: getattr(settings, name) for name in ("hidden", "batch", "rate", "steps", "seeds")}
-    given = {name: getattr(sizes, name) if value is None else value for name, value in own.items()}
-    counts = {name: require_count(name, given[name]) for name in given if name != "rate"}
-    return Scan(
-        data=settings.data,
-        folder=settings.folder,
-        inputs=inputs,
-        domains=domains,
-        conditions=tuple(dict.fromkeys(conditions)),
-        slope=require_number("slope", settings.slope),
-        rate=require_number("rate", given["rate"], above=0),
-        pairs=settings.pairs,
-        degrees=settings.degrees,
-        **counts,
-    )
+    given = {name: getattr(settings, name) for name in ("data", "folder", "pairs", "degrees", "slope")}
+    for name in ("hidden", "batch", "rate", "steps", "seeds"):
+        value = getattr(settings, name)
+        given[name] = getattr(sizes, name) if value is None else value
+    return Scan(inputs=inputs, domains=domains, conditions=tuple(dict.fromkeys(conditions)), **given)
 
 
-def images_of(scan: Scan, trained: int = 1) -> RoutedImages:
-    """The task of a scan for one K."""
-    return tasks.routed_images(
-        scan.data,
-        scan.domains,
-        trained,
-        inputs=scan.inputs,
-        folder=scan.folder or None,
-        pairs=scan.pairs,
-        degrees=scan.degrees,
-    )
+def images_of(scan: Scan) -> RoutedImages:
+    """The task of a scan, whatever K."""
+    own = {name: getattr(scan, name) for name in ("data", "domains", "inputs", "pairs", "degrees")}
+    return tasks.routed_images(**own, trained=1, folder=scan.folder or None)
 
 
-def measure(scan: Scan, *, progress: bool = False) -> xarray.Dataset:
+def measure(scan: Scan) -> xarray.Dataset:
     """Train all networks of a scan; test errors of trained and of untrained pairs on the way, and the loss."""
     network = RoutedNetwork(images_of(scan), scan.hidden, None if scan.slope == 1 else leaky_relu(scan.slope))
     conditions = [_condition(scan, network, trained, gain) for trained, gain in scan.conditions]
@@ -203,7 +180,7 @@ def measure(scan: Scan, *, progress: bool = False) -> xarray.Dataset:
         at=scan.moments,
         precision="single",
         keep_weights=False,
-        progress=progress,
+        progress=False,
     )
     errors = [[run.values(f"pair_errors[{kind}]") for kind in KINDS] for run in runs]
     data = xarray.Dataset(coords={"kind": list(KINDS)})

@@ -117,13 +117,12 @@ def _modules(settings: Settings) -> xarray.Dataset:
     inputs, patterns = named.task.inputs["x"], _gatings.staircases(count, 3)
     at_start = _gatings.first_values(patterns, inputs, named.task.targets["y"])
     later = _gatings.first_values(patterns, inputs, p2.left_over(named.task))
-    sums, grid = patterns.sum(axis=1), patterns.reshape(-1, 3, count)
-    by_context = _gatings.by_context(patterns, 3)
+    sums, by_context = patterns.sum(axis=1), _gatings.by_context(patterns, 3)
     kinds = {
         ONE: sums == 1,
         ONE_CONTEXT: by_context & (sums == count),
         TWO: by_context & (sums == 2 * count),
-        ITEMS: (grid == grid[:, :1]).all(axis=(1, 2)),
+        ITEMS: _gatings.by_item(patterns, 3),
         ANY: sums > 0,
     }
     data = xarray.Dataset(coords={"module": list(kinds)})
@@ -161,6 +160,7 @@ def _small(settings: Settings, every: bool) -> xarray.Dataset:
         data[f"{way}area"] = ("gating", np.trapezoid(losses, run.time, axis=1))
         data[f"{way}gap"] = ("gating", p2.distances(run.time, losses, run.loss))
     data["used"] = ("gating", chosen @ share)
+    data["family"] = ("gating", [_gatings.family(gating, _sizes(table)[1]) for gating in sets])
     data["share"] = ("pattern", share)
     data["relu"] = (("seed", "moment"), run.loss)
     data["raced"] = (("gating", "moment"), loss)
@@ -317,10 +317,9 @@ def draw(data: xarray.Dataset) -> Figure:
 
 def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> None:
     """Every gating that was raced, in dashes, by family; the winner in black; the ReLU networks on top."""
-    time, gatings = data[f"moment_{table}"].values, [str(name) for name in data[f"gating_{table}"].values]
+    time = data[f"moment_{table}"].values
     seen: set[str] = set()
-    for gating, curve in zip(gatings, data[f"raced_{table}"].values, strict=True):
-        kind = _gatings.family(gating)
+    for kind, curve in zip(data[f"family_{table}"].values, data[f"raced_{table}"].values, strict=True):
         label = None if kind in seen else f"theory {kind}"
         axis.plot(time, curve, "--", color=FAMILIES[kind], linewidth=0.7, alpha=0.7, label=label)
         seen.add(kind)
@@ -332,7 +331,7 @@ def _draw_race(axis: Axes, data: xarray.Dataset, table: str, letter: str) -> Non
     axis.set_xlim(0, 2 * time[learned[0]] if len(learned) and learned[0] else time[-1])
     axis.set_ylim(bottom=0)
     items, contexts = table.split("x")
-    raced = f"{len(gatings)} gatings of {items} items in {contexts} contexts"
+    raced = f"{data.sizes[f'gating_{table}']} gatings of {items} items in {contexts} contexts"
     loss_axis(axis, f"{letter}  {raced}: the networks are not the fastest")
 
 

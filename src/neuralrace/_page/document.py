@@ -16,6 +16,7 @@ def document(title: str, body: str) -> str:
     style, script = (
         (files("neuralrace._page") / name).read_text(encoding="utf-8") for name in ("style.css", "script.js")
     )
+    made_with = ", ".join(f"{name} {version(name)}" for name in RECORDED_VERSIONS)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -26,7 +27,7 @@ def document(title: str, body: str) -> str:
 </head>
 <body>
 {body}
-<footer class="soft"><p>{escape(_versions())}</p></footer>
+<footer class="soft"><p>Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC with {escape(made_with)}.</p></footer>
 <script>{script}</script>
 </body>
 </html>
@@ -43,8 +44,3 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def _cell(text: str) -> str:
     kind = ' class="long"' if len(text) > LONG else ""
     return f"<td{kind}>{escape(text)}</td>"
-
-
-def _versions() -> str:
-    listed = ", ".join(f"{name} {version(name)}" for name in RECORDED_VERSIONS)
-    return f"Made {datetime.now(UTC):%Y-%m-%d %H:%M} UTC with {listed}."

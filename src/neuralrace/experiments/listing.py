@@ -38,13 +38,13 @@ def names() -> tuple[str, ...]:
 def _declared(path: Path) -> Listed:
     """The words of EXPERIMENT = Experiment(name="...", title="...", source="...", ...)."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and _is_named(node.targets[0]):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.value, ast.Call)
+            and ast.unparse(node.targets[0]) == DECLARATION
+        ):
             words = {word.arg: word.value for word in node.value.keywords}
             name, title, source = (ast.literal_eval(words[key]) for key in ("name", "title", "source"))
             seconds = ast.literal_eval(words["seconds"]) if "seconds" in words else SECONDS
             return Listed(name, title, source, path.stem, seconds)
     raise NeuralRaceError(f"{path} must declare {DECLARATION} = Experiment(...), or start with '_'; it does not")
-
-
-def _is_named(target: ast.expr) -> bool:
-    return isinstance(target, ast.Name) and target.id == DECLARATION

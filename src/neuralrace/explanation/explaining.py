@@ -141,7 +141,7 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
         scores=score_networks(measure, network, [run.weights(seed) for seed in range(len(run.loss))], parts),
         selectivity=() if labels is None else measure_selectivity(run, list(layers), labels),
         assumptions=measure_assumptions(run, layers, curvature(network.task, len(network.hidden) + 1)),
-        warnings=warnings_of(named, run, trained.capped),
+        warnings=(*_of_data(named, run), *_off_the_gradient(run), *_unfinished(run, trained.capped)),
         notes=named.notes,
         before=trained.before,
     )
@@ -182,11 +182,6 @@ def _settings(named: NamedTask, trained: Trained) -> dict[str, Any]:
     }
 
 
-def warnings_of(named: NamedTask, run: Trajectory, capped: bool) -> tuple[str, ...]:
-    """Sentences; none where there is nothing to mind. capped: the steps were as many as are ever chosen."""
-    return (*_of_data(named, run), *_off_the_gradient(run), *_unfinished(run, capped))
-
-
 def _of_data(named: NamedTask, run: Trajectory) -> tuple[str, ...]:
     """What is to mind of the examples; biases are a constant input."""
     task = named.task
@@ -208,7 +203,10 @@ def _off_the_gradient(run: Trajectory) -> tuple[str, ...]:
 
 
 def _unfinished(run: Trajectory, capped: bool) -> tuple[str, ...]:
-    """Networks that were still learning; where nobody says how a training ended, the loss does."""
+    """Networks that were still learning; where nobody says how a training ended, the loss does.
+
+    capped: the steps were as many as are ever chosen.
+    """
     running = int(np.sum(run.status == "running"))
     if not running:
         return ()

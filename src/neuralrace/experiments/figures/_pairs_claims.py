@@ -183,18 +183,11 @@ def _leaky(claim: Claims, data: xarray.Dataset) -> None:
 
 def _scale(claim: Claims, data: xarray.Dataset) -> None:
     claim.ours(SOURCE, "The larger the first weights, the more is lost.")
-    claim.rising("error of untrained pairs, circulant", _scales(data, "circulant"), "scale")
-    claim.rising("error of untrained pairs, regular", _scales(data, "regular"), "scale")
-
-
-def _scales(data: xarray.Dataset, name: str) -> list[float]:
-    """Errors of one kind of pairs by rising scale, at the K of which several scales were tried."""
-    same = data["pairs"] == name
-    scales = select(data, same & (data["series"] == "scales"))
-    middle = scales["trained"].values[0]
-    first = select(data, same & (data["series"] == "kinds") & ~data["leaky"] & (data["trained"] == middle))
-    gains = np.concatenate([scales["gain"].values, first["gain"].values])
-    return np.concatenate([_untrained(scales), _untrained(first)])[np.argsort(gains)].tolist()
+    middle = data["trained"].values[data["series"] == "scales"][0]  # the K of which several scales were tried
+    usual = (data["series"] == "kinds") & ~data["leaky"] & (data["trained"] == middle)
+    for name in ("circulant", "regular"):
+        own = select(data, (data["pairs"] == name) & (usual | (data["series"] == "scales"))).sortby("gain")
+        claim.rising(f"error of untrained pairs, {name}", _untrained(own), "scale")
 
 
 def _images(claim: Claims, data: xarray.Dataset) -> None:

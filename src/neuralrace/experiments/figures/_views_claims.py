@@ -149,7 +149,8 @@ def growth(data: xarray.Dataset, kind: str, depth: int) -> list[Interval]:
 
 def _shares(claim: Predictions, data: xarray.Dataset) -> None:
     flow = _ends(data, "flow")
-    alone = {d: _recognised(data, d) for d in flow}
+    answers = {d: _curves(data, "flow", d, "lone_outputs").argmax(axis=-1) for d in flow}  # to views alone
+    alone = {d: answer == np.arange(answer.shape[1])[:, None] for d, answer in answers.items()}
     claim.says("coverage")
     covered = _by_depth({d: coverage(end) for d, end in flow.items()})
     claim.within("effective number of views over M", covered, (1 / VIEWS - LEAST, 1 / VIEWS + LEAST))
@@ -169,12 +170,6 @@ def _shares(claim: Predictions, data: xarray.Dataset) -> None:
     claim.detail(f"in the first half {', '.join(f'{part.mean:.2f}' for part in before.values())}")
     claim.says("deeper")
     claim.rising("the winner's share", _by_depth({d: winner_share(end) for d, end in flow.items()}), "depth")
-
-
-def _recognised(data: xarray.Dataset, depth: int) -> np.ndarray:
-    """Whether a view alone is given its class, (seeds, K, M)."""
-    outputs = data["lone_outputs"].sel(training=named("flow", depth)).values  # (seeds, K, M, outputs)
-    return np.asarray(outputs.argmax(axis=-1) == np.arange(outputs.shape[1])[:, None])
 
 
 def log_ratio(curve: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import xarray
 
 from neuralrace import tasks
 from neuralrace.architecture import edge_name
-from neuralrace.axes import Array, Weights
+from neuralrace.axes import Array
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.training import Condition, Penalty, ReLUNetwork, train_together
@@ -93,10 +93,12 @@ def train_views(conditions: Sequence[Conditions], steps: int, seeds: int, looks:
 
 
 def condition_of(given: Conditions, network: Problem, seeds: int) -> Condition:
-    """The conditions as training takes them."""
+    """The conditions as training takes them, with the drawn layers on the edges of each pathway."""
+    places = {edge: (i, m) for m, path in enumerate(network.architecture.paths()) for i, edge in enumerate(path.edges)}
+    drawn = [draw_weights(given, seed) for seed in range(seeds)]
     return Condition(
         network=network,
-        initial=[_by_edge(given, network, seed) for seed in range(seeds)],
+        initial=[{edge: layers[i][m] for edge, (i, m) in places.items()} for layers in drawn],
         rule=_rule(given),
         time=given.learning_rate,
         loss=APART if (given.network, given.loss) == ("gated", "squared") else given.loss,
@@ -148,13 +150,6 @@ def _rule(given: Conditions) -> Rule:
     # descent is a ball without weight, so that both are one program
     heavy = given.momentum if given.rule == "momentum" else 0.0
     return Momentum(np.asarray(given.learning_rate * (1 - heavy)), np.asarray(heavy))
-
-
-def _by_edge(given: Conditions, network: Problem, seed: int) -> Weights:
-    """The drawn layers on the edges of each pathway."""
-    layers = draw_weights(given, seed)
-    chains = [path.edges for path in network.architecture.paths()]
-    return {edge: layers[i][m] for m, chain in enumerate(chains) for i, edge in enumerate(chain)}
 
 
 def _seen(network: Problem, run: Trajectory, looks: int) -> xarray.Dataset:

@@ -61,11 +61,11 @@ def _label(modules: int) -> str:
 
 def summary(data: xarray.Dataset) -> str:
     """The trade-off as a table."""
-    lines = [f"{'':14s} {'stretches':>9s} {'normalised L1':>14s} {'log10 gap':>10s}"]
-    columns = ("modules", "stretches", "normalised_l1", "log10_gap")
-    for modules, stretches, l1, gap in zip(*(data[name].values for name in columns), strict=True):
-        lines.append(f"{_label(modules):14s} {stretches:9d} {l1:14.3f} {gap:10.3f}")
-    return "\n".join(lines)
+    rows = data[["stretches", "normalised_l1", "log10_gap"]].assign_coords(
+        row=list(map(_label, data["modules"].values))
+    )
+    names = {"row": "", "normalised_l1": "normalised L1", "log10_gap": "log10 gap"}
+    return rows.rename(names).to_dataframe().to_string(float_format="{:.3f}".format)
 
 
 def claims(data: xarray.Dataset) -> Claims:

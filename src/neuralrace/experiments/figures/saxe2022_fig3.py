@@ -126,12 +126,8 @@ def _draw_weights(axis: Axes, weights: np.ndarray) -> None:
 def summary(data: xarray.Dataset) -> str:
     """The mean curves at a few times, as text."""
     chosen = np.unique(np.linspace(0, data.sizes["time"] - 1, 11).astype(int))
-    lines = ["     time       theory   gated loss    ReLU loss"]
-    for index in chosen:
-        moment = data.isel(time=index)
-        values = [float(moment[kind].mean()) for kind in ("theory", "gated", "relu")]
-        lines.append(f"{float(moment['time']):9.2f}   " + "   ".join(f"{value:10.3e}" for value in values))
-    return "\n".join(lines)
+    means = data[["theory", "gated", "relu"]].mean("seed").isel(time=chosen)
+    return means.rename(gated="gated loss", relu="ReLU loss").to_dataframe().to_string(float_format="{:.3e}".format)
 
 
 EXPERIMENT = Experiment(

@@ -136,21 +136,15 @@ def measure_assumptions(run: Trajectory, layers: Mapping[str, Gating], curvature
         flips = (samples[:, 1:] != samples[:, :-1]).mean(axis=(0, 2, 3))
         half = int(np.searchsorted(run.time[1:], run.time[-1] / 2))
         kind = f"{layer}: " if len(layers) > 1 else ""
-        held.append(
-            Held(
-                f"{kind}neurons gate like their module",
-                f"{agree.mean() if agree.size else 1:.1%} of gates agree at the end; "
-                f"{1 - np.mean(active):.1%} of neurons are on for nothing",
-            )
-        )
+        alike, silent = agree.mean() if agree.size else 1, 1 - np.mean(active)
+        told = f"{alike:.1%} of gates agree at the end; {silent:.1%} of neurons are on for nothing"
+        held.append(Held(f"{kind}neurons gate like their module", told))
         if 0 < half < len(flips):
-            held.append(
-                Held(
-                    f"{kind}gates do not change",
-                    f"a gate turns {flips[:half].sum():.3g} times in the first half of training, "
-                    f"{flips[half:].sum():.3g} in the second, in the mean",
-                )
+            first, second = flips[:half].sum(), flips[half:].sum()
+            told = (
+                f"a gate turns {first:.3g} times in the first half of training, {second:.3g} in the second, in the mean"
             )
+            held.append(Held(f"{kind}gates do not change", told))
     rate, cosine = run.settings["settings"]["learning_rate"], along_gradient(run)
     if cosine < ALONG:
         held.append(Held("descent follows its flow", f"the weights did not go down the gradient, cosine {cosine:.2f}"))

@@ -1,6 +1,7 @@
 """The panels of an explanation: losses, what fidelity costs, modules, what they write, the race, selectivity."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -30,20 +31,12 @@ def draw_prices(axis: Axes, rows: Sequence[Priced], chosen: Priced) -> None:
     for place, stretches in enumerate(sorted({row.stretches for row in rows})):
         mine = [row for row in rows if row.stretches == stretches and np.isfinite(row.agreement.normalised_l1)]
         counts, far = [row.modules for row in mine], [row.agreement.normalised_l1 for row in mine]
-        axis.plot(
-            counts, far, "o-", color=SERIES[place % len(SERIES)], label=counted(stretches, "stretch"), markersize=4
-        )
+        colour, label = SERIES[place % len(SERIES)], counted(stretches, "stretch")
+        axis.plot(counts, far, "o-", color=colour, label=label, markersize=4)
     axis.axhline(NEAR_L1, color=COLOURS["reference"], linewidth=0.8, linestyle=":")
     if np.isfinite(chosen.agreement.normalised_l1):
-        axis.plot(
-            chosen.modules,
-            chosen.agreement.normalised_l1,
-            "s",
-            color=COLOURS["reconstruction"],
-            markersize=10,
-            fillstyle="none",
-            label="chosen",
-        )
+        look: dict[str, Any] = {"color": COLOURS["reconstruction"], "markersize": 10, "fillstyle": "none"}
+        axis.plot(chosen.modules, chosen.agreement.normalised_l1, "s", label="chosen", **look)
     axis.set_yscale("log")
     axis.set_xticks(sorted({row.modules for row in rows}))
     label_axes(axis, "what fidelity costs (reconstructions)", "modules", "normalised L1")

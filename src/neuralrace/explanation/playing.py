@@ -89,8 +89,9 @@ def play(
         losses.append(found[:, : len(steps) - (place < len(stretches) - 1)])  # the next one starts where this one ends
         end = jax.tree.map(np.asarray, training.state.parameters)
         offset = end["offset"]
-        for plan, gating in enumerate(gatings):
-            _widen(weights[plan], gating, bases[plan], end["modules"][plan])
+        for (plan, seed, module), basis in bases.items():  # back into the neurons; those in no module stay
+            inside = gatings[plan].members[seed] == module
+            weights[plan][seed][inside] = basis @ end["modules"][plan, seed, module, : basis.shape[1]]
     return np.concatenate(losses, axis=-1)
 
 
@@ -110,30 +111,16 @@ def _played(watched: Watched, gatings: Sequence[Gating], padded: int) -> list[Pl
     return found
 
 
-Bases = list[dict[int, np.ndarray]]  # per seed: module -> (neurons, directions), orthonormal
+Bases = dict[tuple[int, int, int], np.ndarray]  # gating, network, module -> (neurons, directions), orthonormal
 
 
-def _narrowed(weights: list[np.ndarray], gatings: Sequence[Gating], padded: int) -> tuple[list[Bases], np.ndarray]:
+def _narrowed(weights: list[np.ndarray], gatings: Sequence[Gating], padded: int) -> tuple[Bases, np.ndarray]:
     """The bases that lead back, and the triangles, (gatings, networks, modules, directions, inputs + outputs)."""
     seeds, neurons, width = weights[0].shape
-    directions = min(neurons, width)
-    blocks = np.zeros((len(gatings), seeds, padded, directions, width))
-    bases: list[Bases] = []
+    blocks, bases = np.zeros((len(gatings), seeds, padded, min(neurons, width), width)), {}
     for place, gating in enumerate(gatings):
-        bases.append([])
-        for seed in range(seeds):
-            mine = {}
-            for module in range(len(gating)):
-                inside = gating.members[seed] == module
-                basis, triangle = np.linalg.qr(weights[place][seed][inside])
-                blocks[place, seed, module, : len(triangle)] = triangle
-                mine[module] = basis
-            bases[-1].append(mine)
+        for seed, module in np.ndindex(seeds, len(gating)):
+            basis, triangle = np.linalg.qr(weights[place][seed][gating.members[seed] == module])
+            blocks[place, seed, module, : len(triangle)] = triangle
+            bases[place, seed, module] = basis
     return bases, blocks
-
-
-def _widen(weights: np.ndarray, gating: Gating, bases: Bases, blocks: np.ndarray) -> None:
-    """Put what the modules came to back into their neurons; what is in no module stays as it was."""
-    for seed, mine in enumerate(bases):
-        for module, basis in mine.items():
-            weights[seed][gating.members[seed] == module] = basis @ blocks[seed, module, : basis.shape[1]]

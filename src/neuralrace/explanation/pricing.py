@@ -70,7 +70,9 @@ def prices(
             plans = [[find_gating(stretch, count, key) for stretch in stretches] for count in tier]
             losses = play(watched, plans, stretches, rate, max(tier))
             found += [_row(run, count, plan, loss) for count, plan, loss in zip(tier, plans, losses, strict=True)]
-    return tuple(_once(found))
+    # one row for each number of modules and stretches: fewer patterns than modules are there only once
+    once = {(row.modules, row.stretches): row for row in reversed(found)}
+    return tuple(once[numbers] for numbers in sorted(once))
 
 
 def deep_prices(run: Trajectory, law: Initialiser | None, modules: int | None, key: int) -> tuple[Priced, ...]:
@@ -105,14 +107,6 @@ def _row(run: Trajectory | Line, count: int, plan: Sequence[Gating], loss: np.nd
     most = max(len(gating) for gating in plan)
     finite = np.where(np.isfinite(loss), loss, np.inf)
     return Priced(min(count, most), len(plan), agreement(Line(run.time, finite), run), tuple(plan), loss)
-
-
-def _once(rows: Sequence[Priced]) -> list[Priced]:
-    """One row for each number of modules and stretches: fewer patterns than modules are there only once."""
-    kept: dict[tuple[int, int], Priced] = {}
-    for row in rows:
-        kept.setdefault((row.modules, row.stretches), row)
-    return sorted(kept.values(), key=lambda row: (row.modules, row.stretches))
 
 
 def _work(watched: Watched, modules: int) -> float:

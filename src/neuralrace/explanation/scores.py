@@ -89,12 +89,9 @@ def outputs_of(network: ReLUNetwork, weights: Weights, layer: str = "", muted: n
 def _score(
     measure: Measure, network: ReLUNetwork, sets: Sequence[Weights], name: str, layer: str, members: np.ndarray | None
 ) -> Score:
-    targets, amount = network.targets, network.task.weights
-    found = []
-    for seed, weights in enumerate(sets):
-        outputs = outputs_of(network, weights, layer, None if members is None else members[seed])
-        found.append(_numbers(measure, outputs, targets, amount))
-    mean = np.mean(np.array(found), axis=0)
+    muted = [None] * len(sets) if members is None else members
+    outputs = [outputs_of(network, weights, layer, out) for weights, out in zip(sets, muted, strict=True)]
+    mean = np.mean([_numbers(measure, one, network.targets, network.task.weights) for one in outputs], axis=0)
     parts = len(measure.names)
     return Score(name, float(mean[0]), float(mean[1]), tuple(mean[2 : 2 + parts]), tuple(mean[2 + parts :]))
 

@@ -96,14 +96,9 @@ def stretches_of(watched: Watched, counts: tuple[int, ...]) -> dict[int, tuple[S
     parts = []
     for first, end in itertools.pairwise(bounds):
         inside = range(first, end + (end == last))
-        parts.append(
-            Stretch(
-                first,
-                end,
-                np.sum([length[r] * carried[r] for r in inside], axis=0),
-                np.sum([length[r] * carried[r] * on[r] for r in inside], axis=0),
-            )
-        )
+        whole = np.sum([length[r] * carried[r] for r in inside], axis=0)
+        passed = np.sum([length[r] * carried[r] * on[r] for r in inside], axis=0)
+        parts.append(Stretch(first, end, whole, passed))
     usable = [count for count in counts if count <= len(parts)]
     return {count: tuple(_joined(parts, count)) for count in usable}
 

@@ -36,11 +36,8 @@ def random_problem(
     """
     require_known(gates, GATES, f"there is no kind of gates {gates!r}")
     random = np.random.default_rng(require_count("seed", seed, least=0))
-    counts = {
-        "inputs": _count(random, "inputs", inputs, 1, 3),
-        "hidden": _count(random, "hidden", hidden, 0, 5),
-        "outputs": _count(random, "outputs", outputs, 1, 3),
-    }
+    kinds_of_nodes = (("inputs", inputs, 1, 3), ("hidden", hidden, 0, 5), ("outputs", outputs, 1, 3))
+    counts = [_count(random, *kind) for kind in kinds_of_nodes]
     number = _count(random, "examples", examples, 1, 24)
     kinds = _count(random, "configurations", configurations, 1, 5)
     several = bool(random.random() < 0.35) if parallel is None else parallel
@@ -64,11 +61,9 @@ def _checked_sizes(sizes: tuple[int, int]) -> tuple[int, int]:
 
 
 def _random_architecture(
-    random: np.random.Generator, counts: dict[str, int], sizes: tuple[int, int], parallel: bool
+    random: np.random.Generator, counts: Sequence[int], sizes: tuple[int, int], parallel: bool
 ) -> Architecture:
-    inputs = [f"x{i}" for i in range(counts["inputs"])]
-    hidden = [f"h{i}" for i in range(counts["hidden"])]
-    outputs = [f"y{i}" for i in range(counts["outputs"])]
+    inputs, hidden, outputs = ([f"{kind}{i}" for i in range(n)] for kind, n in zip("xhy", counts, strict=True))
     pairs = _random_edges(random, inputs, hidden, outputs)
     nodes = {node: int(random.integers(sizes[0], sizes[1] + 1)) for node in (*inputs, *hidden, *outputs)}
     if parallel:

@@ -48,8 +48,7 @@ def _as_gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     run = settings.train(network, record=("weights", "outputs"), at=moments)
     gaps, nodes = np.zeros(len(moments)), np.zeros(len(moments), dtype=int)
     for place in range(len(moments)):
-        weights = {edge: run.values(f"weights[{edge[0]}->{edge[1]}]")[0, place] for edge in network.architecture.edges}
-        gated, whole = reln.equivalent(network, weights), run.values("outputs[y]")[0, place]
+        gated, whole = reln.equivalent(network, run.weights(0, place)), run.values("outputs[y]")[0, place]
         gaps[place] = np.abs(gated.problem.forward(gated.weights)["y"] - whole).max() / np.abs(whole).max()
         nodes[place] = len(gated.members)
     return xarray.Dataset({"gap": ("moment", gaps), "nodes": ("moment", nodes)}, coords={"moment": moments})

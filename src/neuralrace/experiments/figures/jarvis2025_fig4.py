@@ -64,16 +64,13 @@ def _networks(settings: Settings, named: NamedTask, gated: dict[str, tuple[Probl
     """Outputs and hidden layers of one ReLU network and of one gated network of each kind; losses of the latter."""
     moments = [m for m in settings.moments if m <= settings.steps]
     relu = settings.relu(named.task, record=RECORDS[:2], seeds=1, at=moments)
-    outputs, hidden = {"relu": relu.values("outputs[y]")[0]}, {"relu": relu.values("activity[h1]")[0]}
-    data = xarray.Dataset(coords={"moment": moments, "time": gated["joint"][1].time})
-    for name, (problem, run) in gated.items():
-        data[name] = (("gated_seed", "time"), run.loss)
+    data = xarray.Dataset({name: (("gated_seed", "time"), run.loss) for name, (_, run) in gated.items()})
+    data = data.assign_coords(moment=moments, time=gated["joint"][1].time)
+    known = {name: (run, problem.architecture.hidden) for name, (problem, run) in gated.items()}
+    for name, (run, hidden) in ({"relu": (relu, ("h1",))} | known).items():
         places = np.searchsorted(run.data["step"].values, moments)
-        outputs[name] = run.values("outputs[y]")[0, places]
-        nodes = [run.values(f"activity[{node}]")[0, places] for node in problem.architecture.hidden]
-        hidden[name] = np.concatenate(nodes, axis=-1)
-    for name, activity in hidden.items():
-        data[f"{name}_output"] = (("moment", "example", "property"), outputs[name])
+        activity = np.concatenate([run.values(f"activity[{node}]")[0, places] for node in hidden], axis=-1)
+        data[f"{name}_output"] = (("moment", "example", "property"), run.values("outputs[y]")[0, places])
         data[f"{name}_similarity"] = (("moment", "example", "other"), np.array([similarity(a) for a in activity]))
         data[f"{name}_points"] = (("moment", "example", "axis"), aligned_mds(activity).points)
     return data

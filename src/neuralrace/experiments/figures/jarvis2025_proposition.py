@@ -45,22 +45,18 @@ def compute(settings: Settings) -> xarray.Dataset:
 def _removals(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """The first singular value without some features and properties, or examples, relative to the whole."""
     inputs, targets = named.task.inputs["x"], named.task.targets["y"]
+    (count, features), columns = inputs.shape, inputs.shape[1] + targets.shape[1]
     whole, generator = _top(inputs, targets), np.random.default_rng(p2.THEORY_KEY)
-    single = [_top(np.delete(inputs, i, 1), targets) for i in range(inputs.shape[1])]
-    single += [_top(inputs, np.delete(targets, i, 1)) for i in range(targets.shape[1])]
-    sets, rows = [], []
-    for _ in range(settings.subsets):
-        kept = _some(generator, inputs.shape[1] + targets.shape[1])
-        sets.append(_top(inputs[:, kept[: inputs.shape[1]]], targets[:, kept[inputs.shape[1] :]]))
-        shown = _some(generator, len(inputs))
-        rows.append(_top(inputs[shown], targets[shown]))
-    without = [_top(np.delete(inputs, i, 0), np.delete(targets, i, 0)) for i in range(len(inputs))]
-    data = xarray.Dataset()
-    data["without_feature"] = ("feature", np.array(single) / whole)
-    data["without_features"] = ("subset", np.array(sets) / whole)
-    data["without_example"] = ("example", np.array(without) / whole)
-    data["without_examples"] = ("subset", np.array(rows) / whole)
-    data["least"] = ("side", np.array([inputs.min(), targets.min()]))
+    random = [(_some(generator, columns), _some(generator, count)) for _ in range(settings.subsets)]
+    data = xarray.Dataset({"least": ("side", np.array([inputs.min(), targets.min()]))})
+    for ending, axes, both in (
+        ("", ("feature", "example"), (~np.eye(columns, dtype=bool), ~np.eye(count, dtype=bool))),
+        ("s", ("subset", "subset"), tuple(zip(*random, strict=True))),
+    ):
+        left = [_top(inputs[:, kept[:features]], targets[:, kept[features:]]) for kept in both[0]]
+        shown = [_top(inputs[kept], targets[kept]) for kept in both[1]]
+        data[f"without_feature{ending}"] = (axes[0], np.array(left) / whole)
+        data[f"without_example{ending}"] = (axes[1], np.array(shown) / whole)
     return data
 
 

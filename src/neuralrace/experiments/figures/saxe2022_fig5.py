@@ -119,9 +119,9 @@ def _race(settings: Settings) -> xarray.Dataset:
     return xarray.Dataset({"share": ("route", np.array(shares)), "race_loss": ("race_seed", run.loss[:, -1])})
 
 
-def half_time(time: np.ndarray, strength: np.ndarray) -> float:
-    """When a path strength first reaches half of S/D, between records by interpolation; inf if never."""
-    return float(time_to(time, -strength, -0.5 * routing.MODES[0] / routing.VARIANCE))
+def half_time(time: np.ndarray, strength: np.ndarray) -> np.ndarray:
+    """When a path strength, (..., T), first reaches half of S/D, between records by interpolation; inf if never."""
+    return time_to(time, -strength, -0.5 * routing.MODES[0] / routing.VARIANCE)
 
 
 def first_fraction(data: xarray.Dataset, errors: np.ndarray) -> float:
@@ -140,9 +140,7 @@ def claims(data: xarray.Dataset) -> Claims:
 
 def _sharing_claims(claim: Claims, data: xarray.Dataset) -> None:
     time = data["sharing_time"].values
-    measured, predicted = (
-        np.array([half_time(time, row) for row in data[name].values]) for name in ("strength", "theory_strength")
-    )
+    measured, predicted = (half_time(time, data[name].values) for name in ("strength", "theory_strength"))
     there = np.isfinite(measured)
     lag = np.where(there, np.abs(np.where(there, measured, 0.0) - predicted), np.inf) / float(data["step"])
     share, (coarse, fine) = data["share"].values, data["drift"].values.T
@@ -212,7 +210,7 @@ def _draw_sharing(axis: Axes, data: xarray.Dataset) -> None:
         strength = data["strength"][index].values
         axis.plot(time, strength, color=colour, linewidth=1.8)
         theory_line(axis, time, data["theory_strength"][index].values, None)
-        reached = half_time(time, strength)
+        reached = float(half_time(time, strength))
         if np.isfinite(reached):
             place = (reached, (0.28 + 0.14 * index) * strength.max())
             beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "color": colour, "fontsize": 9}

@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray
@@ -38,12 +39,15 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train every cell and keep the winner's share, the mean over classes, at four times."""
-    values = (settings.depths, settings.probabilities, settings.losses, settings.rules, settings.scales)
+    values: tuple[Any, ...] = (
+        settings.depths,
+        settings.probabilities,
+        settings.losses,
+        settings.rules,
+        settings.scales,
+    )
     base = Conditions(hidden=settings.hidden, learning_rate=settings.learning_rate)
-    conditions = [
-        replace(base, depth=depth, probability=probability, loss=loss, rule=rule, scale=scale)
-        for depth, probability, loss, rule, scale in itertools.product(*values)
-    ]
+    conditions = [replace(base, **dict(zip(AXES, cell, strict=True))) for cell in itertools.product(*values)]
     looks = [settings.steps // 8, settings.steps // 4, settings.steps // 2, settings.steps]
     found = train_views(conditions, settings.steps, settings.seeds, looks)
     shape = (*(len(axis) for axis in values), settings.seeds, len(looks))

@@ -254,13 +254,10 @@ def _named(path: Path, found: Examples, wanted: list[str], standardise: bool, bi
             inputs, names = with_constant(inputs, names)
         labels = {"x": names, "y": found.targets.names}
         groups = dict(found.targets.labels) if found.groups is None else {"group": found.groups.reshape(-1)}
+        asked = {"targets": ",".join(wanted), "standardise": bool(standardise), "bias": bool(bias)}
         return NamedTask(
             name=path.stem,
-            settings={
-                **({"targets": ",".join(wanted)} if wanted else {}),
-                **({"standardise": True} if standardise else {}),
-                **({"bias": True} if bias else {}),
-            },
+            settings={name: value for name, value in asked.items() if value},
             task=Task({"x": inputs}, {"y": targets}, given.weights),
             groups=groups,
             labels={node: titles for node, titles in labels.items() if titles},

@@ -21,6 +21,7 @@ MOST_LINE = 2**22  # characters
 SAMPLE = 100  # lines that a separator is chosen from
 CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")  # what no text holds
 
+Kept = Callable[[Sequence[str], int], Iterable[int]]
 Record = tuple[int, list[str]]  # the number of its line, and its cells
 
 
@@ -51,7 +52,7 @@ def read_table(
     path: Path,
     separator: str | None,
     most_bytes: int,
-    kept: Callable[[Sequence[str], int], Iterable[int]] | None = None,
+    kept: Kept = lambda names, width: (),
     head_holds: Sequence[str] = (),
 ) -> Table:
     """Read a table; `kept` says, from names and width, which columns stay words whatever they hold.
@@ -140,14 +141,14 @@ def _filled(
     width: int,
     rows: Iterator[Record],
     separator: str,
-    kept: Callable[[Sequence[str], int], Iterable[int]] | None,
+    kept: Kept,
     notes: tuple[str, ...],
 ) -> Table:
     """Gather the columns: those whose first cell is a number must be numbers to the end."""
     start = next(rows, None)
     if start is None:
         raise FileFormatError(f"{path} must hold one example per line; it holds names alone")
-    stay = set(() if kept is None else kept(names, width))
+    stay = set(kept(names, width))
     worded = [c for c, cell in enumerate(start[1]) if c in stay or (cell and as_number(cell, separator) is None)]
     numeric = [c for c in range(width) if c not in set(worded)]
     pick = operator.itemgetter(*numeric) if len(numeric) > 1 else lambda cells: tuple(cells[c] for c in numeric)

@@ -41,16 +41,9 @@ def routing(
     K: `evaluation` gives the same one on all M^2 routes, and `complete().groups["trained"]` says which of
     them are trained.
     """
+    settings = dict(locals())
     pattern = trained_pairs(pairs, domains, trained, key)
     rows, wanted = _base(inputs, targets)
-    settings = {
-        "domains": domains,
-        "trained": trained,
-        "inputs": inputs,
-        "targets": targets,
-        "pairs": pairs,
-        "key": key,
-    }
     whole = partial(_routed, settings, rows, wanted, pattern, np.ones_like(pattern))
     return _routed(settings, rows, wanted, pattern, pattern, whole)
 
@@ -90,12 +83,7 @@ def _routed(
         task=task,
         gatings=_gatings(task, domains, source, sink),
         hidden=64,
-        groups={
-            "input domain": source,
-            "output domain": sink,
-            "item": item,
-            "trained": pattern[source, sink],
-        },
+        groups={"input domain": source, "output domain": sink, "item": item, "trained": pattern[source, sink]},
         whole=whole,
     )
 

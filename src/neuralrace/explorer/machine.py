@@ -171,17 +171,17 @@ def _units(problem: Problem, history: History) -> dict[str, Any] | None:
     each = max(1, MOST_UNITS // len(first))
     incoming = [architecture.incoming[node][0] for node in first]
     outgoing = [architecture.outgoing[node][0] for node in first]
-    places, signs = [], []
+    places = []
     for weights in history:
         sent = [np.linalg.norm(weights[edge], axis=0)[:each] for edge in outgoing]
         read = [weights[edge][:each, :2] for edge in incoming]
         places.append(np.vstack([r * s[:, None] for r, s in zip(read, sent, strict=True)]))
-        signs.append(np.concatenate([np.sign(weights[edge][:, :each].sum(axis=0)) for edge in outgoing]))
+    signs = np.concatenate([np.sign(history[-1][edge][:, :each].sum(axis=0)) for edge in outgoing])
     points = problem.task.inputs[inputs[0]][:, :2]
     target = side_by_side(problem.task.targets)[:, 0]
     return {
         "places": [numbers(place, 3) for place in places],
-        "signs": signs[-1].astype(int).tolist(),
+        "signs": signs.astype(int).tolist(),
         "points": numbers(points[:64]),
         "targets": numbers(target[:64]),
     }

@@ -137,19 +137,14 @@ class RoutedFigure:
         claim.fails(self._known("all scales", data) if of_paper else None)
 
 
-def declare(
-    figure: RoutedFigure, *, name: str, title: str, source: str, full: Settings, finding: str, differs: str = ""
-) -> Experiment:
-    """The experiment of a figure."""
+def declare(figure: RoutedFigure, *, full: Settings, differs: str = "", **words: Any) -> Experiment:
+    """The experiment of a figure; words: its name, title, source and finding."""
     tiny = dict(TINY)
     if isinstance(full, OverPairs):
         tiny |= {"fractions": (0.3, 0.7)}
     if figure.gains:
         tiny |= {"gains": (1.0, 0.3), "trained": 2}
     return Experiment(
-        name=name,
-        title=title,
-        source=source,
         full=full,
         tiny=replace(full, **tiny),
         compute=figure.compute,
@@ -157,7 +152,7 @@ def declare(
         claims=figure.claims,
         draw=figure.draw,
         differs=f"{DIFFERS} {differs}".strip(),
-        finding=finding,
+        **words,
     )
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import xarray
@@ -15,7 +14,7 @@ from neuralrace.experiments.figures._views_measures import winner_share
 from neuralrace.experiments.figures._views_training import LOSSES, RULES, Conditions, train_views
 from neuralrace.plotting import heat_map, new_panels
 
-AXES = ("depth", "probability", "loss", "rule", "scale")
+AXES = {"depth": "depths", "probability": "probabilities", "loss": "losses", "rule": "rules", "scale": "scales"}
 TAKEN = 0.9  # the winner takes all: its share is above this
 EVEN = 0.4  # a share of one in three views that counts as even
 NEARLY = 0.34  # one that is even but for rounding
@@ -39,13 +38,7 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train every cell and keep the winner's share, the mean over classes, at four times."""
-    values: tuple[Any, ...] = (
-        settings.depths,
-        settings.probabilities,
-        settings.losses,
-        settings.rules,
-        settings.scales,
-    )
+    values = [getattr(settings, several) for several in AXES.values()]
     base = Conditions(hidden=settings.hidden, learning_rate=settings.learning_rate)
     conditions = [replace(base, **dict(zip(AXES, cell, strict=True))) for cell in itertools.product(*values)]
     looks = [settings.steps // 8, settings.steps // 4, settings.steps // 2, settings.steps]

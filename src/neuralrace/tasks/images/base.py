@@ -109,11 +109,11 @@ def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
     missing = [part for part in ARRAYS if part not in given]
     if missing:
         raise TaskError(f"{name} must hold {', '.join(ARRAYS)}; {', '.join(missing)} is missing")
-    images, tests = np.asarray(given["images"]), np.asarray(given["test_images"])
-    labels, test_labels = (np.asarray(given[part]) for part in ("labels", "test_labels"))
-    for part, array in given.items():
-        if part in ARRAYS and np.asarray(array).dtype.kind not in "fiu":
-            raise TaskError(f"{part} of {name} must be numbers; they are of type {np.asarray(array).dtype}")
+    arrays = {part: np.asarray(given[part]) for part in ARRAYS}
+    for part, array in arrays.items():
+        if array.dtype.kind not in "fiu":
+            raise TaskError(f"{part} of {name} must be numbers; they are of type {array.dtype}")
+    images, labels, tests, test_labels = arrays.values()
     if labels.ndim != 1 or test_labels.ndim != 1 or labels.dtype.kind == "f" or test_labels.dtype.kind == "f":
         raise TaskError(f"labels of {name} must be one whole number per image; their shape is {labels.shape}")
     ready = images.ndim == 3 and images.shape[1] == len(labels) != images.shape[0]
@@ -129,16 +129,9 @@ def _from_arrays(name: str, given: Mapping[str, Any]) -> Images:
     lead = images.shape[:2] if ready else images.shape[:1]
     scale = 1 / 255 if images.dtype == np.uint8 else 1.0
     shape = shape if len(shape) == 3 else (1, *shape) if len(shape) == 2 else shape
-    return Images(
-        name,
-        images.reshape(*lead, -1),
-        labels,
-        tests.reshape(*tests.shape[: len(lead)], -1),
-        test_labels,
-        shape,
-        scale,
-        int(max(labels.max(initial=0), test_labels.max(initial=0))) + 1,
-    )
+    rows, test_rows = images.reshape(*lead, -1), tests.reshape(*tests.shape[: len(lead)], -1)
+    classes = int(max(labels.max(initial=0), test_labels.max(initial=0))) + 1
+    return Images(name, rows, labels, test_rows, test_labels, shape, scale, classes)
 
 
 def _from_openml(name: str) -> Images:

@@ -19,7 +19,7 @@ from neuralrace import cluster as room
 from neuralrace import source
 from neuralrace.batches import Batch
 from neuralrace.cluster import ClusterError, connected
-from neuralrace.errors import NeuralRaceError
+from neuralrace.errors import NeuralRaceError, ResourceError
 from neuralrace.experiments.experiment import get
 from neuralrace.sweeps import dispatch, work
 from neuralrace.sweeps.points import make_sweep
@@ -144,19 +144,20 @@ class Future:
     def __init__(self, status, error=None):
         self.status, self._error = status, error
 
-    def exception(self):
-        return self._error
+    def result(self):
+        raise self._error
 
 
 def test_a_task_that_takes_its_workers_with_it_and_a_scheduler_that_is_gone():
     from distributed import KilledWorker
 
-    point = make_sweep(NAME, {"std": [0.1]}, size="tiny").points[0]
-    lost = dispatch._outcome(Future("error", KilledWorker("task", None, 2)), point)
-    assert (lost.key, lost.sealed) == (point.key, None)
-    assert "it needs more memory than its worker has" in lost.error
+    lost = dispatch._answer(Future("error", KilledWorker("task", None, 2)))
+    assert isinstance(lost, ResourceError)
+    assert "it needs more memory than its worker has" in str(lost)
+    with pytest.raises(ClusterError, match="every worker"):
+        dispatch._answer(Future("error", ClusterError("every worker must run one code")))
     with pytest.raises(ClusterError, match=r"the scheduler is gone, .* what was finished is kept: start"):
-        dispatch._outcome(Future("cancelled"), point)
+        dispatch._answer(Future("cancelled"))
 
 
 def test_a_point_that_asks_for_more_memory_than_there_is(monkeypatch):

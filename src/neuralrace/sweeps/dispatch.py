@@ -87,13 +87,13 @@ def _answer(future: Any) -> Any:
     """What a task came to, or the exception that it ended with; a cluster that cannot go on is raised."""
     from distributed import KilledWorker
 
-    if future.status == "finished":
-        return future.result()
-    if future.status != "error":
+    if future.status not in ("finished", "error"):
         raise ClusterError(
             "the scheduler is gone, and with it the work under way; what was finished is kept: start again"
         )
-    error = future.exception()
-    if isinstance(error, ClusterError):
-        raise error
-    return ResourceError(LOST) if isinstance(error, KilledWorker) else error.with_traceback(future.traceback())
+    try:
+        return future.result()
+    except ClusterError:
+        raise
+    except Exception as error:
+        return ResourceError(LOST) if isinstance(error, KilledWorker) else error

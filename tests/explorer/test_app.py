@@ -138,7 +138,7 @@ def test_a_page_that_goes_away_is_noticed(page: httpx.Client, monkeypatch: pytes
     def endless(desk: Desk, scene: Scene, token: Token, send: Send) -> None:
         send("progress", {})
         for _ in range(3000):
-            if token.gone:
+            if token.is_set():
                 noticed.set()
                 return
             time.sleep(0.01)
@@ -155,7 +155,7 @@ def test_a_training_that_nobody_waits_for_stops_at_its_next_look(served: Served)
 
     def send(event: str, data: dict) -> None:
         said.append((event, data["step"]))
-        token.drop()
+        token.set()
 
     with pytest.raises(SupersededError):
         training_events(served.desk, Scene.read(SMALL | {"steps": 20_000, "rate": 0.001}), token, send)
@@ -167,9 +167,9 @@ def test_a_training_that_nobody_waits_for_stops_at_its_next_look(served: Served)
 def test_an_older_request_of_a_page_is_dropped_and_memory_is_bounded() -> None:
     desk = Desk()
     first, second = desk.token("p", "forecast"), desk.token("p", "forecast")
-    assert first.gone
-    assert not second.gone
-    assert not desk.token("q", "forecast").gone
+    assert first.is_set()
+    assert not second.is_set()
+    assert not desk.token("q", "forecast").is_set()
     for number in range(1000):
         desk.forecasts.keep(number, object())
         desk.token(f"page {number}", "forecast")

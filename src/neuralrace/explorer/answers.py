@@ -105,7 +105,7 @@ def training_events(desk: Desk, scene: Scene, token: Token, send: Send) -> None:
         if fresh.shape[1]:
             send("progress", _progress(looks, fresh, sent, scene.rate))
         sent = seen.shape[1]
-        return token.gone
+        return token.is_set()
 
     at = frames_of(scene, stage).tolist()
     run = train(

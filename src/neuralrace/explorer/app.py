@@ -229,4 +229,4 @@ async def _events(desk: Desk, pool: Executor, token: Token, run: Callable[[answe
             while (text := await queue.get()) is not None:
                 yield text
     finally:
-        token.drop()
+        token.set()

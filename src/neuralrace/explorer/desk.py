@@ -21,24 +21,12 @@ class SupersededError(NeuralRaceError):
     """A request whose page has asked for something newer, or has gone away."""
 
 
-class Token:
-    """Whether anybody still waits for a piece of work."""
-
-    def __init__(self) -> None:
-        self._gone = threading.Event()
-
-    @property
-    def gone(self) -> bool:
-        """True once nobody waits."""
-        return self._gone.is_set()
-
-    def drop(self) -> None:
-        """Nobody waits any more."""
-        self._gone.set()
+class Token(threading.Event):
+    """Whether anybody still waits for a piece of work; set once nobody does."""
 
     def check(self) -> None:
         """Stop here if nobody waits."""
-        if self.gone:
+        if self.is_set():
             raise SupersededError("the page has asked for something newer")
 
 
@@ -115,16 +103,16 @@ class Desk:
         """A token for a request of a page; the page's earlier request of the same kind is dropped."""
         earlier = self._tokens.pop((page, kind), None)
         if earlier is not None:
-            earlier.drop()
+            earlier.set()
         token = self._tokens[page, kind] = Token()
         while len(self._tokens) > PAGES:
-            self._tokens.popitem(last=False)[1].drop()
+            self._tokens.popitem(last=False)[1].set()
         return token
 
     def close(self) -> None:
         """Drop all work; what runs stops at its next look."""
         self.closed = True
         for token in self._tokens.values():
-            token.drop()
+            token.set()
         self.theory.shutdown(wait=False, cancel_futures=True)
         self.training.shutdown(wait=False, cancel_futures=True)

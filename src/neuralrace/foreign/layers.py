@@ -40,7 +40,11 @@ def layers_of(arrays: Mapping[str, Any], inputs: int, outputs: int) -> tuple[Lin
             )
         named.setdefault(str(name)[: found.start()], {})[found["leaf"]] = values
     layers = [_linear(prefix, named[prefix]) for prefix in sorted(named, key=_natural)]
-    _check_biases(layers)
+    without = [layer.name for layer in layers if layer.bias is None]
+    if 0 < len(without) < len(layers):
+        raise WeightError(
+            f"biases in every layer or in none are understood; {', '.join(without)} has none, others have"
+        )
     if _follow(layers, inputs, outputs):
         return tuple(layers)
     orders = itertools.permutations(layers) if len(layers) <= MOST_LAYERS else ()
@@ -66,7 +70,8 @@ def weights_by_edge(arrays: Mapping[Any, Any], architecture: Architecture, biase
     layers = layers_of(arrays, sizes[0], sizes[-1])
     found = [sizes[0], *(len(layer.matrix) for layer in layers)]
     if found != sizes:
-        raise WeightError(f"the network has layers of {_listed(sizes)}; the weights are of layers of {_listed(found)}")
+        wanted, came = (" -> ".join(map(str, listed)) for listed in (sizes, found))
+        raise WeightError(f"the network has layers of {wanted}; the weights are of layers of {came}")
     if (layers[0].bias is not None) != biases:
         has = "has biases and the weights have none" if biases else "has no biases and the weights have"
         raise WeightError(f"the network {has}: make it with biases={not biases}")
@@ -92,28 +97,15 @@ def _linear(prefix: str, parts: Mapping[str, np.ndarray]) -> Linear:
     return Linear(prefix, matrix, bias)
 
 
-def _check_biases(layers: Sequence[Linear]) -> None:
-    without = [layer.name for layer in layers if layer.bias is None]
-    if without and len(without) < len(layers):
-        raise WeightError(
-            f"biases in every layer or in none are understood; {', '.join(without)} has none, others have"
-        )
-
-
 def _follow(layers: Sequence[Linear], inputs: int, outputs: int) -> bool:
-    sizes = [(layer.matrix.shape[1], layer.matrix.shape[0]) for layer in layers]
-    if not sizes or sizes[0][0] != inputs or sizes[-1][1] != outputs:
-        return False
-    return all(before[1] == after[0] for before, after in itertools.pairwise(sizes))
+    """What each is given is what the one before it gives."""
+    given = [inputs, *(len(layer.matrix) for layer in layers)]
+    return bool(layers) and given == [*(layer.matrix.shape[1] for layer in layers), outputs]
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """Numbers by their size: layer 10 after layer 9."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
-
-
-def _listed(sizes: Sequence[int]) -> str:
-    return " -> ".join(map(str, sizes))
 
 
 def _numbers(name: Any, values: Any) -> np.ndarray:

@@ -84,12 +84,10 @@ def opened(path: Path, most_bytes: int) -> tuple[TextIO, tuple[str, ...]]:
 
 
 def _is_utf8(path: Path) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with path.open("rb") as file:
-        try:
-            while block := file.read(BLOCK):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+    try:
+        with path.open(encoding="utf-8") as file:
+            while file.read(BLOCK):
+                pass
+        return True
+    except UnicodeDecodeError:
+        return False

@@ -181,20 +181,9 @@ def _drawn(
     return labels, present, inputs, np.full(number, 1.0 / number)
 
 
-def _per_view(
-    name: str,
-    value: float | Sequence[float],
-    views: int,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    most: float | None = None,
-) -> np.ndarray:
+def _per_view(name: str, value: float | Sequence[float], views: int, **bounds: float) -> np.ndarray:
     """One number per view, each checked."""
     given: list[Any] = [value] * views if np.ndim(value) == 0 else list(np.asarray(value))
     if len(given) != views:
         raise RangeError(f"{name} must be one number or one per view, {views}; {len(given)} came")
-    checked = [
-        require_number(f"{name} of view {m}", g, above=above, least=least, most=most) for m, g in enumerate(given)
-    ]
-    return np.array(checked)
+    return np.array([require_number(f"{name} of view {m}", one, **bounds) for m, one in enumerate(given)])

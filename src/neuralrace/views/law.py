@@ -119,15 +119,8 @@ def error_term(problem: Problem, law: Law, weights: Weights) -> tuple[np.ndarray
     checked = check_weights(problem.architecture, weights)
     downhill = {edge: -slope for edge, slope in problem.gradient(checked).items()}
     strengths = path_strengths(law.pathways, checked)
-    change = np.stack([_derivative(path, checked, downhill) for path in law.pathways], axis=1)
+    turned = [[path.product({**checked, edge: downhill[edge]}) for edge in path.edges] for path in law.pathways]
+    change = np.stack([np.diagonal(sum(products)) for products in turned], axis=1)  # of W_L ... W_1, edge by edge
     amplitudes = np.where(strengths > 0, strengths, np.nan) ** (1 / law.depth)
     predicted = law.velocity(amplitudes)
     return amplitudes * change / (law.depth * np.where(strengths > 0, strengths, np.nan)) - predicted, predicted
-
-
-def _derivative(path: Path, weights: Weights, change: Weights) -> np.ndarray:
-    """The diagonal of d(W_L ... W_1) when each W_e changes by change[e]."""
-    total = np.zeros(1)
-    for edge in path.edges:
-        total = total + np.diagonal(path.product({**weights, edge: change[edge]}))
-    return np.asarray(total)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import xarray
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, reln, tasks
@@ -205,17 +204,13 @@ def draw(data: xarray.Dataset) -> Figure:
         theory = {"forecast": one["forecast"].values, "race of directions": one["race"].values}
         loss_curves(axis, title, one["time"].values, {"trained": ("relu", one["trained"].values)}, theory)
     for name, alike, axis in zip(names, _by_share(data, "foreseen", "alike"), axes[len(names) :], strict=True):
-        title = f"B  {name}: {100 * alike:.0f} % of the modules' gates are foreseen"
-        _draw_shares(axis, data.sel(task=name).dropna("pair", subset=["foreseen_alike"]), title)
+        one = data.sel(task=name).dropna("pair", subset=["foreseen_alike"])
+        time, title = one["time"].values, f"B  {name}: {100 * alike:.0f} % of the modules' gates are foreseen"
+        for pair, found in enumerate(one["found_course"].values):
+            axis.plot(time, found, color=SERIES[pair % len(SERIES)], linewidth=1.8, label=f"module {pair + 1}")
+        mode_lines(axis, time, {}, {"foreseen": one["foreseen_course"].values.T})
+        label_axes(axis, title, TIME, "share of strength")
     return figure
-
-
-def _draw_shares(axis: Axes, one: xarray.Dataset, title: str) -> None:
-    time = one["time"].values
-    for pair, found in enumerate(one["found_course"].values):
-        axis.plot(time, found, color=SERIES[pair % len(SERIES)], linewidth=1.8, label=f"module {pair + 1}")
-    mode_lines(axis, time, {}, {"foreseen": one["foreseen_course"].values.T})
-    label_axes(axis, title, TIME, "share of strength")
 
 
 EXPERIMENT = Experiment(

@@ -181,12 +181,15 @@ def test_forecasts_and_trainings_never_share_a_draw():
     assert drawn[0] not in trained
 
 
-def test_what_solving_shows_declines_too():
-    """A method that accepts a request and then finds its modes turning into each other is not taken."""
+@pytest.mark.parametrize(("end", "plain"), [(5.0, False), (40.0, True)])
+def test_modes_that_turn_into_each_other_are_declined(end, plain):
+    """Before the paths have learned, solving shows it; where they learn, what each would alone shows it without."""
     problem = nr.tasks.contextual(3, "mixed").problem("common + all-but-one, items only", hidden=200)
     weights = initial.gaussian(1e-5)(problem, 0)
-    forecast = predict(problem, weights, [0.0, 40.0], "aligned")
-    assert [entry.failed.name for entry in forecast.certificate.declined] == ["own modes stay diagonal"]
+    forecast = predict(problem, weights, [0.0, end], "aligned")
+    (declined,) = forecast.certificate.declined
+    assert declined.failed.name == "own modes stay diagonal"
+    assert ("alone" in declined.failed.detail) == plain
     assert forecast.certificate.holds
 
 

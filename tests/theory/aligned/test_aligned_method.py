@@ -96,6 +96,18 @@ def test_the_diagonal_law_is_that_of_scipy():
         predict(problem, weights, times, Aligned())
 
 
+def test_what_a_path_would_learn_alone_is_the_logistic_curve_of_its_modes():
+    problem = overlapping()
+    path, own = next(iter(own_modes(problem.statistics()).items()))
+    strengths = dict(zip(path.edges, np.array([[0.1, 0.2, 0.3], [0.1, 0.2, 0.3]]), strict=True))
+
+    def slope(_, product):
+        return 2 * product * (own.strengths - own.variances * product)
+
+    solved = solve_ivp(slope, (0, 3), np.array([0.01, 0.04, 0.09]), rtol=1e-10, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose(own.learned_alone(strengths, 3.0), solved, rtol=1e-8)
+
+
 def test_whole_strengths_follow_the_mixed_contexts():
     problem = tasks.contextual(structure="mixed").gatings["common + all-but-one, items only"](12)
     weights = initial.gaussian(1e-5)(problem, 0)

@@ -17,6 +17,7 @@ from neuralrace.theory.reduction.method import Reduced, Starts, growing_apart, i
 from neuralrace.theory.reduction.system import reduced_system
 
 SOURCE = "growing direction of each path"
+DIAGONAL = "own modes stay diagonal"
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +40,8 @@ class Aligned(Method[Starts]):
         rows, starts = request.once(_find_start, self.small)
         if starts is not None:
             rows = (*rows, replace(growing_apart(request, starts, self.small), needed=self.diagonal))
+            if self.diagonal and not self.force:
+                rows = (*rows, *request.once(_plainly_turning, starts, self.small))
         return Examined(rows, starts, certain=not self.diagonal)
 
     def solve(self, request: Request, ground: Starts) -> Outcome:
@@ -92,13 +95,28 @@ def _find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...],
     return (listed, *apart, Assumption("alignment to own modes", residual, small, where)), starts
 
 
+def _plainly_turning(request: Request, starts: Starts, small: float) -> tuple[Assumption, ...]:
+    """That own modes stay diagonal, if it fails by far without solving: at what two-layer paths would learn alone."""
+    modes = request.statistics.once(own_modes)
+    if any(len(path.edges) != 2 for path in modes):
+        return ()
+    alone = {
+        path: np.array([own.learned_alone(start.strengths, request.end) for start in starts])
+        for path, own in modes.items()
+    }
+    turning, place = off_diagonal(request.statistics, modes, alone)
+    if turning <= max(small, request.tolerance):
+        return ()
+    return (Assumption(DIAGONAL, turning, request.tolerance, f"{place}, with all learned that each would alone,"),)
+
+
 def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
     """Add whether nothing turns one mode of a path into another on the way."""
     modes = request.statistics.once(own_modes)
     by_draw = zip(*(draw.paths(tuple(modes), request.times) for draw in outcome.draws), strict=True)
     products = {path: np.concatenate(strengths) for path, strengths in zip(modes, by_draw, strict=True)}
     turning, place = off_diagonal(request.statistics, modes, products)
-    return replace(outcome, assumptions=(Assumption("own modes stay diagonal", turning, request.tolerance, place),))
+    return replace(outcome, assumptions=(Assumption(DIAGONAL, turning, request.tolerance, place),))
 
 
 def _find_reduced(request: Request, starts: Starts, lump: bool) -> Reduced:

@@ -41,6 +41,13 @@ class OwnModes:
         """Its singular vectors as the bases of its two ends."""
         return SharedBases({self.path.target: self.output}, {self.path.source: self.input}, {})
 
+    def learned_alone(self, strengths: Mapping[Edge, np.ndarray], time: float) -> np.ndarray:
+        """The product of two layers at a time, were there no other path and both of equal strength; (modes,)."""
+        first, last = self.path.edges
+        reach, begun = self.strengths / self.variances, np.abs(strengths[first] * strengths[last])
+        left = (reach - begun) * np.exp(-2 * self.strengths * time)
+        return np.asarray(reach * begun / np.maximum(begun + left, np.finfo(float).tiny))
+
 
 def paths_apart(statistics: PathStatistics) -> tuple[Assumption, ...]:
     """That no two open paths share an edge or a hidden node, and that each has a correlation to align to."""

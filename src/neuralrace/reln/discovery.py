@@ -10,7 +10,7 @@ from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem, ReLUNetwork
-from neuralrace.reln.modules import RTOL, Modules, find_modules, gated_problem, law_of_modules
+from neuralrace.reln.modules import EXACT, RTOL, Modules, find_modules, gated_problem, law_of_modules
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
 from neuralrace.reln.recorded import law_of, network_of, refuse_diverged
 from neuralrace.task import Task
@@ -226,8 +226,7 @@ def solve_each(
 ) -> list[tuple[Forecast, Agreement]]:
     """Solve the gated networks of some modules and compare them with a learning curve."""
     solved = [
-        predict(one.problem, one.law(law), curve.time, method="flow", draws=draws, key=key, rtol=RTOL)
-        for one in described
+        predict(one.problem, one.law(law), curve.time, EXACT, draws=draws, key=key, rtol=RTOL) for one in described
     ]
     return [(one, agreement(one, curve)) for one in solved]
 

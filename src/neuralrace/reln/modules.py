@@ -14,7 +14,10 @@ from neuralrace.gates import Gates
 from neuralrace.initial import ByShape, Initialiser
 from neuralrace.problem import Problem, side_by_side
 from neuralrace.task import Task
+from neuralrace.theory import Aligned, Flow
 
+# the flow itself: of pathways side by side, from small weights, in as few directions as grow
+EXACT = (Aligned(diagonal=False, small=1e-6), Flow())
 RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
 RESTARTS = 4  # of k-means, from seeded starts that are spread out
 

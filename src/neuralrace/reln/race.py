@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
 from neuralrace.initial import Initialiser, gaussian
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import RTOL, gated_problem, law_of_modules
+from neuralrace.reln.modules import EXACT, RTOL, gated_problem, law_of_modules
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 
@@ -117,7 +117,7 @@ def race(
 
     def run(moments: Any) -> Ranking:
         forecasts = {
-            name: predict(problem, laws[name], moments, method="flow", draws=draws, key=key, rtol=RTOL)
+            name: predict(problem, laws[name], moments, EXACT, draws=draws, key=key, rtol=RTOL)
             for name, problem in problems.items()
         }
         start = max(float(forecast.loss[0]) for forecast in forecasts.values())

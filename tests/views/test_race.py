@@ -57,6 +57,9 @@ def test_growth_takes_the_time_to_blow_up_beyond_depth_two():
     start = np.array([1.0e-9, 0.9e-9])
     phases = views.race(start, 0.5, 4).phases()
     np.testing.assert_allclose(phases, 1 / (2 * 0.5 * 1e-18), rtol=1e-6)  # the rest takes a time of order one
+    deep = views.race([0.02, 0.01], 1.0, 50).phases()
+    np.testing.assert_allclose(deep, 0.02**-48 / 48, rtol=1e-6)
+    assert views.race([2e-8, 1e-8], 1.0, 50).phases() == (np.inf, np.inf)  # a time of 1e367
 
 
 def test_a_race_that_starts_filled_has_no_growth():

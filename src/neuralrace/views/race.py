@@ -73,7 +73,6 @@ class Race:
         wanted = require_number("level", level, above=0)
         if wanted >= 1:
             raise RangeError(f"level must be below 1, which is reached only after infinite time; it was {wanted:g}")
-        fastest = float(np.max(self.rates * self.strengths ** (self.depth - 2)))
         if self._filled_at(0.0) >= wanted:
             return 0.0
         high = 1.0
@@ -88,13 +87,19 @@ class Race:
             epsrel=1e-10,
             limit=500,
         )[0]
-        return float(elapsed / fastest)
+        with np.errstate(over="ignore"):
+            return float(elapsed * np.exp(-self._log_speeds.max()))  # inf where no double holds the time
+
+    @property
+    def _log_speeds(self) -> np.ndarray:
+        """log r_m a_m(0)^(L-2), which no depth brings below the smallest double."""
+        return np.asarray(np.log(self.rates) + (self.depth - 2) * np.log(self.strengths))
 
     def _filled_at(self, y: float) -> float:
         """G when the fastest view has grown e^y-fold: T = (1 - e^(-(L-2) y)) / ((L-2) x), x its r a(0)^(L-2)."""
-        speeds, q = self.rates * self.strengths ** (self.depth - 2), self.depth - 2
-        lead = speeds / speeds.max()
-        logs = lead * y if q == 0 else -np.log(np.maximum(1 - lead + lead * np.exp(-q * y), 1e-300)) / q
+        q, lead = self.depth - 2, self._log_speeds - self._log_speeds.max()
+        with np.errstate(divide="ignore"):  # the fastest has no lag: log 0
+            logs = np.exp(lead) * y if q == 0 else -np.logaddexp(np.log(-np.expm1(lead)), lead - q * y) / q
         return float(np.sum(np.exp(np.minimum(self.depth * (np.log(self.strengths / self.saturation) + logs), 300.0))))
 
     def phases(self, low: float = 0.1, high: float = 0.9) -> Phases:

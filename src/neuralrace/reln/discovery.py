@@ -40,7 +40,7 @@ class Layer:
 
     name: str
     modules: Modules
-    members: np.ndarray
+    members: np.ndarray = field(repr=False)
     each: float = 1.0
 
     @property

@@ -1,7 +1,7 @@
 """Modules of a ReLU network: clusters of neurons that are open for the same examples (after P2 Algorithm 1)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,8 @@ class Modules:
     was open for no example, which is no module.
     """
 
-    gates: np.ndarray
-    patterns: np.ndarray
+    gates: np.ndarray = field(repr=False)
+    patterns: np.ndarray = field(repr=False)
     consistency: np.ndarray
     share: np.ndarray
     silent: float

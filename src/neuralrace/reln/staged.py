@@ -1,6 +1,6 @@
 """A reconstruction in two stretches: one pathway while the neurons gate alike, then the modules, from early weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from neuralrace.trajectory import Trajectory
 class Staged:
     """A run told in two stretches. time: (T,). loss: (seeds, T). handover: the step at which the second starts."""
 
-    time: np.ndarray
-    loss: np.ndarray
+    time: np.ndarray = field(repr=False)
+    loss: np.ndarray = field(repr=False)
     handover: int
     agreement: Agreement
 

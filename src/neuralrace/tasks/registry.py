@@ -31,11 +31,11 @@ class NamedTask:
     name: str
     settings: Mapping[str, Any]
     task: Task
-    gatings: Mapping[str, Gating] = field(default_factory=dict)
+    gatings: Mapping[str, Gating] = field(default_factory=dict, repr=False)
     hidden: int = 100
-    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    whole: Callable[[], "NamedTask"] | None = None
+    groups: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    whole: Callable[[], "NamedTask"] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """The law of the race, read off a problem by the neural race reduction: P3's equation as a case of P1 eq. 10."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -24,11 +24,11 @@ class Law:
     pathways: the M paths. drive: S, (M,). coupling: D, (M, M). depth: L. equations: as the reduction writes them.
     """
 
-    pathways: tuple[Path, ...]
+    pathways: tuple[Path, ...] = field(repr=False)
     drive: np.ndarray
     coupling: np.ndarray
     depth: int
-    equations: Equations
+    equations: Equations = field(repr=False)
 
     @property
     def separateness(self) -> float:

@@ -36,8 +36,9 @@ class RoutedNetwork:
 
     Every batch is shown in all input domains; the loss is the mean over the trained pairs. hidden: the width of h1 and
     of h2. activation: of both, linear unless given. biases: one for each encoder, for the shared layer and for each
-    decoder. looked: with mini-batches, the recorded loss is over so many training images. tested: test images that
-    errors are measured on; all, unless given.
+    decoder. Permutations of pixels and labels are a gauge: weights, given or found, are those for plain ones. looked:
+    with mini-batches, the recorded loss is over so many training images. tested: test images that errors are measured
+    on; all, unless given.
     """
 
     task: RoutedImages

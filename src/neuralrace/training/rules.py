@@ -208,7 +208,11 @@ def _named_optimiser(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
     try:
         made = make(**dict(settings))
     except (TypeError, ValueError) as error:
-        raise WeightError(f"optax.{name} cannot be made with {dict(settings)}: {error}") from None
+        example = f'{{"name": "{name}", "learning_rate": 1e-3}}'
+        raise WeightError(
+            f"optax.{name} cannot be made with {dict(settings)}: {error}; its settings stand beside its name, "
+            f"optimiser={example}"
+        ) from None
     if not isinstance(made, optax.GradientTransformation):
         raise UnknownNameError(f"optax.{name} is not an optimiser")
     return Optax(made, json.dumps({"name": name} | {key: made_of(value) for key, value in settings}))

@@ -304,6 +304,13 @@ def test_a_tidy_table(run):
         run.to_frame("los")
 
 
+def test_first_weights_are_those_recorded_at_step_0(run):
+    for edge, first in run.first_weights(1).items():
+        np.testing.assert_array_equal(first, run.weights(1, record=0)[edge])
+    with pytest.raises(UnknownNameError, match="record='weights', from step 0 on"):
+        Trajectory(run.data.isel(time=slice(1, None))).first_weights()
+
+
 def test_the_losses_drawn(run):
     axis = run.plot()
     np.testing.assert_array_equal(axis.get_lines()[0].get_ydata(), run.loss.mean(axis=0))

@@ -97,8 +97,14 @@ class Trajectory:
         return self._weights("final_weights" if record is None else "weights", seed, record)
 
     def first_weights(self, seed: int = 0) -> dict[Edge, np.ndarray]:
-        """The weights that one seed started from, where the run holds them (with its gate patterns)."""
-        return self._weights("first_weights", seed, None)
+        """The weights that one seed started from, held with gate patterns or recorded at step 0."""
+        held = {str(name).partition("[")[0] for name in self.data}
+        if "first_weights" in held:
+            return self._weights("first_weights", seed, None)
+        if "weights" not in held or self.data["step"].values[0] != 0:
+            wanted = "train with record='weights', from step 0 on"
+            raise UnknownNameError(f"the run does not hold its first weights: {wanted}")
+        return self.weights(seed, record=0)
 
     def _weights(self, kind: str, seed: int, record: int | None) -> dict[Edge, np.ndarray]:
         found: dict[Edge, np.ndarray] = {}

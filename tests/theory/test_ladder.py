@@ -118,6 +118,12 @@ PROBLEMS = {
 REFUSING = [method for method in LADDER if method.name != "flow"]
 
 
+def test_no_loss_is_below_zero():
+    problem = PROBLEMS["xor"]
+    flow = predict(problem, initial.gaussian(0.3)(problem, 0), np.linspace(0.0, 200.0, 801), "flow")
+    assert 0 <= flow.losses.min() < 1e-12
+
+
 def test_several_sets_of_weights_are_as_many_draws():
     problem = chain()
     sets = [START(problem, key) for key in (0, 1)]

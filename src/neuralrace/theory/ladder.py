@@ -112,7 +112,7 @@ def predict(
         planned = _flow_regime(request, outcome)
     return Forecast(
         time=moments,
-        losses=outcome.losses,
+        losses=np.maximum(outcome.losses, 0.0),  # drawn between two steps, the last rest can pass below zero
         method=name,
         certificate=Certificate(
             name,

@@ -265,6 +265,14 @@ def test_a_run_of_an_optimiser_that_does_not_descend_is_told():
     assert any("did not move down the gradient" in warning for warning in found.warnings)
 
 
+def test_a_run_whose_loss_rises_brought_no_part_of_the_fall():
+    network = nr.ReLUNetwork(NAMED.task, hidden=8)
+    run = nr.train(network, nr.initial.gaussian(0.5), 0.9, 1, record=("gate_patterns", "weights"), progress=False)
+    assert run.loss[0, 1] > run.loss[0, 0]
+    found = nr.explain(run, modules=2, quick=True, progress=False)
+    assert any("(the loss did not fall)" in warning for warning in found.warnings)
+
+
 def test_the_rate_of_an_optimiser_that_descends_is_measured():
     """The learning rate of such a run is a unit of time, one unless it is given."""
     network = nr.ReLUNetwork(nr.tasks.contextual(contexts=2, items=2).task, 8)

@@ -211,10 +211,11 @@ def _unfinished(run: Trajectory, capped: bool) -> tuple[str, ...]:
     if not running:
         return ()
     mean, half = run.loss.mean(axis=0), int(np.searchsorted(run.time, run.time[-1] / 2))
-    late = (mean[half] - mean[-1]) / max(mean[0] - mean[-1], np.finfo(float).tiny)
-    steps, brought = int(run.data["step"].values[-1]), f"the later half of them brought {late:.1%} of the fall"
-    told = (
-        f"{running} of {len(run.loss)} networks were still moving after {steps} steps "
-        f"({brought if late >= 0 else 'in the later half of them the loss rose'}): this explains them up to there"
-    )
+    fall, late = mean[0] - mean[-1], mean[half] - mean[-1]
+    how = "the loss did not fall"
+    if fall > 0:
+        brought = f"the later half of them brought {late / fall:.1%} of the fall"
+        how = brought if late >= 0 else "in the later half of them the loss rose"
+    still = f"{running} of {len(run.loss)} networks were still moving after {int(run.data['step'].values[-1])} steps"
+    told = f"{still} ({how}): this explains them up to there"
     return (f"{told}. So many steps are the most that are chosen: give more if it matters" if capped else told,)

@@ -28,6 +28,9 @@ def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, before: 
 
 def draw_prices(axis: Axes, rows: Sequence[Priced], chosen: Priced) -> None:
     """How the distance falls with the number of modules, a line for each number of stretches."""
+    axis.set_yscale("log")
+    if not any(np.isfinite(row.agreement.normalised_l1) for row in rows):
+        axis.set_ylim(NEAR_L1 / 10, NEAR_L1 * 10)  # the limit alone has no range
     for place, stretches in enumerate(sorted({row.stretches for row in rows})):
         mine = [row for row in rows if row.stretches == stretches and np.isfinite(row.agreement.normalised_l1)]
         counts, far = [row.modules for row in mine], [row.agreement.normalised_l1 for row in mine]
@@ -37,7 +40,6 @@ def draw_prices(axis: Axes, rows: Sequence[Priced], chosen: Priced) -> None:
     if np.isfinite(chosen.agreement.normalised_l1):
         look: dict[str, Any] = {"color": COLOURS["reconstruction"], "markersize": 10, "fillstyle": "none"}
         axis.plot(chosen.modules, chosen.agreement.normalised_l1, "s", label="chosen", **look)
-    axis.set_yscale("log")
     axis.set_xticks(sorted({row.modules for row in rows}))
     label_axes(axis, "what fidelity costs (reconstructions)", "modules", "normalised L1")
 

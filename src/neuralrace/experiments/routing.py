@@ -1,13 +1,13 @@
 """What the routing figures share: the units of the paper, errors on trained and untrained routes, and the pictures."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
 
 from neuralrace.analysis import cosine_similarity
-from neuralrace.axes import Weights
 from neuralrace.plotting import COLOURS, heat_map, label_axes
-from neuralrace.problem import Problem
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.named.routing import TARGETS
 from neuralrace.trajectory import Trajectory
@@ -39,14 +39,13 @@ def final_state(named: NamedTask, run: Trajectory, hidden: int) -> xarray.Datase
     output.
     """
     complete = named.complete()
-    problem, final = complete.problem("shared", hidden=hidden), [run.weights(seed) for seed in range(len(run.loss))]
+    problem, seeds = complete.problem("shared", hidden=hidden), range(len(run.loss))
+    seen = [problem.activity(run.weights(seed)) for seed in seeds]
     trained = _by_route(complete.groups["trained"].astype(bool))[..., 0, 0]
-    outputs = np.stack([outputs_by_route(problem, weights) for weights in final])
-    layers = [_by_route(problem.activity(weights)["h1"])[:, 0] for weights in final]
-    errors = 0.5 * np.sum((outputs - BASE) ** 2, axis=(-2, -1))
-    kinds = [
-        errors[:, chosen].mean(axis=1) if chosen.any() else len(final) * [np.nan] for chosen in (trained, ~trained)
-    ]
+    outputs = np.stack([outputs_by_route([one[node] for node in problem.task.targets]) for one in seen])
+    layers = [_by_route(one["h1"])[:, 0] for one in seen]
+    errors, none = 0.5 * np.sum((outputs - BASE) ** 2, axis=(-2, -1)), [np.nan for _ in seeds]
+    kinds = [errors[:, chosen].mean(axis=1) if chosen.any() else none for chosen in (trained, ~trained)]
     data = xarray.Dataset({"trained": (("source", "sink"), trained)})
     data["outputs"] = (("seed", "source", "sink", "item", "output"), outputs)
     data["error"] = (("seed", "kind"), np.stack(kinds, axis=1))
@@ -55,9 +54,9 @@ def final_state(named: NamedTask, run: Trajectory, hidden: int) -> xarray.Datase
     return data
 
 
-def outputs_by_route(problem: Problem, weights: Weights) -> np.ndarray:
-    """Outputs on the complete task, (input domain, output domain, item, output); those of other domains are zero."""
-    return _by_route(np.sum(list(problem.forward(weights).values()), axis=0))
+def outputs_by_route(outputs: Iterable[np.ndarray]) -> np.ndarray:
+    """(Input domain, output domain, item, output), of all output nodes on the complete task; unused ones are zero."""
+    return _by_route(np.sum(list(outputs), axis=0))
 
 
 def _by_route(rows: np.ndarray) -> np.ndarray:

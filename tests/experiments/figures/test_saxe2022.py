@@ -48,7 +48,7 @@ def test_outputs_are_taken_apart_by_route():
     named = tasks.routing(2, 1)
     problem = named.evaluation("shared", hidden=8)
     weights = initial.orthogonal(0.5)(problem, 0)
-    apart = routing.outputs_by_route(problem, weights)
+    apart = routing.outputs_by_route(problem.forward(weights).values())
     assert apart.shape == (2, 2, 4, 7)
     product = weights["h2", "y1"] @ weights["h1", "h2"] @ weights["x0", "h1"]
     np.testing.assert_allclose(apart[0, 1], product.T, rtol=1e-9, atol=1e-12)

@@ -17,10 +17,8 @@ TRADES = 20  # trades of the random regular graph, per input domain
 
 def neighbours(domains: int, trained: int, generator: np.random.Generator) -> np.ndarray:
     """Input i with outputs (i + j) mod M, j from -floor((K-1)/2) to floor(K/2), as in P1 section 4."""
-    offsets = np.arange(-((trained - 1) // 2), trained // 2 + 1)
-    pattern = np.zeros((domains, domains), dtype=bool)
-    pattern[np.arange(domains)[:, None], (np.arange(domains)[:, None] + offsets) % domains] = True
-    return pattern
+    place = np.arange(domains)
+    return np.asarray((place - place[:, None] + (trained - 1) // 2) % domains < trained)
 
 
 def circulant(domains: int, trained: int, generator: np.random.Generator) -> np.ndarray:

@@ -180,9 +180,9 @@ def read_idx(source: Path, axes: int) -> np.ndarray:
     except (OSError, EOFError, zlib.error) as error:
         raise FileFormatError(f"{source} is not a readable IDX file ({str(error).splitlines()[0]})") from None
     if len(content) != count:
+        held = "more" if len(content) > count else len(content)
         raise FileFormatError(
-            f"{source} must hold {count} bytes after its header; it holds {'more' if len(content) > count else ''}"
-            f"{len(content) if len(content) < count else ''}: it was cut short, or is another file"
+            f"{source} must hold {count} bytes after its header; it holds {held}: it was cut short, or is another file"
         )
     return np.frombuffer(content, dtype=np.uint8).reshape(sizes)
 

@@ -106,9 +106,8 @@ def rotations(shape: tuple[int, ...], domains: int, degrees: float) -> np.ndarra
         old_row = np.floor(np.round(from_y + (rows - 1) / 2, 9) + 0.5).astype(int)
         old_column = np.floor(np.round(from_x + (columns - 1) / 2, 9) + 0.5).astype(int)
         inside = (old_row >= 0) & (old_row < rows) & (old_column >= 0) & (old_column < columns)
-        flat = old_row * columns + old_column
-        for plane in range(planes):
-            maps[domain, plane] = np.where(inside, plane * rows * columns + flat, planes * rows * columns)
+        flat = rows * columns * np.arange(planes)[:, None, None] + old_row * columns + old_column
+        maps[domain] = np.where(inside, flat, planes * rows * columns)
     return maps.reshape(domains, -1)
 
 

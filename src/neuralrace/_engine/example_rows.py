@@ -40,35 +40,21 @@ def carrying_gates(
     `to_outputs_only`, where no open way leads on to an output.
     """
     folded = edge_gates(architecture, gates, len(task))
-    active = _active(architecture, task, folded)
-    heard = _heard(architecture, len(task), folded) if to_outputs_only else None
-    carrying = {}
-    for edge, (source, target) in architecture.edges.items():
-        open_for = active[source] if heard is None else active[source] & heard[target]
-        carrying[edge] = np.where(open_for, folded[edge], 0.0)
-    return carrying
-
-
-def _active(architecture: Architecture, task: Task, folded: Mapping[Edge, PerExample]) -> dict[str, Chosen]:
-    active: dict[str, np.ndarray] = {}
+    active = {node: (task.inputs[node] != 0).any(axis=1) for node in architecture.inputs}
+    heard = {node: np.ones(len(task), dtype=bool) for node in architecture.outputs}
     for node in architecture.order:
-        if node in architecture.inputs:
-            active[node] = (task.inputs[node] != 0).any(axis=1)
-        else:
+        if node not in active:
             ways = [(folded[e] != 0) & active[architecture.source(e)] for e in architecture.incoming[node]]
             active[node] = np.logical_or.reduce(ways)
-    return active
-
-
-def _heard(architecture: Architecture, count: int, folded: Mapping[Edge, PerExample]) -> dict[str, Chosen]:
-    heard: dict[str, np.ndarray] = {}
-    for node in reversed(architecture.order):
-        if node in architecture.outputs:
-            heard[node] = np.ones(count, dtype=bool)
-        else:
+    for node in reversed(architecture.order) if to_outputs_only else ():
+        if node not in heard:
             ways = [(folded[e] != 0) & heard[architecture.target(e)] for e in architecture.outgoing[node]]
             heard[node] = np.logical_or.reduce(ways)
-    return heard
+    carrying = {}
+    for edge, (source, target) in architecture.edges.items():
+        open_for = active[source] & heard[target] if to_outputs_only else active[source]
+        carrying[edge] = np.where(open_for, folded[edge], 0.0)
+    return carrying
 
 
 TABLE = 1 << 16  # whole numbers below this are told apart by a table

@@ -71,7 +71,8 @@ def node_states(
         else:
             formal, state = _formal_states(architecture, carrying, found, node, apart=node in apart)
         is_output = node in architecture.outputs
-        weights = _state_weights(task.weights, state, formal.shape[0]) if is_output else None
+        seen = state >= 0
+        weights = np.bincount(state[seen], task.weights[seen], formal.shape[0]) if is_output else None
         if node in activated or node in apart or (is_output and not reduce_outputs):
             expansion, generator = sparse.identity(formal.shape[0], format="csr"), formal
         else:
@@ -120,10 +121,6 @@ def _formal_states(
         )
         blocks.append(pick @ source.expansion)
     return sparse.csr_matrix(sparse.hstack(blocks, format="csr")), state
-
-
-def _state_weights(weights: PerExample, state: States, count: int) -> np.ndarray:
-    return np.bincount(state[state >= 0], weights=weights[state >= 0], minlength=count)
 
 
 def row_basis(

@@ -81,7 +81,7 @@ def play(
         steps = watched.steps[stretch.first : stretch.last + 1] - watched.steps[stretch.first]
         looks = np.pad(steps, (0, len(watched.steps) - len(steps)), "edge")  # one program serves all stretches
         always = np.ones(len(looks), dtype=bool)
-        schedule = Schedule(looks, looks, always, always)
+        schedule = Schedule(looks, always, always)
         start = jax.device_put({"modules": blocks, "offset": offset})
         training = begin(side_by_side(programs, 1), start, keys, schedule)
         go_on(training)

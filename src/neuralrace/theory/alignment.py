@@ -252,7 +252,8 @@ def growing_at_node(drive: np.ndarray, vectors: np.ndarray, reach: np.ndarray) -
     each mode comes to.
     """
     directions, speeds, shares = _growing_directions(drive, vectors)
-    basis = _disentangled(directions, speeds)
+    order = np.argsort(-speeds, kind="stable")  # fastest mode first
+    basis = orthonormal(directions, order[speeds[order] > 0], 1e-10 * np.linalg.norm(directions, axis=0))
     seen = basis.T @ directions
     begin = np.sum(vectors**2, axis=1).max(axis=0)
     begun = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
@@ -309,9 +310,3 @@ def _growing_directions(drive: np.ndarray, vectors: np.ndarray) -> tuple[np.ndar
     speeds = values[:, 0]
     shares = np.where(speeds > 0, np.concatenate([right[:, 0], left[:, :, 0]], axis=1).T, 0.0)
     return np.sum(shares[:, None] * vectors, axis=0) / np.sqrt(2), speeds, shares
-
-
-def _disentangled(directions: np.ndarray, speeds: np.ndarray) -> np.ndarray:
-    """Orthonormal directions, fastest mode first."""
-    order = np.argsort(-speeds, kind="stable")
-    return orthonormal(directions, order[speeds[order] > 0], 1e-10 * np.linalg.norm(directions, axis=0))

@@ -18,14 +18,6 @@ from neuralrace.theory.reduction.system import States
 Strengths = dict[int, np.ndarray]  # variable -> (times,)
 
 
-@dataclass(frozen=True)
-class NoFormula:
-    """Why there is none, and for how many draws."""
-
-    reason: str
-    draws: int = 1
-
-
 @dataclass(frozen=True, eq=False)
 class Formulas:
     """A reduced system, in shared bases or in the paths' own, and its solution."""
@@ -59,12 +51,10 @@ class ClosedForm(Method[Formulas]):
         rows, reduced = self._in_own_modes(request) if own else self._in_shared_bases(request)
         if reduced is None:
             return Examined((flow, *rows), None)
-        solution = closed_form(reduced.system.terms, reduced.system.initial_state())
-        if isinstance(solution, NoFormula):
-            row = Assumption("terms with a formula", solution.draws, 0.0, solution.reason)
-            return Examined((flow, *rows, row), None)
-        row = Assumption("terms with a formula", 0, 0.0, "every term")
-        return Examined((flow, *rows, row), Formulas(reduced, own, solution), certain=not own)
+        missing, states = closed_form(reduced.system.terms, reduced.system.initial_state())
+        row = Assumption("terms with a formula", len(missing), 0.0, missing[0] if missing else "every term")
+        ground = None if missing else Formulas(reduced, own, states)
+        return Examined((flow, *rows, row), ground, certain=not own)
 
     def solve(self, request: Request, ground: Formulas) -> Outcome:
         """Evaluate the formulas."""
@@ -103,22 +93,22 @@ class Separated:
         return self.counts[self.factors.index(variable)]
 
 
-def separate(terms: Terms) -> list[Separated] | NoFormula:
-    """Split the system into terms that share nothing, or say where it does not split."""
+def separate(terms: Terms) -> tuple[str, list[Separated]]:
+    """Split the system into terms that share nothing; the first says where it does not split, if it does not."""
     found: list[Separated] = []
     owner: dict[int, int] = {}
     for k in range(len(terms.strengths)):
         row = terms.coupling.getrow(k).tocoo()
         if any(column != k for column in row.col):
-            return NoFormula(f"term {k} is coupled to {int((row.col != k).sum())} other(s)")
+            return f"term {k} is coupled to {int((row.col != k).sum())} other(s)", []
         factors = tuple(int(v) for v in terms.factors[k] if v < terms.variable_count)
         for v in set(factors):
             if owner.setdefault(v, k) != k:
-                return NoFormula(f"variable {v} takes part in more than one term")
+                return f"variable {v} takes part in more than one term", []
         counts = {int(v): float(terms.counts[i]) for i, (v, term) in enumerate(terms.through) if term == k}
         variance = float(row.data.sum()) if len(row.data) else 0.0
         found.append(Separated(float(terms.strengths[k]), variance, factors, tuple(counts[v] for v in factors)))
-    return found
+    return "", found
 
 
 class Case(NamedTuple):
@@ -132,22 +122,18 @@ class Case(NamedTuple):
 Formula = Callable[[np.ndarray, list[Case]], Iterable[Strengths]]  # times, cases -> the strengths of each
 
 
-def closed_form(terms: Terms, start: np.ndarray) -> States | NoFormula:
-    """A formula for all variables, or why there is none; start: (draws, variables)."""
-    separated = separate(terms)
-    if isinstance(separated, NoFormula):
-        return NoFormula(separated.reason, len(start))
+def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], States]:
+    """Why some draws have no formula, one reason each, and the formula of the others; start: (draws, variables)."""
+    together, separated = separate(terms)
     chosen: dict[Formula, list[Case]] = {}
-    missing: dict[int, str] = {}
+    missing = [together] * len(start) if together else []
     for draw, values in enumerate(start):
         for number, term in enumerate(separated):
             formula = _formula(term, values[list(term.factors)])
-            if isinstance(formula, NoFormula):
-                missing[draw] = f"term {number}: {formula.reason}"
+            if isinstance(formula, str):
+                missing.append(f"term {number}: {formula}")
                 break
             chosen.setdefault(formula, []).append(Case(term, draw, values))
-    if missing:
-        return NoFormula(next(iter(missing.values())), len(missing))
 
     def states(times: np.ndarray) -> np.ndarray:
         values = np.zeros((len(times), *start.shape))
@@ -157,28 +143,28 @@ def closed_form(terms: Terms, start: np.ndarray) -> States | NoFormula:
                     values[:, case.draw, variable] = strength
         return values
 
-    return states
+    return missing, states
 
 
-def _formula(term: Separated, values: np.ndarray) -> Formula | NoFormula:
-    """The formula of a term whose factors start at these values."""
+def _formula(term: Separated, values: np.ndarray) -> Formula | str:
+    """The formula of a term whose factors start at these values, or why there is none."""
     if np.count_nonzero(values == 0.0) >= 2:  # a saddle: nothing moves
         return _standing
     if term.variance <= 0:
-        return NoFormula("its input variance is zero")
+        return "its input variance is zero"
     if len(term.factors) == 1:
         return _one_layer
     if term.strength <= 0:
-        return NoFormula("its input-output correlation is not positive")
+        return "its input-output correlation is not positive"
     if len(term.factors) == 2:
         return _two_layers
     if (values <= 0).any():
-        return NoFormula("a layer does not start above zero")
+        return "a layer does not start above zero"
     if len(term.distinct) == 1:
         return _equal_layers
     if len(term.factors) == 3 and len(term.distinct) == 2 and _ratio(term) >= 1:
         return _routing
-    return NoFormula(f"{len(term.factors)} layers of which {len(term.distinct)} differ")
+    return f"{len(term.factors)} layers of which {len(term.distinct)} differ"
 
 
 def _standing(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:

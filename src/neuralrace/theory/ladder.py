@@ -110,6 +110,7 @@ def predict(
     with np.errstate(over=overflow, invalid=overflow):
         name, outcome, declined = _climb(request, methods)
         planned = _flow_regime(request, outcome)
+    saddle = saddle_notes(request.weights) if linear else ()  # other methods say it themselves
     return Forecast(
         time=moments,
         losses=np.maximum(outcome.losses, 0.0),  # drawn between two steps, the last rest can pass below zero
@@ -118,7 +119,7 @@ def predict(
             name,
             (*outcome.assumptions, *planned),
             declined,
-            tuple(dict.fromkeys((*outcome.notes, *_diverged_note(outcome.losses), *_saddle(request)))),
+            tuple(dict.fromkeys((*outcome.notes, *_diverged_note(outcome.losses), *saddle))),
         ),
         initial_strength=outcome.initial_strength,
         handover=outcome.handover,
@@ -258,11 +259,6 @@ def _checked_initial(
             f"initial must be weights, a list of these, or an initialiser such as initial.gaussian; it was {found}"
         )
     return tuple(check_weights(network.architecture, one) for one in sets)
-
-
-def _saddle(request: Request) -> tuple[str, ...]:
-    """Methods for networks with activations say it themselves."""
-    return saddle_notes(request.weights) if request.linear else ()
 
 
 def _diverged_note(losses: np.ndarray) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ nothing here. `theory.flow` does the same for any graph, with a set of moments f
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -146,10 +146,11 @@ class RoutedFlow:
         rtol: float = 1e-6,
         max_steps: int = 100_000,
         settled: float | None = None,
-    ) -> "RoutedCurve":
+    ) -> Curve:
         """The flow from the first weights to a time, or until trained pairs have only `settled` of what they can lose.
 
-        Time is learning_rate * step for the loss that is the mean over trained pairs.
+        Time is learning_rate * step for the loss that is the mean over trained pairs. The curve is of RoutedErrors, and
+        its last state are weights.
         """
         start = self._enter(first)
         lost = float(record_of(self.system, start).trained) - self.best
@@ -160,7 +161,7 @@ class RoutedFlow:
         stop: Callable[[float, Any], bool] | None = None if settled is None else learned
         curve = integrate(self.system, start, end, rtol=rtol, max_steps=max_steps, stop=stop)
         last = RoutedWeights(*(np.asarray(part) for part in curve.last))
-        return RoutedCurve(curve, last._replace(encoders=last.encoders @ self.basis.T))
+        return replace(curve, last=last._replace(encoders=last.encoders @ self.basis.T))
 
     def _enter(self, weights: RoutedWeights) -> RoutedWeights:
         count, outputs = len(self.system.pairs), len(self.system.correlation)
@@ -174,23 +175,6 @@ class RoutedFlow:
             if array.shape != shape:
                 raise RangeError(f"{name} must have the shape {shape}; it was {array.shape}")
         return RoutedWeights(encoders @ self.basis, hidden, decoders)
-
-
-@dataclass(frozen=True, eq=False)
-class RoutedCurve:
-    """Errors of trained and untrained pairs over time, and the weights at the end."""
-
-    curve: Curve
-    last: RoutedWeights
-
-    @property
-    def end(self) -> float:
-        """The last time."""
-        return float(self.curve.ends[-1])
-
-    def at(self, times: Any) -> RoutedErrors:
-        """The errors at increasing times."""
-        return self.curve.at(np.asarray(times, dtype=np.float64))
 
 
 def wide_weights(domains: int, gain: float, depth: int = 3) -> RoutedWeights:

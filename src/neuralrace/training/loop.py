@@ -37,9 +37,8 @@ Room = dict[str, jax.ShapeDtypeStruct]  # variable -> (looks, seeds, ...)
 
 @dataclass(frozen=True)
 class Schedule:
-    """The steps to record, ascending, and the looks that the loop makes: each a step and whether it is kept."""
+    """The looks that the loop makes: each a step and whether it is recorded."""
 
-    recorded: np.ndarray
     looks: np.ndarray  # ascending steps; the last one is the end of training
     kept: np.ndarray  # bool per look
     regular: np.ndarray  # bool per look: those that are made whatever is recorded
@@ -53,8 +52,12 @@ class Schedule:
         """The same schedule up to a look, which is recorded in any case."""
         kept = self.kept[: look + 1].copy()
         kept[-1] = True
-        looks = self.looks[: look + 1]
-        return Schedule(looks[kept], looks, kept, self.regular[: look + 1])
+        return Schedule(self.looks[: look + 1], kept, self.regular[: look + 1])
+
+    @property
+    def recorded(self) -> np.ndarray:
+        """The steps to record."""
+        return self.looks[self.kept]
 
     @property
     def gaps(self) -> np.ndarray:
@@ -76,7 +79,7 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
     stride = int(np.clip(steps // FEWEST_LOOKS, 1, STRIDE))
     regular = np.append(np.arange(0, steps, stride), steps)
     looks = np.union1d(recorded, regular)
-    return Schedule(recorded, looks, np.isin(looks, recorded), np.isin(looks, regular))
+    return Schedule(looks, np.isin(looks, recorded), np.isin(looks, regular))
 
 
 class Looks(NamedTuple):

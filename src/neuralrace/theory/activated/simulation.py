@@ -16,7 +16,7 @@ from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
-from neuralrace.theory.evolution import MatricesAt, MatrixEvolution
+from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.integration.integrate import Followed, integrate
 from neuralrace.theory.integration.strides import begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend, steps_between
@@ -45,11 +45,6 @@ class Simulation:
         """The smoothed flow, corrected for the planned step; descent takes the plain gradient."""
         if self.request.descent is not None:
             return NetworkSystem(self.problem.network)
-        return self.flow
-
-    @cached_property
-    def flow(self) -> NetworkSystem:
-        """The flow, whatever the dynamics."""
         rate = self.request.learning_rate
         network = smoothed(self.problem.network, SMOOTHING * self.request.rtol)
         return NetworkSystem(network, None if rate is None else np.asarray(rate))
@@ -97,14 +92,17 @@ class Simulation:
         return [{edge: by_edge[edge][i] for edge in self.problem.architecture.edges} for i in range(len(self.first))]
 
     def evolution(self, draw: int, translate: Translate | None = None) -> MatrixEvolution:
-        """The weights of one draw at any times."""
+        """The weights of one draw at any times; paths have no modes."""
         alone = Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
 
         def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
             for weights in alone.at(times):
                 yield weights if translate is None else translate(weights)
 
-        return without_modes(matrices)
+        def refuse(path: Path) -> NoReturn:
+            raise ProblemError(f"modes are those of linear nodes; the path {path} goes through an activation")
+
+        return MatrixEvolution(matrices, refuse)
 
     def at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of the first draw at increasing times."""
@@ -134,12 +132,3 @@ class Simulation:
         """The first weights of each draw, as one of one draw."""
         stacks = [self.problem.network.stack(weights) for weights in self.first]
         return [{name: jax.device_put(np.asarray(part)[None]) for name, part in one.items()} for one in stacks]
-
-
-def without_modes(matrices: MatricesAt) -> MatrixEvolution:
-    """Weights over time whose paths have no modes."""
-
-    def refuse(path: Path) -> NoReturn:
-        raise ProblemError(f"modes are those of linear nodes; the path {path} goes through an activation")
-
-    return MatrixEvolution(matrices, refuse)

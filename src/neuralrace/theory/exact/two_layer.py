@@ -18,18 +18,10 @@ def _decay_and_growth(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -
     return decay, decay + 2 * a0 * d * t * expm1_ratio(-2 * s * t)
 
 
-def remaining_gap(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
-    """Return s/d - a(t) with full relative accuracy (arrays, unchecked)."""
+def _gap(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
+    """Return s/d - a(t) with full relative accuracy."""
     decay, denominator = _decay_and_growth(t, s, d, a0)
     return (s / d - a0) * decay / denominator
-
-
-def _strength(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
-    return a0 / _decay_and_growth(t, s, d, a0)[1]
-
-
-def _loss(t: jax.Array, s: jax.Array, d: jax.Array, a0: jax.Array) -> jax.Array:
-    return 0.5 * d * remaining_gap(t, s, d, a0) ** 2
 
 
 @formula()
@@ -41,7 +33,7 @@ def two_layer_mode(
     times t, singular_value s >= 0 (S or lambda_alpha), input_variance d > 0 (D or delta_alpha),
     initial_strength a0 > 0 (pi_0 of P2 eq. 7); all broadcast. The limit of late times is s/d.
     """
-    return _strength(times, singular_value, input_variance, initial_strength)
+    return initial_strength / _decay_and_growth(times, singular_value, input_variance, initial_strength)[1]
 
 
 @formula()
@@ -49,7 +41,7 @@ def two_layer_gap(
     times: Times, singular_value: NotNegative, input_variance: Positive, initial_strength: Strength
 ) -> jax.Array:
     """Return what is still to be learned, s/d - a(t), accurate long after it has become tiny."""
-    return remaining_gap(times, singular_value, input_variance, initial_strength)
+    return _gap(times, singular_value, input_variance, initial_strength)
 
 
 @formula()
@@ -94,7 +86,7 @@ def two_layer_loss(
     learned completely and its loss tends to zero.
     """
     s, d = singular_value, input_variance
-    loss = _loss(times, s, d, initial_strength)
+    loss = 0.5 * d * _gap(times, s, d, initial_strength) ** 2
     return loss if target_power is None else _powers(s, d, target_power) + loss
 
 

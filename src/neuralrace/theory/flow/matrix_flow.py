@@ -1,7 +1,7 @@
 """The exact matrix flow of P1 eqs 3-4, and gradient descent, from the statistics of a problem alone."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -10,9 +10,7 @@ from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.theory.flow.equation import Blocks, FlowSystem, Stacks, make_system
 from neuralrace.theory.flow.moments import (
-    DataBases,
     NodeBases,
-    StateMoments,
     collect_moments,
     data_bases,
     node_bases,
@@ -59,18 +57,14 @@ class MatrixFlow:
         return self.bases.leave(self.blocks.unstack(state))
 
 
-@dataclass(frozen=True, eq=False)
 class FlowFactory:
     """What of the flow depends on the problem and not on the weights."""
 
-    statistics: PathStatistics
-    bases: DataBases = field(init=False)
-    _moments: StateMoments = field(init=False)
-    _systems: dict[Any, tuple[FlowSystem, Blocks]] = field(default_factory=dict, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_moments", collect_moments(self.statistics))
-        object.__setattr__(self, "bases", self.statistics.once(data_bases))
+    def __init__(self, statistics: PathStatistics) -> None:
+        self.statistics = statistics
+        self.bases = data_bases(statistics)
+        self._moments = collect_moments(statistics)
+        self._systems: dict[Any, tuple[FlowSystem, Blocks]] = {}
 
     def start(
         self,

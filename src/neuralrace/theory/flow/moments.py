@@ -170,7 +170,8 @@ class DataBases:
         found = {}
         for node, used in self.used.items():
             parts = [self.unused[node].T @ weights[e] for e in architecture.incoming[node]]
-            pull = _largest(sum(part @ part.T for part in parts)) if self.unused[node].size else 0.0
+            gram = sum(part @ part.T for part in parts)
+            pull = float(np.linalg.eigvalsh(gram)[-1]) if self.unused[node].size else 0.0
             leave_out = pull * self.input_scale < bound and used.shape[1] > 0
             found[node] = used if leave_out else np.hstack([used, self.unused[node]])
         return found
@@ -226,7 +227,3 @@ def node_bases(
     ends = dict(architecture.edges)
     fixed = {e: weights[e] - bases[t] @ inner[e] @ bases[s].T for e, (s, t) in ends.items()}
     return NodeBases(bases, ends, fixed)
-
-
-def _largest(gram: np.ndarray) -> float:
-    return float(np.linalg.eigvalsh(gram)[-1])

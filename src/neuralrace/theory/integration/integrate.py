@@ -15,6 +15,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from neuralrace._engine.devices import compiled
 from neuralrace.errors import RangeError
@@ -56,8 +57,9 @@ class Curve:
     records: Any  # leaves (steps, 5, ...): start, middle, end, and the slopes at start and end times the step
     last: Any  # the state at the end
 
-    def at(self, times: np.ndarray) -> Any:
+    def at(self, times: ArrayLike) -> Any:
         """The record at increasing times; leaves (times, ...)."""
+        times = np.asarray(times, dtype=np.float64)
         step = np.clip(np.searchsorted(self.ends, times, side="left"), 0, len(self.ends) - 1)
         width = self.ends[step] - self.starts[step]
         fraction = np.divide(times - self.starts[step], width, out=np.zeros(len(times)), where=width > 0)

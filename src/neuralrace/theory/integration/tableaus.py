@@ -8,7 +8,7 @@ order four for nonlinear equations too. The interval grows with the square of s.
 """
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import numpy as np
@@ -182,30 +182,21 @@ def tableaus() -> Tableaus:
     return Tableaus(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
-def _tsitouras() -> Tableaus:
+def _tsitouras() -> tuple[Any, ...]:
     """No recurrence; the second stage is written as the first of one."""
     table = diffrax.Tsit5.tableau
     weights = np.array([np.pad(row, (0, SLOTS - len(row))) for row in (*table.a_lower, table.a_lower[-1])])
     mu = _padded(np.array([weights[0, 0]]))
-    return Tableaus(3.5, 0, 1, mu, 0 * mu, weights, table.b_error, 0.0, HALF_WAY)  # type: ignore[arg-type]
+    return 3.5, 0, 1, mu, 0 * mu, weights, table.b_error, 0.0, HALF_WAY
 
 
-def _stabilised(method: Stabilised) -> Tableaus:
+def _stabilised(method: Stabilised) -> tuple[Any, ...]:
     """The state half way is on the cubic through both ends with their slopes."""
     weights = np.zeros((SLOTS, SLOTS))
     weights[2:6, 2:6], weights[6, 2:6] = method.last, method.last[-1]
     ends = np.eye(SLOTS)[0] - np.eye(SLOTS)[-1]
-    return Tableaus(
-        method.extent,  # type: ignore[arg-type]
-        len(method.mu),  # type: ignore[arg-type]
-        2,  # type: ignore[arg-type]
-        _padded(method.mu),
-        _padded(method.nu),
-        weights,
-        np.pad(method.error, (2, 0)),
-        0.5,  # type: ignore[arg-type]
-        ends / 8,
-    )
+    recurrence = len(method.mu), 2, _padded(method.mu), _padded(method.nu)
+    return method.extent, *recurrence, weights, np.pad(method.error, (2, 0)), 0.5, ends / 8
 
 
 def _padded(row: np.ndarray) -> np.ndarray:

@@ -111,11 +111,26 @@ def _rebuilt(
     """network: see _linear. shares: of open time, per stretch."""
     if size is not None:  # one gate for all neurons of a module
         shares = [tuple(_clustered(share, size, key) for share in layers) for layers in shares]
-    steps, last = run.data["step"].values, bounds[-1]
-    moments = np.unique([*bounds, *np.linspace(0, last, min(MOMENTS, last) + 1).astype(int)])
+    steps, end = run.data["step"].values, bounds[-1]
+    moments = np.unique([*bounds, *np.linspace(0, end, min(MOMENTS, end) + 1).astype(int)])
+    layers, slope = network.architecture.hidden, run.settings["problem"]["slope"]
+    rate = float(run.settings["settings"]["learning_rate"])
+    weights = [run.first_weights(seed) for seed in range(len(run.loss))]
+    losses = []
     with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
-        loss = _play(run, network, shares, bounds, moments, meter)
-    time = run.time[moments]
+        for gating, (first, last) in zip(shares, itertools.pairwise(bounds), strict=True):
+            at = steps[moments[(moments >= first) & (moments <= last)]] - steps[first]
+            conditions = []
+            for seed, start in enumerate(weights):
+                # open for its share; what a leaky neuron lets through when shut, too
+                gates = {name: slope + (1 - slope) * share[seed].T for name, share in zip(layers, gating, strict=True)}
+                conditions.append(Condition(network.regated(gates), start, Descent(np.asarray(rate)), rate))
+            stretch = train_together(conditions, int(at[-1]), at=at, progress=False)
+            weights = [one.weights(0) for one in stretch]
+            seen = np.concatenate([one.loss for one in stretch])
+            losses.append(seen if last == bounds[-1] else seen[:, :-1])  # the next stretch starts where this one ends
+            meter.advance(float(at[-1]))
+    time, loss = run.time[moments], np.concatenate(losses, axis=1)
     apart = agreement(Line(time, loss), Line(time, run.loss[:, moments]))
     return Rebuilt(size, tuple(int(steps[bound]) for bound in bounds), time, loss, apart)
 
@@ -157,34 +172,6 @@ def _clustered(share: np.ndarray, modules: int, key: int) -> np.ndarray:
     distinct = len(np.unique(rows, axis=0))
     means = KMeans(min(modules, distinct), n_init=RESTARTS, random_state=key).fit(rows)
     return np.asarray(means.cluster_centers_[means.labels_].reshape(share.shape))
-
-
-def _play(
-    run: Trajectory,
-    network: Problem,
-    gatings: Sequence[Shares],
-    bounds: Sequence[int],
-    moments: np.ndarray,
-    meter: Meter,
-) -> np.ndarray:
-    """The loss at some records, the bounds among them, (seeds, moments)."""
-    layers, slope, steps = network.architecture.hidden, run.settings["problem"]["slope"], run.data["step"].values
-    rate = float(run.settings["settings"]["learning_rate"])
-    weights = [run.first_weights(seed) for seed in range(len(run.loss))]
-    losses = []
-    for gating, (first, last) in zip(gatings, itertools.pairwise(bounds), strict=True):
-        at = steps[moments[(moments >= first) & (moments <= last)]] - steps[first]
-        conditions = []
-        for seed, start in enumerate(weights):
-            # open for its share; what a leaky neuron lets through when shut, too
-            gates = {layer: slope + (1 - slope) * share[seed].T for layer, share in zip(layers, gating, strict=True)}
-            conditions.append(Condition(network.regated(gates), start, Descent(np.asarray(rate)), rate))
-        stretch = train_together(conditions, int(at[-1]), at=at, progress=False)
-        weights = [one.weights(0) for one in stretch]
-        seen = np.concatenate([one.loss for one in stretch])
-        losses.append(seen if last == bounds[-1] else seen[:, :-1])  # the next stretch starts where this one ends
-        meter.advance(float(at[-1]))
-    return np.concatenate(losses, axis=1)
 
 
 def _linear(run: Trajectory) -> Problem:

@@ -91,10 +91,6 @@ def _races(
     final: jax.Array,
     overlaps: jax.Array,
 ) -> PairRace:
-    shape = jnp.broadcast_shapes(first.shape, final.shape, overlaps.shape[:-1])
-    each = [jnp.broadcast_to(part, shape).reshape(-1) for part in (first, final)]
-    each.append(jnp.broadcast_to(overlaps, (*shape, len(graph))).reshape(-1, len(graph)))
-
     def race(sigma: jax.Array, final: jax.Array, overlap: jax.Array) -> PairRace:
         square = (1 + overlap) / 2  # b^2 of the start, in units of sigma^2
         goal = jnp.sum(graph) * final / sigma**depth
@@ -104,8 +100,7 @@ def _races(
         errors = jnp.sum(off * graph) / jnp.sum(graph), jnp.sum(off * ~graph) / unseen
         return PairRace(strengths, errors[0], jnp.where(unseen > 0, errors[1], jnp.nan))
 
-    ends = jax.vmap(race)(*each)
-    return PairRace(*(part.reshape(*shape, *part.shape[1:]) for part in ends))
+    return PairRace(*jnp.vectorize(race, signature="(),(),(m)->(m),(),()")(first, final, overlaps))
 
 
 def _finish(depth: int, values: jax.Array, square: jax.Array, goal: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The loss and its gradient flow over weight matrices, batched over the states of the nodes (P1 eqs 3-4)."""
+"""The maps of the nodes as functions of the weight matrices, batched over the states of the nodes (P1 eqs 3-4)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge
 from neuralrace.theory.flow.moments import OutputMoments, State, StateMoments
-from neuralrace.theory.integration.system import System
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
@@ -22,7 +21,6 @@ PADDED = 4_000  # up to so many numbers all matrices and maps have one shape: fe
 SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
 TINY = 4_000  # ... and most products in it; with more XLA calls a library for each sum, three times as slow
 Chosen = Array | range  # the places (products,), or those between two; one if all products have the same
-CUTS = ((2,), (1,), (1, 2))  # what is summed over in one mode: each row is one, or each column, or the whole matrix
 Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
@@ -76,48 +74,6 @@ class Group(eqx.Module):
     target: jax.Array | None  # Y, (states, size, rank), at outputs
 
 
-class FlowSystem(System):
-    """Loss and velocity -dL/dW of all weight matrices, from moments alone.
-
-    The error is relative for every mode at the inputs and at the outputs: into an output rows are modes, from an input
-    columns, and between hidden nodes the whole is one; where each row is measured against itself, so is the whole.
-    """
-
-    groups: tuple[Group, ...]
-    given: dict[int, jax.Array]  # maps that are there from the start, by table
-    masks: tuple[tuple[jax.Array | None, ...], ...]  # per block and cut: 1 for the edges that are cut so, None for none
-
-    def record(self, state: Stacks) -> jax.Array:
-        """The loss above what no weight can change."""
-        maps = dict(self.given)
-        total = jnp.zeros(())
-        for group in self.groups:
-            found = _group_map(group, state, maps)
-            if group.root is not None and group.target is not None:
-                error = multiply(found, group.root) - group.target
-                total = total + 0.5 * jnp.sum(error**2)
-            maps[group.table] = jnp.concatenate([maps[group.table], found]) if group.table in maps else found
-        return total
-
-    def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
-        """dL/dt = -|dW/dt|^2."""
-        return -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
-
-    def velocity(self, state: Stacks) -> Stacks:
-        """dW/dt = -dL/dW."""
-        return jax.tree.map(jnp.negative, jax.grad(self.record)(state))
-
-    def modes(self, state: Stacks) -> list[jax.Array]:
-        """Rows, columns and whole matrices."""
-        found = []
-        for stack, masks in zip(state, self.masks, strict=True):
-            for axes, mask in zip(CUTS, masks, strict=True):
-                if mask is not None:
-                    size = jnp.sqrt(jnp.sum(stack**2, axes))
-                    found.append(size * mask.reshape((-1,) + (1,) * (size.ndim - 1)))
-        return found
-
-
 def _taken(stack: jax.Array, chosen: Chosen) -> jax.Array:
     """The gradient of a gathering is a loop, slow to run and to compile, that of a slice is not."""
     return stack[chosen.start : chosen.stop] if isinstance(chosen, range) else stack[chosen]
@@ -130,7 +86,8 @@ def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.sum(left[..., None] * right[..., None, :, :], axis=-2)
 
 
-def _group_map(group: Group, stacks: Stacks, maps: dict[int, jax.Array]) -> jax.Array:
+def group_map(group: Group, stacks: Stacks, maps: dict[int, jax.Array]) -> jax.Array:
+    """The maps of the states of a group, from those of their sources."""
     total = jnp.zeros((group.count, group.size, group.columns))
     for slot in group.slots:
         through = slot.arriving(stacks, maps)
@@ -162,14 +119,17 @@ class Blocks:
         return {edge: matrix[: self.shapes[edge][0], : self.shapes[edge][1]] for edge, matrix in pairs}
 
 
-def make_system(
+def batched_states(
     architecture: Architecture,
     moments: StateMoments,
     sizes: Mapping[str, int],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
-) -> tuple[FlowSystem, Blocks]:
-    """Batch the states; sizes: basis vectors of each node, inputs and outputs: their orthonormal bases."""
+) -> tuple[tuple[Group, ...], dict[int, jax.Array], Blocks]:
+    """The states in groups, maps that are there from the start, and the blocks of edges.
+
+    sizes: basis vectors of each node. inputs, outputs: their orthonormal bases.
+    """
     shapes = {edge: (sizes[target], sizes[source]) for edge, (source, target) in architecture.edges.items()}
     widths, largest = sizes, max(sizes.values())
     columns = len(moments.states) * sum(sizes[name] for name in architecture.inputs)
@@ -193,18 +153,7 @@ def make_system(
             here = _moments_in(moments, entries, inputs, outputs, sizes[first.node], batches)
         wide = sum(widths[name] for name in batches.columns(first))
         groups.append(Group(table, len(members), sizes[first.node], wide, slots, *here))
-    return FlowSystem(tuple(groups), batches.given, _masks(architecture, blocks)), blocks
-
-
-def _masks(architecture: Architecture, blocks: Blocks) -> tuple[tuple[jax.Array | None, ...], ...]:
-    found = []
-    for edges in blocks.edges:
-        ends = [architecture.edges[edge] for edge in edges]
-        rows = np.array([target in architecture.outputs for _, target in ends], dtype=float)
-        columns = np.array([source in architecture.inputs for source, _ in ends], dtype=float)
-        masks = (rows, columns, (1 - rows) * (1 - columns))
-        found.append(tuple(jax.device_put(mask) if mask.any() else None for mask in masks))
-    return tuple(found)
+    return tuple(groups), batches.given, blocks
 
 
 @dataclass(frozen=True)
@@ -244,8 +193,7 @@ def _batches(
         maps = np.zeros((len(sources), sizes[inputs[0]], sum(widths[name] for name in inputs)))
         for row, number in enumerate(sources):
             node = moments.states[number].node
-            start = sum(widths[name] for name in inputs[: inputs.index(node)])
-            maps[row, : widths[node], start : start + widths[node]] = np.eye(widths[node])
+            maps[row, : widths[node], _places(inputs, (node,), widths)] = np.eye(widths[node])
             where[number] = (0, row)
         given, rows = {0: jax.device_put(maps)}, len(sources)
     for group, numbers in enumerate(members.values()):
@@ -266,7 +214,7 @@ def _slots(
         for edge, gate, source in state.incoming:
             table, position = batches.where.get(source, (-1, 0))
             whole, part = batches.columns(state), batches.columns(moments.states[source])
-            kind = (place[edge][0], table, _places(whole, part, widths))
+            kind = (place[edge][0], table, None if whole == part else tuple(_places(whole, part, widths)))
             by_state = kinds.setdefault(kind, [[] for _ in members])
             by_state[row].append(((place[edge][1], position), gate))
     found = []
@@ -310,11 +258,10 @@ def _in_a_row(places: np.ndarray) -> np.ndarray | range:
     return found if np.array_equal(places, found) or len(found) == 1 == len(set(places)) else places
 
 
-def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]) -> tuple[int, ...] | None:
-    if whole == part:
-        return None
+def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, int]) -> list[int]:
+    """The columns of some input nodes among those of all that are heard."""
     starts = dict(zip(whole, np.cumsum([0, *(sizes[name] for name in whole)]).tolist(), strict=False))
-    return tuple(starts[name] + i for name in part for i in range(sizes[name]))
+    return [starts[name] + i for name in part for i in range(sizes[name])]
 
 
 def _moments_in(
@@ -332,11 +279,9 @@ def _moments_in(
     targets = np.zeros((len(entries), size, rank))
     for root, target, entry in zip(roots, targets, entries, strict=True):
         state, place = moments.states[entry.state], 0
-        columns = batches.columns(state)
-        starts = dict(zip(columns, np.cumsum([0, *(widths[name] for name in columns)]), strict=False))
         for name in state.columns:
             part = inputs[name].T @ entry.root[place : place + len(inputs[name])]
-            root[starts[name] : starts[name] + len(part), : part.shape[1]] = part
+            root[_places(batches.columns(state), (name,), widths), : part.shape[1]] = part
             place += len(inputs[name])
         wanted = outputs[state.node].T @ entry.target
         target[: len(wanted), : wanted.shape[1]] = wanted

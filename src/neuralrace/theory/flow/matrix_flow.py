@@ -4,11 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.flow.equation import Blocks, FlowSystem, Stacks, make_system
+from neuralrace.theory.flow.equation import Blocks, Group, Stacks, batched_states, group_map, multiply
 from neuralrace.theory.flow.moments import (
     NodeBases,
     collect_moments,
@@ -16,9 +19,52 @@ from neuralrace.theory.flow.moments import (
     node_bases,
 )
 from neuralrace.theory.integration.integrate import Followed
-from neuralrace.theory.integration.system import record_of, velocity_of
+from neuralrace.theory.integration.system import System, record_of, velocity_of
 
 NEGLIGIBLE = 0.1  # of the tolerance, for what is left out
+CUTS = ((2,), (1,), (1, 2))  # what is summed over in one mode: each row is one, or each column, or the whole matrix
+
+
+class FlowSystem(System):
+    """Loss and velocity -dL/dW of all weight matrices, from moments alone.
+
+    The error is relative for every mode at the inputs and at the outputs: into an output rows are modes, from an input
+    columns, and between hidden nodes the whole is one; where each row is measured against itself, so is the whole.
+    """
+
+    groups: tuple[Group, ...]
+    given: dict[int, jax.Array]  # maps that are there from the start, by table
+    masks: tuple[tuple[jax.Array | None, ...], ...]  # per block and cut: 1 for the edges that are cut so, None for none
+
+    def record(self, state: Stacks) -> jax.Array:
+        """The loss above what no weight can change."""
+        maps = dict(self.given)
+        total = jnp.zeros(())
+        for group in self.groups:
+            found = group_map(group, state, maps)
+            if group.root is not None and group.target is not None:
+                error = multiply(found, group.root) - group.target
+                total = total + 0.5 * jnp.sum(error**2)
+            maps[group.table] = jnp.concatenate([maps[group.table], found]) if group.table in maps else found
+        return total
+
+    def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
+        """dL/dt = -|dW/dt|^2."""
+        return -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
+
+    def velocity(self, state: Stacks) -> Stacks:
+        """dW/dt = -dL/dW."""
+        return jax.tree.map(jnp.negative, jax.grad(self.record)(state))
+
+    def modes(self, state: Stacks) -> list[jax.Array]:
+        """Rows, columns and whole matrices."""
+        found = []
+        for stack, masks in zip(state, self.masks, strict=True):
+            for axes, mask in zip(CUTS, masks, strict=True):
+                if mask is not None:
+                    size = jnp.sqrt(jnp.sum(stack**2, axes))
+                    found.append(size * mask.reshape((-1,) + (1,) * (size.ndim - 1)))
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +127,21 @@ class FlowFactory:
         bases = node_bases(self.statistics, weights, inputs, outputs)
         sizes = tuple(bases.sizes.items())
         if sizes not in self._systems:  # the bases of an output are told apart by their sizes
-            self._systems[sizes] = make_system(architecture, self._moments, bases.sizes, inputs, outputs)
+            groups, given, blocks = batched_states(architecture, self._moments, bases.sizes, inputs, outputs)
+            self._systems[sizes] = FlowSystem(groups, given, _masks(architecture, blocks)), blocks
         system, blocks = self._systems[sizes]
         stacks = blocks.stack(bases.enter(weights))
         return MatrixFlow(
             Followed(system, stacks, rtol, max_steps, descent=descent), blocks, bases, self._moments.constant
         )
+
+
+def _masks(architecture: Architecture, blocks: Blocks) -> tuple[tuple[jax.Array | None, ...], ...]:
+    found = []
+    for edges in blocks.edges:
+        ends = [architecture.edges[edge] for edge in edges]
+        rows = np.array([target in architecture.outputs for _, target in ends], dtype=float)
+        columns = np.array([source in architecture.inputs for source, _ in ends], dtype=float)
+        masks = (rows, columns, (1 - rows) * (1 - columns))
+        found.append(tuple(jax.device_put(mask) if mask.any() else None for mask in masks))
+    return tuple(found)

@@ -106,14 +106,14 @@ def integrate(
     while time < end:
         pause = np.inf if stop is None else looked + PAUSE - taken
         moment = moment._replace(before=moment.before._replace(left=np.array(float(pause))))
-        moment, part, failed = _advance(solver, moment, goal)
-        part, time, step, count, failed = jax.device_get((part, moment.time, moment.before.next, part.count, failed))
+        moment, part, count, failed = _advance(solver, moment, goal)
+        part, time, step, count, failed = jax.device_get((part, moment.time, moment.before.next, count, failed))
         if failed:
             raise RangeError(
                 f"the integration needs a step below {step:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
                 f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
             )
-        parts.append(part.cut())
+        parts.append(jax.tree.map(lambda leaf, count=count: leaf[:count], part))  # only so many were taken
         taken += count
         if time < end and taken >= max_steps:
             raise RangeError(
@@ -131,9 +131,8 @@ def integrate(
             if changed is not solver:
                 moment = moment._replace(noted=_opening(changed, moment.state, goal).noted)
             solver = changed
-    starts, ends, records = zip(*((part.starts, part.ends, part.records) for part in parts), strict=True)
-    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
-    return Curve(np.concatenate(starts), np.concatenate(ends), joined, moment.state)
+    starts, ends, records = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return Curve(starts, ends, records, moment.state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,23 +200,13 @@ class Followed:
         return sum(leaf.size for leaf in jax.tree.leaves(self.start))
 
 
-class Part(NamedTuple):
-    """The steps of one compiled call; only the first `count` were taken."""
-
-    starts: Any
-    ends: Any
-    records: Any
-    count: Any
-
-    def cut(self) -> "Part":
-        """Without those that were not."""
-        return jax.tree.map(lambda leaf: leaf[: self.count], self._replace(count=None))
+Part = tuple[Any, Any, Any]  # starts, ends and records of some steps
 
 
 def _standing(record: Any) -> Part:
     """A step of no length."""
     still = jax.tree.map(lambda leaf: np.stack([leaf] * 3 + [0 * leaf] * 2)[None], jax.device_get(record))
-    return Part(np.zeros(1), np.zeros(1), still, None)
+    return np.zeros(1), np.zeros(1), still
 
 
 class _Choice:
@@ -252,8 +241,8 @@ def _opening(solver: Recorded, state: Any, end: Scalar) -> Moment:
 
 
 @compiled
-def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array]:
-    """Take some steps; the last value says whether the step became too small."""
+def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array, jax.Array]:
+    """Take some steps; also how many of those that there is room for, and whether the step became too small."""
     kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(moment.noted.record))
     far = end - moment.time
     solution = diffrax.diffeqsolve(
@@ -273,11 +262,12 @@ def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Par
     )
     drawn = solution.interpolation
     times = jnp.where(drawn.ts >= far, end, moment.time + drawn.ts)
-    part = Part(times[:-1], times[1:], drawn.infos["parts"], drawn.ts_size - 1)
+    count = drawn.ts_size - 1
     after = Moment(
-        times[part.count],
+        times[count],
         jax.tree.map(lambda leaf: leaf[-1], solution.ys),
         solution.solver_state,
         solution.controller_state,
     )
-    return after, part, solution.result == diffrax.RESULTS.dt_min_reached
+    part = times[:-1], times[1:], drawn.infos["parts"]
+    return after, part, count, solution.result == diffrax.RESULTS.dt_min_reached

@@ -1,6 +1,5 @@
 """The stage of a scene: the problem that it describes, its first weights, and when it is looked at."""
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,7 @@ import numpy as np
 
 from neuralrace import initial
 from neuralrace._engine.example_rows import label_rows
-from neuralrace.architecture import Architecture, edge_name
+from neuralrace.architecture import edge_name
 from neuralrace.errors import RangeError, require_known
 from neuralrace.explorer.bounds import FRAME_BYTES, FRAMES, WORK
 from neuralrace.explorer.scene import Scene
@@ -19,6 +18,7 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
+from neuralrace.tasks.pathways import with_depth
 from neuralrace.training import ReLUNetwork
 from neuralrace.training.loop import Schedule, make_schedule
 
@@ -98,14 +98,14 @@ def make_stage(scene: Scene, tables: Tables) -> Stage:
         whole = _whole(task, lambda one: _rectified(one.task, _gatings(one)[gating], scene))
         return Stage(task, gating, tuple(gatings), problem, rows, (), False, whole)
     plain = gatings[gating](scene.width)
-    problem = _chained(plain, scene.depth)
+    problem = with_depth(plain, scene.depth)
     pathways = tuple(node for node in plain.architecture.hidden if plain.architecture.level[node] == 1)
     rows = _rows(plain)
     named = problem is plain and gating in task.gatings and not scene.flips
     if scene.flips:  # they say nothing of what is not trained
         flipped = _flipped(problem, rows, pathways, scene.flips)
         return Stage(task, gating, tuple(gatings), flipped, rows, pathways, named, None)
-    whole = _whole(task, lambda one: _chained(_gatings(one)[gating](scene.width), scene.depth))
+    whole = _whole(task, lambda one: with_depth(_gatings(one)[gating](scene.width), scene.depth))
     return Stage(task, gating, tuple(gatings), problem, rows, pathways, named, whole)
 
 
@@ -156,36 +156,9 @@ def _rectified(task: Task, gating: Callable[[int], Problem], scene: Scene) -> Pr
     """Rectified layers; those of a task with many domains stay routed, every example from its domain to its domain."""
     if len(task.inputs) == 1:
         return ReLUNetwork(task, hidden=(scene.width,) * (scene.depth - 1))
-    linear = _chained(gating(scene.width), scene.depth)
+    linear = with_depth(gating(scene.width), scene.depth)
     rectified = dict.fromkeys(linear.architecture.hidden, "relu")
     return Problem(linear.architecture, linear.task, linear.gates, activations=rectified)
-
-
-def _chained(problem: Problem, depth: int) -> Problem:
-    """Every pathway with so many layers of weights; the gate is at its first node, added ones are open."""
-    plain = problem.architecture
-    nodes = {node: plain.nodes[node] for node in plain.inputs}
-    edges: list[tuple[str, str]] = []
-    for chain in _chains(plain):
-        longer = (*chain, *(f"{chain[0]}_{layer}" for layer in range(len(chain) + 1, depth)))[: depth - 1]
-        nodes |= dict.fromkeys(longer, plain.nodes[chain[0]])
-        edges += [(plain.source(edge), chain[0]) for edge in plain.incoming[chain[0]]]
-        edges += itertools.pairwise(longer)
-        edges += [(longer[-1], plain.target(edge)) for edge in plain.outgoing[chain[-1]]]
-    nodes |= {node: plain.nodes[node] for node in plain.outputs}
-    same = len(nodes) == len(plain.nodes)
-    return problem if same else Problem(Architecture(nodes, edges), problem.task, problem.gates)
-
-
-def _chains(plain: Architecture) -> list[list[str]]:
-    """The hidden nodes of each pathway, from the first on."""
-    found = []
-    for node in (node for node in plain.hidden if plain.level[node] == 1):
-        chain = [node]
-        while (after := plain.target(plain.outgoing[chain[-1]][0])) not in plain.outputs:
-            chain.append(after)
-        found.append(chain)
-    return found
 
 
 def _rows(problem: Problem) -> tuple[np.ndarray, ...]:

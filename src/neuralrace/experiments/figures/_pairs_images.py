@@ -8,11 +8,11 @@ import xarray
 
 from neuralrace import initial
 from neuralrace.activations import LeakyReLU
-from neuralrace.experiments.figures._pairs_tables import SLOPE, pair_means
+from neuralrace.experiments.figures._pairs_tables import SLOPE, pair_means, stacked
 from neuralrace.tasks import RoutedImages, routed_images
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.theory.exact import pair_race, routing_loss
-from neuralrace.theory.routed import RoutedFlow, RoutedWeights, drawn_weights
+from neuralrace.theory.routed import RoutedFlow, drawn_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
 from neuralrace.trajectory import Trajectory
@@ -100,7 +100,10 @@ def _test_errors(given: Pictures, patterns: list[np.ndarray], kind: str) -> np.n
 def _curve(given: Pictures, moments: Moments, pattern: np.ndarray, run: Trajectory) -> xarray.Dataset:
     flow = RoutedFlow.of(pattern, *moments)
     measured = [
-        [pair_means(flow.errors(_stacked(run, seed, look, given.domains)), pattern) for look in range(len(run.time))]
+        [
+            pair_means(flow.errors(stacked(run.weights(seed, look), given.domains)), pattern)
+            for look in range(len(run.time))
+        ]
         for seed in range(given.draws)
     ]
     sizes, law = (moments[0].shape[0], given.width, moments[1].shape[0]), initial.orthogonal(given.gain)
@@ -141,12 +144,3 @@ def _reduced(moments: Moments, pattern: np.ndarray, given: Pictures, times: np.n
     floor = 0.5 * (energy - explained.sum())
     race = pair_race(pattern, given.gain, strengths / variances)
     return losses.sum(axis=1) + floor, floor + float(np.sum(0.5 * explained * race.untrained))
-
-
-def _stacked(run: Trajectory, seed: int, look: int, domains: int) -> RoutedWeights:
-    """The weights of a run at one look."""
-    weights = run.weights(seed, look)
-    encoders, decoders = (
-        np.stack([weights[edge.format(i)] for i in range(domains)]) for edge in ("x{}->h1", "h2->y{}")
-    )
-    return RoutedWeights(encoders, weights["h1->h2"][None], decoders)

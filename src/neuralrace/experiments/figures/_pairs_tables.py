@@ -1,6 +1,5 @@
 """Routing networks on a small table, trained on pairs of every kind, and what theory says of them before."""
 
-import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,15 +7,14 @@ import xarray
 
 from neuralrace import initial
 from neuralrace.activations import LeakyReLU
-from neuralrace.architecture import Architecture
 from neuralrace.axes import Weights
 from neuralrace.errors import require_count, require_number
-from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.tasks import routed_images, routing
 from neuralrace.tasks.pairs import spectrum, trained_pairs
+from neuralrace.tasks.pathways import with_depth
 from neuralrace.theory.exact import pair_race
-from neuralrace.theory.routed import RoutedFlow, wide_weights
+from neuralrace.theory.routed import RoutedFlow, RoutedWeights, wide_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
 
@@ -83,7 +81,7 @@ def _trained(tables: list[Table], domains: int, steps: int, seeds: int, routed: 
         conditions.append(Condition(network, initial.orthogonal(table.gain), rule, time))
     runs = train_together(conditions, steps, seeds=seeds, at=[0, steps]) if conditions else []
     found = [
-        [pair_errors(run.weights(seed), table, domains) for seed in range(seeds)]
+        [pair_errors(stacked(run.weights(seed), domains), table, domains) for seed in range(seeds)]
         for run, table in zip(runs, tables, strict=True)
     ]
     return np.array(found).reshape(len(tables), seeds, 2)
@@ -99,23 +97,22 @@ def _routed(table: Table, domains: int) -> RoutedNetwork:
 def _chain(table: Table, domains: int) -> Problem:
     """The same network at another depth."""
     named = routing(domains, table.trained, np.eye(ITEMS), np.eye(ITEMS), table.pairs, table.key)
-    source, sink = named.groups["input domain"], named.groups["output domain"]
-    chain = [f"h{layer}" for layer in range(1, table.depth)]
-    first, last = [f"x{i}" for i in range(domains)], [f"y{j}" for j in range(domains)]
-    nodes = dict.fromkeys(first, ITEMS) | dict.fromkeys(chain, table.width) | dict.fromkeys(last, ITEMS)
-    edges = {f"{x}->h1": (x, "h1") for x in first} | {f"{a}->{b}": (a, b) for a, b in itertools.pairwise(chain)}
-    edges |= {f"{chain[-1]}->{y}": (chain[-1], y) for y in last}
-    gates = {f"x{i}": source == i for i in range(domains)} | {f"y{j}": sink == j for j in range(domains)}
-    return Problem(Architecture(nodes, edges), named.task, Gates(nodes=gates))
+    return with_depth(named.problem("shared", hidden=table.width), table.depth)
 
 
-def pair_errors(weights: Weights, table: Table, domains: int) -> tuple[float, float]:
+def stacked(weights: Weights, domains: int) -> RoutedWeights:
+    """The matrices of a routing network, which come in their order from inputs to outputs."""
+    matrices = list(weights.values())
+    return RoutedWeights(
+        np.stack(matrices[:domains]), np.array(matrices[domains:-domains]), np.stack(matrices[-domains:])
+    )
+
+
+def pair_errors(weights: RoutedWeights, table: Table, domains: int) -> tuple[float, float]:
     """Squared errors of trained and untrained pairs over that of output zero."""
-    chain = [f"h{layer}" for layer in range(1, table.depth)]
-    activity = np.stack([weights[f"x{i}->h1"] for i in range(domains)])  # (domain, width, item)
-    for before, after in itertools.pairwise(chain):
-        activity = weights[f"{before}->{after}"] @ _active(activity, table.leaky)
-    decoders = np.stack([weights[f"{chain[-1]}->y{j}"] for j in range(domains)])
+    activity, hidden, decoders = weights  # (domain, width, item), ...
+    for matrix in hidden:
+        activity = matrix @ _active(activity, table.leaky)
     outputs = np.einsum("jch,ihn->ijcn", decoders, _active(activity, table.leaky))
     off = np.sum((outputs - np.eye(ITEMS)) ** 2, axis=(2, 3)) / ITEMS
     return pair_means(off, table.pattern(domains))

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,6 @@ import numpy as np
 import xarray
 
 from neuralrace import tasks
-from neuralrace.architecture import edge_name
 from neuralrace.axes import Array
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -79,7 +78,7 @@ def train_views(conditions: Sequence[Conditions], steps: int, seeds: int, looks:
     responses: to each view alone, the output of its class less the mean of the others, (training, seed, look, class,
     view). strengths: the length of the whole output to a view alone, P3's s_ym. loss: without the competition. time:
     learning_rate * step, (training, look). At the end, for every row of the task: outputs (training, seed, row, class)
-    and, for ReLU networks, activity of the first layer (training, seed, row, unit).
+    and, for ReLU networks, activity of the first layer (training, seed, row, unit); first_activity: that of the start.
     """
     kinds = [(c.depth, c.probability, c.sizes, id(c.targets)) for c in conditions]
     shared = {kind: network_of(c) for kind, c in dict(zip(kinds, conditions, strict=True)).items()}  # planned once
@@ -87,9 +86,7 @@ def train_views(conditions: Sequence[Conditions], steps: int, seeds: int, looks:
     prepared = [condition_of(c, network, seeds) for c, network in zip(conditions, networks, strict=True)]
     at = np.unique(looks)
     runs = train_together(prepared, steps, seeds=seeds, record="outputs", at=[*at, steps])
-    return xarray.concat(
-        [_seen(network, run, len(at)) for network, run in zip(networks, runs, strict=True)], "training"
-    )
+    return xarray.concat([_seen(one, run, len(at)) for one, run in zip(prepared, runs, strict=True)], "training")
 
 
 def condition_of(given: Conditions, network: Problem, seeds: int) -> Condition:
@@ -152,7 +149,7 @@ def _rule(given: Conditions) -> Rule:
     return Momentum(np.asarray(given.learning_rate * (1 - heavy)), np.asarray(heavy))
 
 
-def _seen(network: Problem, run: Trajectory, looks: int) -> xarray.Dataset:
+def _seen(condition: Condition, run: Trajectory, looks: int) -> xarray.Dataset:
     """One training as `train_views` gives it."""
     outputs = run.values("outputs[y]")  # (seed, look, row, class)
     alone, each = outputs[:, :looks, LONE], ("seed", "look", "class", "view")
@@ -162,7 +159,9 @@ def _seen(network: Problem, run: Trajectory, looks: int) -> xarray.Dataset:
     data["loss"] = (each[:2], run.loss[:, :looks])
     data["outputs"] = (("seed", "row", "class"), outputs[:, -1])
     data["time"] = ("look", run.time[:looks])
-    if isinstance(network, ReLUNetwork):
-        first = run.values(f"final_weights[{edge_name(run.edges[0])}]")  # (seed, unit, input)
-        data["activity"] = (("seed", "row", "unit"), np.maximum(network.inputs @ first.swapaxes(1, 2), 0.0))
+    if isinstance(condition.network, ReLUNetwork):
+        first: Any = condition.initial  # as `condition_of` draws it
+        for name, ends in (("first_activity", first), ("activity", map(run.weights, range(len(outputs))))):
+            received = [condition.network.inputs @ weights[run.edges[0]].T for weights in ends]
+            data[name] = (("seed", "row", "unit"), np.maximum(received, 0.0))
     return data

@@ -103,15 +103,13 @@ def measure(network: str, settings: Settings) -> xarray.Dataset:
     data = data.assign_coords(depth=list(settings.depths)).assign_attrs(network=network)
     flows = [named("flow", depth) for depth in settings.depths]
     if network == "relu":
-        last = data["activity"].sel(training=flows).values
-        first = np.stack([_first_activity(conditions[name], settings.seeds) for name in flows])
-        alone = np.stack([first[..., :VIEWS, :], last[:, :, LONE]])
-        together = np.stack([first[..., VIEWS, :], last[:, :, :CLASSES]])
+        ends = np.stack([data[name].sel(training=flows).values for name in ("first_activity", "activity")])
+        alone, together = ends[..., LONE, :], ends[..., :CLASSES, :]  # all views are in the first rows
         names = ("moment", "depth", "seed", "class")
         data["gates_apart"], data["gates_added"] = (
             (names, measured(alone, together)) for measured in (gates_apart, gates_added)
         )
-        data = data.drop_vars("activity")
+        data = data.drop_vars(["first_activity", "activity"])
     elif 2 in settings.depths:
         layers = [draw_weights(conditions[named("flow", 2)], seed) for seed in range(settings.seeds)]
         ends = lone_responses(two_layer_end(*(np.stack(layer) for layer in zip(*layers, strict=True))))
@@ -124,13 +122,6 @@ def _trained(conditions: Mapping[str, Conditions], settings: Settings) -> xarray
     looks = [*range(0, early, 2), *np.linspace(early, settings.steps, 27).astype(int)]
     found = train_views(list(conditions.values()), settings.steps, settings.seeds, looks)
     return found.assign_coords(training=list(conditions))
-
-
-def _first_activity(conditions: Conditions, seeds: int) -> np.ndarray:
-    """Of the first layer before training, for each view alone and then for all together, (seeds, K, M + 1, units)."""
-    weights = np.stack([draw_weights(conditions, seed)[0][0] for seed in range(seeds)])
-    each = weights.reshape(seeds, -1, CLASSES, VIEWS).transpose(0, 2, 3, 1)
-    return np.maximum(np.concatenate([each, each.sum(axis=2, keepdims=True)], axis=2), 0.0)
 
 
 def draw(data: xarray.Dataset) -> Figure:

@@ -8,7 +8,6 @@ import numpy as np
 from neuralrace import reln
 from neuralrace.explanation.gating import Gating
 from neuralrace.initial import Initialiser
-from neuralrace.problem import Problem
 from neuralrace.reln import Ranking
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
@@ -30,27 +29,21 @@ def race_of(
 
     Candidates that are too large to be solved in seconds stay out. Nothing is trained.
     """
-    inputs = network.inputs.shape[1]
-    most = max(1, min(MOST_PATHWAYS, MOST_SEEN // inputs))
+    most = max(1, min(MOST_PATHWAYS, MOST_SEEN // network.inputs.shape[1]))
     candidates = {"common": np.ones((1, len(task)), dtype=bool)}
     if groups is not None:
         count = len(np.unique(groups))
         candidates = reln.gatings_of_groups(groups, [s for s in range(1, count) if math.comb(count, s) < most])
     patterns = list(layers.values())[-1].patterns
-    entered = tuple(name for name, other in candidates.items() if _as_set(other) == _as_set(patterns))
+    found = np.unique(patterns, axis=0)
+    entered = tuple(name for name, other in candidates.items() if np.array_equal(np.unique(other, axis=0), found))
     if not entered and 0 < len(patterns) <= most:
         candidates["found"], entered = patterns, ("found",)
-    problems = {name: _network(task, network, rows) for name, rows in candidates.items()}
+    *before, last = network.hidden  # earlier layers are always open
+    layered = {name: [*(np.ones((1, len(task))) for _ in before), rows] for name, rows in candidates.items()}
+    problems = {
+        name: reln.gated_problem(task, gates, [*before, max(1, last // len(gates[-1]))], network.biases)
+        for name, gates in layered.items()
+    }
     first = 0.5 * float(task.weights @ np.sum(network.targets**2, axis=1))
     return reln.race(task, problems, initial=law, times=times, criterion=CRITERION * first, draws=2), entered
-
-
-def _as_set(patterns: np.ndarray) -> set[bytes]:
-    return {np.asarray(row, dtype=bool).tobytes() for row in patterns}
-
-
-def _network(task: Task, network: ReLUNetwork, patterns: np.ndarray) -> Problem:
-    """The gated network whose last hidden layer has these patterns, and whose earlier layers are always open."""
-    open_layers = [np.ones((1, len(task)))] * (len(network.hidden) - 1)
-    widths = [*network.hidden[:-1], max(1, network.hidden[-1] // len(patterns))]
-    return reln.gated_problem(task, [*open_layers, patterns], widths, network.biases)

@@ -53,14 +53,13 @@ def cut(
     """
     rows = require_count("rows", rows)
     whole = Batch(inputs, targets, gates, edge_gates, weights)
-    for name, part in zip(Batch._fields[:4], whole[:4], strict=True):
+    lengths: dict[str, int] = {}
+    for kind, part in zip(Batch._fields[:4], whole[:4], strict=True):
         if part is not None:
-            require_kind(name, part, Mapping, TaskError)
-    lengths = {
-        f"{kind}[{name!r}]": _length(array)
-        for kind, part in zip(Batch._fields[:4], whole[:4], strict=True)
-        for name, array in (part or {}).items()
-    } | ({} if weights is None else {"weights": _length(weights)})
+            require_kind(kind, part, Mapping, TaskError)
+            lengths |= {f"{kind}[{name!r}]": _length(array) for name, array in part.items()}
+    if weights is not None:
+        lengths["weights"] = _length(weights)
     if not lengths:
         raise TaskError("inputs and targets must map nodes to arrays; there is none")
     count = next(iter(lengths.values()))

@@ -114,15 +114,9 @@ def measure_selectivity(run: Trajectory, layers: Sequence[str], groups: np.ndarr
     """In how many groups the neurons of each layer are active at the end, and were before training."""
     found = []
     for layer in layers:
-        samples = gate_samples(run, layer)
-        strength = neuron_strengths(run, layer)
-        end = samples[:, -1]
-        shares = (
-            share_by_groups(end, groups),
-            share_by_groups(end, groups, strength),
-            share_by_groups(samples[:, 0], groups),
-        )
-        found.append(Selectivity(layer, *shares))
+        samples, strength = gate_samples(run, layer), neuron_strengths(run, layer)
+        before, end = (share_by_groups(samples[:, record], groups) for record in (0, -1))
+        found.append(Selectivity(layer, end, share_by_groups(samples[:, -1], groups, strength), before))
     return tuple(found)
 
 

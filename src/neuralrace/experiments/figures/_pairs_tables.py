@@ -8,7 +8,6 @@ import xarray
 from neuralrace import initial
 from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Weights
-from neuralrace.errors import require_count, require_number
 from neuralrace.problem import Problem
 from neuralrace.tasks import routed_images, routing
 from neuralrace.tasks.pairs import spectrum, trained_pairs
@@ -37,11 +36,6 @@ class Table:
     leaky: bool = False
     series: str = "kinds"
     key: int = KEY
-
-    def __post_init__(self) -> None:
-        require_number("gain", self.gain, above=0)
-        require_count("width", self.width)
-        require_count("depths", self.depth, least=2)
 
     def pattern(self, domains: int) -> np.ndarray:
         """Which pairs are trained."""

@@ -48,7 +48,7 @@ class Settings:
     width: int = 64
     gain: float = 0.2
     gains: tuple[float, ...] = (0.1, 0.4, 0.8)
-    depths: tuple[int, ...] = (2, 4)
+    depths: tuple[int, ...] = setting((2, 4), least=2)
     widths: tuple[int, ...] = (32, 64, 128)
     circulant: tuple[int, ...] = (2, 3, 4, 6, 8, 10)
     regular: tuple[int, ...] = (2, 3, 4, 6, 8)
@@ -109,7 +109,7 @@ def _widths(settings: Settings) -> list[Table]:
 def _pictures(settings: Settings) -> Pictures:
     found = replace(IMAGES[settings.data], folder=settings.folder or None)
     if settings.image_steps:
-        found = replace(found, steps=require_count("image_steps", settings.image_steps))
+        found = replace(found, steps=settings.image_steps)
     if settings.image_domains:
         count = require_count("image_domains", settings.image_domains, least=3)
         few = tuple((name, k) for name, k in found.pairs if k < count)

@@ -5,7 +5,7 @@ network serves every network of the same shape, and several of them can be stack
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import equinox as eqx
 import jax
@@ -73,7 +73,9 @@ def _turned(rows: jax.Array) -> jax.Array:
     On an accelerator the copy would cost up to a seventh of a step.
     """
     across = jnp.swapaxes(rows, 1, 2)
-    return jax.lax.optimization_barrier(across) if jax.default_backend() == "cpu" else across
+    if jax.default_backend() != "cpu":
+        return across
+    return cast(jax.Array, jax.lax.optimization_barrier(across))  # type: ignore[no-untyped-call]
 
 
 def mapped(matrix: ConstantMatrix, rows: jax.Array) -> jax.Array:

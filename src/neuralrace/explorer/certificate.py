@@ -16,6 +16,7 @@ ADVICE = {
     "decoupling": "start smaller, or take orthogonal first weights",
     "draws agree": "nothing is wrong: single networks differ as much",
     "examples and squared error": "nothing on this page: the method needs the examples themselves",
+    "first step": "take a smaller learning rate, or first weights of like size in all layers",
     "flow regime": "take a smaller learning rate: descent follows the flow while rate times sharpness is below two",
     "gradient flow": "take a smaller learning rate",
     "hand-over before the end": "train longer, or start smaller",

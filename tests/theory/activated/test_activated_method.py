@@ -120,6 +120,25 @@ def test_the_correction_keeps_the_gates_of_neurons_that_a_step_turns_around():
     assert nr.agreement(corrected, descent).normalised_l1 < 0.1
 
 
+def test_a_first_step_that_is_longer_than_the_weights_is_told():
+    """The gradient is the oracle's: by hand, of the gates that are open."""
+    network, rate = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(5,)), 0.05
+    x, y = network.task.inputs["x"], network.task.targets["y"]
+    random = np.random.default_rng(0)
+    into, out = random.normal(size=(5, x.shape[1])), random.normal(size=(y.shape[1], 5))
+    for small, large, holds in ((1e-3, 0.5, False), (0.1, 0.1, True)):
+        weights = {("x", "h1"): small * into, ("h1", "y"): large * out}
+        received = x @ weights["x", "h1"].T
+        errors = np.maximum(received, 0) @ weights["h1", "y"].T - y
+        slope = ((errors @ weights["h1", "y"]) * (received > 0)).T @ x / len(x)
+        row = nr.predict(network, weights, [0.0, 1.0], "flow", learning_rate=rate).certificate["first step"]
+        asked = rate * np.linalg.norm(slope) / np.linalg.norm(weights["x", "h1"])
+        assert row.residual == pytest.approx(asked, rel=1e-12)  # the same sums in another order
+        assert row.holds == holds
+    descent = nr.predict(network, weights, [0.0, 1.0], "flow", learning_rate=rate, dynamics="descent")
+    assert "first step" not in descent.certificate
+
+
 def test_with_slope_one_it_is_the_flow_of_the_linear_network():
     problem = network(slope=1.0)
     linear = Problem(problem.architecture, problem.task)

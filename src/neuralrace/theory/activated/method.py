@@ -39,9 +39,11 @@ def followed(
     """What draws come to; note: what was simulated, the problem `simulated` in other coordinates where it is given."""
     request, draws = simulation.request, len(simulation.first)
     losses, curvature = simulation.follow(request.times, request.end)
-    planned = (
-        () if request.learning_rate is None else (regime(request.learning_rate, request.times[-1:], [curvature()]),)
-    )
+    planned: tuple[Assumption, ...] = ()
+    if request.learning_rate is not None:
+        planned = (regime(request.learning_rate, request.times[-1:], [curvature()]),)
+        if request.descent is None:
+            planned = (simulation.first_step(request.learning_rate), *planned)
     return Outcome(
         losses,
         tuple(simulation.evolution(draw, translate) for draw in range(draws)),

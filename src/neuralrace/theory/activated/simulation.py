@@ -20,7 +20,7 @@ from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.integration.integrate import Followed, integrate
 from neuralrace.theory.integration.strides import begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend, steps_between
-from neuralrace.theory.method import Request
+from neuralrace.theory.method import Assumption, Request
 from neuralrace.theory.sharpness import sharpness
 
 CHEAP = 1 << 31  # products of weights and examples: to compile strides takes longer than so many
@@ -85,6 +85,17 @@ class Simulation:
         """The largest curvature of the loss of the first draw, gates as they are."""
         plain = NetworkSystem(self.problem.network)
         return sharpness(plain.velocity, {name: np.asarray(part)[:1] for name, part in state.items()})
+
+    def first_step(self, rate: float) -> Assumption:
+        """How far a step moves the first weights of the first draw: long ones turn neurons that the flow does not."""
+        weights, slope = self.first[0], self.problem.gradient(self.first[0])
+        worst, where = 0.0, "no weights move"
+        for node in self.problem.activations:
+            edges = [edge for edge in slope if self.problem.architecture.target(edge) == node]
+            size, moved = (float(np.sqrt(sum(np.sum(part[e] ** 2) for e in edges))) for part in (weights, slope))
+            if size > 0 and rate * moved / size > worst:
+                worst, where = rate * moved / size, f"of the size of the weights into {node!r}; descent may differ"
+        return Assumption("first step", worst, 1.0, where, needed=False)
 
     def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> list[dict[Edge, np.ndarray]]:
         """A state as one set of weights per draw."""

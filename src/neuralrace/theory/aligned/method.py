@@ -104,7 +104,7 @@ def _plainly_turning(request: Request, starts: Starts, small: float) -> tuple[As
         path: np.array([own.learned_alone(start.strengths, request.end) for start in starts])
         for path, own in modes.items()
     }
-    turning, place = off_diagonal(request.statistics, modes, alone)
+    turning, place = off_diagonal(request.statistics, alone)
     if turning <= max(small, request.tolerance):
         return ()
     return (Assumption(DIAGONAL, turning, request.tolerance, f"{place}, with all learned that each would alone,"),)
@@ -115,7 +115,7 @@ def staying_diagonal(request: Request, outcome: Outcome) -> Outcome:
     modes = request.statistics.once(own_modes)
     by_draw = zip(*(draw.paths(tuple(modes), request.times) for draw in outcome.draws), strict=True)
     products = {path: np.concatenate(strengths) for path, strengths in zip(modes, by_draw, strict=True)}
-    turning, place = off_diagonal(request.statistics, modes, products)
+    turning, place = off_diagonal(request.statistics, products)
     return replace(outcome, assumptions=(Assumption(DIAGONAL, turning, request.tolerance, place),))
 
 

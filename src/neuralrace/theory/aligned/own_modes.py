@@ -11,6 +11,7 @@ flow of the aligned part of the weights.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -153,26 +154,47 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
     return Alignment(ends, strengths, residual, where, whole, entangled)
 
 
-def off_diagonal(
-    statistics: PathStatistics, modes: Mapping[Path, OwnModes], products: Mapping[Path, np.ndarray]
-) -> tuple[float, str]:
-    """The largest force that would turn a path's modes, relative to S_p; products: (moments, modes).
+class Turning(NamedTuple):
+    """What would turn a path's modes, by the strength of every mode of its partners: into each other and out of them.
 
-    They turn into each other, or out of their span, where there are more inputs or outputs than modes.
+    written, read: U_p^T U_j and V_j^T Sigma_x(j, p) V_p of all partners j, (own, partners') and (partners', own).
+    outputs, inputs: what is outside of its modes at either end, as columns and as rows.
     """
-    worst, where = 0.0, "every path"
+
+    partners: tuple[Path, ...]
+    written: np.ndarray
+    read: np.ndarray
+    outputs: np.ndarray
+    inputs: np.ndarray
+
+    def force(self, products: Mapping[Path, np.ndarray]) -> float:
+        """The largest that comes about; products: the strengths of modes, (moments, modes) of each path."""
+        strengths = np.concatenate([products[partner] for partner in self.partners], axis=1)[:, None, :]
+        written = self.written * strengths
+        within, index = written @ self.read, np.arange(len(self.written))
+        within[:, index, index] = 0.0
+        forces = (within, written @ self.inputs, (self.outputs * strengths) @ self.read)
+        return float(np.sqrt(sum((force**2).sum(axis=(1, 2)) for force in forces).max(initial=0.0)))
+
+
+def turnings(statistics: PathStatistics) -> dict[Path, Turning]:
+    """Of every path; out of its modes there is something where there are more inputs or outputs than modes."""
+    found, modes = {}, statistics.once(own_modes)
     for path, own in modes.items():
-        partners = statistics.partners(path)
-        strengths = np.concatenate([products[partner] for partner in partners], axis=1)[:, None, :]
+        partners = tuple(statistics.partners(path))
         outputs = np.hstack([modes[partner].output for partner in partners])
         inputs = np.hstack([statistics.input(path, partner) @ modes[partner].input for partner in partners])
-        written, read = (own.output.T @ outputs) * strengths, (own.input.T @ inputs).T
-        within = written @ read
-        index = np.arange(len(own.strengths))
-        within[:, index, index] = 0.0
-        beyond = written @ _outside(inputs, own.input).T, (_outside(outputs, own.output) * strengths) @ read
-        size = np.sqrt(sum((force**2).sum(axis=(1, 2)) for force in (within, *beyond)).max(initial=0.0))
-        relative = float(size) / max(float(np.linalg.norm(own.strengths)), np.finfo(float).tiny)
+        beyond = _outside(outputs, own.output), _outside(inputs, own.input).T
+        found[path] = Turning(partners, own.output.T @ outputs, (own.input.T @ inputs).T, *beyond)
+    return found
+
+
+def off_diagonal(statistics: PathStatistics, products: Mapping[Path, np.ndarray]) -> tuple[float, str]:
+    """The largest force that would turn a path's modes, relative to S_p; products: (moments, modes)."""
+    worst, where, modes = 0.0, "every path", statistics.once(own_modes)
+    for path, turning in statistics.once(turnings).items():
+        size = max(float(np.linalg.norm(modes[path].strengths)), np.finfo(float).tiny)
+        relative = turning.force(products) / size
         if relative > worst:
             worst, where = relative, f"path {path}"
     return worst, where

@@ -136,6 +136,9 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
         # dask looks at what a worker does by holding on to its frames for a moment, and with them to parts of a file
         # that is being written: whether HDF5 uses their place again, and so the bytes, would hang on that moment
         "distributed.worker.profile.enabled": False,
+        # what a worker has compiled stays with it, so one that pauses near its limit would wait for ever: at the limit
+        # it is ended, and another goes on
+        "distributed.worker.memory.pause": False,
     }
     with dask.config.set(settings), _uninterrupted_loop(distributed) as loop, contextlib.ExitStack() as opened:
         try:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -104,6 +105,34 @@ def test_a_sweep_meets_every_accident(tmp_path, monkeypatch):
         assert set(contents(tmp_path / "whole")) >= {"sweep.json", "data.nc", "claims.json", "figure.png"}
         reduce_on_the_cluster(client)
         refuse_other_versions(client, monkeypatch)
+
+
+def test_points_outlive_all_workers(monkeypatch):
+    """Those that a point was meant for are lost at once, and then others come."""
+    from distributed import Client, LocalCluster
+
+    def slow(name, key, *_):
+        time.sleep(0.2)
+        return work.Finished(key, b"")
+
+    monkeypatch.setattr(dispatch, "compute_point", slow)
+    planned = make_sweep(NAME, {"hidden": [4, 8, 12]}, size="tiny")
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        points = dispatch.finished_points(client, planned, planned.points)
+        found = [next(points)]
+        cluster.scale(0)
+        while client.scheduler_info()["workers"]:
+            time.sleep(0.02)
+        cluster.scale(1)
+        try:
+            found += pool.submit(list, points).result(timeout=10)  # it took for ever
+        finally:
+            client.close()
+    assert {point.key for point in found} == {point.key for point in planned.points}
 
 
 def reduce_on_the_cluster(client):

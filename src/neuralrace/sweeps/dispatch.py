@@ -14,6 +14,7 @@ from neuralrace.sweeps.work import MEMORY, Finished, compute_point, keep_experim
 if TYPE_CHECKING:
     from distributed import Client
 
+OURS = "neuralrace-"  # how the keys of our tasks begin
 LOST = f"it took its worker with it each time it was tried; most likely {MEMORY}"
 
 
@@ -26,6 +27,7 @@ def finished_points(client: "Client", sweep: Sweep, points: Sequence[Point]) -> 
     import distributed
 
     code, homes, waiting = versions()["code"], _homes(client, points), {}
+    _free_of_lost_homes(client)
     for point in sorted(points, key=shape_of):
         home = homes.get(shape_of(point))
         future = client.submit(
@@ -34,7 +36,7 @@ def finished_points(client: "Client", sweep: Sweep, points: Sequence[Point]) -> 
             point.key,
             point.settings,
             code,
-            key=f"neuralrace-{point.key}",
+            key=f"{OURS}{point.key}",
             workers=home,
             allow_other_workers=home is not None,
         )
@@ -63,7 +65,7 @@ def finished_experiments(
     def hand_out(count: int) -> None:
         for name in itertools.islice(waiting, count):
             begin(name)
-            future = client.submit(keep_experiment, name, code, *task, key=f"neuralrace-{name}")
+            future = client.submit(keep_experiment, name, code, *task, key=f"{OURS}{name}")
             under_way[future] = name
             futures.add(future)
 
@@ -81,6 +83,24 @@ def _homes(client: "Client", points: Sequence[Point]) -> dict[str, list[str]]:
     if len(shapes) < len(workers):
         return {}
     return {shape: [workers[place % len(workers)]] for place, shape in enumerate(shapes)}
+
+
+def _free_of_lost_homes(client: "Client") -> None:
+    """Let points be taken by any worker once the one that they were meant for is gone.
+
+    Where all workers are lost at once, as at the end of their wall time, dask keeps such tasks for the lost ones for
+    ever, though others may take them.
+    """
+    from distributed.diagnostics.plugin import SchedulerPlugin
+
+    class AnyWorker(SchedulerPlugin):
+        idempotent = True  # a second sweep on the same cluster finds it there
+
+        def remove_worker(self, scheduler: Any, worker: str, **_: Any) -> None:
+            meant = [key for key, task in scheduler.tasks.items() if worker in (task.worker_restrictions or ())]
+            scheduler.set_restrictions({key: None for key in meant if str(key).startswith(OURS)})
+
+    client.register_plugin(AnyWorker(), name=f"{OURS}any-worker")
 
 
 def _answer(future: Any) -> Any:

@@ -194,22 +194,11 @@ def _curved(request: Request) -> Assumption:
 def _advice(request: Request, refused: Sequence[Method[Any]]) -> str:
     """The strongest method that is sure to apply, and whether the refused one can be forced."""
     _ = request.weights  # where the law has none for this network no method applies, and it says why
-    rungs = [rung for rung in LADDER if rung.linear == request.linear]
-    sure = next(rung.name for rung in rungs if _surely_applies(rung, request))
-    refused = [method for method in refused if not method.force and _can_be_forced(method, request)]
-    forced = [replace(method, force=True) for method in refused]
+    examined = ((rung.name, rung.assumptions(request)) for rung in LADDER if rung.linear == request.linear)
+    sure = next(name for name, found in examined if found.certain and first_failing(found.assumptions) is None)
+    could = [replace(one, force=True) for one in refused if not one.force and (request.linear or not one.linear)]
+    forced = [method for method in could if method.assumptions(request).ground is not None]
     return f"use method='{sure}'" + "".join(f", or go on with {method!r}" for method in forced)
-
-
-def _surely_applies(method: Method[Any], request: Request) -> bool:
-    examined = method.assumptions(request)
-    return examined.certain and first_failing(examined.assumptions) is None
-
-
-def _can_be_forced(method: Method[Any], request: Request) -> bool:
-    if method.linear and not request.linear:
-        return False
-    return replace(method, force=True).assumptions(request).ground is not None
 
 
 def _checked_times(times: Any) -> np.ndarray:

@@ -87,14 +87,10 @@ class Program(eqx.Module):
         """Look at every seed and take one step; a full batch shares the gradient's forward pass with the loss."""
         if self.batches is not None:
             state, seen = self.look(state, how)
-            return self._moved(state, None, keys, step), seen
+            return self.step(state, keys, step), seen
         loss, slope = self._each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
         state, seen = self._seen(state, loss, how)
-        return self._moved(state, slope, keys, step), seen
-
-    def step(self, state: Carried, keys: jax.Array, step: jax.Array) -> Carried:
-        """Take one step for every seed."""
-        return self._moved(state, None, keys, step)
+        return self.step(state, keys, step, slope), seen
 
     def in_turn(
         self, state: Carried, keys: jax.Array, work: "Callable[[Program, Carried, jax.Array], Carried]"
@@ -132,7 +128,8 @@ class Program(eqx.Module):
     def _record(self) -> Callable[[Stacks], Views]:
         return self._each(lambda learner, rule, p: self.recorder.look(learner, p))
 
-    def _moved(self, state: Carried, slope: Stacks | None, keys: jax.Array, step: jax.Array) -> Carried:
+    def step(self, state: Carried, keys: jax.Array, step: jax.Array, slope: Stacks | None = None) -> Carried:
+        """Take one step for every seed; slope: the gradient there, if it is known."""
         chosen, order = self._batch(state.order, keys, step)
 
         def one(learner: Any, rule: Rule, parameters: Stacks, memory: Any, slope: Any, chosen: Any) -> Any:

@@ -38,7 +38,7 @@ def followed(
 ) -> Outcome:
     """What draws come to; note: what was simulated, the problem `simulated` in other coordinates where it is given."""
     request, draws = simulation.request, len(simulation.first)
-    losses, curvature = simulation.follow(request.times, request.end)
+    losses, curvature = simulation.follow()
     planned: tuple[Assumption, ...] = ()
     if request.learning_rate is not None:
         planned = (regime(request.learning_rate, request.times[-1:], [curvature()]),)

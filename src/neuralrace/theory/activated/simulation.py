@@ -49,18 +49,16 @@ class Simulation:
         network = smoothed(self.problem.network, SMOOTHING * self.request.rtol)
         return NetworkSystem(network, None if rate is None else np.asarray(rate))
 
-    def follow(self, times: np.ndarray, end: float) -> tuple[np.ndarray, Callable[[], float]]:
+    def follow(self) -> tuple[np.ndarray, Callable[[], float]]:
         """The losses (draws, T) at the times, and what finds the curvature of the first draw at the end."""
-        descent = self.request.descent
-        if descent is not None:
-            losses, curvature = self._descend(descent, steps_between(np.append(times, end), descent))
-            return losses[:, :-1], curvature
-        curve = integrate(self.system, self.start, end, rtol=self.request.rtol, max_steps=self.request.max_steps)
-        return np.asarray(curve.at(times)).T, lambda: self.sharpness(curve.last)
+        request = self.request
+        if request.descent is not None:
+            return self._descend(request.descent)
+        curve = integrate(self.system, self.start, request.end, rtol=request.rtol, max_steps=request.max_steps)
+        return np.asarray(curve.at(request.times)).T, lambda: self.sharpness(curve.last)
 
-    def _descend(self, rate: float, counts: np.ndarray) -> tuple[np.ndarray, Callable[[], float]]:
-        """The losses (draws, records), and what finds the curvature at the end."""
-        most = self.strides
+    def _descend(self, rate: float) -> tuple[np.ndarray, Callable[[], float]]:
+        counts, most = steps_between(self.request.times, rate), self.strides
         if most is None:
             # a CPU has no quick product of several matrices at once
             starts = self._apart if jax.default_backend() == "cpu" else [self.start]
@@ -97,10 +95,10 @@ class Simulation:
                 worst, where = rate * moved / size, f"of the size of the weights into {node!r}; descent may differ"
         return Assumption("first step", worst, 1.0, where, needed=False)
 
-    def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> list[dict[Edge, np.ndarray]]:
-        """A state as one set of weights per draw."""
-        by_edge = self.problem.network.unstack({name: np.asarray(part) for name, part in state.items()})
-        return [{edge: by_edge[edge][i] for edge in self.problem.architecture.edges} for i in range(len(self.first))]
+    def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> dict[Edge, np.ndarray]:
+        """The weights of the first draw in a state."""
+        by_edge = self.problem.network.unstack({name: np.asarray(part)[0] for name, part in state.items()})
+        return {edge: by_edge[edge] for edge in self.problem.architecture.edges}
 
     def evolution(self, draw: int, translate: Translate | None = None) -> MatrixEvolution:
         """The weights of one draw at any times; paths have no modes."""
@@ -119,14 +117,14 @@ class Simulation:
         """The weights of the first draw at increasing times."""
         rate, most = self.request.descent, self.strides
         if rate is None or most is None:
-            yield from (self.weights(state)[0] for state in self._followed.states(times))
+            yield from map(self.weights, self._followed.states(times))
             return
         state, at = self.start, [begin(self.system, self.start)]
         for count in steps_between(times, rate):
             if count:
                 at, _ = stride(self.system, at, rate, np.array([count]), most)
                 state = last(at[0])
-            yield self.weights(state)[0]
+            yield self.weights(state)
 
     @cached_property
     def _followed(self) -> Followed:

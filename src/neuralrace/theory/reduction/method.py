@@ -29,6 +29,7 @@ from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, 
 
 PAIR_LIMIT = 4_000_000
 Starts = tuple[Alignment, ...]  # one per draw
+Nearest = tuple[str, Starts]  # what comes nearest to weights that have yet to align, and how it was had
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +152,8 @@ def lost_modes(table: PathTable, strengths: Sequence[Mapping[Edge, np.ndarray]])
 BEFORE_THE_END = float(np.nextafter(1.0, 0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class Unaligned:
-    """Weights that are neither decoupled nor small: the flow is followed until they align."""
-
-
 @dataclass(frozen=True, repr=False)
-class Reduction(Method[Reduced | Unaligned]):
+class Reduction(Method[Reduced | Nearest]):
     """Strengths in shared bases, for statistics that have such bases.
 
     They start from decoupled weights, from the growing part of small ones (two layers), or where the exact flow has
@@ -173,7 +169,7 @@ class Reduction(Method[Reduced | Unaligned]):
     handover: bool = True
     small: float = 1e-2
 
-    def assumptions(self, request: Request) -> Examined[Reduced | Unaligned]:
+    def assumptions(self, request: Request) -> Examined[Reduced | Nearest]:
         """Shared bases, and a start in them."""
         listed = request.statistics.once(listed_paths)
         if not listed.holds:
@@ -184,13 +180,14 @@ class Reduction(Method[Reduced | Unaligned]):
         rows, source, starts = request.once(find_start, self.small)
         rows, aligned = (listed, diagonal, *rows), first_failing(rows) is None
         if not aligned and self.handover and diagonal.holds and request.descent is None:
-            return Examined((*rows[:2], *(replace(row, needed=False) for row in rows[2:])), Unaligned(), certain=False)
+            known = (*rows[:2], *(replace(row, needed=False) for row in rows[2:]))
+            return Examined(known, (source, starts), certain=False)
         if not aligned and not self.force:
             return Examined(rows, None)
         reduced = self._reduced(request, source, starts)
         return Examined((*rows, self._symmetry(request, reduced.system)), reduced)
 
-    def solve(self, request: Request, ground: Reduced | Unaligned) -> Outcome:
+    def solve(self, request: Request, ground: Reduced | Nearest) -> Outcome:
         """Integrate the reduced system, after the flow where the weights have yet to align.
 
         Where they do not and that is forced, the flow is left out: no curve is half of one and half of the other.
@@ -200,7 +197,7 @@ class Reduction(Method[Reduced | Unaligned]):
         outcome = self._after_flow(request)
         if not self.force or first_failing(outcome.assumptions) is None:
             return outcome
-        reduced = self._reduced(request, *request.once(find_start, self.small)[1:])
+        reduced = self._reduced(request, *ground)
         alone = reduced.outcome(request, solved(request, reduced.system))
         return replace(alone, assumptions=outcome.assumptions)
 

@@ -12,13 +12,13 @@ from typing import ClassVar
 import jax
 import numpy as np
 
-from neuralrace.activations import LeakyReLU
 from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import examples, followed
 from neuralrace.theory.activated.simulation import Simulation
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.representatives.population import independent, initial_output
+from neuralrace.theory.representatives.spans import not_rectified
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,19 +67,12 @@ class NarrowerLayers(Method[Problem]):
 
     def _wide(self, problem: Problem) -> Assumption:
         """Two hidden nodes or more, all rectified and wide, without gates."""
-        hidden, rectified = _hidden(problem), [isinstance(kind, LeakyReLU) for kind in problem.activations.values()]
-        gates, name = problem.gates, "several wide rectified layers"
-        if len(hidden) < 2:
-            found = f"there is {len(hidden)} hidden node"
-        elif set(problem.activations) != set(hidden) or not all(rectified):
-            found = f"activations are at {', '.join(map(repr, problem.activations)) or 'no node'}"
-        elif gates.nodes or gates.edges or gates.neurons:
-            found = "the network has gates"
-        elif min(hidden.values()) <= self.themselves:
-            found = f"the narrowest has {min(hidden.values())} neurons, and more than {self.themselves} are asked"
-        else:
-            return Assumption(name, 0.0, 0.0, ", ".join(f"{node!r} with {size}" for node, size in hidden.items()))
-        return Assumption(name, 1.0, 0.0, found)
+        hidden = _hidden(problem)
+        wrong = not_rectified(problem) if len(hidden) > 1 else f"there is {len(hidden)} hidden node"
+        if not wrong and min(hidden.values()) <= self.themselves:
+            wrong = f"the narrowest has {min(hidden.values())} neurons, and more than {self.themselves} are asked"
+        found = wrong or ", ".join(f"{node!r} with {size}" for node, size in hidden.items())
+        return Assumption("several wide rectified layers", float(bool(wrong)), 0.0, found)
 
 
 def scaled(law: Gaussian, wide: Problem, narrow: Problem) -> Gaussian:

@@ -1,7 +1,5 @@
 """Drawing few neurons that stand for many: by 2-homogeneity a neuron scaled by sqrt(w) counts w times."""
 
-from collections.abc import Mapping
-
 import jax
 import numpy as np
 
@@ -25,7 +23,9 @@ def drawn_neurons(spans: Spans, law: Gaussian, count: int, width: int, key: jax.
     neurons = spans.neurons(weights)
     if count < width:
         half = neurons[: -(-count // 2)]
-        neurons = whitened(np.vstack([half, -half])[:count], spans.neurons(_scales(law, network))[0])
+        scales, shape = law.scales(network), network.architecture.shape
+        law_of_all = spans.neurons({edge: np.full(shape(edge), scale) for edge, scale in scales.items()})
+        neurons = whitened(np.vstack([half, -half])[:count], law_of_all[0])
     return spans.weights(neurons * np.sqrt(width / count), weights)
 
 
@@ -66,9 +66,3 @@ def independent(request: Request) -> Assumption:
         return Assumption("independent normal neurons", 0.0, 0.0, repr(request.initial))
     kind = repr(request.initial) if callable(request.initial) else "weights were given"
     return Assumption("independent normal neurons", 1.0, 0.0, kind)
-
-
-def _scales(law: Gaussian, network: Problem) -> Mapping[Edge, np.ndarray]:
-    """The law's standard deviation of every weight."""
-    shape = network.architecture.shape
-    return {edge: np.full(shape(edge), scale) for edge, scale in law.scales(network).items()}

@@ -17,17 +17,18 @@ RANK = 1e-10  # of the largest singular value, below which a direction is not th
 
 def one_hidden_layer(problem: Problem) -> Assumption:
     """One hidden node, rectified, between linear inputs and outputs, without gates; direct edges may lie beside it."""
-    architecture, hidden = problem.architecture, problem.architecture.hidden
-    if len(hidden) != 1:
-        found = f"there are {len(hidden)} hidden nodes"
-    elif set(problem.activations) != set(hidden) or not isinstance(problem.activations[hidden[0]], LeakyReLU):
-        found = f"activations are at {', '.join(map(repr, problem.activations)) or 'no node'}"
-    elif problem.gates.nodes or problem.gates.edges or problem.gates.neurons:
-        found = "the network has gates"
-    else:
-        size = architecture.nodes[hidden[0]]
-        return Assumption("one rectified hidden layer", 0.0, 0.0, f"{hidden[0]!r} with {size} neurons")
-    return Assumption("one rectified hidden layer", 1.0, 0.0, found)
+    nodes, hidden = problem.architecture.nodes, problem.architecture.hidden
+    wrong = not_rectified(problem) if len(hidden) == 1 else f"there are {len(hidden)} hidden nodes"
+    found = wrong or f"{hidden[0]!r} with {nodes[hidden[0]]} neurons"
+    return Assumption("one rectified hidden layer", float(bool(wrong)), 0.0, found)
+
+
+def not_rectified(problem: Problem) -> str:
+    """What keeps a problem from having rectifiers at all hidden nodes, and there alone, and no gates; or nothing."""
+    kinds, gates = problem.activations, problem.gates
+    if set(kinds) != set(problem.architecture.hidden) or not all(isinstance(k, LeakyReLU) for k in kinds.values()):
+        return f"activations are at {', '.join(map(repr, kinds)) or 'no node'}"
+    return "the network has gates" if gates.nodes or gates.edges or gates.neurons else ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge
-from neuralrace.theory.flow.moments import OutputMoments, State, StateMoments
+from neuralrace.theory.flow.moments import State, StateMoments
 
 Pair = tuple[int, int]
 Places = Mapping[Edge, Pair]  # edge -> its block and its place there
@@ -142,15 +142,13 @@ def batched_states(
     blocks = Blocks(tuple(map(tuple, by_shape.values())), shapes, tuple(by_shape))
     batches = _batches(moments, sizes, widths, architecture.inputs if uniform else None)
     place = {edge: (b, i) for b, block in enumerate(blocks.edges) for i, edge in enumerate(block)}
-    at_output = {entry.state: entry for entry in moments.outputs}
     groups = []
     for members, table in zip(batches.members, batches.tables, strict=True):
         first = moments.states[members[0]]
         slots = _slots(moments, members, widths, place, batches)
         here: tuple[jax.Array | None, jax.Array | None] = (None, None)
-        if members[0] in at_output:
-            entries = [at_output[number] for number in members]
-            here = _moments_in(moments, entries, inputs, outputs, sizes[first.node], batches)
+        if members[0] in moments.outputs:
+            here = _moments_in(moments, members, inputs, outputs, sizes[first.node], batches)
         wide = sum(widths[name] for name in batches.columns(first))
         groups.append(Group(table, len(members), sizes[first.node], wide, slots, *here))
     return tuple(groups), batches.given, blocks
@@ -178,14 +176,14 @@ def _batches(
     depth: dict[int, int] = {}
     for number, state in enumerate(moments.states):
         depth[number] = max((depth[source] + 1 for _, _, source in state.incoming), default=0)
-    at_output = {entry.state for entry in moments.outputs}
     members: dict[tuple[object, ...], list[int]] = {}
     order = list(sizes)  # that of the edges in their blocks, so that most products take all of a block in its order
     for number in sorted(depth, key=lambda n: (depth[n], order.index(moments.states[n].node))):
         state = moments.states[number]
         if depth[number]:
             columns = tuple(widths[name] for name in inputs or state.columns)
-            members.setdefault((depth[number], number in at_output, sizes[state.node], columns), []).append(number)
+            kind = (depth[number], number in moments.outputs, sizes[state.node], columns)
+            members.setdefault(kind, []).append(number)
     where: dict[int, Pair] = {}
     given, rows = {}, 0
     if inputs:
@@ -266,23 +264,23 @@ def _places(whole: tuple[str, ...], part: tuple[str, ...], sizes: Mapping[str, i
 
 def _moments_in(
     moments: StateMoments,
-    entries: list[OutputMoments],
+    members: tuple[int, ...],
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
     size: int,
     batches: _Batches,
 ) -> tuple[jax.Array, jax.Array]:
     """The moments of a group of output states in the bases, padded with zeros to one rank and size."""
-    rank, first = max(entry.root.shape[1] for entry in entries), moments.states[entries[0].state]
+    rank, first = max(moments.outputs[number][0].shape[1] for number in members), moments.states[members[0]]
     widths = {name: basis.shape[1] for name, basis in inputs.items()}
-    roots = np.zeros((len(entries), sum(widths[name] for name in batches.columns(first)), rank))
-    targets = np.zeros((len(entries), size, rank))
-    for root, target, entry in zip(roots, targets, entries, strict=True):
-        state, place = moments.states[entry.state], 0
+    roots = np.zeros((len(members), sum(widths[name] for name in batches.columns(first)), rank))
+    targets = np.zeros((len(members), size, rank))
+    for root, target, number in zip(roots, targets, members, strict=True):
+        state, place, (whole, seen) = moments.states[number], 0, moments.outputs[number]
         for name in state.columns:
-            part = inputs[name].T @ entry.root[place : place + len(inputs[name])]
+            part = inputs[name].T @ whole[place : place + len(inputs[name])]
             root[_places(batches.columns(state), (name,), widths), : part.shape[1]] = part
             place += len(inputs[name])
-        wanted = outputs[state.node].T @ entry.target
+        wanted = outputs[state.node].T @ seen
         target[: len(wanted), : wanted.shape[1]] = wanted
     return jax.device_put((roots, targets))

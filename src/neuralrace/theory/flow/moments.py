@@ -31,24 +31,15 @@ class State:
 
 
 @dataclass(frozen=True, eq=False)
-class OutputMoments:
-    """The moments of all examples that see one state of an output node.
+class StateMoments:
+    """The states of all nodes, and the moments of all examples that see each state of an output node.
 
-    root: L with Sigma_x = L L^T over the stacked inputs. target: Y with Sigma_yx = Y L^T; so the loss is half
-    |T L - Y|^2 plus a constant, without cancellation.
+    outputs: number of the state -> L with Sigma_x = L L^T over the stacked inputs, and Y with Sigma_yx = Y L^T; so the
+    loss is half |T L - Y|^2 plus a constant, without cancellation.
     """
 
-    state: int
-    root: np.ndarray
-    target: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class StateMoments:
-    """The states of all nodes and the moments at the outputs."""
-
     states: tuple[State, ...]  # sources before targets
-    outputs: tuple[OutputMoments, ...]
+    outputs: Mapping[int, tuple[np.ndarray, np.ndarray]]
     constant: float  # the part of the loss that no weight can change
 
 
@@ -59,15 +50,11 @@ def collect_moments(statistics: PathStatistics) -> StateMoments:
     for configuration in range(statistics.configuration_count):
         for state in book.outputs_of(configuration):
             shared.setdefault(state, []).append(configuration)
-    outputs = []
-    explained = 0.0
-    for number, configurations in shared.items():
-        root, target = _factored(*_summed(statistics, book.states[number], configurations))
-        explained += float(np.sum(target**2))
-        outputs.append(OutputMoments(number, root, target))
+    outputs = {n: _factored(*_summed(statistics, book.states[n], found)) for n, found in shared.items()}
+    explained = sum(float(np.sum(target**2)) for _, target in outputs.values())
     constant = 0.5 * (statistics.target_energy - explained)
     floor = 1e-14 * statistics.target_energy
-    return StateMoments(tuple(book.states), tuple(outputs), constant if constant > floor else 0.0)
+    return StateMoments(tuple(book.states), outputs, constant if constant > floor else 0.0)
 
 
 class _StateBook:

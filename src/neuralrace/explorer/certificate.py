@@ -30,6 +30,7 @@ ADVICE = {
     "own modes stay diagonal": "choose gates under which pathways do not mix each other's modes",
     "paths that can be listed": "take fewer pathways",
     "paths that share nothing": "choose a gating whose pathways are separate from input to output",
+    "several wide rectified layers": "take two or more rectified layers, all of them wide",
     "small first weights": "start smaller",
     "small initial weights": "start smaller",
     "terms with a formula": "choose gates that leave every mode to one pathway, or two layers of weights",

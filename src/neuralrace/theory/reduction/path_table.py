@@ -42,10 +42,6 @@ class PathTable:
         """The number of modes of a row."""
         return int(self.strengths.shape[1])
 
-    def label(self, row: int, column: int) -> tuple[Edge, int]:
-        """The edge and the mode of a variable."""
-        return self.edges[row], int(self.first_mode[row]) + column
-
 
 def path_table(statistics: PathStatistics) -> PathTable:
     """Take the diagonals of all statistics in the shared bases."""

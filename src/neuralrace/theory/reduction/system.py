@@ -1,7 +1,7 @@
 """The neural race reduction: one scalar per edge and mode (P1 eq. 10), lumped where symmetry allows; its solution."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import jax
@@ -131,16 +131,11 @@ def _least(terms: Terms) -> tuple[np.ndarray, float]:
 
 @dataclass(frozen=True, eq=False)
 class ReducedSystem:
-    """The reduced system of a problem and a set of initial strengths.
-
-    start: (draws, edges, modes). asymmetry: the relative spread of the initial strengths within a class; zero unless
-    symmetric classes were asked for and their members averaged.
-    """
+    """The reduced system of a problem and a set of initial strengths, start: (draws, edges, modes)."""
 
     table: PathTable
     lumping: Lumping
     start: np.ndarray
-    asymmetry: float
 
     @cached_property
     def terms(self) -> Terms:
@@ -157,7 +152,7 @@ class ReducedSystem:
         """The scalars of the system, each with the edges and modes that it stands for."""
         members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.lumping.variable_count)]
         for i, j in zip(*np.nonzero(self.lumping.variables >= 0), strict=True):
-            members[self.lumping.variables[i, j]].append(self.table.label(int(i), int(j)))
+            members[self.lumping.variables[i, j]].append((self.table.edges[i], int(self.table.first_mode[i] + j)))
         names: dict[frozenset[Edge], int] = {}
         found = []
         for listed in members:
@@ -178,6 +173,14 @@ class ReducedSystem:
         counts = np.bincount(labels[there], minlength=self.lumping.variable_count)
         totals = [np.bincount(labels[there], weights=values[there], minlength=len(counts)) for values in self.start]
         return np.array(totals) / counts
+
+    @property
+    def asymmetry(self) -> float:
+        """The relative spread of the initial strengths within a class; rounding, unless it is one of symmetry alone."""
+        there = self.lumping.variables >= 0
+        mean = self.initial_state()[:, self.lumping.variables[there]]
+        scale = max(float(np.abs(self.start).max(initial=0.0)), np.finfo(float).tiny)
+        return float(np.abs(self.start[:, there] - mean).max(initial=0.0)) / scale
 
     def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> States:
         """The variables at any increasing times, under the flow or under descent in steps of a width."""
@@ -220,16 +223,8 @@ def reduced_system(
     rows, width = list(zip(table.edges, table.first_mode, strict=True)), table.modes
     start = np.array([[draw[edge][mode : mode + width] for edge, mode in rows] for draw in strengths])
     start = start.reshape(len(strengths), len(table.edges), width)
-    if not lump:
-        return ReducedSystem(table, nothing_lumped(table), start, 0.0)
-    lumping = coarsest_lumping(table, None if symmetric else start)
-    system = ReducedSystem(table, lumping, start, 0.0)
-    if not symmetric:
-        return system
-    there = lumping.variables >= 0
-    mean = system.initial_state()[:, lumping.variables[there]]
-    scale = max(float(np.abs(start).max(initial=0.0)), np.finfo(float).tiny)
-    return replace(system, asymmetry=float(np.abs(start[:, there] - mean).max(initial=0.0)) / scale)
+    lumping = coarsest_lumping(table, None if symmetric else start) if lump else nothing_lumped(table)
+    return ReducedSystem(table, lumping, start)
 
 
 @dataclass(frozen=True, eq=False)

@@ -165,10 +165,9 @@ def _group(
 ) -> EdgeGroup:
     target = place[architecture.target(edges[0])][0]
     most = max(products[edge].gather.shape[0] for edge in edges)
-    spreads = []
-    for edge in edges:
-        rows = place[architecture.target(edge)][1]
-        spreads.append(_embed(products[edge].spread, block_rows[target], rows.start, most, by_row=True))
+    starts = [place[architecture.target(edge)][1].start for edge in edges]
+    shape = (block_rows[target], most)
+    spreads = [_embed(products[e].spread, shape, row=start) for e, start in zip(edges, starts, strict=True)]
     padding = np.concatenate([np.arange(most) >= products[edge].gather.shape[0] for edge in edges])
     spread = _completed(sparse.hstack(spreads, format="csr"), padding)
     if architecture.source(edges[0]) in architecture.inputs:
@@ -177,11 +176,9 @@ def _group(
         ]
         return EdgeGroup(tuple(edges), None, target, False, np.stack(known), None, constant_matrix(spread))
     source = place[architecture.source(edges[0])][0]
-    gathers = []
-    for edge in edges:
-        rows = place[architecture.source(edge)][1]
-        wide = _embed(products[edge].gather, block_rows[source], rows.start, most, by_row=False)
-        gathers.append(wide)
+    starts = [place[architecture.source(edge)][1].start for edge in edges]
+    shape = (most, block_rows[source])
+    gathers = [_embed(products[e].gather, shape, column=start) for e, start in zip(edges, starts, strict=True)]
     used = np.zeros(block_rows[source], dtype=bool)
     for block, rows in place.values():
         if block == source:
@@ -206,27 +203,16 @@ def _shared(gather: sparse.csr_matrix, count: int, most: int) -> tuple[sparse.cs
         return None
     position = np.full(gather.shape[1], -1)
     position[used] = np.arange(len(used))
-    coordinates = gather.tocoo()
-    pick = sparse.csr_matrix(
-        (
-            coordinates.data,
-            (coordinates.row, (coordinates.row // most) * len(used) + position[coordinates.col]),
-        ),
-        shape=(gather.shape[0], count * len(used)),
-    )
+    entries = gather.tocoo()
+    placed = (entries.row, (entries.row // most) * len(used) + position[entries.col])
+    pick = sparse.csr_matrix((entries.data, placed), shape=(gather.shape[0], count * len(used)))
     return _selection(used, gather.shape[1]), pick
 
 
-def _embed(matrix: sparse.csr_matrix, block_rows: int, start: int, most: int, *, by_row: bool) -> sparse.csr_matrix:
+def _embed(matrix: sparse.csr_matrix, shape: tuple[int, int], row: int = 0, column: int = 0) -> sparse.csr_matrix:
     """Place an edge's map inside its block, padded to the group's number of rows."""
-    coordinates = matrix.tocoo()
-    if by_row:
-        placed = (coordinates.row + start, coordinates.col)
-        shape = (block_rows, most)
-    else:
-        placed = (coordinates.row, coordinates.col + start)
-        shape = (most, block_rows)
-    return sparse.csr_matrix((coordinates.data, placed), shape=shape)
+    entries = matrix.tocoo()
+    return sparse.csr_matrix((entries.data, (entries.row + row, entries.col + column)), shape=shape)
 
 
 def _completed(matrix: sparse.csr_matrix, silent: np.ndarray) -> sparse.csr_matrix:

@@ -165,11 +165,6 @@ def _routed_learner(
     return make_routed_learner(network, as_objective(condition.loss), batches=batches is not None, test=test)
 
 
-def seed_keys(key: Any, seeds: int) -> list[jax.Array]:
-    """One key per seed, the same for a seed however many others there are."""
-    return [jax.random.wrap_key_data(words) for words in _words(key, seeds)[0]]
-
-
 def batch_keys(key: Any, seeds: int, conditions: int = 1) -> jax.Array:
     """The streams of mini-batches, one per seed, the same under all conditions."""
     return jax.random.wrap_key_data(jax.device_put(np.tile(_words(key, seeds)[1], (conditions, 1))))
@@ -204,7 +199,8 @@ def _first_weights(
     elif isinstance(initial, Mapping):
         drawn = [check_weights(architecture, initial)] * seeds
     else:
-        drawn = [draw(initial, problem, one) for one in seed_keys(key, seeds)]
+        own = map(jax.random.wrap_key_data, _words(key, seeds)[0])  # the same for a seed however many others there are
+        drawn = [draw(initial, problem, one) for one in own]
     first = {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
     if law is not None:
         known[law] = first

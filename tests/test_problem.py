@@ -132,7 +132,7 @@ def test_biases_are_the_weights_of_an_input_that_is_always_one():
         ({"h": "rellu"}, None, UnknownNameError, "did you mean 'relu'"),
         ({"k": "relu"}, None, UnknownNameError, "node 'k', which is not there"),
         ({"x": "relu"}, None, ProblemError, "nothing enters input node 'x'"),
-        ("relu", None, ProblemError, "activations must be of type Mapping"),
+        ("relu", None, ProblemError, "activations must be a Mapping"),
         ({"h": "relu"}, nr.Gates({"h": [-1.0, 1.0]}), GateError, "example 0 has -1"),
     ],
 )
@@ -262,9 +262,9 @@ def test_data_for_a_hidden_node_is_refused(parts):
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        (0, "architecture must be of type Architecture; it was dict"),
-        (1, "task must be of type Task; it was dict"),
-        (2, "gates must be of type Gates; it was dict"),
+        (0, "architecture must be an Architecture; it was {"),
+        (1, "task must be a Task; it was {"),
+        (2, "gates must be of type Gates; it was {"),
     ],
 )
 def test_a_part_of_the_wrong_type_is_named(parts, place, words):

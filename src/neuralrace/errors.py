@@ -142,10 +142,11 @@ def require_known(value: object, known: Collection[object], told: str) -> None:
 def require_kind(
     name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError], article: str = "a"
 ) -> None:
-    """Refuse a value of another type than a caller was asked for."""
+    """Refuse a value of another type than a caller was asked for; one that leads to what is wanted says how."""
     if not isinstance(value, kind):
         wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
-        raise error(f"{name} must be {article} {wanted}; it was {shortened(value)}")
+        way = getattr(type(value), "leads_to", None)
+        raise error(f"{name} must be {article} {wanted}; it was {shortened(value)}{f': {way}' if way else ''}")
 
 
 def shortened(value: object, most: int = 80) -> str:

@@ -21,6 +21,7 @@ from neuralrace.errors import (
     RangeError,
     TaskError,
     require_count,
+    require_kind,
     require_known,
     require_number,
     shortened_text,
@@ -57,14 +58,10 @@ class Problem:
         biases: bool = False,
     ) -> None:
         gates = Gates() if gates is None else gates
-        for name, value, kind in (
-            ("architecture", architecture, Architecture),
-            ("task", task, Task),
-            ("gates", gates, Gates),
-            ("activations", {} if activations is None else activations, Mapping),
-        ):
-            if not isinstance(value, kind):
-                raise ProblemError(f"{name} must be of type {kind.__name__}; it was {type(value).__name__}")
+        require_kind("architecture", architecture, Architecture, ProblemError, "an")
+        require_kind("task", task, Task, ProblemError)
+        require_kind("gates", gates, Gates, ProblemError, "of type")
+        require_kind("activations", {} if activations is None else activations, Mapping, ProblemError)
         if biases and not _has_biases(architecture, task):
             architecture, task = _with_biases(architecture, task)
         object.__setattr__(self, "architecture", architecture)
@@ -255,8 +252,7 @@ class ReLUNetwork(Problem):
     def __init__(
         self, task: Task, hidden: int | Sequence[int] = (128,), slope: float = 0.0, biases: bool = False
     ) -> None:
-        if not isinstance(task, Task):
-            raise TaskError(f"task must be of type Task; it was {type(task).__name__}")
+        require_kind("task", task, Task, TaskError)
         widths: tuple[Any, ...] = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)  # type: ignore[arg-type]
         if not widths:
             raise RangeError("hidden must name the width of at least one hidden layer; it was empty")

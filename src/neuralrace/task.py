@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ class Task:
     inputs: Mapping[str, np.ndarray]
     targets: Mapping[str, np.ndarray]
     weights: np.ndarray
+    leads_to: ClassVar = "make a network of it, ReLUNetwork(task, hidden) or Problem(architecture, task, gates)"
 
     def __init__(self, inputs: Mapping[str, Any], targets: Mapping[str, Any], weights: Any = None) -> None:
         for kind, given in (("inputs", inputs), ("targets", targets)):

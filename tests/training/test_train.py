@@ -159,7 +159,11 @@ PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
         ({"coupling": "residual"}, ProblemError, "0 of 8 edges are on always-open paths: use coupling='joint'"),
         ({"initial": 0.1}, WeightError, "initial must be an initialiser .* or weights by edge; it was 0.1"),
         ({"initial": {}}, WeightError, r"must have a matrix for edge \('x', 'h0'\); it is missing"),
-        ({"network": PROBLEM.task}, ProblemError, "a Problem, a ReLUNetwork or a RoutedNetwork is required; Task came"),
+        (
+            {"network": PROBLEM.task},
+            ProblemError,
+            "must be a Problem or RoutedNetwork; .* make a network",
+        ),
     ],
 )
 def test_runs_that_cannot_be(options, error, words):

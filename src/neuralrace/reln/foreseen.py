@@ -9,7 +9,7 @@ import numpy as np
 
 from neuralrace.analysis import Agreement
 from neuralrace.axes import Weights
-from neuralrace.errors import ProblemError, WeightError, require_count, require_known, shortened
+from neuralrace.errors import ProblemError, WeightError, require_count, require_kind, require_known, shortened
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.course import Course, course_of_weights
@@ -106,8 +106,7 @@ def foresee(
     `discover` clusters those of a run. modules: how many in each layer, or "auto": the fewest whose gated network comes
     within the elbow of the forecast, as there.
     """
-    if not isinstance(network, ReLUNetwork):
-        raise ProblemError(f"a ReLUNetwork is required; {type(network).__name__} came")
+    require_kind("network", network, ReLUNetwork, ProblemError)
     if not callable(initial):
         raise WeightError(f"initial must be a law such as initial.gaussian(std); it was {shortened(initial)}")
     for name in options:

@@ -6,7 +6,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,7 @@ class NamedTask:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     whole: Callable[[], "NamedTask"] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
+    leads_to: ClassVar = "its examples are its .task, and its .problem(gating) is a network that learns them"
 
     def __post_init__(self) -> None:
         for group, values in self.groups.items():

@@ -124,8 +124,7 @@ def prepare(
 ) -> Prepared:
     """Check a condition, draw its first weights and plan its network; drawn: of other conditions, with this key."""
     network = condition.network
-    if not isinstance(network, Problem | RoutedNetwork):
-        raise ProblemError(f"a Problem, a ReLUNetwork or a RoutedNetwork is required; {type(network).__name__} came")
+    require_kind("network", network, (Problem, RoutedNetwork), ProblemError)
     recorder = make_recorder(network, record)
     batches = _batches(condition)
     first = _first_weights(network, condition.initial, seeds, key, {} if drawn is None else drawn)

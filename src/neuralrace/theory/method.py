@@ -4,7 +4,7 @@ The certificate of a forecast is made of what its methods said, and of nothing e
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
@@ -100,6 +100,9 @@ class Certificate:
         known = {assumption.name: assumption for assumption in self.assumptions}
         require_known(name, list(known), f"the certificate has no assumption {shortened(name)}")
         return known[name]
+
+    def __iter__(self) -> Iterator[Assumption]:
+        return iter(self.assumptions)
 
     def __contains__(self, name: str) -> bool:
         return any(assumption.name == name for assumption in self.assumptions)

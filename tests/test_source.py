@@ -37,6 +37,8 @@ def test_an_optimiser_is_told_by_its_parts_and_their_numbers():
     assert scale == {"name": "optax.scale", "step_size": -0.01}
     falling = made_of(optax.sgd(optax.linear_schedule(0.5, 0.1, 20)))
     assert '"init_value": 0.5' in json.dumps(falling)
+    decaying = made_of(optax.sgd(optax.exponential_decay(0.5, 10, 0.9)))  # closes over a name that it never sets
+    assert '"decay_rate": 0.9' in json.dumps(decaying)
     assert json.dumps(made_of(optax.adam(0.1))) != json.dumps(made_of(optax.adam(0.2)))
 
 

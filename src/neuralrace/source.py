@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
+from types import CellType
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from neuralrace.errors import shortened
 
 DEEPEST = 12  # functions within functions
+EMPTY = CellType()  # of a name that was never given a value, as in optax.exponential_decay without an end
 
 
 @functools.cache
@@ -67,7 +69,7 @@ def made_of(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "__code__"):
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         own = vars(value.__self__) if hasattr(value, "__self__") else {}
-        held = _held(own | {name: cell.cell_contents for name, cell in cells}, inner)
+        held = _held(own | {name: cell.cell_contents for name, cell in cells if cell != EMPTY}, inner)
         return next(iter(held.values())) if list(held) == ["tx"] else {"name": _name(value)} | held  # a mere wrapper
     told = {"repr": shortened(value)} if getattr(type(value), "__repr__", None) is not object.__repr__ else {}
     return {"unread": _name(type(value))} | told

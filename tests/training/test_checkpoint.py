@@ -3,7 +3,9 @@
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -12,6 +14,7 @@ import neuralrace as nr
 from neuralrace.errors import FileFormatError
 from neuralrace.training import checkpoint as module
 from neuralrace.training import loop
+from neuralrace.training.objectives import Objective
 
 RELU = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
 LAW = nr.initial.gaussian(0.3)
@@ -87,6 +90,24 @@ def test_a_process_killed_in_the_middle_goes_on(tmp_path):
     np.testing.assert_allclose(run.loss, whole.loss, rtol=1e-6, atol=1e-12)
 
 
+@dataclass(frozen=True)
+class Scaled(Objective):
+    """The squared error times a number that its name does not tell."""
+
+    times: float
+    name: str = "scaled"
+    compresses: bool = False
+
+    def rows(self, outputs, targets):
+        return self.times * jnp.sum((outputs - targets) ** 2, axis=-1)
+
+    def silence(self, targets):
+        return self.times * np.sum(targets**2, axis=-1)
+
+    def check(self, task):
+        pass
+
+
 def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     path = tmp_path / "run.npz"
     nr.train(RELU, LAW, 0.1, 20, checkpoint=path)
@@ -98,6 +119,9 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     nr.train(RELU, LAW, straight, 21, checkpoint=tmp_path / "falling.npz")
     with pytest.raises(FileFormatError, match="checkpoint of another training"):
         nr.train(RELU, LAW, bent, 21, checkpoint=tmp_path / "falling.npz")
+    nr.train(RELU, LAW, 0.1, 20, loss=Scaled(1.0), checkpoint=tmp_path / "scaled.npz")
+    with pytest.raises(FileFormatError, match="checkpoint of another training"):
+        nr.train(RELU, LAW, 0.1, 20, loss=Scaled(2.0), checkpoint=tmp_path / "scaled.npz")
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(content)

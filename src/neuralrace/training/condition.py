@@ -19,7 +19,7 @@ from neuralrace.training.learner import Learner, Penalty, make_learner
 from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
 from neuralrace.training.objectives import Objective, as_objective
 from neuralrace.training.program import Batches, Program
-from neuralrace.training.records import make_recorder
+from neuralrace.training.records import Record, make_recorder
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Rule
 
@@ -118,7 +118,7 @@ def prepare(
     condition: Condition,
     seeds: int,
     key: Any,
-    record: str | Sequence[str],
+    record: str | Record | Sequence[str | Record],
     stop_at: float | None,
     drawn: Drawn | None = None,
 ) -> Prepared:

@@ -214,17 +214,20 @@ class Recorder(eqx.Module):
         return wide
 
 
-def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str]) -> Recorder:
+def make_recorder(problem: Problem | RoutedNetwork, record: str | Record | Sequence[str | Record]) -> Recorder:
     """Put together what the caller asked for, by records or by single variables of them; the loss in any case."""
-    names = (record,) if isinstance(record, str) else tuple(record) if isinstance(record, Iterable) else (record,)
+    given = record if isinstance(record, Iterable) and not isinstance(record, str) else (record,)
+    own = {one.name: one for one in given if isinstance(one, Record)}
+    known = BY_NAME | own
+    names = tuple(one.name if isinstance(one, Record) else one for one in given)
     kinds = [name.partition("[")[0] if isinstance(name, str) else name for name in names]
     for name, kind in zip(names, kinds, strict=True):
-        require_known(kind, RECORDABLE, f"record can hold {', '.join(RECORDABLE)}; it held {name!r}")
-    asked = [BY_NAME[name] for name in BY_NAME if name in kinds]
+        require_known(kind, ("loss", *known), f"record can hold {', '.join(RECORDABLE)}; it held {name!r}")
+    asked = [known[name] for name in known if name in kinds]
     for one in asked:
         if not isinstance(problem, one.of):
-            known = ", ".join(["loss", *(other.name for other in RECORDS if isinstance(problem, other.of))])
-            raise ProblemError(f"a {type(problem).__name__} has no {one.name} to record; record can hold {known}")
+            fitting = ", ".join(["loss", *(other.name for other in RECORDS if isinstance(problem, other.of))])
+            raise ProblemError(f"a {type(problem).__name__} has no {one.name} to record; record can hold {fitting}")
     return Recorder(tuple((one, _things(problem, one, names)) for one in asked))
 
 

@@ -28,11 +28,13 @@ from neuralrace.initial import Initialiser, as_data, key_as_data
 from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
+from neuralrace.source import made_of
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
 from neuralrace.training.loop import STRIDE, Schedule, Training, Watcher, begin, go_on, make_schedule, part_of
+from neuralrace.training.objectives import Objective
 from neuralrace.training.program import shape_of, side_by_side
-from neuralrace.training.records import matrix_axes
+from neuralrace.training.records import Record, matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
 from neuralrace.trajectory import Trajectory, make_trajectory, status_of, with_examples
@@ -55,12 +57,12 @@ def train(
     *,
     seeds: int = 1,
     key: Any = 0,
-    loss: str = "squared",
+    loss: str | Objective = "squared",
     optimiser: Any = None,
     optimizer: Any = None,
     batch_size: int | None = None,
     coupling: str = "joint",
-    record: str | Sequence[str] = ("loss",),
+    record: str | Record | Sequence[str | Record] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
     stop_at: float | None = None,
@@ -74,10 +76,11 @@ def train(
     initial: an initialiser, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
     the step size, or an optax schedule of it; time is the sum of the step sizes. optimiser: an optax gradient
     transformation, or a name such as "adam", or {"name": "adam", ...settings}; learning_rate, 1 unless given, is then
-    the unit of time. loss: "squared" or "cross-entropy". batch_size: examples per step, the full batch unless given.
-    coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
-    weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths ("weights[x->h1]"); taken
-    `every` so many steps and at the end, or `at` given steps.
+    the unit of time. loss: "squared", "cross-entropy", or an objective as a value. batch_size: examples per step, the
+    full batch unless given. coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights,
+    path_singular_values, weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths
+    ("weights[x->h1]"), and records of one's own as values; taken `every` so many steps and at the end, or `at` given
+    steps.
     stop_at: a seed whose loss has come down to this rests from the next look on (every fiftieth part of the steps, 100
     of them at most), and training ends when all rest. callback: called about twice a second with the step and the
     losses so far, (seeds, looks); returning True ends the training. checkpoint: a file that training goes on from if it
@@ -125,7 +128,7 @@ def train_together(
     *,
     seeds: int = 1,
     key: Any = 0,
-    record: str | Sequence[str] = ("loss",),
+    record: str | Record | Sequence[str | Record] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
     precision: str = "double",
@@ -220,6 +223,7 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
     return {
         "settings": _settings(prepared, settings),
         "rule": digest({place: np.asarray(number) for place, number in enumerate(numbers)}),
+        "objective": made_of(prepared.learner.objective),  # its numbers beside its name
         "problem": condition.network.describe(),
         "record": list(prepared.program.recorder.variables()),
         "data": digest(_arrays(condition.network)),

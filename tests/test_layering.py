@@ -88,6 +88,25 @@ def test_theory_and_training_share_nothing_but_the_problem():
             assert {top(module) for module in imported(name)}.isdisjoint({"theory", "training"} - {top(name)})
 
 
+# of theory, what works on the statistics of linear nodes; a request has the whole network, for the other methods
+FROM_MOMENTS = ("closed_form", "reduction", "aligned", "flow", "exact", "integration", "alignment", "evolution")
+EXAMPLES = {"task", "network", "problem"}  # ways from a request to its examples
+
+
+def reached(name):
+    """Ways to examples that a file takes."""
+    attributes = {node.attr for node in ast.walk(TREES[name]) if isinstance(node, ast.Attribute)}
+    return (attributes & EXAMPLES) | (imported(name) & {"neuralrace.task", "neuralrace.problem"})
+
+
+def test_methods_for_linear_nodes_never_reach_past_the_statistics(monkeypatch):
+    chosen = [name for name in FILES if name.startswith("neuralrace.theory.") and name.split(".")[2] in FROM_MOMENTS]
+    assert {name.split(".")[2] for name in chosen} == set(FROM_MOMENTS)
+    assert {name: found for name in chosen if (found := reached(name))} == {}
+    monkeypatch.setitem(TREES, chosen[0], ast.parse("rows = request.network.task.inputs"))
+    assert reached(chosen[0]) == {"network", "task"}
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_no_file_shadows_the_standard_library(name):
     assert name.rsplit(".", 1)[-1] not in sys.stdlib_module_names, f"{name} has the name of a standard module"

@@ -13,7 +13,7 @@ SURE = 10.0  # seconds after which a pace is known
 LONG = 3600.0  # seconds of work that are announced, piped or not
 
 
-class Pace:
+class LongWait:
     """Says once how long work will take where that is very long, and how to make it shorter; its clock starts here."""
 
     def __init__(self, label: str, shorter: str, console: Console | None = None) -> None:
@@ -45,7 +45,7 @@ class Meter:
         self._console = Console(file=sys.stderr) if console is None else console
         self._shown, self._lines, self._told = shown, lines and shown, time.monotonic()
         self._started = time.monotonic()
-        self._pace = Pace(label, "fewer steps, seeds, neurons or examples", self._console) if shown else None
+        self._wait = LongWait(label, "fewer steps, seeds, neurons or examples", self._console) if shown else None
         self._progress: Progress | None = None
         self._task: TaskID | None = None
 
@@ -53,8 +53,8 @@ class Meter:
         """Count finished work."""
         self._done += amount
         waited = time.monotonic() - self._started
-        if self._pace is not None:
-            self._pace.look(self._done, self._total)
+        if self._wait is not None:
+            self._wait.look(self._done, self._total)
         watched = self._shown and (self._console.is_terminal or self._console.is_jupyter)
         if self._lines and not watched and (self._done >= self._total or time.monotonic() - self._told > LINES):
             self._told = time.monotonic()

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from neuralrace._engine.devices import compiled
 from neuralrace.errors import RangeError
-from neuralrace.progress import Pace
+from neuralrace.progress import LongWait
 from neuralrace.theory.integration.explicit import Explicit, Memory
 from neuralrace.theory.integration.steps import Before, ErrorOfModes, Noted, Recorded
 from neuralrace.theory.integration.stiff import Stiff
@@ -102,7 +102,7 @@ def integrate(
     solver = chosen.explicit
     moment = _opening(solver, state, goal)
     parts = [_standing(moment.noted.record)]
-    time, taken, looked, pace = 0.0, 0, 0, None
+    time, taken, looked, wait = 0.0, 0, 0, None
     while time < end:
         pause = np.inf if stop is None else looked + PAUSE - taken
         moment = moment._replace(before=moment.before._replace(left=np.array(float(pause))))
@@ -120,8 +120,8 @@ def integrate(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        pace = Pace("flow", SHORTER) if pace is None else pace  # its clock begins when the first call is compiled
-        pace.look(taken, min(taken + (end - time) / step, max_steps))
+        wait = LongWait("flow", SHORTER) if wait is None else wait  # its clock begins when the first call is compiled
+        wait.look(taken, min(taken + (end - time) / step, max_steps))
         if stop is not None and (taken >= looked + PAUSE or time >= end):
             looked = taken
             if stop(float(time), moment.state):

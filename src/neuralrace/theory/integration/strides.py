@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import compiled, each_on_a_device
-from neuralrace.progress import Pace
+from neuralrace.progress import LongWait
 from neuralrace.theory.integration.system import System, norm, record_of
 
 FALLEN = 0.5  # of the loss of silence: before, weights grow many times over and what is wrong grows with them
@@ -71,7 +71,7 @@ def stride(
     """
     pieces, ends = _stretches(counts)
     planned = np.append(pieces, np.zeros(-len(pieces) % CALL, int)).reshape(-1, CALL)
-    pace = Pace("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
+    wait = LongWait("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
     at, losses, single = list(starts), [], _cast(system, jnp.float32)
     for done, part in enumerate(planned):
 
@@ -86,7 +86,7 @@ def stride(
                 found[place] = advanced(_cast(one, jnp.float64))
         at = [after for after, _ in found]
         losses.append(np.stack([fallen for _, fallen in found]))
-        pace.look(float(planned[: done + 1].sum()), float(planned.sum()))
+        wait.look(float(planned[: done + 1].sum()), float(planned.sum()))
     return at, np.concatenate(losses, axis=1)[:, ends]
 
 

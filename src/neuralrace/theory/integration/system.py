@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import compiled
-from neuralrace.progress import Pace
+from neuralrace.progress import LongWait
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
 NOISE = 4e-16  # rounding of the largest number of a state, below which an error means nothing
@@ -146,14 +146,14 @@ def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray
     if counts.sum() <= AT_ONCE:
         return _descend(system, start, rate, counts)
     state, records = start, []
-    done, pace = 0, Pace("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
+    done, wait = 0, LongWait("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
     for count in counts:
         for first in range(0, max(int(count), 1), AT_ONCE):
             part = min(AT_ONCE, int(count) - first)
             state, found = _descend(system, state, rate, np.asarray([part]))
             record = jax.tree.map(np.asarray, found)  # waits for it
             done += part
-            pace.look(done, float(counts.sum()))
+            wait.look(done, float(counts.sum()))
         records.append(record)
     return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
 

@@ -18,7 +18,11 @@ from neuralrace.training.rules import make_rule
 from neuralrace.trajectory import Trajectory
 
 KEY = 23  # of the pairs
-KINDS = ("squared", "cross-entropy", "leaky cross-entropy")
+KINDS: dict[str, tuple[str, LeakyReLU | None]] = {  # name -> objective and activation
+    "squared": ("squared", None),
+    "cross-entropy": ("cross-entropy", None),
+    "leaky cross-entropy": ("cross-entropy", LeakyReLU(SLOPE)),
+}
 PAIRS = ("trained", "untrained")
 
 Moments = tuple[np.ndarray, np.ndarray, float]  # Sigma_x, Sigma_yx and <|y|^2> of one domain
@@ -81,7 +85,7 @@ def curves(given: Pictures) -> xarray.Dataset:
 
 
 def _condition(given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
-    loss, activation = kind.removeprefix("leaky "), LeakyReLU(SLOPE) if kind.startswith("leaky") else None
+    loss, activation = KINDS[kind]
     task = given.task.with_pairs(pattern)
     network = RoutedNetwork(task, given.width, activation, biases=False, tested=given.tested)
     rule, time = make_rule(given.rate, None, given.steps)

@@ -88,9 +88,9 @@ def test_theory_and_training_share_nothing_but_the_problem():
             assert {top(module) for module in imported(name)}.isdisjoint({"theory", "training"} - {top(name)})
 
 
-# of theory, what works on the statistics of linear nodes; a request has the whole network, for the other methods
+# of theory, what works on the statistics of linear nodes; a request may have the examples, for the other methods
 FROM_MOMENTS = ("closed_form", "reduction", "aligned", "flow", "exact", "integration", "alignment", "evolution")
-EXAMPLES = {"task", "network", "problem"}  # ways from a request to its examples
+EXAMPLES = {"task", "problem"}  # ways from a request to its examples
 
 
 def reached(name):
@@ -103,8 +103,8 @@ def test_methods_for_linear_nodes_never_reach_past_the_statistics(monkeypatch):
     chosen = [name for name in FILES if name.startswith("neuralrace.theory.") and name.split(".")[2] in FROM_MOMENTS]
     assert {name.split(".")[2] for name in chosen} == set(FROM_MOMENTS)
     assert {name: found for name in chosen if (found := reached(name))} == {}
-    monkeypatch.setitem(TREES, chosen[0], ast.parse("rows = request.network.task.inputs"))
-    assert reached(chosen[0]) == {"network", "task"}
+    monkeypatch.setitem(TREES, chosen[0], ast.parse("rows = request.problem.task.inputs"))
+    assert reached(chosen[0]) == {"problem", "task"}
 
 
 @pytest.mark.parametrize("name", FILES)

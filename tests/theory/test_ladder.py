@@ -15,7 +15,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.errors import AssumptionError, RangeError, UnknownNameError, WeightError
 from neuralrace.problem import Problem
 from neuralrace.task import Task
-from neuralrace.theory import LADDER, METHODS, Aligned, ClosedForm, Flow, Reduction, predict
+from neuralrace.theory import LADDER, METHODS, Aligned, ClosedForm, Flow, NetworkFlow, Reduction, predict
 from theory_problems import chain, gated, small_weights, tangled
 
 TIMES = np.linspace(0.0, 10.0, 41)
@@ -122,6 +122,16 @@ def test_no_loss_is_below_zero():
     problem = PROBLEMS["xor"]
     flow = predict(problem, initial.gaussian(0.3)(problem, 0), np.linspace(0.0, 200.0, 801), "flow")
     assert 0 <= flow.losses.min() < 1e-12
+
+
+def test_methods_for_linear_nodes_are_given_no_example(monkeypatch):
+    given = []
+    monkeypatch.setattr(Flow, "assumptions", lambda method, request: given.append(request))
+    for method in ("flow", Flow(), [Flow(), NetworkFlow()]):
+        with pytest.raises(AttributeError):  # nothing was examined
+            predict(chain(), initial.decoupled(0.1), [0.0, 1.0], method)
+    assert [request.problem is None for request in given] == [True, True, False]
+    assert {type(value) for value in vars(given[0].statistics).values()}.isdisjoint({Task, Problem})
 
 
 def test_several_sets_of_weights_are_as_many_draws():

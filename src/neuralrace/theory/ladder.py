@@ -22,7 +22,7 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.initial import Initialiser, as_key
+from neuralrace.initial import Initialiser, as_key, draw
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
@@ -90,10 +90,15 @@ def predict(
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     linear = not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
     usual = (DRAWS, RTOL) if linear else (_activated_draws(network), ACTIVATED_RTOL)
+    methods = _named(method, linear)
+    from_moments = linear and all(rung.linear for rung in methods)  # then no method gets to see an example
     request = Request(
-        network=network,
+        architecture=network.architecture,
+        moments=network.statistics,
+        problem=None if from_moments or not isinstance(network, Problem) else network,
         linear=linear,
         initial=_checked_initial(initial, network),
+        draw=lambda key: draw(initial, network, key),
         stream=jax.random.fold_in(as_key(0 if key is None else key), THEORY_STREAM),
         draws=usual[0] if draws is None else require_count("draws", draws),
         times=moments,
@@ -103,7 +108,6 @@ def predict(
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
     )
-    methods = _named(method, request.linear)
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
     settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
     overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # it may diverge, and is told
@@ -186,7 +190,7 @@ def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
 
 def _curved(request: Request) -> Assumption:
     """That nodes are linear, where they are not."""
-    activated = getattr(request.network, "activations", {})
+    activated = {} if request.problem is None else request.problem.activations
     found = ", ".join(f"{node!r} has {activation!r}" for node, activation in activated.items())
     return Assumption("linear nodes", 1.0, 0.0, found or "single neurons have gates of their own")
 

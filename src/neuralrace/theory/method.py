@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 import jax
 import numpy as np
 
-from neuralrace.architecture import Path
+from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.errors import require_count, require_known, require_number, shortened
-from neuralrace.initial import Decoupled, Initialiser, draw
+from neuralrace.initial import Decoupled, Initialiser
 from neuralrace.memory import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
@@ -126,15 +126,19 @@ def saddle_notes(draws: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
 class Request:
     """What was asked for, checked.
 
-    initial: checked sets of weights, or a law, of which `draws` are taken from the stream. learning_rate: the step size
-    that is planned, if any. descent: the same where it is to be taken and not only judged. tolerance: for
-    assumptions that a method needs exactly. What only some methods need, the statistics of linear nodes and the drawn
-    weights, is made when it is first asked for.
+    moments: makes the statistics of linear nodes, all that most methods see of the task. problem: the network with its
+    examples, only where a method was asked for that needs them. initial: checked sets of weights, or a law. draw: makes
+    weights of it, `draws` times from the stream. learning_rate: the step size that is planned, if any. descent: the
+    same where it is to be taken and not only judged. tolerance: for assumptions that a method needs exactly. Statistics
+    and weights are made when they are first asked for.
     """
 
-    network: Problem | PathStatistics
+    architecture: Architecture
+    moments: Callable[[], PathStatistics]
+    problem: Problem | None
     linear: bool  # moments say all: no node has an activation, and no neuron a gate of its own
     initial: Initialiser | tuple[dict[Edge, np.ndarray], ...]
+    draw: Callable[[jax.Array], Mapping[Edge, Any]]
     stream: jax.Array
     draws: int
     times: np.ndarray
@@ -148,24 +152,23 @@ class Request:
     @cached_property
     def statistics(self) -> PathStatistics:
         """The moments of the examples; of linear nodes only."""
-        return self.network.statistics()
+        return self.moments()
 
     @cached_property
     def weights(self) -> tuple[dict[Edge, np.ndarray], ...]:
         """One set per draw, of every neuron."""
-        architecture = self.network.architecture
         if isinstance(self.initial, tuple):
             return self.initial
         count = 1 if isinstance(self.initial, Decoupled) else self.draws
-        size = architecture.weight_count
+        size = self.architecture.weight_count
         require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
-        return tuple(dict(draw(self.initial, self.network, key)) for key in keys)
+        return tuple(dict(self.draw(key)) for key in keys)
 
     @property
     def law(self) -> dict[str, tuple[float, float]]:
         """What is known of the initial strengths in advance; see InitialStrength."""
-        return gaussian_law(self.initial, self.network.architecture)
+        return gaussian_law(self.initial, self.architecture)
 
     @property
     def end(self) -> float:

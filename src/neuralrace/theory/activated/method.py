@@ -65,8 +65,8 @@ def draws_agree(losses: np.ndarray) -> tuple[Assumption, ...]:
 
 def examples(request: Request) -> tuple[Problem | None, Assumption]:
     """The problem with its examples, which statistics have not."""
-    if isinstance(request.network, Problem):
-        return request.network, Assumption("examples and squared error", 0.0, 0.0, "those of the problem")
+    if request.problem is not None:
+        return request.problem, Assumption("examples and squared error", 0.0, 0.0, "those of the problem")
     return None, Assumption("examples and squared error", 1.0, 0.0, "statistics alone came")
 
 

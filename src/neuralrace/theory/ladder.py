@@ -179,12 +179,12 @@ def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
     examined = method.assumptions(request)
     failed = first_failing(examined.assumptions)
     if failed is not None and (examined.ground is None or not method.force):
-        return Declined(method.name, failed)
+        return Declined(method.name, failed, method.way)
     assert examined.ground is not None  # only a failing assumption leaves nothing to solve
     outcome = method.solve(request, examined.ground)
     failed = first_failing(outcome.assumptions)
     if failed is not None and not method.force:
-        return Declined(method.name, failed)
+        return Declined(method.name, failed, method.way)
     return replace(outcome, assumptions=(*examined.assumptions, *outcome.assumptions))
 
 

@@ -67,10 +67,11 @@ def first_failing(assumptions: Iterable[Assumption]) -> Assumption | None:
 
 @dataclass(frozen=True)
 class Declined:
-    """A method that was not taken, and the assumption of it that fails."""
+    """A method that was not taken, and the assumption of it that fails; way: see Method."""
 
     method: str
     failed: Assumption
+    way: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,9 @@ class Certificate:
     def __str__(self) -> str:
         lines = [f"method: {self.method}" + (" (forced: an assumption fails)" if self.forced else "")]
         lines += [f"  {assumption}" for assumption in self.assumptions]
-        lines += [f"  not {entry.method}: {entry.failed.reason}" for entry in self.declined]
+        for entry in self.declined:
+            way = f" with {entry.way}" if entry.way and entry.method == self.method else ""  # another value was taken
+            lines.append(f"  not {entry.method}{way}: {entry.failed.reason}")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
 
@@ -237,6 +240,11 @@ class Method(ABC, Generic[Ground]):
                 require_number(option.name, getattr(self, option.name), least=0)
             elif option.type is int:
                 require_count(option.name, getattr(self, option.name))
+
+    @property
+    def way(self) -> str:
+        """What this value follows, where others of its name follow something else."""
+        return ""
 
     @abstractmethod
     def assumptions(self, request: Request) -> Examined[Ground]:

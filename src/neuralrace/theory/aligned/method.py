@@ -35,6 +35,11 @@ class Aligned(Method[Starts]):
     small: float = 1e-2
     keep: bool = False
 
+    @property
+    def way(self) -> str:
+        """One strength per mode, or whole matrices."""
+        return "one strength per mode" if self.diagonal else "whole matrices"
+
     def assumptions(self, request: Request) -> Examined[Starts]:
         """Paths apart from each other, and weights that are aligned to their modes."""
         rows, starts = request.once(_find_start, self.small)

@@ -2,6 +2,7 @@
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 import neuralrace as nr
@@ -36,6 +37,23 @@ def test_a_second_training_of_the_same_shape_compiles_nothing():
     assert [event for event in counted if event.endswith("/backend_compile_duration")] == []
     nr.train(other, nr.initial.gaussian(0.1), 0.05, 60, seeds=7)  # another shape
     assert [event for event in counted if event.endswith("/backend_compile_duration")] != []
+
+
+def test_optimisers_that_do_the_same_are_compiled_once_and_others_are_not_taken_for_them():
+    def run(optimiser):
+        return nr.train(XOR, LAW, steps=30, optimiser=optimiser).loss
+
+    first = run(optax.adam(optax.exponential_decay(0.1, 10, 0.5)))
+    counted = []
+    jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **more: counted.append(event))
+    np.testing.assert_array_equal(run(optax.adam(optax.exponential_decay(0.1, 10, 0.5))), first)
+    assert [event for event in counted if event.endswith("/backend_compile_duration")] == []
+    assert (run(optax.adam(optax.exponential_decay(0.1, 10, 0.4))) != first).any()
+    half, third = (optax.stateless(lambda g, w, part=part: jax.tree.map(lambda x: -part * x, g)) for part in (0.5, 0.3))
+    assert (run(half) != run(third)).any()
+    rates = {"rate": 0.5}
+    kept = optax.stateless(lambda g, w: jax.tree.map(lambda x: -rates["rate"] * x, g))
+    np.testing.assert_array_equal(run(kept), run(half))
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])

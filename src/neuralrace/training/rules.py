@@ -4,7 +4,9 @@ import contextlib
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, lru_cache, partial
+from types import FunctionType
 from typing import Any
 
 import equinox as eqx
@@ -24,7 +26,7 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.source import made_of
+from neuralrace.source import DEEPEST, EMPTY, made_of
 from neuralrace.training.learner import Landscape, Learner, Parameters
 
 Gradient = Callable[[Parameters], Parameters]  # the gradient at other parameters
@@ -182,7 +184,48 @@ def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.
             f"optimiser must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
             f"it was {type(optimiser).__name__}"
         )
-    return Optax(optimiser, json.dumps(made_of(optimiser))), rate
+    return _given_optimiser(_Given(_parts(optimiser), optimiser)), rate
+
+
+@dataclass(frozen=True)
+class _Given:
+    """An optimiser that is equal to another if both do the same."""
+
+    parts: Hashable
+    optimiser: optax.GradientTransformation = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _given_optimiser(given: _Given) -> Optax:
+    """The same value for optimisers that do the same, so that a second training compiles nothing."""
+    return Optax(given.optimiser, json.dumps(made_of(given.optimiser)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Itself:
+    """A value that is equal to no other."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def _parts(value: Any, depth: int = 0) -> Hashable:
+    """What a value does: functions by their code and what they close over, numbers and words; others are themselves."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return type(value), value
+    inner = partial(_parts, depth=depth + 1)
+    if isinstance(value, tuple) and depth < DEEPEST:
+        return type(value), *map(inner, value)
+    if isinstance(value, FunctionType) and depth < DEEPEST:
+        held = tuple(inner(cell.cell_contents) for cell in value.__closure__ or () if cell != EMPTY)
+        named = tuple((name, inner(part)) for name, part in (value.__kwdefaults__ or {}).items())
+        return value.__code__, id(value.__globals__), inner(value.__defaults__), named, held
+    return _Itself(value)
 
 
 @contextlib.contextmanager

@@ -51,9 +51,14 @@ def test_optimisers_that_do_the_same_are_compiled_once_and_others_are_not_taken_
     assert (run(optax.adam(optax.exponential_decay(0.1, 10, 0.4))) != first).any()
     half, third = (optax.stateless(lambda g, w, part=part: jax.tree.map(lambda x: -part * x, g)) for part in (0.5, 0.3))
     assert (run(half) != run(third)).any()
-    rates = {"rate": 0.5}
-    kept = optax.stateless(lambda g, w: jax.tree.map(lambda x: -rates["rate"] * x, g))
-    np.testing.assert_array_equal(run(kept), run(half))
+    rates = {}
+
+    def at(rate):
+        rates["now"] = rate
+        return optax.stateless(lambda g, w: jax.tree.map(lambda x: -rates["now"] * x, g))
+
+    np.testing.assert_array_equal(run(at(0.5)), run(half))
+    np.testing.assert_array_equal(run(at(0.3)), run(third))  # the same words, but not the same
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])

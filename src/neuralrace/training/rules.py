@@ -215,16 +215,19 @@ class _Itself:
 
 
 def _parts(value: Any, depth: int = 0) -> Hashable:
-    """What a value does: functions by their code and what they close over, numbers and words; others are themselves."""
+    """What a value does: optax's functions by their code and what they close over, numbers and words.
+
+    All else is itself: a function of one's own may read a name that has another value the next time.
+    """
     if value is None or isinstance(value, bool | int | float | str):
         return type(value), value
     inner = partial(_parts, depth=depth + 1)
     if isinstance(value, tuple) and depth < DEEPEST:
         return type(value), *map(inner, value)
-    if isinstance(value, FunctionType) and depth < DEEPEST:
+    if isinstance(value, FunctionType) and str(value.__module__).partition(".")[0] == "optax" and depth < DEEPEST:
         held = tuple(inner(cell.cell_contents) for cell in value.__closure__ or () if cell != EMPTY)
         named = tuple((name, inner(part)) for name, part in (value.__kwdefaults__ or {}).items())
-        return value.__code__, id(value.__globals__), inner(value.__defaults__), named, held
+        return value.__code__, inner(value.__defaults__), named, held
     return _Itself(value)
 
 

@@ -100,6 +100,14 @@ def test_a_run_from_given_weights_has_no_law(given):
         reln.staged_reconstruction(given, found)
 
 
+def test_of_another_loss_a_number_of_modules_is_asked_for_and_serves():
+    task = nr.Task({"x": np.eye(3)}, {"y": np.eye(3)})
+    run = nr.train(nr.ReLUNetwork(task, 8), LAW, RATE, 5, loss="cross-entropy", record=("gate_patterns", "weights"))
+    with pytest.raises(GateError, match=r"descended the cross-entropy loss: give a number of modules$"):
+        reln.discover(run)
+    assert len(reln.discover(run, 1).patterns) == 1
+
+
 def test_a_run_that_was_saved_tells_the_same(contextual, given, tmp_path):
     named, _, _ = contextual
     loaded = nr.Trajectory.load(given.save(tmp_path / "run.nc"))

@@ -149,9 +149,12 @@ def discover(
     refuse_diverged(run)
     law = _law(run, initial)
     if law is None and isinstance(modules, str) and most > 1:
+        loss = run.settings["settings"]["loss"]
+        found = f"descended the {loss} loss" if loss != "squared" else "has no record of that law"
+        mend = "" if loss != "squared" else ", or the law, initial=..."
         raise GateError(
             "modules='auto' compares learning curves, for which a run of the squared error from a known law of first "
-            "weights is required; this is none: give a number of modules, or initial=... if it started from weights"
+            f"weights is required; this one {found}: give a number of modules{mend}"
         )
     described = modules_to_try(run, modules, most, fractional=fractional, bare=bare, key=key)
     first = described[0]

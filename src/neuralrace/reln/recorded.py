@@ -43,7 +43,10 @@ def network_of(run: Trajectory) -> ReLUNetwork:
     require_kind("run", run, Trajectory, ProblemError)
     described = run.settings["problem"]
     if "slope" not in described:
-        raise ProblemError("a run of a ReLU network is required; this one is of another kind of network")
+        raise ProblemError(
+            "a run of a ReLU network is required; this one is of another kind of network: train a chain of rectified "
+            "layers as ReLUNetwork(task, hidden=...)"
+        )
     widths = [size for node, size in described["nodes"].items() if f"{PATTERNS}[{node}]" in run.data]
     if not widths:
         raise GateError(f"the run must hold gate patterns of a ReLU network; it does not: {ASK}")

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 
+import jax
 import numpy as np
 import optax
 
@@ -54,6 +55,18 @@ def test_a_law_is_told_by_its_name_and_what_it_closes_over_and_the_rest_by_its_t
     endless = []
     endless.append(endless)
     assert "unread" in json.dumps(made_of(endless))
+
+
+def test_functions_of_one_name_are_told_apart_by_their_code_and_defaults():
+    made = [
+        optax.stateless(lambda g, w: jax.tree.map(lambda x: -0.5 * x, g)),
+        optax.stateless(lambda g, w: jax.tree.map(lambda x: -0.3 * x, g)),
+        *(optax.stateless(lambda g, w, part=part: jax.tree.map(lambda x: part * x, g)) for part in (-0.5, -0.3)),
+    ]
+    told = [json.dumps(made_of(one)) for one in made]
+    assert len(set(told)) == 4
+    again = optax.stateless(lambda g, w: jax.tree.map(lambda x: -0.5 * x, g))
+    assert json.dumps(made_of(again)) == told[0]
 
 
 def test_both_are_in_the_record_of_a_run():

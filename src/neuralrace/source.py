@@ -6,10 +6,11 @@ What a caller's own function is can be told too, as far as it can be read: see `
 import dataclasses
 import functools
 import hashlib
+import json
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from types import CellType
+from types import CellType, CodeType
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,8 @@ def made_of(value: Any, depth: int = 0) -> Any:
     """A function, or what holds functions (an optax optimiser), in plain values.
 
     A function is its name and what it closes over: numbers and words as they are, arrays as a digest, functions in the
-    same way. What cannot be read is named as {"unread": its type}. The same in every process, unlike a repr.
+    same way; one that optax did not write has a digest of its code and defaults too. What cannot be read is named as
+    {"unread": its type}. The same in every process, unlike a repr.
     """
     inner = functools.partial(made_of, depth=depth + 1)
     if value is None or isinstance(value, bool | int | float | str):
@@ -70,13 +72,31 @@ def made_of(value: Any, depth: int = 0) -> Any:
         cells = zip(value.__code__.co_freevars, value.__closure__ or (), strict=True)
         own = vars(value.__self__) if hasattr(value, "__self__") else {}
         held = _held(own | {name: cell.cell_contents for name, cell in cells if cell != EMPTY}, inner)
-        return next(iter(held.values())) if list(held) == ["tx"] else {"name": _name(value)} | held  # a mere wrapper
+        if list(held) == ["tx"]:  # a mere wrapper
+            return next(iter(held.values()))
+        named = {"name": _name(value)}
+        return (named if named["name"].startswith("optax.") else named | {"code": _code(value, inner)}) | held
     told = {"repr": shortened(value)} if getattr(type(value), "__repr__", None) is not object.__repr__ else {}
     return {"unread": _name(type(value))} | told
 
 
 def _held(parts: Mapping[str, Any], inner: Any) -> dict[str, Any]:
     return {name: inner(part) for name, part in parts.items()}
+
+
+def _code(function: Any, inner: Any) -> str:
+    """A digest of what a function does, wherever it stands, and of its defaults."""
+
+    def parts(code: CodeType) -> list[Any]:
+        return [code.co_code.hex(), code.co_names, code.co_varnames, [told(one) for one in code.co_consts]]
+
+    def told(constant: Any) -> Any:
+        if isinstance(constant, frozenset):
+            return sorted(map(repr, constant))  # its own order is another in every process
+        return parts(constant) if isinstance(constant, CodeType) else repr(constant)
+
+    defaults = inner((function.__defaults__, function.__kwdefaults__))
+    return hashlib.sha256(json.dumps([parts(function.__code__), defaults]).encode()).hexdigest()[:16]
 
 
 def _name(thing: Any) -> str:

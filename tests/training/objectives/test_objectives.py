@@ -1,0 +1,48 @@
+"""Every objective of the registry keeps what it says of itself."""
+
+import jax
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.arrays import float64
+from neuralrace.training.objectives import as_objective, names
+
+RANDOM = np.random.default_rng(0)
+CLASSES = np.eye(3)[[0, 2, 1, 1]]  # targets that suit every objective
+OUTPUTS = RANDOM.standard_normal((4, 3))
+WEIGHTS = np.array([0.4, 0.3, 0.2, 0.1])
+NAMES = names()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@float64
+def test_the_loss_of_silence_is_that_of_output_zero(name):
+    objective = as_objective(name)
+    assert objective.name == name
+    found = objective.rows(jax.numpy.zeros((4, 3)), jax.numpy.asarray(CLASSES))
+    np.testing.assert_allclose(objective.silence(CLASSES), found, rtol=1e-13)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@float64
+def test_it_sees_second_moments_only_if_it_says_so(name):
+    """Rows that are turned into each other have the same second moments."""
+    objective = as_objective(name)
+    turn = np.linalg.qr(RANDOM.standard_normal((4, 4)))[0]
+    plain = objective.rows(jax.numpy.asarray(OUTPUTS), jax.numpy.asarray(CLASSES)).sum()
+    turned = objective.rows(jax.numpy.asarray(turn @ OUTPUTS), jax.numpy.asarray(turn @ CLASSES)).sum()
+    assert (abs(float(plain - turned)) < 1e-12) == objective.compresses
+
+
+@pytest.mark.parametrize("name", NAMES)
+@float64
+def test_training_starts_at_its_weighted_mean_and_descends_it(name):
+    network = nr.ReLUNetwork(nr.Task({"x": OUTPUTS}, {"y": CLASSES}, WEIGHTS), 5)
+    run = nr.train(network, nr.initial.gaussian(0.5), 0.05, 5, loss=name, record="weights")
+    objective, targets = as_objective(name), jax.numpy.asarray(CLASSES)
+    for moment in (0, 5):
+        outputs = network.forward(run.weights(0, record=moment))["y"]
+        rows = np.asarray(objective.rows(jax.numpy.asarray(outputs), targets))
+        assert run.loss[0, moment] == pytest.approx(float(WEIGHTS @ rows), rel=1e-12)  # one forward pass
+    assert run.loss[0, -1] < run.loss[0, 0]

@@ -8,6 +8,7 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Weights
 from neuralrace.errors import GateError
 from neuralrace.problem import Problem
+from neuralrace.reln.chains import as_relu_run
 from neuralrace.reln.discovery import Layer, Modular
 from neuralrace.reln.passing import evenly, how_open, received_by, strengths
 from neuralrace.reln.recorded import ASK_WEIGHTS, network_of, weights_over_time
@@ -69,6 +70,7 @@ def course_of_weights(network: Problem, weights: Weights, time: np.ndarray, laye
 
 def course(run: Trajectory, found: Modular) -> tuple[Course, ...]:
     """How the modules found in a run fared in it, layer by layer; the run must hold its weights over time."""
+    run = as_relu_run(run)
     weights, moments = weights_over_time(run), evenly(len(run.time))
     if weights is None:
         raise GateError(f"the run must hold its weights over time; it does not: {ASK_WEIGHTS}")

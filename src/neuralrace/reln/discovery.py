@@ -10,6 +10,7 @@ from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem, ReLUNetwork
+from neuralrace.reln.chains import as_relu_run
 from neuralrace.reln.modules import EXACT, RTOL, Modules, find_modules, gated_problem, law_of_modules
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
 from neuralrace.reln.recorded import law_of, network_of, refuse_diverged
@@ -145,6 +146,7 @@ def discover(
     of a training.
     """
     check_modules(modules, most)
+    run = as_relu_run(run)
     network_of(run)  # says what is missing before anything is advised
     refuse_diverged(run)
     law = _law(run, initial)
@@ -174,7 +176,7 @@ def modules_to_try(
     key: int = 0,
 ) -> list[Modular]:
     """The modules of a run for each number that `discover` would try."""
-    look = bare_gates if bare else passing_of_run
+    look, run = bare_gates if bare else passing_of_run, as_relu_run(run)
     network = network_of(run)
     layers = {layer: look(run, layer) for layer in network.architecture.hidden}
     return [

@@ -9,9 +9,10 @@ import numpy as np
 
 from neuralrace.analysis import Agreement
 from neuralrace.axes import Weights
-from neuralrace.errors import ProblemError, WeightError, require_count, require_kind, require_known, shortened
+from neuralrace.errors import WeightError, require_count, require_known, shortened
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
+from neuralrace.reln.chains import as_relu_network
 from neuralrace.reln.course import Course, course_of_weights
 from neuralrace.reln.discovery import (
     DRAWS,
@@ -89,7 +90,7 @@ class Foreseen(Modular):
 
 
 def foresee(
-    network: ReLUNetwork,
+    network: Problem,
     initial: Initialiser,
     times: Sequence[float] | np.ndarray,
     modules: int | str = "auto",
@@ -106,9 +107,9 @@ def foresee(
     `discover` clusters those of a run. modules: how many in each layer, or "auto": the fewest whose gated network comes
     within the elbow of the forecast, as there.
     """
-    require_kind("network", network, ReLUNetwork, ProblemError)
     if not callable(initial):
         raise WeightError(f"initial must be a law such as initial.gaussian(std); it was {shortened(initial)}")
+    network, initial = as_relu_network(network, initial)
     for name in options:
         require_known(name, OPTIONS, f"foresee has no option {name!r}")
     check_modules(modules, most)

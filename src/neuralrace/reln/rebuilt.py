@@ -18,6 +18,7 @@ from neuralrace.errors import ProblemError, RangeError, require_count
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
+from neuralrace.reln.chains import as_relu_run
 from neuralrace.reln.recorded import gate_samples, is_full_batch_descent, network_of
 from neuralrace.training import Condition, train_together
 from neuralrace.training.rules import Descent
@@ -74,6 +75,7 @@ def trade_off(
     progress: bool = True,
 ) -> tuple[Rebuilt, ...]:
     """Rebuild the networks with every number of modules and of stretches: what fidelity costs."""
+    run = as_relu_run(run)
     if not is_full_batch_descent(run):
         settings = run.settings["settings"]
         raise ProblemError(

@@ -7,9 +7,10 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
-from neuralrace.errors import GateError, ProblemError, RangeError, UnknownNameError, require_count, require_kind
+from neuralrace.errors import GateError, ProblemError, RangeError, UnknownNameError, require_count
 from neuralrace.initial import Initialiser, from_data, key_from_data
 from neuralrace.problem import BIAS
+from neuralrace.reln.chains import as_relu_run
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
@@ -40,13 +41,8 @@ def refuse_diverged(run: Trajectory) -> None:
 
 def network_of(run: Trajectory) -> ReLUNetwork:
     """The network that was trained, with its examples."""
-    require_kind("run", run, Trajectory, ProblemError)
+    run = as_relu_run(run)
     described = run.settings["problem"]
-    if "slope" not in described:
-        raise ProblemError(
-            "a run of a ReLU network is required; this one is of another kind of network: train a chain of rectified "
-            "layers as ReLUNetwork(task, hidden=...)"
-        )
     widths = [size for node, size in described["nodes"].items() if f"{PATTERNS}[{node}]" in run.data]
     if not widths:
         raise GateError(f"the run must hold gate patterns of a ReLU network; it does not: {ASK}")

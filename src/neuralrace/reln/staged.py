@@ -7,6 +7,7 @@ import numpy as np
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.axes import Edge, Weights
 from neuralrace.problem import BIAS
+from neuralrace.reln.chains import as_relu_run
 from neuralrace.reln.discovery import Discovery
 from neuralrace.reln.modules import RTOL, gated_problem
 from neuralrace.reln.recorded import again, gate_samples
@@ -46,6 +47,7 @@ def staged_reconstruction(run: Trajectory, found: Discovery, *, progress: bool =
     which the network is trained that far once more: so the pathways' strengths are those of the early weights. Both
     read the run, so this is no forecast.
     """
+    run = as_relu_run(run)
     record, members = handover_record(run), found.members
     step = int(run.data["step"].values[record])
     early = again(run, step, record="loss", at=[step], progress=progress)

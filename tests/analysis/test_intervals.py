@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.stats import bootstrap
+from scipy.stats import binomtest, bootstrap
 
 from neuralrace.analysis.intervals import interval, proportion
 from neuralrace.errors import RangeError
@@ -24,6 +24,13 @@ def test_proportion_stays_between_zero_and_one():
     found = proportion([True] * 30)
     assert found.mean == 1
     assert found.low == pytest.approx(1 / (1 + 1.959964**2 / 30), rel=1e-6)  # Wilson at n of n
+
+
+@pytest.mark.parametrize("hits", [0, 1, 4, 7])
+def test_proportion_is_that_of_scipy(hits):
+    other = binomtest(hits, 7).proportion_ci(method="wilson")
+    # the same formula: a few roundings apart
+    assert proportion(np.arange(7) < hits) == pytest.approx((hits / 7, other.low, other.high), rel=1e-15, abs=0)
 
 
 def test_nothing_to_measure_is_refused():

@@ -3,9 +3,11 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest, t
+from scipy.special import ndtri, stdtrit
 
 from neuralrace.errors import RangeError
+
+UPPER = 0.975  # what lies below the upper end of an interval
 
 
 class Interval(NamedTuple):
@@ -31,7 +33,7 @@ def interval(values: Any) -> Interval:
     mean = float(numbers.mean())
     if numbers.size < 2:
         return Interval(mean, mean, mean)
-    half = float(t.ppf(0.975, numbers.size - 1) * numbers.std(ddof=1) / np.sqrt(numbers.size))
+    half = float(stdtrit(numbers.size - 1, UPPER) * numbers.std(ddof=1) / np.sqrt(numbers.size))
     return Interval(mean, mean - half, mean + half)
 
 
@@ -40,5 +42,7 @@ def proportion(hits: Any) -> Interval:
     outcomes = np.asarray(hits, dtype=bool).ravel()
     if not outcomes.size:
         raise RangeError("a proportion needs at least one outcome; none came")
-    test = binomtest(int(outcomes.sum()), outcomes.size).proportion_ci(method="wilson")
-    return Interval(float(outcomes.mean()), float(test.low), float(test.high))
+    count, share, z = outcomes.size, float(outcomes.mean()), float(ndtri(UPPER))
+    middle, spread, whole = 2 * count * share + z**2, 4 * count * share * (1 - share) + z**2, 2 * (count + z**2)
+    low, high = (middle / whole + sign * z / whole * float(np.sqrt(spread)) for sign in (-1, 1))
+    return Interval(share, low if share > 0 else 0.0, high if share < 1 else 1.0)

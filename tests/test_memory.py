@@ -23,6 +23,17 @@ def test_memory_that_runs_out_is_told_with_how_to_need_less(error):
         raise RuntimeError("something else")
 
 
+def test_cycles_are_searched_seldom_and_not_at_the_end(monkeypatch):
+    found, at_the_end = [], []
+    monkeypatch.setattr(memory.atexit, "register", at_the_end.append)
+    monkeypatch.setattr(memory.gc, "set_threshold", lambda *setting: found.append(setting))
+    for before in ((700, 10, 10), (10**6, 20, 10)):
+        monkeypatch.setattr(memory.gc, "get_threshold", lambda before=before: before)
+        memory.search_seldom()
+    assert found == [memory.SELDOM, (10**6, 20, 10)]
+    assert at_the_end == [memory.gc.freeze] * 2
+
+
 @pytest.mark.parametrize(
     ("count", "words"),
     [(0, "0 bytes"), (1023, "1.02e+03 bytes"), (1024, "1 KiB"), (600e6, "572 MiB"), (2**80, "1.07e+09 PiB")],

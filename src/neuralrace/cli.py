@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.memory import memory_told
+from neuralrace.memory import memory_told, search_seldom
 
 DONE, MISTAKE, FAULT, INTERRUPTED = 0, 2, 3, 130
 
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
+    search_seldom()
     try:
         with _standard_output_kept_clear(as_json):
             status, told = _end_of(given)

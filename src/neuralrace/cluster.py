@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_count
+from neuralrace.memory import search_seldom
 from neuralrace.source import versions
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def connected(on: Any = LOCAL, workers: int | None = None, memory: str | None = 
         client = opened.enter_context(_client(distributed, address))
         refuse_other_versions(client)
         if local:
-            client.run(_end_quietly)
+            client.run(_begin)
         yield client
 
 
@@ -191,8 +192,9 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_quietly() -> None:
-    """A worker has a client of its own once it has written a file, which complains if it is deleted after its loop."""
+def _begin() -> None:
+    """At a worker. Once it has written a file it has a client of its own, which complains if it ends after its loop."""
+    search_seldom()
     sys.unraisablehook = lambda _: None
 
 

@@ -1,6 +1,8 @@
 """How much memory is free, and work that would take more, refused or told of when it ran out."""
 
+import atexit
 import contextlib
+import gc
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -10,6 +12,7 @@ from neuralrace.errors import ResourceError, in_one_line
 
 LESS_MEMORY = "give fewer seeds, draws, neurons, steps, records or examples"
 LITTLE = 1 << 20  # bytes that nobody is asked about: asking takes longer than using them
+SELDOM = (50_000, 10, 10)  # objects between two searches for cycles, and searches between two that go deeper
 GROUP = Path("/sys/fs/cgroup")  # where a container says what it may use
 
 _ALLOWED: ContextVar[int | None] = ContextVar("allowed", default=None)
@@ -19,6 +22,16 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out: Python's, numpy's, or that of a device, which XLA tells in its own words."""
     said = str(error)
     return isinstance(error, MemoryError | ResourceError) or "RESOURCE_EXHAUSTED" in said or "Out of memory" in said
+
+
+def search_seldom() -> None:
+    """In a process of our own, look for cycles of objects less often, and not once more as it ends.
+
+    What traces programs makes and drops very many small objects: to search as often as Python does takes a sixth of a
+    short command, and the last search, through all that was imported, up to a second. A higher setting is left alone.
+    """
+    gc.set_threshold(*map(max, gc.get_threshold(), SELDOM))
+    atexit.register(gc.freeze)
 
 
 @contextlib.contextmanager

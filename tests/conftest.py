@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
-LONG = {"test_killed.py", "test_docs.py", "test_devices.py", "test_wheel.py", "test_reproducing.py"}
+LONG = {f"test_{name}.py" for name in ("accidents", "reproducing", "killed", "docs", "devices", "wheel")}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

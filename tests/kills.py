@@ -1,6 +1,7 @@
 """Commands that are killed at some moment and started again, and what must come of it."""
 
 import contextlib
+import random
 import subprocess
 import sys
 import time
@@ -14,7 +15,9 @@ from neuralrace.datafiles import load_dataset
 
 CHECKPOINTED = """
 import sys, neuralrace as nr
+from neuralrace.memory import search_seldom
 from neuralrace.training import checkpoint, loop
+search_seldom()
 loop.CHUNK_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 0.01, 0.0, 0
 network = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
 folder = sys.argv[1]
@@ -52,6 +55,18 @@ def start(name: str, folder: Path) -> "subprocess.Popen[bytes]":
     folder.mkdir(parents=True, exist_ok=True)
     arguments = COMMANDS[name].arguments(folder)
     return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def soon_after_its_first_file(name: str, folder: Path) -> Callable[[], bool]:
+    """Whether so many seconds have passed since then: before its first file or folder there is nothing to go wrong."""
+    moment, began = random.Random(name).uniform(0, 4), []
+
+    def ready() -> bool:
+        if not began and any(folder.iterdir()):
+            began.append(time.monotonic())
+        return bool(began) and time.monotonic() - began[0] > moment
+
+    return ready
 
 
 def kill_after(name: str, folder: Path, ready: Callable[[], bool], most: float) -> bool:

@@ -22,43 +22,49 @@ print(repr(problem.loss(weights)), repr(float(run.loss[0, -1])))
 """
 
 
-def fresh(code, *flags):
-    done = subprocess.run(
-        [sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+IMPORT = """
+import os, sys, jax, numpy, xarray, optax, diffrax, h5netcdf, scipy.sparse.csgraph, rich.progress
+import equinox, jaxtyping, importlib.metadata, scipy.optimize, scipy.special, scipy.linalg
+from jax._src import xla_bridge
+before, environment = dict(jax.config.values), dict(os.environ)
+opened = []
+sys.addaudithook(lambda event, args: opened.append(args[0]) if event == 'open' else None)
+import neuralrace
+data = [p for p in opened if isinstance(p, str) and not p.endswith(('.py', '.pyc', '.so'))]
+own = [p for p in data if 'neuralrace' in p and '__pycache__' not in p]
+assert not own, own
+assert dict(jax.config.values) == before
+assert dict(os.environ) == environment
+assert not xla_bridge.backends_are_initialized()
+assert not jax.config.jax_enable_x64
+"""
+SWITCHED = """
+import warnings, numpy as np, neuralrace as nr
+from neuralrace import memory
+warnings.simplefilter("default")
+memory.search_seldom()
+jax.config.update('jax_enable_x64', True)
+"""
 
 
-def test_importing_touches_no_device_no_setting_no_file_and_warns_of_nothing():
+@pytest.fixture(scope="module")
+def another():
+    """What another process says that imports the package, where a warning is an error, and uses it with the flag on."""
+    code = IMPORT + SWITCHED + USE + "assert jax.config.jax_enable_x64\n"
+    command = [sys.executable, "-W", "error", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_importing_touches_no_device_no_setting_no_file_and_warns_of_nothing(another):
     """Files are watched by an audit hook once the libraries are in; only code and metadata may be read then."""
-    fresh(
-        "import os, sys, jax, numpy, xarray, optax, diffrax, h5netcdf, scipy.sparse.csgraph, rich.progress\n"
-        "import equinox, jaxtyping, importlib.metadata, scipy.optimize, scipy.special, scipy.linalg\n"
-        "from jax._src import xla_bridge\n"
-        "before, environment = dict(jax.config.values), dict(os.environ)\n"
-        "opened = []\n"
-        "sys.addaudithook(lambda event, args: opened.append(args[0]) if event == 'open' else None)\n"
-        "import neuralrace\n"
-        "data = [p for p in opened if isinstance(p, str) and not p.endswith(('.py', '.pyc', '.so'))]\n"
-        "own = [p for p in data if 'neuralrace' in p and '__pycache__' not in p]\n"
-        "assert not own, own\n"
-        "assert dict(jax.config.values) == before\n"
-        "assert dict(os.environ) == environment\n"
-        "assert not xla_bridge.backends_are_initialized()\n"
-        "assert not jax.config.jax_enable_x64\n",
-        "-W",
-        "error",
-    )
+    assert another.returncode == 0, another.stderr
 
 
-def test_everything_is_float64_whatever_the_global_flag_is(capsys):
+def test_everything_is_float64_whatever_the_global_flag_is(another, capsys):
     assert not jax.config.jax_enable_x64
     exec(USE, {"np": np, "nr": nr})  # our own text, above
     assert not jax.config.jax_enable_x64
-    switched = "import jax\njax.config.update('jax_enable_x64', True)\nimport numpy as np, neuralrace as nr\n"
-    on = fresh(switched + USE + "assert jax.config.jax_enable_x64\n")
-    assert capsys.readouterr().out == on  # the same code on the same numbers
+    assert capsys.readouterr().out == another.stdout  # the same code on the same numbers
 
 
 def test_a_wrapped_function_computes_in_double_precision_and_leaves_the_setting_alone():

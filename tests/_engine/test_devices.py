@@ -23,12 +23,14 @@ PROGRAM = """
 import json, sys
 import jax, numpy as np
 import neuralrace as nr
+from neuralrace.memory import search_seldom
 from neuralrace.training import Condition, train_together
 from neuralrace.theory.activated import simulation
 from neuralrace.theory.integration import integrate
 from neuralrace.training import loop
 from neuralrace.training.rules import make_rule
 
+search_seldom()
 where = []
 advance = loop._advance
 def watched(program, state, *rest):

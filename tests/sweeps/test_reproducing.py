@@ -1,4 +1,4 @@
-"""Experiments side by side. That killed, continued and in turn they end with the same files: tests/test_killed.py."""
+"""Experiments side by side. That killed, continued and in turn they end with the same files: see test_accidents.py."""
 
 import contextlib
 import os

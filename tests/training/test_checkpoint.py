@@ -1,8 +1,5 @@
 """A training that is killed and started again ends with the same bytes as one that was not."""
 
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -10,6 +7,7 @@ import numpy as np
 import optax
 import pytest
 
+import kills
 import neuralrace as nr
 from neuralrace.errors import FileFormatError
 from neuralrace.training import checkpoint as module
@@ -64,30 +62,15 @@ def test_a_training_that_came_to_rest_is_read_back_as_it_was(tmp_path):
             np.testing.assert_array_equal(run.data[name].values, whole.data[name].values, err_msg=name)
 
 
-SCRIPT = """
-import sys, neuralrace as nr
-from neuralrace.training import checkpoint, loop
-loop.CHUNK_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 0.01, 0.0, 0
-network = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
-run = nr.train(network, nr.initial.gaussian(0.3), 0.05, 20000, every=50, seeds=2, checkpoint=sys.argv[1])
-run.save(sys.argv[2])
-"""
-
-
-def test_a_process_killed_in_the_middle_goes_on(tmp_path):
+def test_a_process_killed_in_the_middle_goes_on(tmp_path, monkeypatch):
+    """In another process, which is this one."""
     path, out = tmp_path / "run.npz", tmp_path / "run.nc"
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT, path, out])
-    waited = time.monotonic()
-    while not path.exists() and time.monotonic() - waited < 60:
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
+    assert kills.kill_after("train", tmp_path, path.exists, 60)
     assert not out.exists()  # killed in the middle
-    subprocess.run([sys.executable, "-c", SCRIPT, path, out], check=True)
-    run = nr.Trajectory.load(out)
-    whole = nr.train(nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6), LAW, 0.05, 20000, every=50, seeds=2, progress=False)
-    # the suite compiles without LLVM's passes and the process with them: the same steps, other roundings
-    np.testing.assert_allclose(run.loss, whole.loss, rtol=1e-6, atol=1e-12)
+    monkeypatch.setattr(loop, "CHUNK_SECONDS", 0.01)
+    options = {"learning_rate": 0.05, "steps": 20000, "every": 50, "seeds": 2, "progress": False}
+    run, whole = (nr.train(RELU, LAW, **options, checkpoint=kept) for kept in (path, None))
+    np.testing.assert_array_equal(run.loss, whole.loss)
 
 
 @dataclass(frozen=True)

@@ -59,18 +59,14 @@ def test_run_prints_claims_and_keeps_its_files(capsys: pytest.CaptureFixture[str
     assert {path.name for path in (tmp_path / NAME).iterdir()} == {"data.nc", "claims.json", "figure.png", "figure.svg"}
 
 
-def test_json_is_alone_on_standard_output(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    command = ["reproduce", "--only", NAME, "--size", "tiny", "--out", str(tmp_path), "--json"]
-    assert ending(command) == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["results"][0]["experiment"] == NAME
-    assert NAME in printed.err
-
-
-def test_only_takes_patterns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_json_is_alone_on_standard_output_and_only_takes_patterns(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     command = ["reproduce", "--only", "saxe*-fig3", "--only", NAME, "--size", "tiny", "--out", str(tmp_path), "--json"]
     assert ending(command) == 0
-    assert [r["experiment"] for r in json.loads(capsys.readouterr().out)["results"]] == [NAME]
+    printed = capsys.readouterr()
+    assert [result["experiment"] for result in json.loads(printed.out)["results"]] == [NAME]
+    assert NAME in printed.err
     assert (tmp_path / "report.html").is_file()
 
 

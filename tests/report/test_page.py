@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +31,14 @@ def simple():
     return figure
 
 
+def other(tiny: Result, **changes: Any) -> Result:
+    """The result of an experiment that is other in some things, and in its figure."""
+    experiment = dataclasses.replace(tiny.experiment, draw=lambda data: simple(), **changes)
+    return dataclasses.replace(tiny, experiment=experiment)
+
+
 def judged(tiny: Result, *claims: Claim) -> Result:
-    experiment = dataclasses.replace(tiny.experiment, claims=lambda data: list(claims), draw=lambda data: simple())
-    return Result(experiment, "full", tiny.settings, tiny.data)
+    return dataclasses.replace(other(tiny, claims=lambda data: list(claims)), size="full")
 
 
 def claim(holds: bool, on_record: str = "holds", kind: str = "paper") -> Claim:
@@ -97,10 +103,8 @@ def test_every_claim_has_its_mark_and_refuted_ones_are_not_folded(tiny: Result) 
 
 
 def test_what_differs_from_the_paper_is_said(tiny: Result) -> None:
-    told = dataclasses.replace(tiny.experiment, differs="Fewer <seeds>.")
-    assert "Fewer &lt;seeds&gt;." in render_report([dataclasses.replace(tiny, experiment=told)])
-    silent = dataclasses.replace(tiny.experiment, differs="")
-    assert "What differs from the paper" not in render_report([dataclasses.replace(tiny, experiment=silent)])
+    assert "Fewer &lt;seeds&gt;." in render_report([other(tiny, differs="Fewer <seeds>.")])
+    assert "What differs from the paper" not in render_report([other(tiny, differs="")])
 
 
 def test_text_is_escaped(tiny: Result) -> None:
@@ -110,10 +114,9 @@ def test_text_is_escaped(tiny: Result) -> None:
 
 
 def test_papers_come_in_their_order(tiny: Result) -> None:
-    other = dataclasses.replace(tiny.experiment, name="another", source="P2 Fig 2", title="Another")
-    beyond = dataclasses.replace(tiny.experiment, name="last", source="nowhere", title="The last")
-    results = [dataclasses.replace(tiny, experiment=one) for one in (beyond, other, tiny.experiment)]
-    page = render_report(results)
+    second = other(tiny, name="another", source="P2 Fig 2", title="Another")
+    beyond = other(tiny, name="last", source="nowhere", title="The last")
+    page = render_report([beyond, second, other(tiny)])
     places = [page.index(f'<section id="{name}"') for name in ("saxe2022-fig3", "another", "last")]
     assert places == sorted(places)
 

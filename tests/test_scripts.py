@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
-RECORDS = 16
+RECORDS = 8
 
 
 def load(name):
@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(script, folder, tmp_path_factory):
     out = tmp_path_factory.mktemp("out")
-    tiny = ["--blocks", "1", "--channels", "2", "--batch", "16", "--epochs", "6"]
+    tiny = ["--blocks", "1", "--channels", "2", "--batch", str(RECORDS), "--epochs", "6"]
     rotated = ["--domains", "3", "--range", "270", "--rotated", "4", "3"]
     assert script.main([str(folder), "--out", str(out), *tiny, *rotated]) == 0
     return out
@@ -98,8 +98,8 @@ def test_mistakes_are_told_in_one_line(script, folder, tmp_path, capsys):
     assert script.main([str(folder), "--out", str(tmp_path), "--epochs", "0"]) == 2
     assert "epochs must be greater than zero" in capsys.readouterr().err
     given = [str(folder), "--out", str(tmp_path)]
-    assert script.main([*given, "--rotated", "4", "17"]) == 2
-    assert "at most the images that there are, 16" in capsys.readouterr().err
+    assert script.main([*given, "--rotated", "4", str(RECORDS + 1)]) == 2
+    assert f"at most the images that there are, {RECORDS}" in capsys.readouterr().err
     (tmp_path / "network.npz").write_bytes(b"nothing")
     assert script.main([*given, "--network", str(tmp_path / "network.npz")]) == 2
     assert "must be a network.npz" in capsys.readouterr().err

@@ -100,7 +100,7 @@ class Page:
 
 
 @pytest.fixture(scope="module")
-def page(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def browser(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     from selenium import webdriver
 
     options = webdriver.ChromeOptions()
@@ -118,41 +118,47 @@ def page(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     options.add_experimental_option("prefs", {"download.default_directory": str(saved)} | several)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(str(DRIVER)))
-    page = Page(driver, served.address, saved)
-    page.open(LINK)  # so that a test may be the first one, or the only one
-    page.ready()
-    yield page
+    yield Page(driver, served.address, saved)
     driver.quit()
 
 
+@pytest.fixture
+def page(browser: Page) -> Page:
+    """The page as another test left it; opened for a test that is the first one, or the only one."""
+    if not browser.driver.current_url.startswith(browser.address):
+        browser.open(LINK)
+        browser.ready()
+    return browser
+
+
 @pytest.fixture(autouse=True)
-def quiet(page: Page) -> Iterator[None]:
+def quiet(browser: Page) -> Iterator[None]:
     """No test leaves an error in the console but for an answer that refuses, nor asks another host for anything."""
     yield
-    errors = [entry["message"] for entry in page.driver.get_log("browser") if entry["level"] == "SEVERE"]
+    errors = [entry["message"] for entry in browser.driver.get_log("browser") if entry["level"] == "SEVERE"]
     assert [message for message in errors if "status of 400" not in message] == []
-    for entry in page.driver.get_log("performance"):
+    for entry in browser.driver.get_log("performance"):
         told = json.loads(entry["message"])["message"]
         if told["method"] == "Network.requestWillBeSent":
             address = told["params"]["request"]["url"]
             assert address.startswith(("http://127.0.0.1:", "data:", "blob:", "about:")), address
 
 
-def test_a_scene_from_its_link_is_forecast_and_trained_to_its_end(page: Page) -> None:
-    page.open(LINK + "&log=1&tab=equations&t=0.500")
-    page.ready()
-    assert len(page.theory()) > 50
-    assert page.find("log").is_selected()
-    page.wait("document.body.dataset.training === 'done'")
-    assert "apart by" in page.text("readout")
-    assert page.js("return document.querySelectorAll('#race circle').length") == 8  # four lanes, theory and training
-    assert page.js("return document.querySelectorAll('#panel math').length") >= 1
-    assert page.js("return document.querySelectorAll('#chips button').length") >= 5
-    assert page.js("return location.hash.slice(1).split('&').sort().join()") == ",".join(
+def test_a_scene_from_its_link_is_forecast_and_trained_to_its_end(browser: Page) -> None:
+    browser.open(LINK + "&log=1&tab=equations&t=0.500")
+    browser.ready()
+    assert len(browser.theory()) > 50
+    assert browser.find("log").is_selected()
+    browser.wait("document.body.dataset.training === 'done'")
+    assert "apart by" in browser.text("readout")
+    assert browser.js("return document.querySelectorAll('#race circle').length") == 8  # four lanes, theory and training
+    assert browser.js("return document.querySelectorAll('#panel math').length") >= 1
+    assert browser.js("return document.querySelectorAll('#chips button').length") >= 5
+    assert browser.js("return location.hash.slice(1).split('&').sort().join()") == ",".join(
         sorted((LINK + "&log=1&tab=equations&t=0.500").split("&"))
     )
-    assert "training, mean of 2" in page.curves()
-    page.js("document.getElementById('auto').checked = false")  # for the tests that follow
+    assert "training, mean of 2" in browser.curves()
+    browser.js("document.getElementById('auto').checked = false")  # for the tests that follow
 
 
 def test_every_control_has_a_name(page: Page) -> None:

@@ -67,7 +67,7 @@ def test_ctrl_c_stops_the_server_without_a_trace() -> None:
         # somebody waits for a network that takes seconds to compile
         asked = threading.Thread(target=_ask, args=(address, {"task": "routing", "depth": 4, "width": 64}))
         asked.start()
-        asked.join(1)
+        asked.join(0.3)
         server.send_signal(signal.SIGINT)
         began = time.monotonic()
         said, told = server.communicate(timeout=120)

@@ -1,3 +1,4 @@
+import atexit
 import gc
 import os
 import shutil
@@ -26,6 +27,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # While JAX traces it makes and drops very many small objects. To look through all of them for cycles as often as Python
 # does unless told otherwise takes a fifteenth of the time.
 gc.set_threshold(100_000, 20, 100)
+atexit.register(gc.freeze)  # nor once more at the end, through all that is there
 
 # What one process has compiled is read by the others: the two workers of the suite, and the programs that tests start.
 # The first process, which starts the workers, makes the folder and removes it, so that every run compiles for itself.

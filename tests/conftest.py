@@ -29,6 +29,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 gc.set_threshold(100_000, 20, 100)
 atexit.register(gc.freeze)  # nor once more at the end, through all that is there
 
+# Programs that tests start read the package's bytecode from where the first one wrote it, as Python does unless told
+# otherwise: a quarter of a second for each.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # What one process has compiled is read by the others: the two workers of the suite, and the programs that tests start.
 # The first process, which starts the workers, makes the folder and removes it, so that every run compiles for itself.
 COMPILED = "JAX_COMPILATION_CACHE_DIR"

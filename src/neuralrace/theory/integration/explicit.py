@@ -12,6 +12,7 @@ import diffrax
 import jax
 import jax.numpy as jnp
 
+from neuralrace.axes import Array
 from neuralrace.theory.integration.system import Autonomous, norm
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
@@ -28,8 +29,8 @@ class Memory(NamedTuple):
     """What is known at the start of a step: the velocity, and the largest eigenvalue of the Jacobian."""
 
     slope: Any
-    stabilised: jax.Array  # whether the step before was
-    radius: jax.Array
+    stabilised: Array  # whether the step before was
+    radius: Array
     direction: Any  # near the eigenvector
 
 
@@ -38,7 +39,7 @@ class Estimate(NamedTuple):
 
     error: Any
     order: jax.Array  # of the error in the width of the step
-    radius: jax.Array
+    radius: Array
     stabilised: jax.Array
 
     def allowed(self, wish: jax.Array) -> jax.Array:

@@ -12,12 +12,14 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuralrace._engine.devices import compiled
+from neuralrace._engine.devices import compiled, everywhere, spread
+from neuralrace.axes import Array
 from neuralrace.errors import RangeError
 from neuralrace.progress import LongWait
 from neuralrace.theory.integration.explicit import Explicit, Memory
@@ -28,12 +30,11 @@ from neuralrace.theory.integration.system import (
     WithState,
     descend,
     quartic_weights,
+    record_of,
     steps_between,
     term,
-    velocity_of,
 )
 
-Scalar = jax.Array | np.ndarray
 PAUSE = 32  # accepted steps after which the caller may stop
 LONGEST_CALL, SHORTEST_CALL = 256, 8  # most steps that are tried in one compiled call
 COPIED = 500_000  # numbers whose copying takes as long as a call: diffrax copies what is kept of a call in each step
@@ -45,6 +46,7 @@ SHORTER = "fewer draws or neurons, a larger rtol, or an earlier end"
 DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
 ALWAYS_KEPT = 1_000  # up to this many unknowns the state is kept at every step, unless said otherwise
 KEPT_UNKNOWNS = 30_000  # up to this many where states are asked for
+UNSEEN = 1e-200  # a step that changes no number
 BATCH = 256  # times at which states are held at once
 
 
@@ -84,6 +86,10 @@ class Moment(NamedTuple):
     noted: Noted
     before: Before
 
+    def until(self, pause: float) -> "Moment":
+        """To pause after some accepted steps."""
+        return self._replace(before=self.before._replace(left=np.array(float(pause))))
+
 
 def integrate(
     system: System,
@@ -97,6 +103,8 @@ def integrate(
     """Integrate from time zero to `end`, or until `stop(time, state)` says so after some steps."""
     state = jax.device_put(state)
     goal = np.array(float(end))
+    if end <= 0:
+        return Curve(*_standing(record_of(system, state)), state)
     unknowns = sum(leaf.size for leaf in jax.tree.leaves(state))
     chosen = _Choice(system, rtol)
     solver = chosen.explicit
@@ -105,14 +113,10 @@ def integrate(
     time, taken, looked, wait = 0.0, 0, 0, None
     while time < end:
         pause = np.inf if stop is None else looked + PAUSE - taken
-        moment = moment._replace(before=moment.before._replace(left=np.array(float(pause))))
-        moment, part, count, failed = _advance(solver, moment, goal)
+        moment, part, count, failed = _advance(solver, moment.until(pause), goal)
         part, time, step, count, failed = jax.device_get((part, moment.time, moment.before.next, count, failed))
         if failed:
-            raise RangeError(
-                f"the integration needs a step below {step:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
-                f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
-            )
+            raise _too_short(step, time, rtol)
         parts.append(jax.tree.map(lambda leaf, count=count: leaf[:count], part))  # only so many were taken
         taken += count
         if time < end and taken >= max_steps:
@@ -129,7 +133,8 @@ def integrate(
         if unknowns <= DENSE_UNKNOWNS and (end - time) / step > STIFF_STEPS:
             changed = chosen.next(solver, moment)
             if changed is not solver:
-                moment = moment._replace(noted=_opening(changed, moment.state, goal).noted)
+                memory = _remembered(changed, moment.state, goal)
+                moment = moment._replace(noted=moment.noted._replace(memory=memory))
             solver = changed
     starts, ends, records = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     return Curve(starts, ends, records, moment.state)
@@ -227,21 +232,57 @@ class _Choice:
         return self.explicit if step * self.radius < EXPLICIT_REACH else solver
 
 
-@compiled
-def _opening(solver: Recorded, state: Any, end: Scalar) -> Moment:
-    """The start; the first step is a hundredth of the time in which the slowest part would grow by its own size."""
-    start = jnp.zeros(())
-    noted = solver.init(term(solver.system), start, end, state, None)
-    guess = jnp.asarray(end)
-    for y, v in zip(*map(jax.tree.leaves, (state, velocity_of(solver.system, state))), strict=True):
-        size, speed = jnp.max(jnp.abs(y), initial=0.0), jnp.max(jnp.abs(v), initial=0.0)
-        moving = (size > 0) & (speed > 0)
-        guess = jnp.where(moving, jnp.minimum(guess, 1e-2 * size / jnp.where(moving, speed, 1.0)), guess)
-    return Moment(start, state, noted, Before(1e-300 * jnp.ones(()), jnp.ones(()), guess, jnp.asarray(jnp.inf)))
+def _opening(solver: Recorded, state: Any, end: np.ndarray) -> Moment:
+    """The start; the first step is a hundredth of the time in which the slowest part would grow by its own size.
+
+    A step of almost no length, whatever its error, finds velocity and record: a program of their own would have to be
+    compiled.
+    """
+    memory = Memory(_blank(state), np.array(False), np.zeros(()), state)
+    record = _blank(eqx.filter_eval_shape(solver.system.record, state))
+    still = Before(np.array(UNSEEN), np.ones(()), np.array(UNSEEN), np.ones(()))
+    start = Moment(np.zeros(()), state, Noted(memory, record, record), still)
+    moment, _, count, _ = _advance(replace(solver, rtol=np.array(1 / UNSEEN)), _beside(state, start).until(1), end)
+    if not count:
+        raise _too_short(UNSEEN, 0.0, float(solver.rtol))
+    guess = float(end)
+    for y, v in zip(*map(jax.tree.leaves, jax.device_get((state, moment.noted.memory.slope))), strict=True):
+        size, speed = np.max(np.abs(y), initial=0.0), np.max(np.abs(v), initial=0.0)
+        if size > 0 and speed > 0:
+            guess = min(guess, 1e-2 * size / speed)
+    before = Before(np.array(1e-300), np.ones(()), np.array(guess), np.array(np.inf))
+    return moment._replace(**_beside(state, {"time": np.zeros(()), "before": before}))
+
+
+def _blank(tree: Any) -> Any:
+    """Zeros in place of arrays."""
+    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree)
+
+
+def _beside(state: Any, tree: Any) -> Any:
+    """Arrays where a state is: on several devices, over which it is spread, as a compiled call gives them back."""
+    first = jax.tree.leaves(state)[0]
+    if len(first.sharding.device_set) == 1:
+        return jax.device_put(tree)
+    count = len(first)
+    return jax.tree.map(lambda leaf: spread(leaf) if leaf.shape[:1] == (count,) else everywhere(leaf, count), tree)
+
+
+def _too_short(step: float, time: float, rtol: float) -> RangeError:
+    return RangeError(
+        f"the integration needs a step below {step:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
+        f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
+    )
 
 
 @compiled
-def _advance(solver: Recorded, moment: Moment, end: Scalar) -> tuple[Moment, Part, jax.Array, jax.Array]:
+def _remembered(solver: Recorded, state: Any, end: Array) -> Any:
+    """What a solver that takes over knows."""
+    return solver.solver.init(term(solver.system), 0.0, end, state, None)
+
+
+@compiled
+def _advance(solver: Recorded, moment: Moment, end: Array) -> tuple[Moment, Part, jax.Array, jax.Array]:
     """Take some steps; also how many of those that there is room for, and whether the step became too small."""
     kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(moment.noted.record))
     far = end - moment.time

@@ -10,8 +10,8 @@ import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from neuralrace.axes import Array
 from neuralrace.theory.integration.explicit import Estimate, Explicit
 from neuralrace.theory.integration.stiff import Stiff
 from neuralrace.theory.integration.system import Autonomous, Quartic, term
@@ -50,7 +50,7 @@ class Recorded(Autonomous):
     interpolation_cls: ClassVar[Any] = Kept
     solver: Explicit | Stiff
     system: Any
-    rtol: jax.Array | np.ndarray  # the tolerance that it is used with
+    rtol: Array  # the tolerance that it is used with
 
     def order(self, terms: Any) -> Any:
         """That of the solver."""
@@ -83,10 +83,10 @@ def _step(recorded: Recorded, t0: Any, t1: Any, y0: Any, noted: Noted, made_jump
 class Before(NamedTuple):
     """The accepted step before, its error, how wide the next one is to be, and after how many to pause."""
 
-    width: jax.Array
-    size: jax.Array
-    next: jax.Array
-    left: jax.Array | np.ndarray
+    width: Array
+    size: Array
+    next: Array
+    left: Array
 
 
 class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
@@ -98,8 +98,8 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
 
     rtol: Any
     system: Any
-    first: jax.Array  # the width of the first step
-    since: jax.Array  # the time at which this call began
+    first: Array  # the width of the first step
+    since: Array  # the time at which this call began
     end: Any  # how far it may go
 
     def wrap(self, direction: Any) -> "ErrorOfModes":
@@ -111,7 +111,7 @@ class ErrorOfModes(diffrax.AbstractStepSizeController[Before, None]):
     ) -> tuple[jax.Array, Before]:
         """Nothing is known of a step before."""
         before = Before(1e-300 * jnp.ones(()), jnp.ones(()), self.first, jnp.asarray(jnp.inf))
-        return jnp.minimum(self.first, self.end), before
+        return jnp.minimum(jnp.asarray(self.first), self.end), before
 
     def adapt_step_size(
         self,

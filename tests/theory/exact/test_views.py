@@ -115,22 +115,26 @@ def test_rate_times_strength_does_not_name_the_winner_at_depth_two():
 
 def test_gradients():
     strengths, rates = np.array([0.02, 0.03, 0.01]), np.array([1.0, 0.8, 1.2])
+    arguments = np.concatenate([strengths, rates, [1.3]])
 
     def probe(a, r, s, t, depth):
-        return exact.race_amplitudes(t, a, r, depth, s)[1] ** 2 + exact.race_end(a, r, depth, s).shares[1]
+        return exact.race_amplitudes(t, a, r, depth, s)[..., 1] ** 2 + exact.race_end(a, r, depth, s).shares[..., 1]
+
+    def probes(rows, t, depth):
+        """Of some rows of arguments, in calls of the size that is compiled already."""
+        count, found = len(RACES), []
+        for some in np.split(np.pad(rows, ((0, -len(rows) % count), (0, 0)), mode="edge"), -(-len(rows) // count)):
+            times = np.full((len(TIMES), count), t)
+            found.append(probe(some[:, :3], some[:, 3:6], some[:, 6], times, np.full(count, depth))[0])
+        return np.concatenate(found)[: len(rows)]
 
     slope = float64(jax.jit(jax.grad(probe, (0, 1, 2))))
     for depth in (2.0, 3.0):
         t = 0.4 / np.max(rates * strengths ** (depth - 2)) * (8 if depth == 2 else 2)
-        found = slope(strengths, rates, 1.3, t, depth)
-        for argument, values in enumerate((strengths, rates, np.array(1.3))):
-            for index in np.ndindex(values.shape):
-                step = np.zeros_like(values)
-                step[index] = 1e-5 * values[index]
-                points = [[strengths, rates, np.array(1.3)] for _ in (0, 1)]
-                points[0][argument], points[1][argument] = values + step, values - step
-                difference = (probe(*points[0], t, depth) - probe(*points[1], t, depth)) / (2 * step[index])
-                assert float(found[argument][index]) == pytest.approx(float(difference), rel=1e-6, abs=1e-9)
+        found = np.concatenate([np.atleast_1d(part) for part in slope(strengths, rates, 1.3, t, depth)])
+        steps = 1e-5 * arguments
+        ahead, behind = (probes(arguments + sign * np.diag(steps), t, depth) for sign in (1, -1))
+        assert list(found) == pytest.approx(list((ahead - behind) / (2 * steps)), rel=1e-6, abs=1e-9)
 
 
 def test_bad_numbers_are_named():

@@ -84,10 +84,10 @@ def test_a_mode_without_correlation_decays_as_in_training():
 
 def test_rank_deficient_inputs_have_fewer_modes():
     random = np.random.default_rng(0)
-    wide = chain(strengths=(2.0, 1.0), outputs=2)
-    turn = np.linalg.qr(random.normal(size=(4, 2)))[0]
+    wide = chain()
+    turn = np.linalg.qr(random.normal(size=(5, 3)))[0]
     task = Task({"x": wide.task.inputs["x"] @ turn.T}, wide.task.targets)
-    problem = Problem(Architecture({"x": 4, "h": 3, "y": 2}, [("x", "h"), ("h", "y")]), task)
+    problem = Problem(Architecture({"x": 5, "h": 4, "y": 3}, [("x", "h"), ("h", "y")]), task)
     narrow = predict(wide, initial.decoupled(0.1), TIMES, "reduction")
     np.testing.assert_allclose(
         predict(problem, initial.decoupled(0.1), TIMES, "reduction").loss, narrow.loss, rtol=1e-6
@@ -151,7 +151,7 @@ def test_a_forced_hand_over_that_fails_leaves_the_flow_out():
 
 def test_force_changes_nothing_where_nothing_fails():
     problem = gated(0, 2)
-    start = initial.decoupled(0.1)
+    start = initial.decoupled(strengths(problem, 0))
     plain, forced = (predict(problem, start, TIMES, Reduction(force=force)) for force in (False, True))
     assert not forced.certificate.forced
     np.testing.assert_array_equal(plain.loss, forced.loss)

@@ -14,6 +14,7 @@ from neuralrace._engine.devices import compiled
 from neuralrace.progress import LongWait
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
+FEWEST = 256  # records that there is room for: few and many then share a program
 NOISE = 4e-16  # rounding of the largest number of a state, below which an error means nothing
 NOTHING = 1e-290  # an error that is always allowed
 
@@ -142,29 +143,40 @@ def steps_between(times: np.ndarray, learning_rate: float) -> np.ndarray:
 
 def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
     """Take counts[i] steps before the i-th record: the last state, and the records."""
-    rate = np.asarray(learning_rate)  # an array: another rate is no other program
     if counts.sum() <= AT_ONCE:
-        return _descend(system, start, rate, counts)
+        return _descended(system, start, learning_rate, counts)
     state, records = start, []
     done, wait = 0, LongWait("descent", "a larger learning_rate, an earlier end, or dynamics='flow'")
     for count in counts:
         for first in range(0, max(int(count), 1), AT_ONCE):
             part = min(AT_ONCE, int(count) - first)
-            state, found = _descend(system, state, rate, np.asarray([part]))
-            record = jax.tree.map(np.asarray, found)  # waits for it
+            state, record = _descended(system, state, learning_rate, np.asarray([part]))
             done += part
             wait.look(done, float(counts.sum()))
         records.append(record)
     return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
 
 
+def _descended(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
+    """The same in one call, of a program that has room for more records: neither their number nor the rate is in it."""
+    number = len(counts)
+    room = max(1 << (number - 1).bit_length(), FEWEST)
+    planned = np.append(counts, np.zeros(room - number, counts.dtype))
+    state, records = _descend(system, start, np.asarray(learning_rate), planned, np.asarray(number))
+    return state, jax.tree.map(lambda leaf: np.asarray(leaf)[:number], records)
+
+
 @compiled
-def _descend(system: System, start: Any, learning_rate: Any, counts: Any) -> tuple[Any, Any]:
+def _descend(system: System, start: Any, learning_rate: Any, counts: Any, number: Any) -> tuple[Any, Any]:
     def one_step(_: Any, state: Any) -> Any:
         return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))
 
-    def to_record(state: Any, count: jax.Array) -> tuple[Any, Any]:
-        state = jax.lax.fori_loop(0, count, one_step, state)
-        return state, system.record(state)
+    def to_record(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, records = carry
+        state = jax.lax.fori_loop(0, counts[i], one_step, state)
+        return state, jax.tree.map(lambda leaf, found: leaf.at[i].set(found), records, system.record(state))
 
-    return jax.lax.scan(to_record, start, counts)
+    space = jax.eval_shape(system.record, start)
+    records = jax.tree.map(lambda leaf: jnp.zeros((len(counts), *leaf.shape), leaf.dtype), space)
+    found: tuple[Any, Any] = jax.lax.fori_loop(0, number, to_record, (start, records))
+    return found

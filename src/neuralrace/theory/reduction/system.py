@@ -26,6 +26,7 @@ from neuralrace.theory.reduction.path_table import (
 )
 
 States = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
+FEWEST = 256  # states whose loss is found at once
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
 
 
@@ -86,9 +87,8 @@ class Polynomial(System):
 
 
 @compiled
-def _losses(polynomial: Polynomial, states: jax.Array | np.ndarray) -> jax.Array:
-    flat = jnp.reshape(states, (-1, states.shape[-1]))
-    return polynomial.loss(flat).reshape(states.shape[:-1])
+def _losses(polynomial: Polynomial, states: np.ndarray) -> jax.Array:
+    return polynomial.loss(jnp.asarray(states))
 
 
 def _polynomial(terms: Terms) -> Polynomial:
@@ -196,7 +196,10 @@ class ReducedSystem:
 
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
-        return np.asarray(_losses(self.polynomial, states))
+        rows = states.reshape(-1, states.shape[-1])
+        spare = max(FEWEST - len(rows), 0)  # few states, however many, share a program
+        found = _losses(self.polynomial, np.append(rows, np.zeros((spare, rows.shape[1])), axis=0))
+        return np.asarray(found)[: len(rows)].reshape(states.shape[:-1])
 
     def spread_out(self, states: np.ndarray, draw: int = 0) -> dict[Edge, np.ndarray]:
         """States (..., variables) of a draw as strengths of every edge, (..., modes).

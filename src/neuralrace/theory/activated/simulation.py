@@ -17,7 +17,7 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.evolution import MatrixEvolution
-from neuralrace.theory.integration.integrate import Followed, integrate
+from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.strides import begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend, steps_between
 from neuralrace.theory.method import Assumption, Request
@@ -54,7 +54,7 @@ class Simulation:
         request = self.request
         if request.descent is not None:
             return self._descend(request.descent)
-        curve = integrate(self.system, self.start, request.end, rtol=request.rtol, max_steps=request.max_steps)
+        curve = self._followed.curve(request.end)
         return np.asarray(curve.at(request.times)).T, lambda: self.sharpness(curve.last)
 
     def _descend(self, rate: float) -> tuple[np.ndarray, Callable[[], float]]:
@@ -95,17 +95,18 @@ class Simulation:
                 worst, where = rate * moved / size, f"of the size of the weights into {node!r}; descent may differ"
         return Assumption("first step", worst, 1.0, where, needed=False)
 
-    def weights(self, state: Mapping[str, jax.Array | np.ndarray]) -> dict[Edge, np.ndarray]:
-        """The weights of the first draw in a state."""
-        by_edge = self.problem.network.unstack({name: np.asarray(part)[0] for name, part in state.items()})
+    def weights(self, state: Mapping[str, jax.Array | np.ndarray], draw: int) -> dict[Edge, np.ndarray]:
+        """The weights of a draw in a state."""
+        by_edge = self.problem.network.unstack({name: np.asarray(part)[draw] for name, part in state.items()})
         return {edge: by_edge[edge] for edge in self.problem.architecture.edges}
 
     def evolution(self, draw: int, translate: Translate | None = None) -> MatrixEvolution:
         """The weights of one draw at any times; paths have no modes."""
         alone = Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
+        kept = self.request.descent is None and self._followed.keeps  # all were, when the losses were found
 
         def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
-            for weights in alone.at(times):
+            for weights in self.at(times, draw) if kept else alone.at(times):
                 yield weights if translate is None else translate(weights)
 
         def refuse(path: Path) -> NoReturn:
@@ -113,18 +114,18 @@ class Simulation:
 
         return MatrixEvolution(matrices, refuse)
 
-    def at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
-        """The weights of the first draw at increasing times."""
+    def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
+        """The weights of a draw at increasing times."""
         rate, most = self.request.descent, self.strides
         if rate is None or most is None:
-            yield from map(self.weights, self._followed.states(times))
+            yield from (self.weights(state, draw) for state in self._followed.states(times))
             return
         state, at = self.start, [begin(self.system, self.start)]
         for count in steps_between(times, rate):
             if count:
                 at, _ = stride(self.system, at, rate, np.array([count]), most)
                 state = last(at[0])
-            yield self.weights(state)
+            yield self.weights(state, draw)
 
     @cached_property
     def _followed(self) -> Followed:

@@ -165,7 +165,7 @@ class Followed:
 
     def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
         """What the flow records, from zero to `end` or until `stop` says so."""
-        if self._unknowns > self.always:
+        if not self.keeps:
             return self._flow(end, False, stop)
         whole = self._flow(end, True, stop)
         return replace(whole, records=whole.records[0])
@@ -195,10 +195,15 @@ class Followed:
     def _flow(self, end: float, states: bool, stop: Callable[[float, Any], bool] | None = None) -> Curve:
         """A curve that was followed far enough already serves."""
         if stop is not None or states not in self._kept or self._kept[states].ends[-1] < end:
-            system = WithState(self.system, self._unknowns > self.always) if states else self.system
+            system = WithState(self.system, not self.keeps) if states else self.system
             found = integrate(system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop)
             self._kept[states] = found
         return self._kept[states]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the states are kept from the first."""
+        return self._unknowns <= self.always
 
     @property
     def _unknowns(self) -> int:

@@ -65,7 +65,7 @@ def test_a_forecast_is_recorded_like_training(tmp_path):
 
 @pytest.mark.parametrize("method", ["flow", "aligned", Aligned(force=True)])
 def test_all_strengths_at_once_are_those_one_by_one(method):
-    problem = tasks.contextual(3, "mixed").problem("common + all-but-one, items only", hidden=4)
+    problem = tasks.contextual(3, "mixed").problem("common + all-but-one, items only", hidden=3)
     forecast = predict(problem, initial.gaussian(1e-4), np.linspace(0, 60, 31), method, draws=2, rtol=1e-4)
     together = forecast.modes.of_paths(forecast.modes.paths)
     for path, strengths in zip(forecast.modes.paths, together, strict=True):

@@ -10,7 +10,7 @@ import oracle
 from neuralrace.arrays import in_precision
 from neuralrace.errors import ProblemError, RangeError, WeightError
 from neuralrace.training import Condition, Penalty, loop, train_together
-from neuralrace.training.condition import prepare
+from neuralrace.training.condition import batch_keys, prepare
 from neuralrace.training.program import How
 from neuralrace.training.rules import Descent, Momentum, RungeKutta
 
@@ -162,15 +162,19 @@ def test_seeds_in_turn_take_the_same_steps(monkeypatch):
 
 
 def test_seeds_take_turns_where_weights_are_large_and_looks_are_rare(monkeypatch):
-    network, options = nr.ReLUNetwork(XOR.task, 700), {"seeds": 2, "progress": False}
-    asked, really = [], loop._in_turn
-    monkeypatch.setattr(loop, "_in_turn", lambda training: asked.append(really(training)) or asked[-1])
-    for near, gap in ((1 << 10, 10), (1 << 20, 10), (1 << 10, 2)):
+    condition = Condition(nr.ReLUNetwork(XOR.task, 700), LAW, Descent(np.asarray(0.01)), 0.01)
+
+    def in_turn(near, gap, seeds=2):
         monkeypatch.setattr(loop, "NEAR_BYTES", near)
         monkeypatch.setattr(loop, "FEWEST_LOOKS", 20 // gap)
-        nr.train(network, LAW, 0.01, 20, every=gap, **options)
-    nr.train(network, LAW, 0.01, 20, every=10, progress=False)
-    assert asked == [True, False, False, False]
+        prepared = prepare(condition, seeds, 0, "loss", None)
+        schedule = loop.make_schedule(20, gap, None)
+        return loop._in_turn(loop.begin(prepared.program, prepared.parameters(), batch_keys(0, seeds), schedule))
+
+    assert in_turn(1 << 10, 10)
+    assert not in_turn(1 << 20, 10)
+    assert not in_turn(1 << 10, 2)
+    assert not in_turn(1 << 10, 10, seeds=1)
 
 
 def test_conditions_side_by_side_are_what_they_are_alone():

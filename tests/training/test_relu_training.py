@@ -53,7 +53,7 @@ def by_hand(loss, layers, rate):
     for _ in range(STEPS):
         value, slope = step(layers)
         losses.append(float(value))
-        layers = [layer - rate * s for layer, s in zip(layers, slope, strict=True)]
+        layers = [layer - rate * np.asarray(s) for layer, s in zip(layers, slope, strict=True)]
     return [*losses, float(step(layers)[0])], layers
 
 

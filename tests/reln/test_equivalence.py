@@ -16,7 +16,7 @@ ROUNDING = 1e-12  # sums of a few dozen products of order one, in another order
 def test_output_is_the_same_at_every_recorded_step():
     named = nr.tasks.contextual(contexts=2, items=4)
     network = nr.ReLUNetwork(named.task, hidden=(6, 5), slope=0.1)
-    run = nr.train(network, nr.initial.gaussian(0.2), 0.1, 120, record="weights", every=40)
+    run = nr.train(network, nr.initial.gaussian(0.2), 0.1, 120, record="weights", every=60)
     for record in range(len(run.time)):
         weights = run.weights(0, record)
         gated = reln.equivalent(network, weights)

@@ -18,8 +18,8 @@ def trained(hidden, steps=60, every=1, **options):
 
 
 def test_every_gate_at_every_step_is_the_network_itself():
-    run = trained((8, 6))
-    rebuilt = reln.rebuild(run, None, stretches=60)
+    run = trained((8, 6), steps=30)
+    rebuilt = reln.rebuild(run, None, stretches=30)
     assert rebuilt.bounds[:3] == (0, 1, 2)
     # the last record is the loss under the gates of the last stretch, one step older
     np.testing.assert_allclose(rebuilt.loss[:, :-1], run.loss[:, :-1], rtol=1e-10)

@@ -23,7 +23,7 @@ from neuralrace.explanation.pricing import Priced, near
 from neuralrace.explanation.rendering import render_page, render_text
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.sections import Section
-from neuralrace.plotting import new_panels
+from neuralrace.plotting import lay_out, new_panels
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
@@ -216,7 +216,7 @@ class Explanation:
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write report.html, summary.json, figure.png and the trained networks, run.nc; return the page."""
-        out, figure = make_folder(folder), self.figure()
+        out, figure = make_folder(folder), lay_out(self.figure())
         course = verdicts.of_course(self.forecast is not None, self.before, self.race is not None)
         verdict = (self.explained, self.verdict)
         page = render_page(self.name, verdict, course, self.sections, self.panels().values(), self.settings)

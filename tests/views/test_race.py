@@ -23,7 +23,7 @@ def test_amplitudes_solve_the_equation(depth, until):
     times = np.linspace(0, until, 70)  # more than one block
     # scipy's 1e-11 per step, carried through a growth of twenty-five times
     np.testing.assert_allclose(race.amplitudes(times), integrated(race, times), rtol=1e-7)
-    assert race.amplitudes(times.reshape(7, 10)).shape == (7, 10, 3)
+    assert race.amplitudes(times[:10].reshape(2, 5)).shape == (2, 5, 3)
     np.testing.assert_allclose(race.amplitudes(0.0), START, rtol=1e-13)
 
 

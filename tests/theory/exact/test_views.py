@@ -53,7 +53,7 @@ def test_amplitudes_solve_the_race(i, amplitudes, integrate):
         left = 1 - np.sum(np.exp(depth * y)) / saturation**depth
         return rates * np.exp((depth - 2) * y) * left
 
-    states = integrate(velocity, np.log(STRENGTHS[i]), times, "DOP853" if depth < 3 else "Radau")
+    states = integrate(velocity, np.log(STRENGTHS[i]), times)
     speed = np.array([np.abs(velocity(0, y)) for y in states])
     error = np.abs(np.log(amplitudes[:-1, i]) - states)
     # scipy's 1e-12 per step adds up to 1e-10 in amplitude and in time

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import jax.monitoring
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -81,9 +82,11 @@ def test_a_mode_of_1e_12_is_followed_as_exactly_as_the_one_beside_it():
 
 
 @float64
-def test_a_second_integration_compiles_nothing():
-    start = np.ones(3)
+def test_an_integration_is_one_program_and_a_second_compiles_nothing():
+    start, counted = np.ones(3), []
+    jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **more: counted.append(event))
     integrate(Watched(np.arange(1.0, 4.0)), start, 5.0, rtol=1e-6, max_steps=1000)
+    assert len([event for event in counted if event.endswith("/backend_compile_duration")]) == 1
     count = len(TRACED)
     assert count > 0
     integrate(Watched(np.arange(2.0, 5.0)), 0.5 * start, 9.0, rtol=1e-5, max_steps=2000)
@@ -120,10 +123,31 @@ class Bursting(Bowl):
         return state**2
 
 
+class Pushed(Bowl):
+    """One that moves from zero."""
+
+    def velocity(self, state):
+        return self.curvature - state
+
+    def error(self, error, before, after, rtol):
+        return jnp.max(jnp.abs(error) / (rtol * jnp.maximum(jnp.abs(before), jnp.abs(after)) + 1e-290))
+
+
 @float64
 def test_steps_that_would_have_no_length_are_refused():
     with pytest.raises(RangeError, match=r"needs a step below .* at time 1: .*raise rtol, or start from smaller"):
         integrate(Bursting(np.ones(2)), np.ones(2), 2.0, rtol=1e-6, max_steps=10**6)
+    with pytest.raises(RangeError, match=r"needs a step below .* at time 0: .*the velocity overflows"):
+        integrate(Bursting(np.ones(2)), 1e200 * np.ones(2), 2.0, rtol=1e-6, max_steps=10**6)
+
+
+@float64
+def test_what_stands_still_and_what_starts_at_nothing():
+    """A start without velocity stays; one at zero is moved all the same."""
+    still = integrate(Pushed(np.zeros(2)), np.zeros(2), 3.0, rtol=1e-6, max_steps=100)
+    np.testing.assert_array_equal(still.at([0.0, 1.5, 3.0]), np.zeros((3, 2)))
+    pushed = integrate(Pushed(np.ones(2)), np.zeros(2), 3.0, rtol=1e-6, max_steps=1000)
+    np.testing.assert_allclose(pushed.at([0.0, 0.1, 3.0])[:, 0], 1 - np.exp([0.0, -0.1, -3.0]), atol=1e-5)
 
 
 @float64

@@ -3,13 +3,13 @@
 from matplotlib.figure import Figure
 
 from neuralrace.analysis import agreement
-from neuralrace.analysis.agreement import Curve
+from neuralrace.analysis.agreement import LossCurve
 from neuralrace.errors import RangeError, require_kind
 from neuralrace.plotting import loss_axis, new_figure, theory_line, training_band
 from neuralrace.trajectory import Trajectory
 
 
-def compare(forecast: Curve, run: Trajectory) -> Figure:
+def compare(forecast: LossCurve, run: Trajectory) -> Figure:
     """Draw the figure of a forecast and a run at the same times; its title says how far apart they are."""
     apart = agreement(forecast, run)
     require_kind("run", run, Trajectory, RangeError)

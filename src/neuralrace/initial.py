@@ -20,7 +20,7 @@ from neuralrace.source import made_of
 PerEdge = float | Mapping[Edge, float]
 
 
-class Network(Protocol):
+class Weighted(Protocol):
     """Whatever has weights to start: a Problem or a ReLUNetwork."""
 
     @property
@@ -31,7 +31,7 @@ class Network(Protocol):
 class Initialiser(Protocol):
     """A law of initial weights."""
 
-    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
+    def __call__(self, network: Weighted, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
 
 
@@ -44,13 +44,13 @@ class ByShape(ABC):
         """Draw the weights of one edge."""
 
     @float64
-    def __call__(self, network: Network, key: Any) -> dict[Edge, np.ndarray]:
+    def __call__(self, network: Weighted, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
         sizes, random = self.scales(network), _stream(key, network)
         shapes = {edge: network.architecture.shape(edge) for edge in sizes}
         return {edge: self.matrix(random, shapes[edge], size) for edge, size in sizes.items()}
 
-    def scales(self, network: Network) -> dict[Edge, float]:
+    def scales(self, network: Weighted) -> dict[Edge, float]:
         """The size of every edge; biases start at zero unless they are named."""
         ((name, given),) = vars(self).items()
         return _per_edge(name, given, network)
@@ -218,7 +218,7 @@ def as_key(key: Any) -> jax.Array:
     raise WeightError(f"key must be an integer seed or a JAX key; it was {type(key).__name__}")
 
 
-def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
+def draw(initial: Any, network: Weighted, key: Any) -> Mapping[Edge, Any]:
     """Weights from an initialiser, checked unless the law fits by what it is; or the given weights themselves."""
     if isinstance(initial, Mapping):
         return initial
@@ -232,7 +232,7 @@ def draw(initial: Any, network: Network, key: Any) -> Mapping[Edge, Any]:
     return drawn if isinstance(initial, ByShape) else check_weights(network.architecture, drawn)
 
 
-def _stream(key: Any, network: Network) -> np.random.Generator:
+def _stream(key: Any, network: Weighted) -> np.random.Generator:
     """A stream of random numbers that the key decides; JAX's own draws compile anew for every shape."""
     size = network.architecture.weight_count
     require_memory(f"{size:,} weights", 8 * size, "give fewer neurons")
@@ -252,7 +252,7 @@ def _from_plain(value: Any) -> Any:
     return {edge if isinstance(edge, str) else (edge[0], edge[1]): number for edge, number in value}
 
 
-def _per_edge(name: str, value: PerEdge, network: Network) -> dict[Edge, float]:
+def _per_edge(name: str, value: PerEdge, network: Weighted) -> dict[Edge, float]:
     """A number for each edge; biases start at zero unless they are named."""
     architecture = network.architecture
     if not isinstance(value, Mapping):

@@ -5,7 +5,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.batches import cut
-from neuralrace.batches.batch import Rows
+from neuralrace.batches.batch import RowsOnDisk
 from neuralrace.errors import NeuralRaceError
 
 ARCHITECTURE = nr.Architecture({"x": 3, "h": 2, "y": 1}, [("x", "h"), ("h", "y")])
@@ -53,7 +53,7 @@ def test_rows_are_read_when_they_are_needed():
     read = []
     batches = cut({"x": Disk()}, {"y": ROWS[:, :1]}, rows=60)
     first = next(batches)
-    assert (isinstance(first.inputs["x"], Rows), read) == (True, [])
+    assert (isinstance(first.inputs["x"], RowsOnDisk), read) == (True, [])
     assert np.asarray(first.inputs["x"]).shape == (60, 3)
     assert read == [slice(0, 60)]
 

@@ -127,7 +127,7 @@ def compress_task(
     labels = label_rows(len(kept), (column[kept] for column in gate_columns))
     order = np.argsort(labels, kind="stable")
     sets = np.split(kept[order], np.flatnonzero(np.diff(labels[order])) + 1)
-    columns = _Columns(task, visible)
+    columns = _TaskColumns(task, visible)
     if len(kept) == len(task) and not any(columns.may_shrink(members) for members in sets):
         return task, np.arange(len(task))
     rows, weights, origin = [], [], []
@@ -142,7 +142,7 @@ def compress_task(
     return Task(inputs, targets, np.concatenate(weights)), np.concatenate(origin)
 
 
-class _Columns:
+class _TaskColumns:
     """All inputs and targets of a task side by side, without ever building more than is asked for."""
 
     def __init__(self, task: Task, visible: Mapping[str, Chosen]) -> None:

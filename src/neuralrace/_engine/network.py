@@ -21,7 +21,7 @@ Block = tuple[int, int]  # (level, size): the nodes whose rows are stacked into 
 ConstantMatrix = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
 # group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]
-Rows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
+BlockRows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
 LossOfRows = Callable[[jax.Array, jax.Array], jax.Array]  # outputs and targets, (rows, size) each -> (rows,)
 
 Key = TypeVar("Key")
@@ -111,7 +111,7 @@ class EdgeGroup(eqx.Module):
         """Matrices that multiply known inputs are kept transposed: a product then runs along contiguous rows."""
         return matrices.swapaxes(-1, -2) if self.source is None else matrices
 
-    def __call__(self, weights: jax.Array, rows: Rows) -> jax.Array:
+    def __call__(self, weights: jax.Array, rows: BlockRows) -> jax.Array:
         """What the edges add to the rows of the target block."""
         if self.source is None:
             product = known_product(jnp.asarray(self.constant), weights)
@@ -149,10 +149,10 @@ class Network(eqx.Module):
                 weights[edge] = group.turned(stacks[f"group {i}"][..., k, :, :])
         return weights | {edge: stacks[f"idle {i}"] for i, edge in enumerate(self.idle)}
 
-    def rows(self, stacks: Mapping[str, jax.Array]) -> tuple[Rows, Rows]:
+    def rows(self, stacks: Mapping[str, jax.Array]) -> tuple[BlockRows, BlockRows]:
         """The basis rows of every node, block by block: activity, and what the nodes received before it."""
-        received: Rows = {}
-        activity: Rows = {}
+        received: BlockRows = {}
+        activity: BlockRows = {}
         for block, count in self.blocks:
             arriving = [
                 group(stacks[f"group {i}"], activity) for i, group in enumerate(self.groups) if group.target == block
@@ -169,12 +169,12 @@ class Network(eqx.Module):
             total = total + jnp.dot(output.weights, of_rows(activity[block], jnp.asarray(output.targets)))
         return total
 
-    def node_rows(self, rows: Rows, node: str) -> jax.Array:
+    def node_rows(self, rows: BlockRows, node: str) -> jax.Array:
         """The basis rows of one node."""
         block, first, last = next(entry[1:] for entry in self.place if entry[0] == node)
         return rows[block][first:last]
 
-    def per_example(self, rows: Rows, node: str) -> jax.Array:
+    def per_example(self, rows: BlockRows, node: str) -> jax.Array:
         """The rows of one node for every example, (N, size)."""
         return mapped(self.examples[node], self.node_rows(rows, node))
 

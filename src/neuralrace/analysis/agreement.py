@@ -9,7 +9,7 @@ import numpy as np
 from neuralrace.errors import RangeError, shortened
 
 
-class Curve(Protocol):
+class LossCurve(Protocol):
     """Whatever has a loss over time: a forecast or a trajectory."""
 
     @property
@@ -44,7 +44,7 @@ class Agreement:
     max_gap: float
 
 
-def agreement(forecast: Curve, run: Curve) -> Agreement:
+def agreement(forecast: LossCurve, run: LossCurve) -> Agreement:
     """Compare a prediction with a run, both as the mean over their seeds, at the times that they share."""
     for name, curve in (("forecast", forecast), ("run", run)):
         if not (hasattr(curve, "time") and hasattr(curve, "loss")):
@@ -80,7 +80,7 @@ def agreement(forecast: Curve, run: Curve) -> Agreement:
     )
 
 
-def _descended(curve: Curve) -> str | None:
+def _descended(curve: LossCurve) -> str | None:
     """Of which loss a curve is, where it says so; what theory foresees is the squared error."""
     settings = getattr(curve, "settings", None)
     if not isinstance(settings, Mapping):

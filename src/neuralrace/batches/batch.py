@@ -86,10 +86,10 @@ def _part(whole: Batch, start: int, stop: int) -> Batch:
 
 def _slice(array: Any, start: int, stop: int) -> Any:
     lazy = isinstance(array, np.ndarray) or hasattr(array, "dask")
-    return array[start:stop] if lazy else Rows(array, start, stop)
+    return array[start:stop] if lazy else RowsOnDisk(array, start, stop)
 
 
-class Rows:
+class RowsOnDisk:
     """Some rows of an array on disk, read when they are needed and where they are needed."""
 
     def __init__(self, array: Any, start: int, stop: int) -> None:

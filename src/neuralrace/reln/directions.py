@@ -121,7 +121,7 @@ def directions(
 
 
 @float64
-def _race(network: Problem, initial: Initialiser, key: Any) -> "_Race":
+def _race(network: Problem, initial: Initialiser, key: Any) -> "_NeuronRace":
     """Neurons of one draw from the law, at the start."""
     require_kind("network", network, Problem, ProblemError)
     assumed = one_hidden_layer(network)
@@ -138,10 +138,10 @@ def _race(network: Problem, initial: Initialiser, key: Any) -> "_Race":
     task = spans.network(count).task
     inputs, targets = (side_by_side(rows) for rows in (task.inputs, task.targets))
     layer = OneLayer(inputs, targets, task.weights, kind.slope if isinstance(kind, LeakyReLU) else 1.0)
-    return _Race(layer, neurons, spans, width / count)
+    return _NeuronRace(layer, neurons, spans, width / count)
 
 
-class _Race:
+class _NeuronRace:
     """The state of the race: neurons that grow alone, active ones, and the deviations of these ones' members."""
 
     def __init__(self, layer: OneLayer, neurons: np.ndarray, spans: Spans, each: float) -> None:

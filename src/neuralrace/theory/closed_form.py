@@ -13,7 +13,7 @@ from neuralrace.theory.exact.unbalanced import unbalanced_layers
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability, listed_paths
 from neuralrace.theory.reduction.path_table import Terms
-from neuralrace.theory.reduction.system import States
+from neuralrace.theory.reduction.system import StateCurves
 
 Strengths = dict[int, np.ndarray]  # variable -> (times,)
 FEWEST = 256  # times at which a formula is computed: few and many then share a program
@@ -25,7 +25,7 @@ class Formulas:
 
     reduced: Reduced
     own: bool
-    states: States
+    states: StateCurves
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +112,7 @@ def separate(terms: Terms) -> tuple[str, list[Separated]]:
     return "", found
 
 
-class Case(NamedTuple):
+class TermInDraw(NamedTuple):
     """A term in one draw, and where the variables of that draw start."""
 
     term: Separated
@@ -120,13 +120,13 @@ class Case(NamedTuple):
     start: np.ndarray
 
 
-Formula = Callable[[np.ndarray, list[Case]], Iterable[Strengths]]  # times, cases -> the strengths of each
+Formula = Callable[[np.ndarray, list[TermInDraw]], Iterable[Strengths]]  # times, terms -> strengths of each
 
 
-def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], States]:
+def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], StateCurves]:
     """Why some draws have no formula, one reason each, and the formula of the others; start: (draws, variables)."""
     together, separated = separate(terms)
-    chosen: dict[Formula, list[Case]] = {}
+    chosen: dict[Formula, list[TermInDraw]] = {}
     missing = [together] * len(start) if together else []
     for draw, values in enumerate(start):
         for number, term in enumerate(separated):
@@ -134,7 +134,7 @@ def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], States]:
             if isinstance(formula, str):
                 missing.append(f"term {number}: {formula}")
                 break
-            chosen.setdefault(formula, []).append(Case(term, draw, values))
+            chosen.setdefault(formula, []).append(TermInDraw(term, draw, values))
 
     def states(times: np.ndarray) -> np.ndarray:
         values = np.zeros((len(times), *start.shape))
@@ -169,18 +169,18 @@ def _formula(term: Separated, values: np.ndarray) -> Formula | str:
     return f"{len(term.factors)} layers of which {len(term.distinct)} differ"
 
 
-def _standing(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+def _standing(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
     for case in cases:
         yield {v: np.full(len(times), case.start[v]) for v in case.term.distinct}
 
 
-def _one_layer(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+def _one_layer(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
     for term, _, start in cases:
         final, rate, (variable,) = term.strength / term.variance, term.counts[0] * term.variance, term.factors
         yield {variable: start[variable] + (start[variable] - final) * np.expm1(-rate * times)}
 
 
-def _two_layers(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+def _two_layers(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
     """b_i = sqrt(n_i) w_i turns the counts n_i into a common factor g = sqrt(n_1 n_2) of S and g^2 of D."""
     terms = [case.term for case in cases]
     roots = np.sqrt([term.counts for term in terms])  # (cases, 2)
@@ -193,14 +193,14 @@ def _two_layers(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
     return [dict(zip(term.factors, found[:, i].T, strict=True)) for i, term in enumerate(terms)]
 
 
-def _equal_layers(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+def _equal_layers(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
     for term, _, start in cases:
         depth, count, begin = len(term.factors), term.counts[0], float(start[term.factors[0]])
         strength = deep_mode(times, count * term.strength, count * term.variance, begin**depth, depth)
         yield {term.factors[0]: np.asarray(strength) ** (1.0 / depth)}
 
 
-def _routing(times: np.ndarray, cases: list[Case]) -> Iterable[Strengths]:
+def _routing(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
     """P1 eqs 13-14 with M = ratio: the counts of the repeated factor go into S and D."""
     for term, _, start in cases:
         (outer, hidden), ratio = term.distinct, _ratio(term)

@@ -204,7 +204,7 @@ def drawn_weights(
     first, last = [f"x{i}" for i in range(require_count("domains", domains))], [f"y{j}" for j in range(domains)]
     nodes = dict.fromkeys(first, inputs) | dict.fromkeys(chain, width) | dict.fromkeys(last, outputs)
     edges = [*((x, "h1") for x in first), *itertools.pairwise(chain), *((chain[-1], y) for y in last)]
-    network = _Network(Architecture(nodes, edges))
+    network = _OnlyArchitecture(Architecture(nodes, edges))
     drawn = draw(law, network, jax.random.fold_in(as_key(key), THEORY_STREAM))
     hidden = [drawn[edge] for edge in itertools.pairwise(chain)]
     return RoutedWeights(
@@ -214,7 +214,7 @@ def drawn_weights(
     )
 
 
-class _Network(NamedTuple):
+class _OnlyArchitecture(NamedTuple):
     """What a law of first weights asks of a network."""
 
     architecture: Architecture

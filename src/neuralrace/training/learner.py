@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.example_rows import carrying_gates, edge_gates
-from neuralrace._engine.network import Matrices, Network, Rows, Stacks
+from neuralrace._engine.network import BlockRows, Matrices, Network, Stacks
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge, Weights
@@ -142,7 +142,7 @@ class GatedLearner(Learner):
         limits = jnp.cumsum(self.examples.weights).astype(jnp.float32)
         return jnp.minimum(jnp.searchsorted(limits, chances, side="right"), self.example_count - 1)
 
-    def see(self, parameters: Stacks) -> tuple[Rows, Rows]:
+    def see(self, parameters: Stacks) -> tuple[BlockRows, BlockRows]:
         """Activity, and what nodes received, of `everything`."""
         assert self.everything is not None
         return self.everything.rows(self.everything.stack(self.unpack(parameters)))

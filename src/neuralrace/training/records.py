@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.network import Rows, Stacks
+from neuralrace._engine.network import BlockRows, Stacks
 from neuralrace.architecture import PATH_LIMIT, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, require_known
@@ -60,11 +60,11 @@ class Sight:
         return jnp.sum(jnp.where(asked, self.pair_errors, 0.0)) / jnp.sum(asked)
 
     @cached_property
-    def _rows(self) -> tuple[Rows, Rows]:
+    def _rows(self) -> tuple[BlockRows, BlockRows]:
         assert isinstance(self._learner, GatedLearner)
         return self._learner.see(self._parameters)
 
-    def _node(self, rows: Rows, node: str) -> jax.Array:
+    def _node(self, rows: BlockRows, node: str) -> jax.Array:
         assert isinstance(self._learner, GatedLearner)
         assert self._learner.everything is not None
         return self._learner.everything.per_example(rows, node)

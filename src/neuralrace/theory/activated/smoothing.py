@@ -47,7 +47,7 @@ class SmoothedReLU(Activation):
 
 
 @dataclass(frozen=True, eq=False)
-class Held(Activation):
+class HeldActivation(Activation):
     """An activation with the gates that it has where `at` is received: its tangent there."""
 
     kind: Activation
@@ -72,7 +72,7 @@ def held(network: Network, stacks: Stacks) -> Network:
     """The network with the gates of its smoothed rectifiers held as they are at some weights."""
     _, received = network.rows(stacks)
     activations = tuple(
-        (node, Held(kind, network.node_rows(received, node)) if isinstance(kind, SmoothedReLU) else kind)
+        (node, HeldActivation(kind, network.node_rows(received, node)) if isinstance(kind, SmoothedReLU) else kind)
         for node, kind in network.activations
     )
     return replace(network, activations=activations)

@@ -62,7 +62,7 @@ NotNegative = Annotated[Any, Numbers(least=0.0)]
 AtLeastOne = Annotated[Any, Numbers(least=1.0)]
 Strength = Annotated[Any, Numbers(above=0.0, hint=STRENGTH_HINT)]
 Times = Annotated[Any, Numbers(least=0.0, hint=TIME_HINT)]
-Matrix = Annotated[Any, Numbers(matrix=True)]
+RealMatrix = Annotated[Any, Numbers(matrix=True)]
 
 
 P = ParamSpec("P")

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.errors import AssumptionError, RangeError, require_count
-from neuralrace.theory.exact._checks import Matrix, Numbers, Positive, Times, entry_point
+from neuralrace.theory.exact._checks import Numbers, Positive, RealMatrix, Times, entry_point
 from neuralrace.theory.exact.two_layer import two_layer_loss, two_layer_mode, two_layer_time
 
 MEAN_MODE_TOLERANCE = 1e-9
@@ -100,7 +100,9 @@ def _centred_values(factor: np.ndarray) -> np.ndarray:
 
 
 @entry_point
-def contextual_statistics(structure: Matrix, contexts: int, common_structure: Matrix = None) -> ContextualStatistics:
+def contextual_statistics(
+    structure: RealMatrix, contexts: int, common_structure: RealMatrix = None
+) -> ContextualStatistics:
     """Return the modes of the contextual network from its targets.
 
     structure H (features, items) is shown in each context in a block of its own; common_structure G is

@@ -18,7 +18,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 
 from neuralrace.errors import AssumptionError, RangeError
-from neuralrace.theory.exact._checks import STRENGTH_HINT, Matrix, Real, Times, entry_point, formula
+from neuralrace.theory.exact._checks import STRENGTH_HINT, Real, RealMatrix, Times, entry_point, formula
 from neuralrace.theory.exact._special import expm1_ratio
 
 DEGENERATE = 1e-9  # relative difference below which two eigenvalues count as one
@@ -53,7 +53,7 @@ def _check_shapes(first: jax.Array, second: jax.Array) -> None:
 
 
 @entry_point
-def imbalance(first_layer: Matrix, second_layer: Matrix) -> tuple[jax.Array, jax.Array]:
+def imbalance(first_layer: RealMatrix, second_layer: RealMatrix) -> tuple[jax.Array, jax.Array]:
     """Return lambda of W2^T W2 - W1 W1^T = lambda I and how far the weights are from it.
 
     The equation need hold only on the hidden directions that the weights use; the residual is relative to
@@ -168,7 +168,9 @@ def _flow(t: jax.Array, correlation: jax.Array, first: jax.Array, second: jax.Ar
 
 
 @entry_point
-def lambda_balanced_flow(times: Times, correlation: Matrix, first_layer: Matrix, second_layer: Matrix) -> TwoLayerFlow:
+def lambda_balanced_flow(
+    times: Times, correlation: RealMatrix, first_layer: RealMatrix, second_layer: RealMatrix
+) -> TwoLayerFlow:
     """Return function and Gram matrices at any time, exact from lambda-balanced weights.
 
     correlation Sigma_yx (outputs, inputs) of white inputs, Sigma_x = I; first_layer W1(0) (hidden, inputs);

@@ -25,7 +25,7 @@ NODES, WEIGHTS = (0.5 * (part + add) for part, add in zip(np.polynomial.legendre
 HALVINGS, NEWTON = 60, 8  # rounds, to rounding
 
 # an overlap of one leaves no difference of encoder and decoder, of minus one no sum
-Overlaps = Annotated[Any, Numbers(least=-(1 - 1e-6), most=1 - 1e-6)]
+PairOverlaps = Annotated[Any, Numbers(least=-(1 - 1e-6), most=1 - 1e-6)]
 
 
 class PairRace(NamedTuple):
@@ -56,7 +56,7 @@ def _left(depth: int, ratio: jax.Array, growth: jax.Array) -> jax.Array:
 
 
 @entry_point
-def pair_race(pairs: Any, first: Strength, final: Positive, depth: int = 3, overlaps: Overlaps = None) -> PairRace:
+def pair_race(pairs: Any, first: Strength, final: Positive, depth: int = 3, overlaps: PairOverlaps = None) -> PairRace:
     """Return the strengths of the modes of the trained pairs, and the errors, when the trained pairs are learned.
 
     pairs: which are trained, (M, M). first: every singular value of each layer's first weights. final: s/d, what a

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._checks import Matrix, Numbers, Times, entry_point
+from neuralrace.theory.exact._checks import Numbers, RealMatrix, Times, entry_point
 from neuralrace.theory.exact.lambda_balanced import TwoLayerFlow, lambda_balanced_flow
 from neuralrace.theory.exact.two_layer import two_layer_loss, two_layer_mode, two_layer_time
 
@@ -71,7 +71,7 @@ def sign_symmetric_loss(
 
 @entry_point
 def sign_symmetric_flow(
-    times: Times, correlation: Any, first_layer: Matrix, second_layer: Matrix, slope: Slope = 0.0
+    times: Times, correlation: Any, first_layer: RealMatrix, second_layer: RealMatrix, slope: Slope = 0.0
 ) -> TwoLayerFlow:
     """Return the exact course of a (leaky) ReLU network from unaligned, lambda-balanced weights.
 
@@ -86,7 +86,9 @@ def sign_symmetric_flow(
 
 
 @entry_point
-def sign_symmetry(inputs: Matrix, targets: Matrix, first_layer: Matrix, second_layer: Matrix) -> SignSymmetry:
+def sign_symmetry(
+    inputs: RealMatrix, targets: RealMatrix, first_layer: RealMatrix, second_layer: RealMatrix
+) -> SignSymmetry:
     """Return how far the assumptions are from holding at the start, for examples in rows.
 
     Both numbers at rounding level mean that the network is linear at the start; that it stays so wants

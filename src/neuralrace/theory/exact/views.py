@@ -26,7 +26,7 @@ PANELS = 10
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 POINTS = ((np.arange(PANELS)[:, None] + (NODES + 1) / 2) / PANELS).ravel()  # on the unit interval
 POINT_WEIGHTS = np.tile(WEIGHTS / (2 * PANELS), PANELS)
-Depth = Annotated[Any, Numbers(least=2.0, hint="one layer has no race: its views add linearly")]
+RaceDepth = Annotated[Any, Numbers(least=2.0, hint="one layer has no race: its views add linearly")]
 STARTED = 1e-30  # a race that starts at its end gets this much to go, so that no 0/0 arises
 
 
@@ -38,7 +38,7 @@ class RaceEnd(NamedTuple):
     winner: jax.Array  # index of the largest amplitude
 
 
-class _Race(NamedTuple):
+class _ScaledRace(NamedTuple):
     log_start: jax.Array  # log a_m(0), (..., M)
     lead: jax.Array  # r_m a_m(0)^(L-2) over its largest, rho_m in (0, 1], (..., M)
     lag: jax.Array  # 1 - rho_m without cancellation, (..., M)
@@ -47,7 +47,7 @@ class _Race(NamedTuple):
     log_saturation: jax.Array  # log A, (...)
 
 
-def _race(start: jax.Array, rate: jax.Array, layers: jax.Array, limit: jax.Array) -> _Race:
+def _race(start: jax.Array, rate: jax.Array, layers: jax.Array, limit: jax.Array) -> _ScaledRace:
     start, rate = jnp.broadcast_arrays(jnp.atleast_1d(start), rate)
     batch = jnp.broadcast_shapes(start.shape[:-1], layers.shape, limit.shape)
     start, rate = (jnp.broadcast_to(x, (*batch, start.shape[-1])) for x in (start, rate))
@@ -57,7 +57,7 @@ def _race(start: jax.Array, rate: jax.Array, layers: jax.Array, limit: jax.Array
     fastest = jnp.take_along_axis(log_speed, log_speed.argmax(-1, keepdims=True), -1)
     behind = log_speed - fastest
     lag = -jnp.expm1(behind)
-    return _Race(log_start, jnp.exp(behind), lag, jnp.exp(fastest[..., 0]), layers, jnp.log(limit))
+    return _ScaledRace(log_start, jnp.exp(behind), lag, jnp.exp(fastest[..., 0]), layers, jnp.log(limit))
 
 
 def _log_growth(y: jax.Array, lead: jax.Array, lag: jax.Array, q: jax.Array) -> jax.Array:
@@ -78,12 +78,12 @@ def _log_growth(y: jax.Array, lead: jax.Array, lag: jax.Array, q: jax.Array) -> 
 
 def _excess(y: jax.Array, *race: jax.Array) -> jax.Array:
     """Return log(sum a_m^L / A^L) when the clock is at y, zero at the end."""
-    r = _Race(*race)
+    r = _ScaledRace(*race)
     logs = r.log_start + _log_growth(y, r.lead, r.lag, r.depth - 2)
     return logsumexp(r.depth[..., None] * logs, axis=-1) - r.depth * r.log_saturation
 
 
-def _end(r: _Race) -> jax.Array:
+def _end(r: _ScaledRace) -> jax.Array:
     """Return y at the end of the race: positive, or negative where the views start above saturation."""
     guess = r.log_saturation - r.log_start.max(-1)
     return solve_increasing(_excess, guess, *r)
@@ -103,7 +103,7 @@ def _to_go(v: jax.Array, k: jax.Array, q: jax.Array) -> jax.Array:
 
 def _elapsed(w: jax.Array, end: jax.Array, *race: jax.Array) -> jax.Array:
     """Return x t when all but e^(-w) of the clock has run: free growth, pole and Gauss-Legendre rest."""
-    r = _Race(*race)
+    r = _ScaledRace(*race)
     q = r.depth - 2
     final = _log_growth(end, r.lead, r.lag, q)
     share = jnp.exp(r.depth[..., None] * (r.log_start + final - r.log_saturation[..., None]))
@@ -124,7 +124,7 @@ def _elapsed(w: jax.Array, end: jax.Array, *race: jax.Array) -> jax.Array:
 
 
 @formula()
-def race_end(strengths: Strength, rates: Positive, depth: Depth = 2, saturation: Positive = 1.0) -> RaceEnd:
+def race_end(strengths: Strength, rates: Positive, depth: RaceDepth = 2, saturation: Positive = 1.0) -> RaceEnd:
     """Return where a race of views ends: amplitudes, shares and winner, from a scalar root.
 
     strengths a_m(0) > 0 are layer amplitudes (P3's s_m at depth two), rates r_m > 0 (sigma_m), depth L >= 2,
@@ -140,7 +140,7 @@ def race_end(strengths: Strength, rates: Positive, depth: Depth = 2, saturation:
 
 @formula()
 def race_amplitudes(
-    times: Times, strengths: Strength, rates: Positive, depth: Depth = 2, saturation: Positive = 1.0
+    times: Times, strengths: Strength, rates: Positive, depth: RaceDepth = 2, saturation: Positive = 1.0
 ) -> jax.Array:
     """Return the amplitudes a_m(t) of a race of views, view last.
 
@@ -151,14 +151,14 @@ def race_amplitudes(
     end = _end(r)
     end = jnp.where(jnp.abs(end) < STARTED, STARTED, end)
     batch = jnp.broadcast_shapes(times.shape, end.shape)
-    r = _Race(*(jnp.broadcast_to(x, (*batch, x.shape[-1]) if x.ndim > end.ndim else batch) for x in r))
+    r = _ScaledRace(*(jnp.broadcast_to(x, (*batch, x.shape[-1]) if x.ndim > end.ndim else batch) for x in r))
     end = jnp.broadcast_to(end, batch)
     w = invert_elapsed(_elapsed, jnp.broadcast_to(times, batch) * r.fastest, end, *r)
     return jnp.exp(r.log_start + _log_growth(-end * jnp.expm1(-w), r.lead, r.lag, r.depth - 2))
 
 
 @formula()
-def race_invariants(amplitudes: Positive, rates: Positive, depth: Depth = 2) -> jax.Array:
+def race_invariants(amplitudes: Positive, rates: Positive, depth: RaceDepth = 2) -> jax.Array:
     """Return the conserved differences between the views' own clocks, the first view's being zero.
 
     View m reads T_m = log(a_m)/r_m at depth two and (1 - a_m^(2-L))/((L-2) r_m) beyond; all advance together,

@@ -13,15 +13,15 @@ from neuralrace.architecture import Architecture
 from neuralrace.axes import Array, Edge
 from neuralrace.theory.flow.moments import State, StateMoments
 
-Pair = tuple[int, int]
-Places = Mapping[Edge, Pair]  # edge -> its block and its place there
+Address = tuple[int, int]  # a block or a table, and the place there
+Places = Mapping[Edge, Address]
 CROSSED = 0.3  # of all pairs of a matrix and a source, from where on all are multiplied at once
 DENSE = 10_000  # up to so many pairs of a state and a product their gates are a table
 PADDED = 4_000  # up to so many numbers all matrices and maps have one shape: few kinds of products compile fast
 SHORT = 16  # longest sum of products of small matrices that is a loop of ours and not a call for each matrix
 TINY = 4_000  # ... and most products in it; with more XLA calls a library for each sum, three times as slow
-Chosen = Array | range  # the places (products,), or those between two; one if all products have the same
-Stacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
+Indices = Array | range  # the places (products,), or those between two; one if all products have the same
+BlockStacks = tuple[jax.Array, ...]  # one array (edges, target, source) per block of edges of one shape
 
 
 class Slot(eqx.Module):
@@ -36,13 +36,13 @@ class Slot(eqx.Module):
     crossed: bool = eqx.field(static=True)  # products are a good part of all pairs of a matrix and a source
     table: int = eqx.field(static=True)  # where the maps of the sources are; -1 for an input node, whose map is one
     places: tuple[int, ...] | None = eqx.field(static=True)  # columns of the source among those of the state
-    edges: Chosen  # matrices of the block
-    sources: Chosen  # maps of the table
+    edges: Indices  # matrices of the block
+    sources: Indices  # maps of the table
     gates: jax.Array | None  # (states,) or, with `chosen`, (states, most products of a state)
     chosen: jax.Array | None  # (states, most products of a state)
     mix: jax.Array | None  # (states, products)
 
-    def arriving(self, stacks: Stacks, maps: dict[int, jax.Array]) -> jax.Array:
+    def arriving(self, stacks: BlockStacks, maps: dict[int, jax.Array]) -> jax.Array:
         """The sum of gated products in each state; (states, size, columns of the source)."""
         weights = stacks[self.block]
         if self.crossed:  # every matrix with every source in one large product
@@ -74,7 +74,7 @@ class Group(eqx.Module):
     target: jax.Array | None  # Y, (states, size, rank), at outputs
 
 
-def _taken(stack: jax.Array, chosen: Chosen) -> jax.Array:
+def _taken(stack: jax.Array, chosen: Indices) -> jax.Array:
     """The gradient of a gathering is a loop, slow to run and to compile, that of a slice is not."""
     return stack[chosen.start : chosen.stop] if isinstance(chosen, range) else stack[chosen]
 
@@ -86,7 +86,7 @@ def multiply(left: jax.Array, right: jax.Array) -> jax.Array:
     return jnp.sum(left[..., None] * right[..., None, :, :], axis=-2)
 
 
-def group_map(group: Group, stacks: Stacks, maps: dict[int, jax.Array]) -> jax.Array:
+def group_map(group: Group, stacks: BlockStacks, maps: dict[int, jax.Array]) -> jax.Array:
     """The maps of the states of a group, from those of their sources."""
     total = jnp.zeros((group.count, group.size, group.columns))
     for slot in group.slots:
@@ -103,7 +103,7 @@ class Blocks:
     shapes: Mapping[Edge, tuple[int, int]]  # without the padding
     padded: tuple[tuple[int, int], ...]
 
-    def stack(self, weights: Mapping[Edge, np.ndarray]) -> Stacks:
+    def stack(self, weights: Mapping[Edge, np.ndarray]) -> BlockStacks:
         """Gather the matrices of each block; what pads them is zero and stays so."""
         stacks = tuple(np.zeros((len(edges), *shape)) for edges, shape in zip(self.edges, self.padded, strict=True))
         for stack, edges in zip(stacks, self.edges, strict=True):
@@ -112,7 +112,7 @@ class Blocks:
                 matrix[:rows, :columns] = weights[edge]
         return jax.device_put(stacks)
 
-    def unstack(self, stacks: Stacks) -> dict[Edge, np.ndarray]:
+    def unstack(self, stacks: BlockStacks) -> dict[Edge, np.ndarray]:
         """Take the matrices out again, in numpy."""
         arrays = zip(self.edges, map(np.asarray, stacks), strict=True)
         pairs = [(edge, matrix) for edges, stack in arrays for edge, matrix in zip(edges, stack, strict=True)]
@@ -155,12 +155,12 @@ def batched_states(
 
 
 @dataclass(frozen=True)
-class _Batches:
+class _StateBatches:
     """States that are computed at once, those of one depth and shape, and the tables that their maps are in."""
 
     members: tuple[tuple[int, ...], ...]
     tables: tuple[int, ...]
-    where: Mapping[int, Pair]  # state -> its table and its row there
+    where: Mapping[int, Address]  # state -> its table and its row there
     given: dict[int, jax.Array]
     inputs: tuple[str, ...] | None  # what every state is taken to hear, if all have one shape
 
@@ -171,7 +171,7 @@ class _Batches:
 
 def _batches(
     moments: StateMoments, sizes: Mapping[str, int], widths: Mapping[str, int], inputs: tuple[str, ...] | None
-) -> _Batches:
+) -> _StateBatches:
     """Where all states have one shape they share one table, which begins with the maps of the inputs."""
     depth: dict[int, int] = {}
     for number, state in enumerate(moments.states):
@@ -184,7 +184,7 @@ def _batches(
             columns = tuple(widths[name] for name in inputs or state.columns)
             kind = (depth[number], number in moments.outputs, sizes[state.node], columns)
             members.setdefault(kind, []).append(number)
-    where: dict[int, Pair] = {}
+    where: dict[int, Address] = {}
     given, rows = {}, 0
     if inputs:
         sources = [number for number in depth if not depth[number]]
@@ -199,14 +199,14 @@ def _batches(
             where[number] = (0, rows + row) if inputs else (group, row)
         rows += len(numbers)
     tables = tuple(0 if inputs else group for group in range(len(members)))
-    return _Batches(tuple(map(tuple, members.values())), tables, where, given, inputs)
+    return _StateBatches(tuple(map(tuple, members.values())), tables, where, given, inputs)
 
 
 def _slots(
-    moments: StateMoments, members: tuple[int, ...], widths: Mapping[str, int], place: Places, batches: _Batches
+    moments: StateMoments, members: tuple[int, ...], widths: Mapping[str, int], place: Places, batches: _StateBatches
 ) -> tuple[Slot, ...]:
     """One slot for each kind of edge and source that some state of the group has."""
-    kinds: dict[tuple[Any, ...], list[list[tuple[Pair, float]]]] = {}
+    kinds: dict[tuple[Any, ...], list[list[tuple[Address, float]]]] = {}
     for row, number in enumerate(members):
         state = moments.states[number]
         for edge, gate, source in state.incoming:
@@ -223,7 +223,7 @@ def _slots(
     return tuple(found)
 
 
-def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Pair, float]]], pairs: float) -> Slot:
+def _slot(kind: tuple[Any, ...], by_state: list[list[tuple[Address, float]]], pairs: float) -> Slot:
     """pairs: how many there are of a matrix of the block and a source in the table, if they may be crossed."""
     products = list(dict.fromkeys(pair for entries in by_state for pair, _ in entries))
     one_each = all(len(entries) == 1 for entries in by_state) and len(products) == len(by_state)
@@ -268,7 +268,7 @@ def _moments_in(
     inputs: Mapping[str, np.ndarray],
     outputs: Mapping[str, np.ndarray],
     size: int,
-    batches: _Batches,
+    batches: _StateBatches,
 ) -> tuple[jax.Array, jax.Array]:
     """The moments of a group of output states in the bases, padded with zeros to one rank and size."""
     rank, first = max(moments.outputs[number][0].shape[1] for number in members), moments.states[members[0]]

@@ -11,7 +11,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.flow.equation import Blocks, Group, Stacks, batched_states, group_map, multiply
+from neuralrace.theory.flow.equation import Blocks, BlockStacks, Group, batched_states, group_map, multiply
 from neuralrace.theory.flow.moments import (
     NodeBases,
     collect_moments,
@@ -36,7 +36,7 @@ class FlowSystem(System):
     given: dict[int, jax.Array]  # maps that are there from the start, by table
     masks: tuple[tuple[jax.Array | None, ...], ...]  # per block and cut: 1 for the edges that are cut so, None for none
 
-    def record(self, state: Stacks) -> jax.Array:
+    def record(self, state: BlockStacks) -> jax.Array:
         """The loss above what no weight can change."""
         maps = dict(self.given)
         total = jnp.zeros(())
@@ -48,15 +48,15 @@ class FlowSystem(System):
             maps[group.table] = jnp.concatenate([maps[group.table], found]) if group.table in maps else found
         return total
 
-    def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
+    def rate(self, state: BlockStacks, velocity: BlockStacks) -> jax.Array:
         """dL/dt = -|dW/dt|^2."""
         return -sum((jnp.sum(v**2) for v in velocity), start=jnp.zeros(()))
 
-    def velocity(self, state: Stacks) -> Stacks:
+    def velocity(self, state: BlockStacks) -> BlockStacks:
         """dW/dt = -dL/dW."""
         return jax.tree.map(jnp.negative, jax.grad(self.record)(state))
 
-    def modes(self, state: Stacks) -> list[jax.Array]:
+    def modes(self, state: BlockStacks) -> list[jax.Array]:
         """Rows, columns and whole matrices."""
         found = []
         for stack, masks in zip(state, self.masks, strict=True):
@@ -77,9 +77,9 @@ class MatrixFlow:
     constant: float  # the part of the loss that no weight can change
 
     @property
-    def start(self) -> Stacks:
+    def start(self) -> BlockStacks:
         """The first weights in the bases of the nodes."""
-        return cast(Stacks, self.followed.start)
+        return cast(BlockStacks, self.followed.start)
 
     def weights_at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
@@ -89,16 +89,16 @@ class MatrixFlow:
         """The loss at increasing times."""
         return np.asarray(self.followed.at(times)) + self.constant
 
-    def velocity(self, state: Stacks) -> Stacks:
+    def velocity(self, state: BlockStacks) -> BlockStacks:
         """dW/dt in the bases of the nodes."""
-        found: Stacks = velocity_of(self.followed.system, state)
+        found: BlockStacks = velocity_of(self.followed.system, state)
         return found
 
-    def excess(self, state: Stacks) -> float:
+    def excess(self, state: BlockStacks) -> float:
         """The loss above its constant part."""
         return float(record_of(self.followed.system, state))
 
-    def matrices(self, state: Stacks) -> dict[Edge, np.ndarray]:
+    def matrices(self, state: BlockStacks) -> dict[Edge, np.ndarray]:
         """A state of the flow as weight matrices between neurons."""
         return self.bases.leave(self.blocks.unstack(state))
 

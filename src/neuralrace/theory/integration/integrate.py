@@ -106,7 +106,7 @@ def integrate(
     if end <= 0:
         return Curve(*_standing(record_of(system, state)), state)
     unknowns = sum(leaf.size for leaf in jax.tree.leaves(state))
-    chosen = _Choice(system, rtol)
+    chosen = _SolverChoice(system, rtol)
     solver = chosen.explicit
     moment = _opening(solver, state, goal)
     parts = [_standing(moment.noted.record)]
@@ -219,7 +219,7 @@ def _standing(record: Any) -> Part:
     return np.zeros(1), np.zeros(1), still
 
 
-class _Choice:
+class _SolverChoice:
     """The implicit solver where a step is far longer than the fastest decay, the explicit one where it is not."""
 
     def __init__(self, system: System, rtol: float) -> None:

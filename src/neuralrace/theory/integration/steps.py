@@ -27,7 +27,7 @@ class Noted(NamedTuple):
     rate: Any
 
 
-class Kept(diffrax.AbstractLocalInterpolation):
+class KeptStep(diffrax.AbstractLocalInterpolation):
     """What is kept of one step, in one array for each leaf: few things to keep compile fast."""
 
     t0: Any  # type: ignore[misc]  # abstract there
@@ -47,7 +47,7 @@ class Recorded(Autonomous):
     are themselves drawn it would lose them, and cost an evaluation at each time that is asked for.
     """
 
-    interpolation_cls: ClassVar[Any] = Kept
+    interpolation_cls: ClassVar[Any] = KeptStep
     solver: Explicit | Stiff
     system: Any
     rtol: Array  # the tolerance that it is used with

@@ -17,14 +17,14 @@ from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import Alignment, align
 from neuralrace.theory.evolution import MatrixEvolution
-from neuralrace.theory.flow.equation import Stacks
+from neuralrace.theory.flow.equation import BlockStacks
 from neuralrace.theory.flow.matrix_flow import MatrixFlow
 from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.method import Request
 from neuralrace.theory.reduction.path_table import PathTable, path_table
 from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, reduced_system
 
-Modes = Callable[[Sequence[Any], np.ndarray], list[np.ndarray]]  # things, times -> (times, modes) of each
+ModeCurves = Callable[[Sequence[Any], np.ndarray], list[np.ndarray]]  # things, times -> (times, modes) of each
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float
     table, bases = statistics.once(path_table), shared_bases(statistics)
     looks: list[Look] = []
 
-    def aligned(time: float, state: Stacks) -> bool:
+    def aligned(time: float, state: BlockStacks) -> bool:
         alignment = align(statistics.architecture, flow.matrices(state), bases)
         system = reduced_system(table, [alignment.strengths], lump=lump)
         residual, where = _mismatch(statistics, flow, state, alignment, system, tolerance)
@@ -63,7 +63,7 @@ def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float
 def _mismatch(
     statistics: PathStatistics,
     flow: MatrixFlow,
-    state: Stacks,
+    state: BlockStacks,
     alignment: Alignment,
     system: ReducedSystem,
     tolerance: float,
@@ -125,7 +125,7 @@ class HandedOver:
         """The diagonal of U^T W_p V of each path."""
         return self._both(self.before.paths, self.after.paths, paths, times)
 
-    def _both(self, first: Modes, last: Modes, things: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
+    def _both(self, first: ModeCurves, last: ModeCurves, things: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
         early = times < self.time
         parts = [first(things, times[early])] if early.any() else []
         parts += [last(things, times[~early] - self.time)] if not early.all() else []

@@ -25,7 +25,7 @@ from neuralrace.theory.flow.method import start_flow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.handover import HandedOver, Look, follow_until_aligned
 from neuralrace.theory.reduction.path_table import PathTable, path_table
-from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, States, reduced_system
+from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, StateCurves, reduced_system
 
 PAIR_LIMIT = 4_000_000
 Starts = tuple[Alignment, ...]  # one per draw
@@ -42,7 +42,7 @@ class Reduced:
     paths: tuple[Path, ...]
     notes: tuple[str, ...] = ()
 
-    def outcome(self, request: Request, states: States) -> Outcome:
+    def outcome(self, request: Request, states: StateCurves) -> Outcome:
         """What a solution says of losses and weights; the states last asked for are kept, for all draws."""
         last = lru_cache(maxsize=1)(lambda moments: states(np.frombuffer(moments)))
 
@@ -237,7 +237,7 @@ class Reduction(Method[Reduced | Nearest]):
         )
 
 
-def solved(request: Request, system: ReducedSystem) -> States:
+def solved(request: Request, system: ReducedSystem) -> StateCurves:
     """The variables of the reduced system at any times since it began."""
     return system.solve(request.rtol, request.max_steps, request.descent)
 

@@ -25,7 +25,7 @@ from neuralrace.theory.reduction.path_table import (
     nothing_lumped,
 )
 
-States = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
+StateCurves = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
 FEWEST = 256  # states whose loss is found at once
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
 
@@ -182,7 +182,7 @@ class ReducedSystem:
         scale = max(float(np.abs(self.start).max(initial=0.0)), np.finfo(float).tiny)
         return float(np.abs(self.start[:, there] - mean).max(initial=0.0)) / scale
 
-    def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> States:
+    def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> StateCurves:
         """The variables at any increasing times, under the flow or under descent in steps of a width."""
         start = self.initial_state()
         if not start.size:
@@ -235,7 +235,7 @@ class ReducedEvolution:
     """Strengths of the reduced system, of one of its draws; start: has the bases that they are in."""
 
     reduction: ReducedSystem
-    states: States
+    states: StateCurves
     draw: int
     start: Alignment
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from neuralrace.explanation.foretold import matches
-from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.verdicts import of_foretold
 
 EVERY, LEFT, RIGHT = (np.array(row, dtype=float) for row in ([1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]))
@@ -12,7 +12,7 @@ WEIGHTS = np.array([0.4, 0.4, 0.1, 0.1])
 
 def gating(*gates):
     share = np.full(len(gates), 1 / max(len(gates), 1))
-    return {"h1": Gating(np.reshape(gates, (-1, 4)), np.zeros((1, 2), dtype=int), share, share)}
+    return {"h1": LayerGating(np.reshape(gates, (-1, 4)), np.zeros((1, 2), dtype=int), share, share)}
 
 
 def compared(foreseen, found):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.playing import play
 from neuralrace.explanation.watched import Stretch, Watched, stretches_of
 
@@ -52,7 +52,7 @@ def test_moments_are_enough(biases, slope):
 
     def gating(modules):
         members = random.integers(-1, modules, size=(2, 7))
-        return Gating(random.uniform(size=(modules, 9)), members, np.ones(modules), np.ones(modules))
+        return LayerGating(random.uniform(size=(modules, 9)), members, np.ones(modules), np.ones(modules))
 
     plans = [[gating(2), gating(3)], [gating(1), gating(1)]]
     played = play(watched, plans, stretches, RATE, 4)

@@ -131,7 +131,7 @@ class Claims:
         numbers, holds = _numbers(value), bool(met.size and np.all(met))  # of none, nothing is met
         span = (what, float(numbers.min()), float(numbers.max())) if numbers.size else None
         measured = f"{listed(value, form)}{unit}"
-        self._last.conditions.append(_Condition(what, f"{what} {asked}", measured, holds, span))
+        self._last.conditions.append(_Measured(what, f"{what} {asked}", measured, holds, span))
 
     def detail(self, words: str) -> None:
         """What else is told of what was measured last; nothing, if there are no words."""
@@ -152,7 +152,7 @@ class Claims:
         return self._said[-1]
 
 
-class _Condition(NamedTuple):
+class _Measured(NamedTuple):
     """Of what something is asked, what came, whether it is met, and the lowest and the highest that came."""
 
     what: str
@@ -170,7 +170,7 @@ class _Said:
     source: str
     kind: str
     panel: str
-    conditions: list[_Condition] = field(default_factory=list)
+    conditions: list[_Measured] = field(default_factory=list)
     on_record: str = HOLDS
 
     def judged(self) -> Claim:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from neuralrace import reln
-from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.gating import LayerGating
 from neuralrace.initial import Initialiser
 from neuralrace.reln import Ranking
 from neuralrace.task import Task
@@ -22,7 +22,7 @@ def race_of(
     network: ReLUNetwork,
     times: np.ndarray,
     law: Initialiser,
-    layers: Mapping[str, Gating],
+    layers: Mapping[str, LayerGating],
     groups: np.ndarray | None,
 ) -> tuple[Ranking, tuple[str, ...]]:
     """Race the gatings that respect the groups and the one that was found; say under which names it takes part.

@@ -16,7 +16,7 @@ from neuralrace.analysis import Agreement
 from neuralrace.datafiles import make_folder, write_text, write_whole
 from neuralrace.explanation import panels, sections, verdicts
 from neuralrace.explanation.foretold import Foretold, Match
-from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.panels import Draw
 from neuralrace.explanation.pricing import Priced, near
@@ -55,7 +55,7 @@ class Explanation:
     matches: tuple[Match, ...]
     prices: tuple[Priced, ...]
     chosen: Priced
-    layers: Mapping[str, Gating]
+    layers: Mapping[str, LayerGating]
     race: Ranking | None
     entered: tuple[str, ...]
     modules: tuple[Module, ...]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis import Line
-from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.pricing import Priced, fewest, prices
 from neuralrace.explanation.watched import Watched
 from neuralrace.reln.foreseen import Neurons, followed
@@ -48,13 +48,13 @@ class Foretold:
     chosen: Priced | None
     neurons: Neurons | None = field(default=None, repr=False)
 
-    def layers(self, found: Mapping[str, Gating]) -> dict[str, Gating]:
+    def layers(self, found: Mapping[str, LayerGating]) -> dict[str, LayerGating]:
         """The modules of each layer at the end."""
         if self.chosen is not None:
             return {next(iter(found)): self.chosen.gatings[-1]}
         assert self.neurons is not None
         most = max(1, *(len(gating) for gating in found.values()))
-        return {layer.name: Gating.of_layer(layer) for layer in self.neurons.layers(most, at_most=True)}
+        return {layer.name: LayerGating.of_layer(layer) for layer in self.neurons.layers(most, at_most=True)}
 
 
 def foretell(network: ReLUNetwork, forecast: Forecast, rate: float, modules: int | None, key: int) -> Foretold:
@@ -69,8 +69,8 @@ def foretell(network: ReLUNetwork, forecast: Forecast, rate: float, modules: int
 
 
 def matches(
-    foreseen: Mapping[str, Gating],
-    found: Mapping[str, Gating],
+    foreseen: Mapping[str, LayerGating],
+    found: Mapping[str, LayerGating],
     weights: np.ndarray,
     words: Callable[[np.ndarray], str],
 ) -> tuple[Match, ...]:

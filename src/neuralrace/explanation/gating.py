@@ -13,7 +13,7 @@ STRONG = 1024  # neurons that are clustered; of more, so many that carry most, a
 
 
 @dataclass(frozen=True, eq=False)
-class Gating:
+class LayerGating:
     """Modules with a gate for each example, the one that carries most first.
 
     gates: (modules, N), from 0 to 1. members: (seeds, neurons), the module of each neuron, -1 for one that is on for
@@ -27,7 +27,7 @@ class Gating:
     share: np.ndarray
 
     @classmethod
-    def of_layer(cls, layer: Layer) -> "Gating":
+    def of_layer(cls, layer: Layer) -> "LayerGating":
         """The modules of a layer as `reln` finds them."""
         modules = layer.modules
         return cls(np.asarray(modules.patterns, dtype=float), layer.members, modules.consistency, modules.share)
@@ -41,7 +41,7 @@ class Gating:
         return self.gates > 0.5
 
 
-def find_gating(stretch: Stretch, modules: int, key: int = 0) -> Gating:
+def find_gating(stretch: Stretch, modules: int, key: int = 0) -> LayerGating:
     """Put neurons into modules so that their gates, replaced by their module's, change least of what is passed on.
 
     For one neuron and example the gate g changes sum |w|^2 z^2 (on - g)^2 = passed (1 - 2 g) + carried g^2, over the
@@ -52,7 +52,7 @@ def find_gating(stretch: Stretch, modules: int, key: int = 0) -> Gating:
     carried, passed = stretch.carried[active], stretch.passed[active]
     if not len(carried):
         empty = np.zeros(0)
-        return Gating(np.zeros((0, stretch.carried.shape[-1])), np.full(shape, -1), empty, empty)
+        return LayerGating(np.zeros((0, stretch.carried.shape[-1])), np.full(shape, -1), empty, empty)
     strong = np.argsort(-carried.sum(axis=1), kind="stable")[:STRONG]
     random = np.random.default_rng([key, modules])
     tries = [_iterated(carried[strong], passed[strong], modules, random) for _ in range(RESTARTS)]
@@ -99,7 +99,7 @@ def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.n
     return np.asarray(passed.sum(axis=1)[:, None] - 2 * passed @ gates.T + carried @ (gates**2).T)
 
 
-def _described(gates: np.ndarray, members: np.ndarray, stretch: Stretch) -> Gating:
+def _described(gates: np.ndarray, members: np.ndarray, stretch: Stretch) -> LayerGating:
     """Leave out modules that are on for nothing, and put the others in order."""
     carried = np.array([stretch.carried[members == m].sum() for m in range(len(gates))])
     kept = [m for m in np.argsort(-carried, kind="stable") if carried[m] > 0 and (gates[m] > 0.5).any()]
@@ -111,7 +111,7 @@ def _described(gates: np.ndarray, members: np.ndarray, stretch: Stretch) -> Gati
         passed, whole = stretch.passed[inside].sum(axis=0), stretch.carried[inside].sum(axis=0)
         agree.append(float(np.where(gates[m] > 0.5, passed, whole - passed).sum() / whole.sum()))
     share = carried[kept] / max(carried[kept].sum(), np.finfo(float).tiny)
-    return Gating(gates[kept], numbers[members], np.array(agree), share)
+    return LayerGating(gates[kept], numbers[members], np.array(agree), share)
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis.selectivity import share_by_groups
-from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.trained import ALONG, along_gradient
 from neuralrace.explanation.watched import Watched
 from neuralrace.reln import gate_samples, neuron_strengths
@@ -62,7 +62,7 @@ class Held(NamedTuple):
 def describe_modules(
     run: Trajectory,
     network: ReLUNetwork,
-    layers: Mapping[str, Gating],
+    layers: Mapping[str, LayerGating],
     watched: Watched | None,
     groups: np.ndarray | None,
     labels: tuple[Sequence[str], Sequence[str]],
@@ -94,7 +94,7 @@ def describe_modules(
     return tuple(modules)
 
 
-def growth(watched: Watched, gating: Gating, time: np.ndarray) -> np.ndarray:
+def growth(watched: Watched, gating: LayerGating, time: np.ndarray) -> np.ndarray:
     """(modules,): when what the neurons of a module do together first had half of its last size, in the mean network.
 
     That is the norm of the sum over its neurons of outgoing times incoming weights; infinite where it never grew.
@@ -120,7 +120,7 @@ def measure_selectivity(run: Trajectory, layers: Sequence[str], groups: np.ndarr
     return tuple(found)
 
 
-def measure_assumptions(run: Trajectory, layers: Mapping[str, Gating], curvature: float) -> tuple[Held, ...]:
+def measure_assumptions(run: Trajectory, layers: Mapping[str, LayerGating], curvature: float) -> tuple[Held, ...]:
     """What the description by modules rests on; curvature: the largest that the task can lead to."""
     held = []
     for layer, gating in layers.items():

@@ -15,7 +15,7 @@ import numpy as np
 from neuralrace._engine.network import Stacks
 from neuralrace.arrays import float64
 from neuralrace.axes import Array
-from neuralrace.explanation.gating import Gating
+from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.watched import Stretch, Watched
 from neuralrace.training.condition import batch_keys
 from neuralrace.training.learner import Landscape
@@ -63,7 +63,7 @@ class Played(Landscape):
 
 @float64
 def play(
-    watched: Watched, plans: Sequence[Sequence[Gating]], stretches: Sequence[Stretch], rate: float, padded: int
+    watched: Watched, plans: Sequence[Sequence[LayerGating]], stretches: Sequence[Stretch], rate: float, padded: int
 ) -> np.ndarray:
     """The mean losses (plans, records) of networks whose gates are those of a plan, one gating for each stretch.
 
@@ -95,7 +95,7 @@ def play(
     return np.concatenate(losses, axis=-1)
 
 
-def _played(watched: Watched, gatings: Sequence[Gating], padded: int) -> list[Played]:
+def _played(watched: Watched, gatings: Sequence[LayerGating], padded: int) -> list[Played]:
     """What modules see of the examples under each gating, padded to as many modules."""
     network, rows, amount = watched.network, watched.inputs, watched.network.task.weights
     wanted, root = network.targets, np.sqrt(amount)[:, None]
@@ -114,7 +114,7 @@ def _played(watched: Watched, gatings: Sequence[Gating], padded: int) -> list[Pl
 Bases = dict[tuple[int, int, int], np.ndarray]  # gating, network, module -> (neurons, directions), orthonormal
 
 
-def _narrowed(weights: list[np.ndarray], gatings: Sequence[Gating], padded: int) -> tuple[Bases, np.ndarray]:
+def _narrowed(weights: list[np.ndarray], gatings: Sequence[LayerGating], padded: int) -> tuple[Bases, np.ndarray]:
     """The bases that lead back, and the triangles, (gatings, networks, modules, directions, inputs + outputs)."""
     seeds, neurons, width = weights[0].shape
     blocks, bases = np.zeros((len(gatings), seeds, padded, min(neurons, width), width)), {}

@@ -7,7 +7,7 @@ import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.errors import ProblemError
-from neuralrace.explanation.gating import Gating, find_gating
+from neuralrace.explanation.gating import LayerGating, find_gating
 from neuralrace.explanation.playing import play
 from neuralrace.explanation.watched import Watched, stretches_of
 from neuralrace.initial import Initialiser
@@ -34,7 +34,7 @@ class Priced:
     modules: int
     stretches: int
     agreement: Agreement
-    gatings: tuple[Gating, ...] = field(repr=False)
+    gatings: tuple[LayerGating, ...] = field(repr=False)
     loss: np.ndarray = field(repr=False)
 
     @property
@@ -84,7 +84,7 @@ def deep_prices(run: Trajectory, law: Initialiser | None, modules: int | None, k
         raise ProblemError("with several hidden layers the law of the first weights is required: give initial=...")
     described = modules_to_try(run, "auto" if modules is None else modules, key=key)
     return tuple(
-        Priced(one.most, 1, apart, tuple(map(Gating.of_layer, one.layers)), solved.loss)
+        Priced(one.most, 1, apart, tuple(map(LayerGating.of_layer, one.layers)), solved.loss)
         for one, (solved, apart) in zip(described, solve_each(described, run, law, DRAWS, key), strict=True)
     )
 
@@ -103,7 +103,7 @@ def fewer(rows: Sequence[Priced], chosen: Priced) -> Priced | None:
     return min(good, key=lambda row: (row.modules, row.stretches)) if good else None
 
 
-def _row(run: Trajectory | Line, count: int, plan: Sequence[Gating], loss: np.ndarray) -> Priced:
+def _row(run: Trajectory | Line, count: int, plan: Sequence[LayerGating], loss: np.ndarray) -> Priced:
     most = max(len(gating) for gating in plan)
     finite = np.where(np.isfinite(loss), loss, np.inf)
     return Priced(min(count, most), len(plan), agreement(Line(run.time, finite), run), tuple(plan), loss)

@@ -8,15 +8,15 @@ from neuralrace.explorer.bounds import BODY_BYTES, MAP_VALUES, SCENE, TASKS
 from neuralrace.explorer.scene import Scene
 from neuralrace.plotting.style import COLOURS, SERIES
 
-Given = dict[str, Any]
+Fields = dict[str, Any]
 
 
-def _scene(task: str, settings: Given | None = None, **rest: Any) -> Given:
+def _scene(task: str, settings: Fields | None = None, **rest: Any) -> Fields:
     return {"task": task, "settings": settings or {}, **rest}
 
 
 # where a visitor starts who chooses a task
-STARTS: Mapping[str, Given] = {
+STARTS: Mapping[str, Fields] = {
     "xor": _scene("xor", gating="xor", width=32, scale=2e-4, rate=0.1, steps=400),
     "hierarchy": _scene("hierarchy", {"levels": 4}, scale=1e-3, rate=0.1, steps=1200),
     "semantic": _scene("semantic", width=32, scale=1e-3, rate=0.1, steps=700),
@@ -31,14 +31,14 @@ STARTS: Mapping[str, Given] = {
 }
 FIRST = Scene.read(STARTS["hierarchy"])
 
-_CONTEXTS: Given = {"gating": "common + all-but-one", "width": 32, "scale": 7e-6, "rate": 0.1, "steps": 2000}
-_RELU: Given = {"network": "relu", "width": 128, "scale": 5e-4, "rate": 0.1, "steps": 2000, "seeds": 2}
-_MIXED: Given = {"contexts": 3, "structure": "mixed"}
-_ROUTED: Given = {"gating": "shared", "depth": 3, "law": "orthogonal"}
-_IMAGES: Given = _ROUTED | {"width": 16, "scale": 0.3, "rate": 0.2, "steps": 1500, "seeds": 2}
+_CONTEXTS: Fields = {"gating": "common + all-but-one", "width": 32, "scale": 7e-6, "rate": 0.1, "steps": 2000}
+_RELU: Fields = {"network": "relu", "width": 128, "scale": 5e-4, "rate": 0.1, "steps": 2000, "seeds": 2}
+_MIXED: Fields = {"contexts": 3, "structure": "mixed"}
+_ROUTED: Fields = {"gating": "shared", "depth": 3, "law": "orthogonal"}
+_IMAGES: Fields = _ROUTED | {"width": 16, "scale": 0.3, "rate": 0.2, "steps": 1500, "seeds": 2}
 
 
-def _images(trained: int, **rest: Any) -> Given:
+def _images(trained: int, **rest: Any) -> Fields:
     return _scene("routing", {"domains": 5, "trained": trained, "items": "digits"}, **(_IMAGES | rest))
 
 
@@ -46,10 +46,10 @@ _SMALLER = (
     "50 digits from any of five domains to any of five, by the squared error on these images; the figure has more "
     "domains and images, cross-entropy and test errors."
 )
-_VIEWS: Given = {"gating": "views", "width": 8, "scale": 0.05, "rate": 0.1, "steps": 500}
+_VIEWS: Fields = {"gating": "views", "width": 8, "scale": 0.05, "rate": 0.1, "steps": 500}
 
 # experiment -> its scene, and where that is smaller than the experiment
-PRESETS: Mapping[str, tuple[Given, str]] = {
+PRESETS: Mapping[str, tuple[Fields, str]] = {
     "saxe2022-fig3": (_scene("xor", gating="xor", width=32, scale=2e-4, rate=0.4, steps=100, seeds=10), ""),
     "saxe2022-linear": (_scene("semantic", width=32, scale=1e-3, rate=0.1, steps=700, seeds=10), ""),
     "saxe2022-contextual": (
@@ -124,12 +124,12 @@ PRESETS: Mapping[str, tuple[Given, str]] = {
     ),
 }
 
-_ROUTES: Given = {"domains": 4, "trained": 2}
-_LAZY: Given = _ROUTED | {"width": 16, "rate": 0.05, "steps": 300, "seeds": 2}
-_MARGIN: Given = {"width": 32, "scale": 1e-4, "rate": 0.1, "steps": 400}
-_LOSERS: Given = {"gating": "views", "width": 8, "rate": 0.1, "seeds": 2}
+_ROUTES: Fields = {"domains": 4, "trained": 2}
+_LAZY: Fields = _ROUTED | {"width": 16, "rate": 0.05, "steps": 300, "seeds": 2}
+_MARGIN: Fields = {"width": 32, "scale": 1e-4, "rate": 0.1, "steps": 400}
+_LOSERS: Fields = {"gating": "views", "width": 8, "rate": 0.1, "seeds": 2}
 
-GUIDED: tuple[Given, ...] = (
+GUIDED: tuple[Fields, ...] = (
     {
         "name": "plateaus",
         "title": "Plateaus and modes",
@@ -224,7 +224,7 @@ GUIDED: tuple[Given, ...] = (
 )
 
 
-def about() -> Given:
+def about() -> Fields:
     """Everything that the page needs to know before it asks for a forecast."""
     known = listed()
     return {
@@ -245,7 +245,7 @@ def about() -> Given:
     }
 
 
-def _complete(guided: Given) -> Given:
+def _complete(guided: Fields) -> Fields:
     """A guided scene with every value of its steps."""
     steps = [
         step

@@ -12,7 +12,7 @@ from neuralrace.memory import free_memory
 from neuralrace.sweeps.dispatch import finished_experiments
 from neuralrace.sweeps.work import Keep
 
-Outcome = tuple[str, Result | Exception, Any]  # the name, what it came to or why it failed, and what else was made
+Reproduced = tuple[str, Result | Exception, Any]  # the name, what it came to or why it failed, and what else was made
 
 # bytes that a process may come to, most of it compiled programs; one took 3.2 GiB after five experiments
 NEED = 4 << 30
@@ -26,7 +26,7 @@ def reproduced(
     workers: int | None = None,
     begin: Callable[[str], object] = lambda name: None,
     also: Callable[[Result], Any] = lambda result: None,
-) -> Iterator[Outcome]:
+) -> Iterator[Reproduced]:
     """Run experiments and keep their files in a folder; what is finished there is reused.
 
     They come in the order of the names, and one that fails leaves the others alone. Files and numbers are the same
@@ -40,17 +40,17 @@ def reproduced(
     yield from _in_turn(names, keep, begin) if count == 1 else _side_by_side(names, keep, begin, count)
 
 
-def _in_turn(names: Sequence[str], keep: Keep, begin: Callable[[str], object]) -> Iterator[Outcome]:
+def _in_turn(names: Sequence[str], keep: Keep, begin: Callable[[str], object]) -> Iterator[Reproduced]:
     for name in names:
         begin(name)
         try:
-            outcome: Outcome = (name, *keep(name))
+            outcome: Reproduced = (name, *keep(name))
         except Exception as error:
             outcome = name, error, None
         yield outcome
 
 
-def _side_by_side(names: Sequence[str], keep: Keep, begin: Callable[[str], object], count: int) -> Iterator[Outcome]:
+def _side_by_side(names: Sequence[str], keep: Keep, begin: Callable[[str], object], count: int) -> Iterator[Reproduced]:
     free, ended, told = free_memory(), {}, iter(names)
     share = None if free is None else free // count
     upcoming = next(told, None)

@@ -9,7 +9,7 @@ from neuralrace.experiments.claim import HOLDS
 from neuralrace.experiments.figures import _contextual as common
 from neuralrace.training import train
 
-SMALL = common.Paper(seeds=1, hidden=12, width=5, paper_rate=0.01, std=0.05, steps=200, every=50)
+SMALL = common.ContextualSettings(seeds=1, hidden=12, width=5, paper_rate=0.01, std=0.05, steps=200, every=50)
 
 
 @pytest.mark.parametrize("contexts", [2, 3, 5])

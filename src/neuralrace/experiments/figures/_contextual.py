@@ -37,7 +37,7 @@ L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published g
 
 
 @dataclass(frozen=True)
-class Paper:
+class ContextualSettings:
     """The parameters of P2's contextual tasks. width: neurons of a pathway under the paper's protocol."""
 
     seeds: int = 3

@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[str, LeakyReLU | None]] = {  # name -> objective and acti
 }
 PAIRS = ("trained", "untrained")
 
-Moments = tuple[np.ndarray, np.ndarray, float]  # Sigma_x, Sigma_yx and <|y|^2> of one domain
+DomainMoments = tuple[np.ndarray, np.ndarray, float]  # Sigma_x, Sigma_yx and <|y|^2> of one domain
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def _test_errors(given: Pictures, patterns: list[np.ndarray], kind: str) -> np.n
     return np.array([np.stack([run.values(f"pair_errors[{kind}]")[:, -1] for kind in PAIRS], axis=1) for run in runs])
 
 
-def _curve(given: Pictures, moments: Moments, pattern: np.ndarray, run: Trajectory) -> xarray.Dataset:
+def _curve(given: Pictures, moments: DomainMoments, pattern: np.ndarray, run: Trajectory) -> xarray.Dataset:
     flow = RoutedFlow.of(pattern, *moments)
     measured = [
         [
@@ -126,14 +126,16 @@ def _curve(given: Pictures, moments: Moments, pattern: np.ndarray, run: Trajecto
     return data
 
 
-def moments_of(task: RoutedImages) -> Moments:
+def moments_of(task: RoutedImages) -> DomainMoments:
     """Sigma_x, Sigma_yx and <|y|^2> of one domain."""
     base = task.base
     rows, targets = base.images * base.scale, np.eye(base.classes)[base.labels]
     return rows.T @ rows / len(rows), targets.T @ rows / len(rows), 1.0
 
 
-def _reduced(moments: Moments, pattern: np.ndarray, given: Pictures, times: np.ndarray) -> tuple[np.ndarray, float]:
+def _reduced(
+    moments: DomainMoments, pattern: np.ndarray, given: Pictures, times: np.ndarray
+) -> tuple[np.ndarray, float]:
     """The reduction, modes of Sigma_yx as if inputs were white: the trained error over time, the untrained at the end.
 
     In the uniform mode of the pairs the growing half of an encoder's and a decoder's first weights is what counts.

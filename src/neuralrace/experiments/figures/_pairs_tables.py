@@ -25,7 +25,7 @@ KEY = 11  # of the pairs
 
 
 @dataclass(frozen=True)
-class Table:
+class PairTable:
     """Pairs by name with K, and how they are learned; series: what it is compared in."""
 
     pairs: str
@@ -47,7 +47,7 @@ class Table:
         return LONG * domains * ITEMS * race * (SLOWER if self.leaky else 1.0)
 
 
-def measure(tables: list[Table], domains: int, steps: int, seeds: int) -> xarray.Dataset:
+def measure(tables: list[PairTable], domains: int, steps: int, seeds: int) -> xarray.Dataset:
     """Errors of trained and untrained pairs after training, beside those that are forecast, table by table."""
     errors = np.full((len(tables), seeds, 2), np.nan)
     for routed in (True, False):
@@ -56,7 +56,7 @@ def measure(tables: list[Table], domains: int, steps: int, seeds: int) -> xarray
     patterns = [table.pattern(domains) for table in tables]
     both = list(zip(tables, patterns, strict=True))
     closed = [np.nan if t.leaky else float(pair_race(p, t.gain, 1.0, t.depth).untrained) for t, p in both]
-    named = {name: ("table", [getattr(table, name) for table in tables]) for name in Table.__dataclass_fields__}
+    named = {name: ("table", [getattr(table, name) for table in tables]) for name in PairTable.__dataclass_fields__}
     data = xarray.Dataset(named, coords={"kind": ["trained", "untrained"], "seed": np.arange(seeds)})
     data["error"] = (("table", "seed", "kind"), errors)
     data["closed"] = ("table", closed)  # of untrained pairs by the closed form; of linear networks
@@ -66,7 +66,7 @@ def measure(tables: list[Table], domains: int, steps: int, seeds: int) -> xarray
     return data
 
 
-def _trained(tables: list[Table], domains: int, steps: int, seeds: int, routed: bool) -> np.ndarray:
+def _trained(tables: list[PairTable], domains: int, steps: int, seeds: int, routed: bool) -> np.ndarray:
     """(table, seed, kind)."""
     conditions = []
     for table in tables:
@@ -81,14 +81,14 @@ def _trained(tables: list[Table], domains: int, steps: int, seeds: int, routed: 
     return np.array(found).reshape(len(tables), seeds, 2)
 
 
-def _routed(table: Table, domains: int) -> RoutedNetwork:
+def _routed(table: PairTable, domains: int) -> RoutedNetwork:
     rows, labels = np.eye(ITEMS), np.arange(ITEMS)
     arrays = {"images": rows, "labels": labels, "test_images": rows, "test_labels": labels}
     task = routed_images(arrays, domains, inputs="plain", outputs="plain", pairs=table.pattern(domains))
     return RoutedNetwork(task, table.width, LeakyReLU(SLOPE) if table.leaky else None, biases=False)
 
 
-def _chain(table: Table, domains: int) -> Problem:
+def _chain(table: PairTable, domains: int) -> Problem:
     """The same network at another depth."""
     named = routing(domains, table.trained, np.eye(ITEMS), np.eye(ITEMS), table.pairs, table.key)
     return with_depth(named.problem("shared", hidden=table.width), table.depth)
@@ -102,7 +102,7 @@ def stacked(weights: Weights, domains: int) -> RoutedWeights:
     )
 
 
-def pair_errors(weights: RoutedWeights, table: Table, domains: int) -> tuple[float, float]:
+def pair_errors(weights: RoutedWeights, table: PairTable, domains: int) -> tuple[float, float]:
     """Squared errors of trained and untrained pairs over that of output zero."""
     activity, hidden, decoders = weights  # (domain, width, item), ...
     for matrix in hidden:
@@ -121,7 +121,7 @@ def _active(received: np.ndarray, leaky: bool) -> np.ndarray:
     return np.where(received > 0, received, SLOPE * received) if leaky else received
 
 
-def _wide(tables: list[Table], patterns: list[np.ndarray]) -> np.ndarray:
+def _wide(tables: list[PairTable], patterns: list[np.ndarray]) -> np.ndarray:
     """The errors by the exact flow at infinite width, (table, kind); of linear networks at depth three."""
     known: dict[tuple[str, int, float, int], tuple[float, float]] = {}
     found = np.full((len(tables), 2), np.nan)

@@ -9,7 +9,7 @@ from neuralrace import reln, tasks
 from neuralrace.analysis import alignment, typical
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Weights
-from neuralrace.experiments.figures._contextual import Paper, linear_part
+from neuralrace.experiments.figures._contextual import ContextualSettings, linear_part
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -26,7 +26,7 @@ SAMPLES = 31  # records of the gates that are clustered, evenly over the run
 
 
 @dataclass(frozen=True)
-class Settings(Paper):
+class Settings(ContextualSettings):
     """The paper has 100 seeds and 100 gated seeds. draws: of the forecast.
 
     shallow: networks with one hidden layer, with the parameters of P2 Fig 5.
@@ -44,10 +44,10 @@ class Settings(Paper):
     shallow_steps: int = 8000
 
     @property
-    def shallow(self) -> Paper:
+    def shallow(self) -> ContextualSettings:
         """The parameters of the networks with one hidden layer."""
         parts = (self.shallow_std, self.shallow_steps, max(self.every // 4, 1))
-        return Paper(self.shallow_seeds, self.shallow_hidden, self.width, self.paper_rate, *parts)
+        return ContextualSettings(self.shallow_seeds, self.shallow_hidden, self.width, self.paper_rate, *parts)
 
 
 def shared_first_layer(named: NamedTask, hidden: int) -> Problem:

@@ -18,7 +18,7 @@ EXACT, CLOSE = (0.005, 0.02), (0.025, 0.06)  # normalised L1 and log10 gap up to
 
 
 @dataclass(frozen=True)
-class Settings(p2.Paper):
+class Settings(p2.ContextualSettings):
     """modules and stretches: every pair is tried; own_stretches: with a gate for every neuron."""
 
     seeds: int = 2

@@ -19,7 +19,7 @@ CONTEXTS, ITEMS, PROPERTIES = 3, 8, 15
 
 
 @dataclass(frozen=True)
-class Settings(p2.Paper):
+class Settings(p2.ContextualSettings):
     """moments: epochs at which a ReLU network is read as a gated one."""
 
     seeds: int = 2

@@ -26,7 +26,7 @@ GATED = {"protocol": "P2's protocol", "joint": "trained jointly"}  # ways to tra
 
 
 @dataclass(frozen=True)
-class Settings(p2.Paper):
+class Settings(p2.ContextualSettings):
     """gated_seeds: gated networks of each kind, and draws of forecasts. moments: epochs for comparing networks."""
 
     seeds: int = 10

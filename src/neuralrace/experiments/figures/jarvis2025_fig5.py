@@ -48,7 +48,7 @@ ROWS = "abcd"  # of panels, each for every number of contexts: loss, both kinds 
 
 
 @dataclass(frozen=True)
-class Settings(p2.Paper):
+class Settings(p2.ContextualSettings):
     """most: gatings with so many pathways are left out of the race, but for that of the paper. mixed: race it too."""
 
     contexts: tuple[int, ...] = setting((3, 4, 5, 6, 8), least=2, most=100)

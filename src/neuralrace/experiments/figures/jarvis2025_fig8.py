@@ -32,7 +32,7 @@ SPECIFIC = {
 
 
 @dataclass(frozen=True)
-class Settings(p2.Paper):
+class Settings(p2.ContextualSettings):
     """most: numbers of modules up to this one are tried."""
 
     seeds: int = 5

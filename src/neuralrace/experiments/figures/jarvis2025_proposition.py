@@ -25,7 +25,7 @@ SAME = 1e-3  # of the first loss, or of the largest output: less is not told apa
 
 
 @dataclass(frozen=True)
-class Settings(p2.Paper):
+class Settings(p2.ContextualSettings):
     """subsets: random sets of features, properties or examples to leave out.
 
     every_gating: race all seven gatings that treat the contexts alike, or only those of the text.

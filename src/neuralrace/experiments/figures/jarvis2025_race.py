@@ -49,7 +49,7 @@ FAMILIES = {  # what the modules of a gating part -> the colour of its forecast
 
 
 @dataclass(frozen=True)
-class Settings(p2.Paper):
+class Settings(p2.ContextualSettings):
     """The paper's rate times ten, since few items are learned more slowly than many.
 
     tables: items x contexts for which every gate pattern of one neuron is listed. all_of, even_of: tables whose gatings

@@ -12,7 +12,7 @@ from neuralrace.experiments import Experiment, setting
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
 from neuralrace.experiments.figures._pairs_claims import claims, plain, select
 from neuralrace.experiments.figures._pairs_images import Pictures
-from neuralrace.experiments.figures._pairs_tables import Table
+from neuralrace.experiments.figures._pairs_tables import PairTable
 from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
 
 RATIO = "ratio of singular values, g2/g1"
@@ -83,27 +83,29 @@ def compute(settings: Settings) -> xarray.Dataset:
     return data.assign_attrs(domains=settings.domains, data=pictures.data, image_domains=pictures.domains)
 
 
-def _tables(settings: Settings) -> list[Table]:
+def _tables(settings: Settings) -> list[PairTable]:
     """All kinds of pairs, linear and leaky; hub-like ones of another key; scales and depths for few of them."""
     kinds, gain, width = {name: getattr(settings, name) for name in MARKERS}, settings.gain, settings.width
-    first = [Table(name, k, gain, width) for name, ks in kinds.items() for k in ks]
+    first = [PairTable(name, k, gain, width) for name, ks in kinds.items() for k in ks]
     leaky = [replace(table, leaky=True) for table in first if settings.leaky]
-    fresh = [Table("hubs", k, gain, width, series="fresh", key=first[0].key + 1) for k in settings.fresh]
+    fresh = [PairTable("hubs", k, gain, width, series="fresh", key=first[0].key + 1) for k in settings.fresh]
     both = ("circulant", "regular")
-    scales = [Table(name, MIDDLE, other, width, series="scales") for name in both for other in settings.gains]
+    scales = [PairTable(name, MIDDLE, other, width, series="scales") for name in both for other in settings.gains]
     strong = 2 * gain  # deep networks are slow from small weights
     depths = [
-        Table(name, MIDDLE, strong, width, depth, series="depths")
+        PairTable(name, MIDDLE, strong, width, depth, series="depths")
         for name in (*both, "blocks")
         for depth in settings.depths
     ]
     return [*first, *leaky, *fresh, *scales, *depths]
 
 
-def _widths(settings: Settings) -> list[Table]:
+def _widths(settings: Settings) -> list[PairTable]:
     """Pairs whose gap is not far from one over the square root of the width."""
     chosen = (("circulant", MIDDLE), ("regular", 3))
-    return [Table(name, k, settings.gain, width, series="widths") for name, k in chosen for width in settings.widths]
+    return [
+        PairTable(name, k, settings.gain, width, series="widths") for name, k in chosen for width in settings.widths
+    ]
 
 
 def _pictures(settings: Settings) -> Pictures:

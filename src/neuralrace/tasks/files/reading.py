@@ -25,7 +25,7 @@ KINDS = {"inputs": "fiub", "targets": "fiubUS", "weights": "fiub", "groups": "fi
 Columns = str | int | Sequence[str | int] | None
 
 
-class Examples(NamedTuple):
+class Contents(NamedTuple):
     """What a file holds, whatever its kind."""
 
     inputs: np.ndarray
@@ -105,7 +105,7 @@ def _listed(name: str, columns: Columns) -> list[str]:
 
 def _from_table(
     path: Path, wanted: list[str], dropped: list[str], separator: str | None, classes: bool | None, most: int
-) -> Examples:
+) -> Contents:
     """One table that holds inputs and targets."""
     names = [column for column in (*wanted, *dropped) if not column.removeprefix("-").isdecimal()]
 
@@ -125,7 +125,7 @@ def _from_table(
     return _examples(table, inputs, targets, bool(table.names), None, (*table.notes, *notes))
 
 
-def _from_tables(files: Sequence[Path], separator: str | None, classes: bool | None, most: int) -> Examples:
+def _from_tables(files: Sequence[Path], separator: str | None, classes: bool | None, most: int) -> Contents:
     """A table of inputs, one of targets and, if there is one, a column of groups."""
     first, second = (read_table(path, separator, most) for path in files[:2])
     inputs, notes = input_columns(first, ())
@@ -142,12 +142,12 @@ def _examples(
     headed: bool,
     groups: np.ndarray | None,
     notes: tuple[str, ...],
-) -> Examples:
+) -> Contents:
     rows = np.column_stack([table.numbers[column] for column in inputs])
     names = tuple(table.title(column) for column in inputs) if table.names else ()
     if not headed and targets.numeric.all():
         targets = targets._replace(names=())
-    return Examples(rows, names, targets, groups, None, (*notes, *targets.notes))
+    return Contents(rows, names, targets, groups, None, (*notes, *targets.notes))
 
 
 def _labels(path: Path, separator: str | None, most: int, count: int) -> np.ndarray:
@@ -167,7 +167,7 @@ def _with_first_label(table: Table, count: int) -> Table:
 # archives
 
 
-def _from_archive(path: Path, classes: bool | None, most: int) -> Examples:
+def _from_archive(path: Path, classes: bool | None, most: int) -> Contents:
     arrays = read_archive(path, most, lambda name, header: _check_array(path, name, header))
     for name in NEEDED:
         if name not in arrays:
@@ -178,7 +178,7 @@ def _from_archive(path: Path, classes: bool | None, most: int) -> Examples:
     titles = _names(path, "target_names", arrays, targets.rows.shape[1]) or targets.names
     targets = targets._replace(names=titles)
     groups = arrays.get("groups")
-    return Examples(inputs, names, targets, _as_labels(groups), arrays.get("weights"), targets.notes)
+    return Contents(inputs, names, targets, _as_labels(groups), arrays.get("weights"), targets.notes)
 
 
 def _check_array(path: Path, name: str, header: Header) -> None:
@@ -237,7 +237,7 @@ def _names(path: Path, name: str, arrays: dict[str, np.ndarray], count: int) -> 
 # both
 
 
-def _named(path: Path, found: Examples, wanted: list[str], standardise: bool, bias: bool) -> NamedTask:
+def _named(path: Path, found: Contents, wanted: list[str], standardise: bool, bias: bool) -> NamedTask:
     """The task, with what was asked done to its columns."""
     try:
         given = Task({"x": found.inputs}, {"y": found.targets.rows}, found.weights)

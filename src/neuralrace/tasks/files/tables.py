@@ -21,8 +21,8 @@ MOST_LINE = 2**22  # characters
 SAMPLE = 100  # lines that a separator is chosen from
 CONTROL = re.compile("[\0-\x08\x0e-\x1f\x7f]")  # what no text holds
 
-Kept = Callable[[Sequence[str], int], Iterable[int]]
-Record = tuple[int, list[str]]  # the number of its line, and its cells
+KeptColumns = Callable[[Sequence[str], int], Iterable[int]]  # names, width -> columns that stay words
+NumberedRow = tuple[int, list[str]]  # the number of its line, and its cells
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def read_table(
     path: Path,
     separator: str | None,
     most_bytes: int,
-    kept: Kept = lambda names, width: (),
+    kept: KeptColumns = lambda names, width: (),
     head_holds: Sequence[str] = (),
 ) -> Table:
     """Read a table; `kept` says, from names and width, which columns stay words whatever they hold.
@@ -65,7 +65,7 @@ def read_table(
             lines = _lines(path, handle)
             sample = list(itertools.islice(lines, SAMPLE))
             mark = choose_separator(sample, separator)
-            records = _records(path, itertools.chain(sample, lines), mark)
+            records = _numbered_rows(path, itertools.chain(sample, lines), mark)
             first = list(itertools.islice(records, 2))
             if not first:
                 raise FileFormatError(f"{path} must hold one example per line; it is empty")
@@ -94,7 +94,7 @@ def _lines(path: Path, handle: TextIO) -> Iterator[str]:
         yield line
 
 
-def _records(path: Path, lines: Iterable[str], separator: str) -> Iterator[Record]:
+def _numbered_rows(path: Path, lines: Iterable[str], separator: str) -> Iterator[NumberedRow]:
     """The cells of every line that is not blank, as many in each as in the first."""
     if separator == " ":
         lines = (" ".join(line.split()) + "\n" for line in lines)
@@ -120,7 +120,7 @@ def _records(path: Path, lines: Iterable[str], separator: str) -> Iterator[Recor
         yield started, cells
 
 
-def _head(path: Path, first: Sequence[Record], separator: str, holds: Sequence[str]) -> tuple[str, ...]:
+def _head(path: Path, first: Sequence[NumberedRow], separator: str, holds: Sequence[str]) -> tuple[str, ...]:
     """The names in the first line, none if it is an example like the others."""
     line, second = first[0][1], first[1][1] if len(first) > 1 else []
     numeric = [as_number(cell, separator) is not None for cell in line]
@@ -139,9 +139,9 @@ def _filled(
     path: Path,
     names: tuple[str, ...],
     width: int,
-    rows: Iterator[Record],
+    rows: Iterator[NumberedRow],
     separator: str,
-    kept: Kept,
+    kept: KeptColumns,
     notes: tuple[str, ...],
 ) -> Table:
     """Gather the columns: those whose first cell is a number must be numbers to the end."""

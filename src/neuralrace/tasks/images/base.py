@@ -36,10 +36,10 @@ NEEDED = {
     "features": "where the script of CIFAR's features has written",
 }
 
-Folder = str | os.PathLike[str] | None
+ImageFolder = str | os.PathLike[str] | None
 
 
-def base_images(data: Any, folder: Folder) -> Images:
+def base_images(data: Any, folder: ImageFolder) -> Images:
     """A base data set by its name, or from arrays."""
     if isinstance(data, Images):
         return data

@@ -11,7 +11,7 @@ import numpy as np
 
 from neuralrace.errors import RangeError, TaskError, require_count, require_name, require_number
 from neuralrace.images import Images, RoutedImages, check_pairs
-from neuralrace.tasks.images.base import Folder, base_images
+from neuralrace.tasks.images.base import ImageFolder, base_images
 from neuralrace.tasks.pairs import trained_pairs
 
 INPUTS, OUTPUTS = ("permuted", "rotated", "plain", "given"), ("permuted", "plain")
@@ -24,7 +24,7 @@ def routed_images(
     trained: int = 4,
     inputs: str = "permuted",
     outputs: str = "permuted",
-    folder: Folder = None,
+    folder: ImageFolder = None,
     *,
     pairs: Any = "circulant",
     degrees: float = DEGREES,

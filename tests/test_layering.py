@@ -112,6 +112,44 @@ def test_no_file_shadows_the_standard_library(name):
     assert name.rsplit(".", 1)[-1] not in sys.stdlib_module_names, f"{name} has the name of a standard module"
 
 
+# names of classes and aliases that may stand in several modules, and why
+SHARED = {
+    "Settings": "each figure has settings of its own, which nothing but its file names",
+    "Plateau": "of a loss: foretold by theory.exact, found in a curve by analysis; both are public",
+}
+
+
+def named_kinds(name):
+    """Classes and aliases that a file defines. A type variable is none: it means what its function makes of it."""
+    for node in ast.walk(TREES[name]):
+        if isinstance(node, ast.ClassDef):
+            yield node.name.lstrip("_")
+    for node in TREES[name].body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            variable = isinstance(node.value, ast.Call) and dotted(node.value.func) in ("TypeVar", "ParamSpec")
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            words = [target.id.lstrip("_") for target in targets if isinstance(target, ast.Name)]
+            yield from (word for word in words if word[:1].isupper() and not word.isupper() and not variable)
+
+
+def named_twice():
+    """Name of a class or alias -> the modules that define it, where these are several."""
+    homes = {}
+    for name in FILES:
+        for word in set(named_kinds(name)):
+            homes.setdefault(word, []).append(name)
+    return {word: modules for word, modules in homes.items() if len(modules) > 1}
+
+
+def test_no_class_or_alias_has_the_name_of_another(monkeypatch):
+    found = named_twice()
+    assert not (twice := {word: found[word] for word in sorted(set(found) - set(SHARED))}), f"one word each: {twice}"
+    assert set(SHARED) <= set(found), "what is no longer shared needs no permission"
+    assert all(module.startswith("neuralrace.experiments.figures.") for module in found["Settings"])
+    monkeypatch.setitem(TREES, "neuralrace.task", ast.parse("class _Trajectory:\n    pass\n\nGates = tuple[int, int]"))
+    assert set(named_twice()) == {"Trajectory", "Gates", *SHARED}
+
+
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code", "imp", "runpy"}
 UNSAFE_NAMES = {"eval", "exec", "compile", "__import__", "execfile"}
 UNSAFE_CALLS = {  # by the end of their dotted name

@@ -24,7 +24,7 @@ from neuralrace.datafiles import load_dataset, make_folder, save_dataset
 from neuralrace.experiments.experiment import Experiment, Result, get
 from neuralrace.experiments.figures import _routed
 from neuralrace.experiments.figures._routed import Settings
-from neuralrace.experiments.figures._routed_figure import RoutedFigure, assemble
+from neuralrace.experiments.figures._routed_figure import RoutedFigure, all_panels
 from neuralrace.experiments.settings import override
 from neuralrace.experiments.store import save_result
 
@@ -79,7 +79,7 @@ def panels(out: Path, figure: RoutedFigure, settings: Settings, wanted: str, dry
         part = train(out, scan, dry or bool(left and not part_file(out, scan).is_file()))
         if part is not None:
             parts[panel] = part
-    return assemble(asked, parts) if len(parts) == len(asked) else None
+    return all_panels(asked, parts) if len(parts) == len(asked) else None
 
 
 def whole(out: Path, experiment: Experiment, settings: Any, dry: bool) -> xarray.Dataset | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.markup import table
+from neuralrace.markup import titled_table
 
 TASK = nr.Task({"x": np.eye(3)}, {"<y>": np.ones((3, 1))})
 CHAIN = nr.Architecture({"x": 3, "h": 2, "<y>": 1}, [("x", "h"), ("h", "<y>")])
@@ -13,7 +13,7 @@ PROBLEM = nr.Problem(CHAIN, TASK, GATES, {"h": "relu"})
 
 
 def test_texts_are_escaped():
-    found = table("a & b", ("<i>",), [("<script>",)])
+    found = titled_table("a & b", ("<i>",), [("<script>",)])
     assert found == (
         "<div><b>a &amp; b</b><table><tr><th>&lt;i&gt;</th></tr><tr><td>&lt;script&gt;</td></tr></table></div>"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.arrays import check_size, real_array
+from neuralrace.arrays import check_magnitude, real_array
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import (
     ArchitectureError,
@@ -301,6 +301,6 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
                 f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
                 f"column {column}"
             )
-        check_size(f"the weights of edge {edge!r}", matrix, WeightError)
+        check_magnitude(f"the weights of edge {edge!r}", matrix, WeightError)
         checked[edge] = matrix
     return checked

@@ -34,7 +34,7 @@ def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarra
         raise error(f"{name} must be an array of numbers; it was {type(value).__name__}{of}") from None
 
 
-def check_size(name: str, array: np.ndarray, error: type[NeuralRaceError]) -> None:
+def check_magnitude(name: str, array: np.ndarray, error: type[NeuralRaceError]) -> None:
     """Refuse numbers whose squares and products would be none."""
     if np.abs(array).max(initial=0.0) > LARGEST:
         where = np.unravel_index(int(np.abs(array).argmax()), array.shape)
@@ -54,7 +54,7 @@ def frozen_array(name: str, value: Any, rank: int | tuple[int, ...], error: type
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         at = f"example {where[0]}" + (f", entry {where[1]}" if array.ndim == 2 else "")
         raise error(f"{name} must be finite; it has {array[where]} at {at}: remove or replace that example")
-    check_size(name, array, error)
+    check_magnitude(name, array, error)
     array.setflags(write=False)
     return array
 

@@ -10,7 +10,7 @@ from neuralrace.architecture import Architecture, edge_name
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge
 from neuralrace.errors import GateError, nearest
-from neuralrace.markup import table
+from neuralrace.markup import titled_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Gates:
     def _repr_html_(self) -> str:
         named = [*self.nodes.items(), *((edge_name(edge), gate) for edge, gate in self.edges.items())]
         rows = [(name, "neuron by neuron" if g.ndim == 2 else "", f"{(g != 0).mean():.0%}") for name, g in named]
-        return table(repr(self) if not rows else "Gates", ("of", "", "open for"), rows)
+        return titled_table(repr(self) if not rows else "Gates", ("of", "", "open for"), rows)
 
     def take(self, examples: np.ndarray) -> "Gates":
         """The gates of some of the examples."""

@@ -4,7 +4,7 @@ import html
 from collections.abc import Iterable, Sequence
 
 
-def table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def titled_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A title and a table below it; every text is escaped."""
 
     def line(cells: Sequence[object], tag: str) -> str:

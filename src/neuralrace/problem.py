@@ -27,7 +27,7 @@ from neuralrace.errors import (
     shortened_text,
 )
 from neuralrace.gates import Gates
-from neuralrace.markup import table
+from neuralrace.markup import titled_table
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.task import Task
 
@@ -92,7 +92,7 @@ class Problem:
             for node, size in nodes.nodes.items()
         ]
         title = f"{type(self).__name__}: {len(nodes.edges)} edges, {len(self.task)} examples"
-        return table(title, ("node", "", "size", "activation", "gate open for"), rows)
+        return titled_table(title, ("node", "", "size", "activation", "gate open for"), rows)
 
     @float64
     def forward(self, weights: Weights) -> dict[str, np.ndarray]:

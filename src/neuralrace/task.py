@@ -9,7 +9,7 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
 from neuralrace.errors import ProblemError, TaskError, UnknownNameError, nearest, shortened
-from neuralrace.markup import table
+from neuralrace.markup import titled_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Task:
             for kind, side in sides
             for node, array in side.items()
         ]
-        return table(f"Task of {len(self)} examples", ("node", "", "columns", "range"), rows)
+        return titled_table(f"Task of {len(self)} examples", ("node", "", "columns", "range"), rows)
 
     def __len__(self) -> int:
         return len(self.weights)

@@ -5,7 +5,7 @@ import pytest
 
 from neuralrace.analysis.intervals import Interval
 from neuralrace.errors import RangeError, UnknownNameError
-from neuralrace.experiments.claim import Claim, Claims, listed
+from neuralrace.experiments.claim import Claim, Claims, enumerated
 
 WIDE = Interval(0.5, 0.3, 0.7)
 
@@ -86,10 +86,10 @@ def test_a_sentence_without_a_measurement_is_refused_and_so_is_the_reverse():
 
 
 def test_values_are_listed_for_a_person():
-    assert listed({}) == listed([]) == "none"
-    assert listed(range(9)) == "0 to 8 over 9"
-    assert listed({"a": 1.0, "b": WIDE}) == "a: 1; b: 0.5 [0.3, 0.7]"
-    assert listed([WIDE, WIDE], ".1f") == "0.5 [0.3, 0.7]; 0.5 [0.3, 0.7]"
+    assert enumerated({}) == enumerated([]) == "none"
+    assert enumerated(range(9)) == "0 to 8 over 9"
+    assert enumerated({"a": 1.0, "b": WIDE}) == "a: 1; b: 0.5 [0.3, 0.7]"
+    assert enumerated([WIDE, WIDE], ".1f") == "0.5 [0.3, 0.7]; 0.5 [0.3, 0.7]"
 
 
 def test_only_a_paper_is_refuted():

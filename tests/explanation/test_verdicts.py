@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuralrace.explanation.verdicts import beside, counted, moment, of_course
+from neuralrace.explanation.verdicts import beside, moment, of_course, so_many
 
 
 def test_only_a_forecast_that_came_first_is_said_to_have_come_first():
@@ -24,4 +24,4 @@ def test_digits_enough(value, text):
 
 def test_moments_and_counts():
     assert [moment(value) for value in (1234.56, float("inf"), float("nan"))] == ["1235", "never", ""]
-    assert [counted(1, "module"), counted(2, "stretch")] == ["1 module", "2 stretches"]
+    assert [so_many(1, "module"), so_many(2, "stretch")] == ["1 module", "2 stretches"]

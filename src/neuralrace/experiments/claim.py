@@ -130,7 +130,7 @@ class Claims:
     def _ask(self, what: str, value: Any, asked: str, met: np.ndarray, unit: str, form: str) -> None:
         numbers, holds = _numbers(value), bool(met.size and np.all(met))  # of none, nothing is met
         span = (what, float(numbers.min()), float(numbers.max())) if numbers.size else None
-        measured = f"{listed(value, form)}{unit}"
+        measured = f"{enumerated(value, form)}{unit}"
         self._last.conditions.append(_Measured(what, f"{what} {asked}", measured, holds, span))
 
     def detail(self, words: str) -> None:
@@ -186,13 +186,13 @@ class _Said:
         return Claim(self.text, self.source, self.kind, expected, measured, holds, self.on_record, spans, self.panel)
 
 
-def listed(values: Any, form: str = ".3g") -> str:
+def enumerated(values: Any, form: str = ".3g") -> str:
     """Numbers one after the other, or the range of many; with their names where they have some."""
     if isinstance(values, Interval):
         return format(values, form)
     if isinstance(values, Mapping):
         separator = "; " if any(isinstance(value, Interval) for value in values.values()) else ", "
-        return separator.join(f"{name}: {listed(value, form)}" for name, value in values.items()) or "none"
+        return separator.join(f"{name}: {enumerated(value, form)}" for name, value in values.items()) or "none"
     if isinstance(values, list | tuple) and any(isinstance(value, Interval) for value in values):
         return "; ".join(format(value, form) for value in values)
     numbers = _numbers(values).ravel()

@@ -76,11 +76,11 @@ def summarise(result: Result) -> dict[str, Any]:
         "settings": json.loads(as_json(result.settings)),
         "judged": result.judged,
         "as_recorded": result.as_recorded,
-        "claims": [in_words(claim) for claim in result.claims],
+        "claims": [as_values(claim) for claim in result.claims],
     }
 
 
-def in_words(claim: Claim) -> dict[str, Any]:
+def as_values(claim: Claim) -> dict[str, Any]:
     """A claim in plain values, as it is put on record."""
     return {name: value for name, value in dataclasses.asdict(claim).items() if name != "quantities"}
 

@@ -38,7 +38,7 @@ from neuralrace.reln.recorded import can_repeat, network_of
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.training import ReLUNetwork
-from neuralrace.training.train import check_size
+from neuralrace.training.train import check_memory
 from neuralrace.trajectory import Trajectory
 
 SEEDS, QUICK_SEEDS = 5, 3
@@ -92,7 +92,7 @@ def explain(
         network = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
         count = require_count("seeds", (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds)
         check_given(network, initial, learning_rate, steps, key)
-        check_size(network, 0 if steps is None else steps, None, count)
+        check_memory(network, 0 if steps is None else steps, None, count)
         told = f"{named.name}: {len(named.task)} examples, {' and '.join(map(str, network.hidden))} neurons"
         asked.say(f"{told}; choosing steps")
         recipe = choose_recipe(network, initial, learning_rate, steps, key=key, quick=quick)

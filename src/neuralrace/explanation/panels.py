@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, Priced
-from neuralrace.explanation.verdicts import counted
+from neuralrace.explanation.verdicts import so_many
 from neuralrace.plotting import COLOURS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
 from neuralrace.reln import Ranking
 from neuralrace.theory import Forecast
@@ -21,7 +21,7 @@ def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, before: 
     """What was foreseen, training, and what was rebuilt of it from modules; before: whether it was foreseen first."""
     label, mean = "forecast, before training" if before else "forecast", chosen.loss
     theory = {} if forecast is None else {label: forecast.loss}
-    rebuilt = {f"reconstruction, {counted(chosen.modules, 'module')}": mean} if np.isfinite(mean).all() else {}
+    rebuilt = {f"reconstruction, {so_many(chosen.modules, 'module')}": mean} if np.isfinite(mean).all() else {}
     axis.set_yscale("log")
     loss_curves(axis, "learning", run.time, {"ReLU networks": ("relu", run.loss)}, theory, rebuilt)
 
@@ -34,7 +34,7 @@ def draw_prices(axis: Axes, rows: Sequence[Priced], chosen: Priced) -> None:
     for place, stretches in enumerate(sorted({row.stretches for row in rows})):
         mine = [row for row in rows if row.stretches == stretches and np.isfinite(row.agreement.normalised_l1)]
         counts, far = [row.modules for row in mine], [row.agreement.normalised_l1 for row in mine]
-        colour, label = SERIES[place % len(SERIES)], counted(stretches, "stretch")
+        colour, label = SERIES[place % len(SERIES)], so_many(stretches, "stretch")
         axis.plot(counts, far, "o-", color=colour, label=label, markersize=4)
     axis.axhline(NEAR_L1, color=COLOURS["reference"], linewidth=0.8, linestyle=":")
     if np.isfinite(chosen.agreement.normalised_l1):

@@ -20,7 +20,7 @@ from neuralrace.explanation.watched import Stretch, Watched
 from neuralrace.training.condition import batch_keys
 from neuralrace.training.learner import Landscape
 from neuralrace.training.loop import Schedule, begin, go_on
-from neuralrace.training.program import Program, side_by_side
+from neuralrace.training.program import Program, one_program
 from neuralrace.training.records import Recorder
 from neuralrace.training.rules import Descent
 
@@ -83,7 +83,7 @@ def play(
         always = np.ones(len(looks), dtype=bool)
         schedule = Schedule(looks, always, always)
         start = jax.device_put({"modules": blocks, "offset": offset})
-        training = begin(side_by_side(programs, 1), start, keys, schedule)
+        training = begin(one_program(programs, 1), start, keys, schedule)
         go_on(training)
         found = training.memory.records(schedule)["loss"]
         losses.append(found[:, : len(steps) - (place < len(stretches) - 1)])  # the next one starts where this one ends

@@ -12,7 +12,7 @@ from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.trained import ALONG, along_gradient
-from neuralrace.explanation.verdicts import beside, counted, moment
+from neuralrace.explanation.verdicts import beside, moment, so_many
 from neuralrace.reln import Ranking
 from neuralrace.reln.discovery import MOST_MODULES
 from neuralrace.theory import Forecast
@@ -107,7 +107,7 @@ def of_foretold(foretold: Foretold, matches: Sequence[Match], before: bool) -> S
     number = (
         "as many as were found"
         if fewest is None
-        else f"the fewest that explain them, {fewest.modules} in {counted(fewest.stretches, 'stretch')}"
+        else f"the fewest that explain them, {fewest.modules} in {so_many(fewest.stretches, 'stretch')}"
     )
     note = (
         f"{'Before any' if before else 'Without a look at the'} training the neurons of the forecast were put into "

@@ -21,7 +21,7 @@ def beside(value: float, limit: float) -> str:
     return repr(value)
 
 
-def distance(apart: Agreement) -> str:
+def distances_in_words(apart: Agreement) -> str:
     """Both distances, the first in words as well."""
     return (
         f"normalised L1 {beside(apart.normalised_l1, NEAR_L1)}, that is {apart.normalised_l1:.1%} of the area under "
@@ -36,39 +36,39 @@ def moment(time: float) -> str:
     return f"{time:.4g}" if math.isfinite(time) else "never"
 
 
-def counted(count: int, thing: str) -> str:
+def so_many(count: int, thing: str) -> str:
     """A number of things."""
     return f"{count} {thing}" if count == 1 else f"{count} {thing}{'es' if thing.endswith('ch') else 's'}"
 
 
 def of_modules(rows: Sequence[Priced], chosen: Priced, layers: int = 1) -> str:
     """How many modules explain the networks of so many hidden layers, and how few could otherwise."""
-    apart, asked = distance(chosen.agreement), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
+    apart, asked = distances_in_words(chosen.agreement), f"at most {NEAR_L1} and {NEAR_LOG} are asked"
     each = "" if layers == 1 else " in each layer"
     if not chosen.meets:
         tried = {row.modules for row in rows}
-        told = f"No {counted(max(tried), 'module')} or fewer explain"
+        told = f"No {so_many(max(tried), 'module')} or fewer explain"
         if len(tried) == 1:
-            told = f"{counted(chosen.modules, 'module')} {'does' if chosen.modules == 1 else 'do'} not explain"
+            told = f"{so_many(chosen.modules, 'module')} {'does' if chosen.modules == 1 else 'do'} not explain"
         return (
-            f"{told} these networks: the nearest reconstruction, with {counted(chosen.modules, 'module')}{each} "
+            f"{told} these networks: the nearest reconstruction, with {so_many(chosen.modules, 'module')}{each} "
             f"{_gates(chosen)}, is off by {apart}; {asked}."
         )
-    told = f"{counted(chosen.modules, 'module')}{each} explain{'s' if chosen.modules == 1 else ''} these networks"
+    told = f"{so_many(chosen.modules, 'module')}{each} explain{'s' if chosen.modules == 1 else ''} these networks"
     again = "played again" if layers == 1 else "solved from the law of the first weights"
     first = f"{told}: {again} {_gates(chosen)}, they learn alike ({apart}; {asked})."
     other = fewer(rows, chosen)
     if other is None:
         return first
     enough = "would be enough"
-    return f"{first} {counted(other.modules, 'module').capitalize()} {enough} {_gates(other)}."
+    return f"{first} {so_many(other.modules, 'module').capitalize()} {enough} {_gates(other)}."
 
 
 def of_forecast(foreseen: Agreement, before: bool) -> str:
     """Whether the forecast held; before: whether it was made before the networks were trained."""
     made = "before any training" if before else "without a look at the training"
     held = "held" if near(foreseen) else "did not hold"
-    return f"The forecast, made {made}, {held}: {distance(foreseen)}."
+    return f"The forecast, made {made}, {held}: {distances_in_words(foreseen)}."
 
 
 def of_foretold(matches: Sequence[Match]) -> str:
@@ -76,7 +76,7 @@ def of_foretold(matches: Sequence[Match]) -> str:
     there = [one for one in matches if one.found is not None]
     expected = sum(one.foreseen is not None for one in matches)
     same = sum(one.same for one in there)
-    told = f"{counted(expected, 'module')} {'was' if expected == 1 else 'were'} foreseen"
+    told = f"{so_many(expected, 'module')} {'was' if expected == 1 else 'were'} foreseen"
     if same == len(there) == expected:
         return f"{told}, and {'the one found is this' if same == 1 else f'the {same} found are these'}."
     return f"{told}; of the {len(there)} found {same} {'is' if same == 1 else 'are'} among them."

@@ -18,7 +18,7 @@ class MissingPackageError(NeuralRaceError):
     """A package that only the explorer needs is not installed."""
 
 
-def run(port: int | None = None, browser: bool = True) -> None:
+def serve_command(port: int | None = None, browser: bool = True) -> None:
     """Serve as a command: after Ctrl-C the process ends soon, though what is being compiled cannot be stopped."""
     try:
         serve(port, browser)

@@ -13,7 +13,7 @@ from neuralrace.architecture import edge_name
 from neuralrace.errors import RangeError, require_known
 from neuralrace.explorer.bounds import FRAME_BYTES, FRAMES, WORK
 from neuralrace.explorer.scene import Scene
-from neuralrace.explorer.tables import Tables, opened
+from neuralrace.explorer.tables import Tables, always_open
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -144,7 +144,7 @@ def _gatings(task: NamedTask) -> dict[str, Callable[[int], Problem]]:
     smallest = [build(1) for build in found.values()]
     there = any(not one.gates.nodes and len(one.architecture.hidden) == 1 for one in smallest)
     if len(task.task.inputs) == 1 and not there:
-        found |= opened(task.task)
+        found |= always_open(task.task)
     return found
 
 

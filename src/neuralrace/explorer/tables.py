@@ -39,7 +39,7 @@ def digits(examples: int) -> NamedTask:
     images, classes = digit_rows(examples)
     task = Task({"x": images}, {"y": classes})
     settings, groups = {"examples": examples}, {"digit": np.argmax(classes, axis=1)}
-    return NamedTask(name="digits", settings=settings, task=task, gatings=opened(task), hidden=16, groups=groups)
+    return NamedTask(name="digits", settings=settings, task=task, gatings=always_open(task), hidden=16, groups=groups)
 
 
 @lru_cache(KEPT)
@@ -56,7 +56,7 @@ def routed(items: str, domains: int, trained: int) -> NamedTask:
     return tasks.routing(domains, trained, inputs=images, targets=classes)
 
 
-def opened(task: Task) -> dict[str, Gating]:
+def always_open(task: Task) -> dict[str, Gating]:
     """The gating with one pathway that is always open."""
     return {OPEN: partial(parallel_pathways, task, {"h": None})}
 
@@ -100,7 +100,7 @@ class Tables:
         if table not in self._texts:
             raise FileFormatError("a table must be loaded first, and is kept while the server runs: choose its file")
         found = _read(self._texts[table], targets)
-        return replace(found, gatings=opened(found.task))
+        return replace(found, gatings=always_open(found.task))
 
 
 def _read(text: str, targets: int) -> NamedTask:

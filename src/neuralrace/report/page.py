@@ -10,7 +10,7 @@ from neuralrace.experiments.experiment import Result
 from neuralrace.experiments.papers import PAPERS, by_paper, heading
 from neuralrace.report.matrix import render_matrix
 from neuralrace.report.section import render_section
-from neuralrace.report.verdicts import WHOSE, counted, counts, recorded, tally
+from neuralrace.report.verdicts import WHOSE, compared_with_record, counted, counts, tally
 
 TITLE = "neuralrace: predicted and trained"
 WORDS = {
@@ -102,4 +102,4 @@ def _outcome(results: Sequence[Result]) -> list[str]:
         for kind in numbers
     )
     listed = f'<ul class="outcome">{rows}</ul>'
-    return [f"<p>{experiments}, {len(claims)} claims. {recorded(claims)}</p>", listed]
+    return [f"<p>{experiments}, {len(claims)} claims. {compared_with_record(claims)}</p>", listed]

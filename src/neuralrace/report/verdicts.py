@@ -43,10 +43,10 @@ def counted(kind: str, numbers: Mapping[str, int]) -> str:
 def tally(claims: Sequence[Claim]) -> str:
     """All counts in one line: "paper: 30 hold, 11 refuted; ours: ...; check: ...", and whether it is as recorded."""
     told = "; ".join(f"{kind}: {counted(kind, entry)}" for kind, entry in counts(claims).items())
-    return f"{told}. {recorded(claims)}"
+    return f"{told}. {compared_with_record(claims)}"
 
 
-def recorded(claims: Sequence[Claim]) -> str:
+def compared_with_record(claims: Sequence[Claim]) -> str:
     """Whether all came out as recorded, or how many did not."""
     other = sum(not claim.as_recorded for claim in claims)
     return f"{other} came out other than recorded." if other else "All came out as recorded."

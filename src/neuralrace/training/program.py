@@ -207,7 +207,7 @@ def _memory(program: Program, parameters: Stacks) -> Any:
     return program.memory(parameters)
 
 
-def side_by_side(programs: Sequence[Program], seeds: int) -> Program:
+def one_program(programs: Sequence[Program], seeds: int) -> Program:
     """One program for several of one shape; what they compute on has an axis for condition and seed."""
     first = programs[0]
     if len(programs) == 1:

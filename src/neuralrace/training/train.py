@@ -33,7 +33,7 @@ from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
 from neuralrace.training.loop import STRIDE, Schedule, Training, Watcher, begin, go_on, make_schedule, part_of
 from neuralrace.training.objectives import Objective
-from neuralrace.training.program import shape_of, side_by_side
+from neuralrace.training.program import one_program, shape_of
 from neuralrace.training.records import Record, matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
@@ -87,7 +87,7 @@ def train(
     was killed. precision: "single" computes in 32 bits, which a GPU does many times faster; first weights and times are
     in 64 bits in any case. A diverging seed is marked in `status` and does not stop the others.
     """
-    check_size(network, steps, every if at is None else None, seeds)
+    check_memory(network, steps, every if at is None else None, seeds)
     if optimiser is not None and optimizer is not None:
         raise RangeError("optimiser and optimizer are two spellings of one setting; both came: give one of them")
     if callback is not None:
@@ -142,7 +142,7 @@ def train_together(
     require_kind("conditions", conditions, (list, tuple), ProblemError)
     for condition in conditions:
         require_kind("each of the conditions", condition, Condition, ProblemError)
-        check_size(condition.network, steps, every if at is None else None, seeds)
+        check_memory(condition.network, steps, every if at is None else None, seeds)
         condition.check_times(steps)
     schedule = make_schedule(steps, every, at)
     drawn: Drawn = {}
@@ -155,7 +155,7 @@ def train_together(
 
     def run(group: list[Prepared]) -> None:
         with in_precision(precision):  # a thread has its own
-            program = side_by_side([one.program for one in group], seeds)
+            program = one_program([one.program for one in group], seeds)
             training = begin(program, joined_parameters(group), batch_keys(key, seeds, len(group)), schedule)
             go_on(training, meter)
         for place, one in enumerate(group):
@@ -168,7 +168,7 @@ def train_together(
     return [found[id(one)] for one in prepared]
 
 
-def check_size(network: Any, steps: Any, every: Any, seeds: Any) -> None:
+def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
     """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given.
 
     Only what is certain is counted, so nothing possible is refused.

@@ -45,7 +45,7 @@ def test_the_protocol_trains_the_common_pathway_alone() -> None:
 
 def test_kinds_of_pathways() -> None:
     values = {"common": np.ones((2, 1)), "a": np.zeros((2, 3)), "b": np.full((2, 3), 4.0)}
-    found = common.by_kind("x", values, 4)
+    found = common.by_pathway("x", values, 4)
     assert found["x_common"].tolist() == [[1, 0, 0, 0]] * 2
     assert found["x_contextual"].tolist() == [[2, 2, 2, 0]] * 2
 

@@ -29,7 +29,7 @@ def errors(trained, untrained, gains=None, data="mnist"):
         },
         {"kind": list(_routed.KINDS)},
     )
-    return _routed_figure.assemble({"permuted-10": scan(data, gains)}, {"permuted-10": part})
+    return _routed_figure.all_panels({"permuted-10": scan(data, gains)}, {"permuted-10": part})
 
 
 def scan(data, gains):
@@ -76,7 +76,7 @@ def test_gains_are_judged_where_trained_pairs_are_learned():
 def test_panels_of_both_kinds_stand_in_one_dataset():
     pairs, gains = errors([0.1] * 3, [0.5] * 3), errors([0.1] * 2, [0.4, 0.2], gains=[1.0, 0.1])
     parts = {"a": pairs.isel(panel=0, drop=True), "b": gains.isel(panel=0, drop=True)}
-    both = _routed_figure.assemble({"a": scan("mnist", None), "b": scan("mnist", [1.0, 0.1])}, parts)
+    both = _routed_figure.all_panels({"a": scan("mnist", None), "b": scan("mnist", [1.0, 0.1])}, parts)
     assert (_routed_figure.over(both, "pairs"), _routed_figure.over(both, "gains")) == (["a"], ["b"])
     places, ends = _routed_figure.curve(both, "b")
     np.testing.assert_array_equal(places, [0.1, 1.0])  # and not the NaN where the other panel has more

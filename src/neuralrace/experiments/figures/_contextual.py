@@ -171,7 +171,7 @@ def claims() -> Claims:
     return Claims(paper="P2 ", check="P2 ", ours="ours, ")
 
 
-def near(claim: Claims, *found: Agreement, names: Iterable[Any] = ()) -> None:
+def same_losses(claim: Claims, *found: Agreement, names: Iterable[Any] = ()) -> None:
     """That losses are the same, one or several with a name each."""
     labels = [str(name) for name in names]
     for what, row, limit in (
@@ -197,7 +197,7 @@ def trained_values(problem: Problem, run: Trajectory) -> dict[str, np.ndarray]:
     return {node: run.values(f"path_singular_values[{path}]").mean(axis=0) for node, path in paths.items()}
 
 
-def by_kind(name: str, values: dict[str, np.ndarray], modes: int) -> dict[str, np.ndarray]:
+def by_pathway(name: str, values: dict[str, np.ndarray], modes: int) -> dict[str, np.ndarray]:
     """The common pathway, and the mean over the contextual ones, as far as there are; (T, modes)."""
     kinds = {kind: [a for node, a in values.items() if (node == "common") == (kind == "common")] for kind in KINDS}
     return {

@@ -19,7 +19,7 @@ def select(data: xarray.Dataset, mask: xarray.DataArray) -> xarray.Dataset:
     return data.isel(table=np.flatnonzero(mask.values))
 
 
-def plain(data: xarray.Dataset, leaky: bool) -> xarray.Dataset:
+def all_kinds(data: xarray.Dataset, leaky: bool) -> xarray.Dataset:
     """All kinds of pairs at one scale, depth and width."""
     return select(data, (data["series"] == "kinds") & (data["leaky"] == leaky))
 
@@ -61,7 +61,7 @@ def ranks(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _hypothesis(claim: Claims, data: xarray.Dataset) -> None:
-    linear = plain(data, leaky=False)
+    linear = all_kinds(data, leaky=False)
     errors, ratio = _untrained(linear), linear["ratio"].values
     fraction = linear["trained"].values / data.attrs["domains"]
     by_fraction = ranks(-fraction, errors)
@@ -125,7 +125,7 @@ def _forecasts(claim: Claims, data: xarray.Dataset) -> None:
     regular = select(three, three["pairs"] != "hubs")
     wide, measured = three["wide"].isel(kind=1).values, _untrained(three)
     deep = select(data, (data["depth"] != 3) & (data["pairs"] != "hubs"))
-    linear = plain(data, leaky=False)
+    linear = all_kinds(data, leaky=False)
     names = dict.fromkeys(linear["pairs"].values)
     expected = {name: _least(linear, linear["wide"].isel(kind=1).values, name) for name in names}
     found = {name: _least(linear, _untrained(linear), name) for name in names}
@@ -168,7 +168,7 @@ def _width_claim(claim: Claims, data: xarray.Dataset) -> None:
 
 
 def _leaky(claim: Claims, data: xarray.Dataset) -> None:
-    leaky = plain(data, leaky=True)
+    leaky = all_kinds(data, leaky=True)
     errors = _untrained(leaky)
     least = [_least(leaky, errors, name) for name in ("circulant", "regular")]
     claim.ours(SOURCE, "With leaky ReLU the ratio orders the errors too.")

@@ -71,7 +71,7 @@ class RoutedFigure:
     def compute(self, settings: Settings) -> xarray.Dataset:
         """Train every panel."""
         asked = self.scans(settings)
-        return assemble(asked, {name: measure(scan) for name, scan in asked.items()})
+        return all_panels(asked, {name: measure(scan) for name, scan in asked.items()})
 
     def claims(self, data: xarray.Dataset) -> Claims:
         """What the figure says, panel by panel."""
@@ -156,7 +156,7 @@ def declare(figure: RoutedFigure, *, full: Settings, differs: str = "", **words:
     )
 
 
-def assemble(scans: Mapping[str, Scan], parts: Mapping[str, xarray.Dataset]) -> xarray.Dataset:
+def all_panels(scans: Mapping[str, Scan], parts: Mapping[str, xarray.Dataset]) -> xarray.Dataset:
     """All panels in one dataset, where conditions are fewer the rest is NaN; what was run, as attributes."""
     most = max(part.sizes["condition"] for part in parts.values())
     padded = [parts[name].pad(condition=(0, most - parts[name].sizes["condition"])) for name in scans]

@@ -7,7 +7,7 @@ import numpy as np
 import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
-from neuralrace.experiments.claim import Claim, Claims, listed
+from neuralrace.experiments.claim import Claim, Claims, enumerated
 from neuralrace.experiments.figures._views_measures import coverage, shares, winner_share
 from neuralrace.experiments.figures._views_training import VIEWS, Conditions
 from neuralrace.experiments.figures._views_trainings import CHANCE, FINER, PENALTY, RATE, named
@@ -96,8 +96,10 @@ def _ends(data: xarray.Dataset, kind: str, name: str = "responses") -> dict[int,
 def _race(claim: Predictions, data: xarray.Dataset) -> None:
     flow, start = _ends(data, "flow"), {d: _curves(data, "flow", d, "strengths")[:, 0] for d in data["depth"].values}
     claim.says("early growth")
-    claim.within(f"depth 2, flow: {GROWTH}", growth(data, "growth", 2), NEAR_ONE)
-    deep = {f"L = {d}, window {i + 1}": part for d in flow if d > 2 for i, part in enumerate(growth(data, "flow", d))}
+    claim.within(f"depth 2, flow: {GROWTH}", growth_rates(data, "growth", 2), NEAR_ONE)
+    deep = {
+        f"L = {d}, window {i + 1}": part for d in flow if d > 2 for i, part in enumerate(growth_rates(data, "flow", d))
+    }
     claim.says("growth at depth")
     claim.within(f"depth above 2, flow: {GROWTH}", deep, NEAR_ONE)
     right = {d: start[d].argmax(axis=-1) == flow[d].argmax(axis=-1) for d in flow}
@@ -114,7 +116,7 @@ def _race(claim: Predictions, data: xarray.Dataset) -> None:
     left = {d: np.where(_lost(curve[:, -1]), shares(curve[:, -1]), 0).sum(axis=-1) for d, curve in curves.items()}
     claim.says("losers")
     claim.at_most("the final strength s_ym of a losing view over the most it ever was", _by_depth(kept), 0.01)
-    claim.detail(f"share of all losers together {listed(_by_depth(left))}")
+    claim.detail(f"share of all losers together {enumerated(_by_depth(left))}")
 
 
 def _lost(final: np.ndarray) -> np.ndarray:
@@ -129,7 +131,7 @@ def _kept(curve: np.ndarray) -> np.ndarray:
     return np.asarray(kept.sum(axis=(1, 2)) / lost.sum(axis=(1, 2)))
 
 
-def growth(data: xarray.Dataset, kind: str, depth: int) -> list[Interval]:
+def growth_rates(data: xarray.Dataset, kind: str, depth: int) -> list[Interval]:
     """d log a/dt over sigma, a^L the summed response of a class, in each window; the mean over seeds."""
     total = _curves(data, kind, depth).sum(axis=-1)
     time = data["time"].sel(training=named(kind, depth)).values
@@ -154,7 +156,7 @@ def _shares(claim: Predictions, data: xarray.Dataset) -> None:
     claim.says("coverage")
     covered = _by_depth({d: coverage(end) for d, end in flow.items()})
     claim.within("effective number of views over M", covered, (1 / VIEWS - LEAST, 1 / VIEWS + LEAST))
-    claim.detail(f"a view alone is classified right: {listed(_by_depth(alone))}")
+    claim.detail(f"a view alone is classified right: {enumerated(_by_depth(alone))}")
     wins = [np.bincount(end.argmax(axis=-1).ravel(), minlength=VIEWS) / end[..., 0].size for end in flow.values()]
     claim.says("winners")
     claim.within("part of seeds and classes in which a view is ahead", np.array(wins), (0.1, 0.6))
@@ -237,11 +239,11 @@ def _teachers(claim: Predictions, data: xarray.Dataset) -> None:
     )
     claim.says("distillation")
     claim.at_least("coverage with soft targets, all views always present,", _by_depth(soft), 0.9)
-    claim.detail(f"with hard targets {listed(_by_depth(hard))}")
+    claim.detail(f"with hard targets {enumerated(_by_depth(hard))}")
     gains = {d: soft_apart[d] - hard_apart[d] for d in hard}
     claim.says("distillation, views apart")
     claim.at_least(f"gain in coverage, views with chance {CHANCE:g},", _by_depth(gains), 0.005)
-    claim.detail(f"{listed(_by_depth(hard_apart))} to {listed(_by_depth(soft_apart))}")
+    claim.detail(f"{enumerated(_by_depth(hard_apart))} to {enumerated(_by_depth(soft_apart))}")
     claim.says("competition loss")
     _competition(claim, data)
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.experiments import Claims, Experiment
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, TIME, label_axes, loss_curves, new_panels, trade_off_lines
 
@@ -87,7 +87,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.ours(after, "More modules bring a gating nearer.", "A")
     what = "in the most stretches every doubling of the modules leaves, of the normalised L1,"
     claim.at_most(what, last[1:] / last[:-1], 1, form=".2f")
-    claim.detail(listed(longest, ".3f"))
+    claim.detail(enumerated(longest, ".3f"))
     claim.fails("16 modules come less near than 8; imposed gates let a network do more than its ReLU could")
     source = "after P2 section 4, where the gates of the gated network are constant"
     claim.ours(source, "The gates of a ReLU network come to rest.", "C")

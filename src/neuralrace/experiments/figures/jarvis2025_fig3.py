@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from neuralrace import reln, tasks
 from neuralrace.experiments import Claims, Experiment
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, draw_network, heat_map, label_axes, loss_curves, new_panels
 from neuralrace.tasks import NamedTask
@@ -95,7 +95,7 @@ def claims(data: xarray.Dataset) -> Claims:
     text = "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it."
     claim.paper("appendix H", text, "B")
     claim.at_most("last loss, of the first,", narrow[:, -1] / narrow[:, 0], 0.01)
-    claim.detail(f"{int(data['neurons'])} neurons; with more {listed(wide[:, -1] / wide[:, 0])}")
+    claim.detail(f"{int(data['neurons'])} neurons; with more {enumerated(wide[:, -1] / wide[:, 0])}")
     claim.ours("after P2 appendix H", "Such a network has the same loss as one of 100 neurons in each pathway.", "B")
     claim.at_most("normalised L1", p2.apart(epochs, narrow, wide).normalised_l1, p2.L1, form=".3f")
     claim.fails("0.14; fewer neurons start from a smaller strength, and so later")

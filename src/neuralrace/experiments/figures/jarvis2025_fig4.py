@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.analysis import Agreement, aligned_mds, rotation_onto, similarity
 from neuralrace.experiments import Claims, Experiment, setting
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import SERIES, TIME, heat_map, label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.problem import Problem
@@ -87,16 +87,16 @@ def _modes(settings: Settings, named: NamedTask, published: tuple[Problem, Traje
         "contextual": p2.on_what_is_left(named, settings.width),
     }
     times, modes = settings.times(named.task), named.task.inputs["x"].shape[1]
-    values = p2.by_kind("published", p2.trained_values(*published), modes)
+    values = p2.by_pathway("published", p2.trained_values(*published), modes)
     for problem in problems.values():
         run = settings.train(problem, record=RECORDS[2:], seeds=settings.gated_seeds)
         forecast = predict(problem, settings.law, times, Aligned(diagonal=False, keep=True), draws=1, key=p2.THEORY_KEY)
-        values |= p2.by_kind("simulated", p2.trained_values(problem, run), modes)
-        values |= p2.by_kind("race", p2.forecast_values(forecast), modes)
+        values |= p2.by_pathway("simulated", p2.trained_values(problem, run), modes)
+        values |= p2.by_pathway("race", p2.forecast_values(forecast), modes)
     return xarray.Dataset({name: (("time", "mode"), array) for name, array in values.items()}, {"time": times})
 
 
-def distance(data: xarray.Dataset, name: str) -> Agreement:
+def distance_from_relu(data: xarray.Dataset, name: str) -> Agreement:
     """Of a loss from that of the mean ReLU network."""
     return p2.apart(data["time"].values, data[name].values, data["relu"].values)
 
@@ -126,34 +126,34 @@ def _modules(claim: Claims, data: xarray.Dataset) -> None:
     )
     what = f"of the {len(wanted)} patterns, found by as many clusters,"
     claim.at_least(what, len(p2.as_set(data["patterns"].values) & wanted), len(wanted))
-    claim.detail(f"consistency {listed(data['consistency'].values)}")
+    claim.detail(f"consistency {enumerated(data['consistency'].values)}")
 
 
 def _losses(claim: Claims, data: xarray.Dataset) -> None:
     text = "The loss of the gated network, whose gating is constant from the start, is that of the ReLU networks."
     claim.paper("section 4 and Fig 4a", text)
-    p2.near(claim, distance(data, "protocol"))
+    p2.same_losses(claim, distance_from_relu(data, "protocol"))
     claim.fails(
         "0.10 and 0.32 with one law for all first weights, 0.07 and 0.27 with 175 neurons in "
         "each pathway; the published network, with scales set by hand, has 0.043 and 0.110"
     )
     claim.ours("beyond P2 Fig 4a", "So it is where all pathways are trained jointly.")
-    p2.near(claim, distance(data, "joint"))
+    p2.same_losses(claim, distance_from_relu(data, "joint"))
     claim.fails("about 0.07 and 0.28")
     text = "The loss of the ReLU networks is forecast from that gating and the law of their first weights."
     claim.ours("after P2 Fig 4a (predicted)", text)
-    p2.near(claim, distance(data, "theory"))
+    p2.same_losses(claim, distance_from_relu(data, "theory"))
     claim.fails("about 0.07 and 0.28, as in training: it is the gating that is off")
     text = "Rebuilt from the modules and widths found in them, in one stretch, the networks have their loss."
     claim.ours("after P2 appendix B: a reconstruction", text)
-    p2.near(claim, distance(data, "one_stretch"))
+    p2.same_losses(claim, distance_from_relu(data, "one_stretch"))
     claim.fails("about 0.07 and 0.26; a gating that changes once comes nearer")
     claim.ours(
         "a reconstruction from early weights, no constant set by hand",
         f"Rebuilt in two stretches, one pathway up to time {float(data['handover']):.1f} and the modules from "
         "there, they have.",
     )
-    p2.near(claim, distance(data, "two_stretches"))
+    p2.same_losses(claim, distance_from_relu(data, "two_stretches"))
 
 
 def _same_networks(claim: Claims, data: xarray.Dataset) -> None:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.analysis import time_to
 from neuralrace.experiments import Claims, Experiment, setting
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import label_axes, loss_curves, mode_lines, new_panels
 from neuralrace.tasks import NamedTask
@@ -124,10 +124,10 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
         "published": settings.protocol(named, GATING, **wanted),
         "assumed": (assumed, settings.train(assumed, **wanted)),
     }
-    values = p2.by_kind("aligned", p2.forecast_values(forecast), 8 + count)
-    values |= p2.by_kind("closed", _closed_form(theory, times, strength), 8 + count)
+    values = p2.by_pathway("aligned", p2.forecast_values(forecast), 8 + count)
+    values |= p2.by_pathway("closed", _closed_form(theory, times, strength), 8 + count)
     for name, (problem, run) in runs.items():
-        values |= p2.by_kind(name, p2.trained_values(problem, run), 8 + count)
+        values |= p2.by_pathway(name, p2.trained_values(problem, run), 8 + count)
     data = xarray.Dataset({name: (("epoch", "mode"), array) for name, array in values.items()})
     data["closed_loss"] = ("epoch", np.asarray(exact.contextual_loss(times, theory, strength, strength)))
     data["published_loss"] = ("epoch", runs["published"][1].loss.mean(axis=0))
@@ -185,11 +185,11 @@ def _of_relu(claim: Claims, data: xarray.Dataset, label: str) -> None:
     claim.fails(FAILED.get(("modules", label)))
     text = f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks."
     claim.said(kind, f"{beyond}Fig 5, row 1 (perfect agreement)", text, f"{label}a")
-    p2.near(claim, p2.apart(epochs, data["published_loss"].values, relu))
+    p2.same_losses(claim, p2.apart(epochs, data["published_loss"].values, relu))
     claim.fails(FAILED.get(("protocol", label)))
     text = f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained."
     claim.ours("after P2 Fig 5: exact flow, nothing trained", text, f"{label}a")
-    p2.near(claim, p2.apart(epochs, data["race"].sel(size=count - 1).values, relu))
+    p2.same_losses(claim, p2.apart(epochs, data["race"].sel(size=count - 1).values, relu))
     claim.fails(FAILED.get(("race", label)))
 
 
@@ -219,7 +219,7 @@ def _of_closed_forms(claim: Claims, parts: Parts, beyond: bool) -> None:
     gaps = {f"{n} {of}": p2.value_gap(part, "closed", way, of) for n, part in parts.items() for way, of in pairs}
     text = f"{numbers} contexts: the loss of the ReLU networks follows in closed form (perfect agreement)."
     claim.said(kind, f"{place}Fig 5 (caption)", text, _panels(parts, "a"))
-    p2.near(claim, *losses, names=parts)
+    p2.same_losses(claim, *losses, names=parts)
     claim.fails(
         "0.3 and more with one law for all first weights: contextual pathways would have to start when the "
         "common one has learned, and they start at once"
@@ -245,7 +245,7 @@ def _of_neurons(claim: Claims, parts: Parts, beyond: bool) -> None:
         {f"{n} {way}": row[i] / row[2] for n, row in rows.items() for i, way in enumerate(list(names.values())[:2])}
         for rows in (most, mean)
     )
-    order = f"by number, strength and chance {'; '.join(f'{n}: {listed(row)}' for n, row in mean.items())}"
+    order = f"by number, strength and chance {'; '.join(f'{n}: {enumerated(row)}' for n, row in mean.items())}"
     text = f"{numbers} contexts: neurons are on in all contexts but one more often than chance has it."
     claim.said(kind, f"{place}section 5 (pathways active for C - 1 contexts)", text)
     claim.at_least("share of neurons, over that of random neurons,", more, 1)

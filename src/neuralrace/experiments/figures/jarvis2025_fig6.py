@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from neuralrace import tasks
 from neuralrace.analysis import Agreement, Plateau, plateaus, time_to, typical
 from neuralrace.experiments import Claims, Experiment
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures._two_layers import CONTEXTS, MODULES, Settings, compute, shared_first_layer
 from neuralrace.plotting import COLOURS, difference_strip, draw_network, heat_map, label_axes, new_panels, theory_line
@@ -91,16 +91,16 @@ def _first_layer(claim: Claims, data: xarray.Dataset) -> None:
     places = later[np.linspace(0, len(later) - 1, 5).astype(int)] if len(later) else np.array([-1])
     kinds = ("all", "none", "all_by_strength", "pairs_by_strength")
     every, silent, strong, pairs = (100 * data[f"h1_{kind}"].values.mean(axis=0)[places] for kind in kinds)
-    moments = f"at epochs {listed(data['epoch'].values[places], '.0f')}"
+    moments = f"at epochs {enumerated(data['epoch'].values[places], '.0f')}"
     text = "The ReLU network does not use the first layer for gating: all neurons are active for all datapoints."
     claim.paper("section 6", text)
     claim.at_least(f"share of neurons that are, {moments},", every, ON, " %")
-    claim.detail(f"on for none {listed(silent)} %")
+    claim.detail(f"on for none {enumerated(silent)} %")
     claim.fails("74 % at the most, between the first drop of the loss and the second, and below 1 % at the end")
     text = "Counted by strength it does not."
     claim.ours("after P2 section 6: strength is the norm of incoming times that of outgoing weights at the end", text)
     claim.at_least(f"share of strength in neurons that are active for all datapoints, {moments},", strong, ON, " %")
-    claim.detail(f"by strength on for {listed(pairs)} % of the datapoints")
+    claim.detail(f"by strength on for {enumerated(pairs)} % of the datapoints")
     claim.fails("96 % between the first drop of the loss and the second, about 1 % at the end")
     source = "section 6, by what its gates let through at the end"
     claim.paper(source, "The first layer is then used as a linear layer.")
@@ -122,7 +122,7 @@ def _second_layer(claim: Claims, data: xarray.Dataset) -> None:
     claim.fails("only the common module lasts; the others come to gate by halves of the items and by contexts")
     claim.ours("after P2 section 6", "For a time the modules of the second layer are these.")
     claim.at_least("moments at which four clusters of the gate patterns of all runs are these", len(when), 1)
-    claim.detail(f"epochs {listed(when, '.0f')}")
+    claim.detail(f"epochs {enumerated(when, '.0f')}")
 
 
 def _losses(claim: Claims, data: xarray.Dataset) -> None:
@@ -135,21 +135,21 @@ def _losses(claim: Claims, data: xarray.Dataset) -> None:
     apart_by = np.abs(levels[1] / levels[0] - 1) if len(relu) == len(gated) > 0 else np.array([np.nan])
     text = "We see close agreement between the ReLU network and GDLN stereotypical trajectories."
     claim.paper(f"section 6 and Fig 6b; {TOGETHER}", text)
-    p2.near(claim, between(data, "gated", "relu"))
+    p2.same_losses(claim, between(data, "gated", "relu"))
     claim.fails(
         "normalised L1 about 0.12; the gated network has no plateau where it is linear in the "
         "contexts, and falls behind at the end"
     )
     claim.paper("section 6", "The positions of the plateaus in loss are all consistent.")
     claim.at_most("distance between the levels of as many plateaus", 100 * apart_by, 10, " %")
-    claim.detail(f"ReLU {listed(levels[0])}; gated {listed(levels[1])}")
+    claim.detail(f"ReLU {enumerated(levels[0])}; gated {enumerated(levels[1])}")
     claim.fails("the ReLU network has one more, the first at 2.75; the other three agree")
     claim.paper("section 6", "The relative timing of the drops in loss is consistent following the alignment.")
     what = f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by"
     claim.at_most(what, 100 * np.abs(since[1] / since[0] - 1), 10, " %")
     claim.detail(
-        f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {listed(since[0], '.0f')}, gated "
-        f"{listed(since[1], '.0f')}"
+        f"first at {drops[0][0]:.0f} and {drops[1][0]:.0f}; then ReLU {enumerated(since[0], '.0f')}, gated "
+        f"{enumerated(since[1], '.0f')}"
     )
     claim.fails("the gated network starts sooner and then takes 10 and 16 to 18 % longer")
     text = "At plateaus in the loss trajectories we see exact agreement between the outputs."
@@ -172,8 +172,8 @@ def _spread(claim: Claims, data: xarray.Dataset) -> None:
     times = {name: drop_times(data, name, epochs) for name, epochs in names.items()}
     spread = {name: found.std(axis=0, ddof=1 if len(found) > 1 else 0) for name, found in times.items()}
     relative = {name: spread[name] / found.mean(axis=0) for name, found in times.items()}
-    levels = f"the epochs to come down to {listed(FALLEN)} of the first loss"
-    shown = "; ".join(f"{name} {listed(relative[name])} in {len(times[name])} runs" for name in names)
+    levels = f"the epochs to come down to {enumerated(FALLEN)} of the first loss"
+    shown = "; ".join(f"{name} {enumerated(relative[name])} in {len(times[name])} runs" for name in names)
     claim.paper(
         "section 6",
         "There is now variance in the trajectories of both networks, which was not the case for the "
@@ -185,7 +185,7 @@ def _spread(claim: Claims, data: xarray.Dataset) -> None:
     claim.paper("section 6 and Fig 6", "We also see the same variance profiles across the various runs.")
     what = f"standard deviations of {levels}, gated over ReLU, in the geometric mean,"
     claim.within(what, _pooled(spread["gated"] / spread["relu"]), (0.5, 2))
-    claim.detail(f"ReLU {listed(spread['relu'], '.0f')}; gated {listed(spread['gated'], '.0f')}")
+    claim.detail(f"ReLU {enumerated(spread['relu'], '.0f')}; gated {enumerated(spread['gated'], '.0f')}")
     if min(len(times["relu"]), len(times["gated"])) >= ENOUGH:
         _cause(claim, data)
 
@@ -196,7 +196,7 @@ def _cause(claim: Claims, data: xarray.Dataset) -> None:
     claim.paper("section 6", text)
     what = "share of the variance of these epochs that is gone, in the mean, with the alignment taken off,"
     claim.at_least(what, {name: shares.mean() for name, shares in gone.items()}, 0.5)
-    claim.detail(f"by level {'; '.join(f'{name} {listed(shares)}' for name, shares in gone.items())}")
+    claim.detail(f"by level {'; '.join(f'{name} {enumerated(shares)}' for name, shares in gone.items())}")
     claim.fails("of the first two drops, where 58 to 69 % of it are gone; of the last one it is not")
 
 
@@ -228,10 +228,10 @@ def _pathways(claim: Claims, data: xarray.Dataset) -> None:
     text = "The common pathway aligns around epoch 500, while the contextual pathways only appear at epoch 12000."
     claim.paper(f"section 6; {TOGETHER}", text)
     claim.within("outputs aligned by half, median run, over these epochs,", _over(aligned), (0.5, 2))
-    claim.detail(f"at {listed(aligned, '.0f')}; to nine tenths at {listed(fully, '.0f')}")
+    claim.detail(f"at {enumerated(aligned, '.0f')}; to nine tenths at {enumerated(fully, '.0f')}")
     claim.ours("after P2 section 6", "Pathways have half of their last strength at these epochs.")
     claim.within("half strength, median run, over these epochs,", _over(halves), (0.5, 2))
-    claim.detail(listed(halves, ".0f"))
+    claim.detail(enumerated(halves, ".0f"))
     claim.fails("nothing is learned before about epoch 4400, when all pathways begin together")
 
 
@@ -244,7 +244,7 @@ def _forecast(claim: Claims, data: xarray.Dataset) -> None:
     meet = (theory.min(axis=0) <= 1.01 * gated.max(axis=0)) & (gated.min(axis=0) <= 1.01 * theory.max(axis=0))
     text = "The theory forecasts the gated networks from the law of their initial weights, drawn apart."
     claim.ours("after P1 eqs 3-4, typical forecast and typical run", text)
-    p2.near(claim, between(data, "theory", "gated"))
+    p2.same_losses(claim, between(data, "theory", "gated"))
     what = f"moments at which the range of {len(theory)} forecasts meets that of {len(gated)} runs, to 1 %,"
     claim.at_least(what, 100 * meet.mean(), 90, " %")
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.analysis import concentration, groups_active
 from neuralrace.experiments import Claims, Experiment
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_panels
 from neuralrace.reln.discovery import ELBOW
@@ -109,7 +109,7 @@ def _elbows(claim: Claims, data: xarray.Dataset) -> None:
         found, text = data[name].values, f"The 4-cluster model is the appropriate choice for the elbow ({metric})."
         claim.said(kind, source, text, "9")
         claim.within(f"least number whose error is within {ELBOW} times the least", elbow(found), (4, 4))
-        claim.detail(f"errors {listed(found)}")
+        claim.detail(f"errors {enumerated(found)}")
 
 
 def _neurons(claim: Claims, data: xarray.Dataset) -> None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from neuralrace import reln, tasks
 from neuralrace.axes import Edge, Weights
 from neuralrace.experiments import Claims, Experiment
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.experiments.figures import _gatings
 from neuralrace.plotting import COLOURS, TIME, label_axes, mode_lines, new_panels, theory_line, training_band
@@ -254,7 +254,7 @@ def _inactive(claim: Claims, size: np.ndarray) -> None:
     two, one = size[1 : 1 + CONTEXTS], size[1 + CONTEXTS :]
     what = "largest single-context map over the smallest two-context map, at the end,"
     claim.at_most(what, one.max() / two.min(), 0.1, form=".2f")
-    claim.detail(f"two contexts {listed(two)}; one {listed(one)}")
+    claim.detail(f"two contexts {enumerated(two)}; one {enumerated(one)}")
 
 
 def _uniqueness(claim: Claims, data: xarray.Dataset) -> None:
@@ -272,7 +272,7 @@ def _uniqueness(claim: Claims, data: xarray.Dataset) -> None:
     claim.fails("0.09 (0.06 with 175 neurons in each pathway), and less with pathways for single contexts added")
     claim.ours(source, "Of all gatings by context, that of the text comes nearest to the ReLU networks.")
     claim.at_most("its normalised L1 over the least of the others", gaps[TEXT] / min(others.values()), 1)
-    claim.detail(listed(gaps, form))
+    claim.detail(enumerated(gaps, form))
     claim.fails("with pathways for single contexts added it comes nearer; all others are twice as far")
     claim.ours(source, "The loss of the gating of the text is below that of any other gating, at all times.")
     claim.at_most("share of times at which it is behind each other", behind, 0, unit=" %")
@@ -285,7 +285,7 @@ def _protocol_uniqueness(claim: Claims, data: xarray.Dataset) -> None:
     text = "Only one ReLN matches the loss trajectory of the ReLU network: it is that of the text."
     claim.paper("Proposition 4.2 and Fig 4a, by P2's protocol", text)
     claim.at_most("normalised L1 from the ReLU networks", gaps[TEXT], p2.L1, form=".3f")
-    claim.detail(listed(gaps, ".3f"))
+    claim.detail(enumerated(gaps, ".3f"))
     claim.fails(
         "0.10 with one law for all first weights, and as much with pathways for single contexts "
         "added; the published network, with scales set by hand, has 0.043"
@@ -297,7 +297,7 @@ def _protocol_uniqueness(claim: Claims, data: xarray.Dataset) -> None:
     )
     what = "normalised L1 from the ReLU networks, over that of the network of the text,"
     claim.at_least(what, gaps[SINGLE] / gaps[TEXT], 2)
-    claim.detail(listed(gaps, ".3f"))
+    claim.detail(enumerated(gaps, ".3f"))
 
 
 def _gaps(data: xarray.Dataset, losses: str) -> dict[str, float]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from neuralrace.errors import require_count
 from neuralrace.experiments import Experiment, setting
 from neuralrace.experiments.figures import _pairs_images, _pairs_tables
-from neuralrace.experiments.figures._pairs_claims import claims, plain, select
+from neuralrace.experiments.figures._pairs_claims import all_kinds, claims, select
 from neuralrace.experiments.figures._pairs_images import Pictures
 from neuralrace.experiments.figures._pairs_tables import PairTable
 from neuralrace.plotting import COLOURS, SERIES, TIME, label_axes, new_figure, theory_line
@@ -124,12 +124,12 @@ def _pictures(settings: Settings) -> Pictures:
 def draw(data: xarray.Dataset) -> Figure:
     """Errors against the ratio and against K/M, forecast against training, and the images."""
     figure, axes = new_figure(3, 2, width=4.4, height=3.6)
-    linear = plain(data, leaky=False)
+    linear = all_kinds(data, leaky=False)
     _errors(axes[0, 0], linear, "a  linear: the ratio orders the errors")
     fraction = linear.assign(ratio=linear["trained"] / data.attrs["domains"])
     _errors(axes[0, 1], fraction, "b  the fraction that is trained does not", "fraction of pairs trained, K/M")
     _forecasts(axes[0, 2], data)
-    _errors(axes[1, 0], plain(data, leaky=True), "d  with leaky ReLU it nearly does")
+    _errors(axes[1, 0], all_kinds(data, leaky=True), "d  with leaky ReLU it nearly does")
     _images(axes[1, 1], data)
     if data.sizes.get("curve", 0):
         _curves(axes[1, 2], data)

@@ -8,7 +8,7 @@ import xarray
 
 from neuralrace.analysis.intervals import Interval, interval
 from neuralrace.experiments import Claim, Claims, Experiment
-from neuralrace.experiments.claim import listed
+from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures._views_claims import judged
 from neuralrace.experiments.figures._views_trainings import Settings, draw, measure
 
@@ -48,7 +48,7 @@ def claims(data: xarray.Dataset) -> list[Claim]:
         "at the start units open for a view and not for the sum, and at the end the views of a class open the same "
         "units"
     )
-    held = f"; A2 by construction, at the end A4 {listed(_last(apart))}, A5 {listed(_last(added))}"
+    held = f"; A2 by construction, at the end A4 {enumerated(_last(apart))}, A5 {enumerated(_last(added))}"
     predicted = judged(data, REASONS, assumed=False)
     return [*claim, *(replace(one, measured=one.measured + held) for one in predicted)]
 

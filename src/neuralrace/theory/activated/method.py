@@ -30,10 +30,10 @@ class NetworkFlow(Method[Problem]):
     def solve(self, request: Request, ground: Problem) -> Outcome:
         """Integrate, or take steps, all draws in one program."""
         simulation = Simulation(ground, request.weights, request)
-        return followed(simulation, simulated_note(request, ground, len(request.weights)))
+        return outcome_of(simulation, simulated_note(request, ground, len(request.weights)))
 
 
-def followed(
+def outcome_of(
     simulation: Simulation, note: str, simulated: Problem | None = None, translate: Translate | None = None
 ) -> Outcome:
     """What draws come to; note: what was simulated, the problem `simulated` in other coordinates where it is given."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.method import examples, followed
+from neuralrace.theory.activated.method import examples, outcome_of
 from neuralrace.theory.activated.simulation import Simulation
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.representatives.population import independent, initial_output
@@ -57,7 +57,7 @@ class NarrowerLayers(Method[Problem]):
         simulation = Simulation(narrow, first, request)
         sizes = [f"{narrow.architecture.nodes[node]} for {size}" for node, size in _hidden(ground).items()]
         told = f"{request.draws} draws of a network with {', '.join(sizes)} neurons, and larger first weights"
-        return followed(simulation, f"simulated: {told}; no trained network was seen", narrow)
+        return outcome_of(simulation, f"simulated: {told}; no trained network was seen", narrow)
 
     def narrow(self, problem: Problem) -> Problem:
         """The problem with fewer neurons in every hidden layer."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 import jax
 
 from neuralrace.initial import Gaussian
-from neuralrace.theory.activated.method import examples, followed
+from neuralrace.theory.activated.method import examples, outcome_of
 from neuralrace.theory.activated.simulation import Simulation
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
 from neuralrace.theory.representatives.population import drawn_neurons, independent, initial_output
@@ -54,4 +54,4 @@ class Representatives(Method[Spans]):
             f"{ground.outputs} outputs that the examples span; no trained network was seen"
         )
         simulation = Simulation(ground.network(count), first, request, self.at_once)
-        return followed(simulation, note, ground.problem.resized({ground.hidden: count}), ground.leave)
+        return outcome_of(simulation, note, ground.problem.resized({ground.hidden: count}), ground.leave)

@@ -48,6 +48,13 @@ def test_pages_in_the_navigation_are_the_pages_there_are() -> None:
     assert listed == {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
 
 
+def test_pages_that_name_a_text_say_where_it_is_told() -> None:
+    for page in (*ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")):
+        text = page.read_text(encoding="utf-8")
+        if page.name != "glossary.md" and re.search(rf"\b({'|'.join(PAPERS)})\b", text):
+            assert "glossary.md#texts)" in text, f"link the first text that {page.name} names to the glossary"
+
+
 def test_commands_in_the_readme_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -163,7 +163,19 @@ def _local_cluster(distributed: Any, workers: int | None, memory: str | None) ->
             atexit.unregister(distributed.deploy.spec.close_clusters)  # it complains of one that is half there
             raise
         opened.enter_context(cluster)
-        yield cluster
+        try:
+            yield cluster
+        except BaseException:  # an interruption, most likely
+            _end_at_once(cluster)
+            raise
+
+
+def _end_at_once(cluster: Any) -> None:
+    """End workers in the middle of their work, for which dask would wait seconds; what they had finished is kept."""
+    for nanny in list(cluster.workers.values()):
+        nanny.close_gracefully()  # no other worker is started
+        with contextlib.suppress(OSError, TypeError):  # gone already, or not yet there
+            os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
 @contextlib.contextmanager

@@ -77,8 +77,16 @@ def test_what_is_drawn_lies_within_its_axes(result: nr.experiments.Result) -> No
             assert len(values) == 0 or (values.min() >= low - 1e-9 and values.max() <= high + 1e-9)
 
 
-# those that take about three seconds or less at full size; `make verdicts` runs them all
-QUICK = ("saxe2022-contextual", "saxe2022-fig3", "saxe2022-linear", "views-winner")
+# those that take less than ten seconds at full size; `make verdicts` runs them all
+QUICK = (
+    "jarvis2025-fig2",
+    "saxe2022-contextual",
+    "saxe2022-fig3",
+    "saxe2022-fig6",
+    "saxe2022-linear",
+    "views-law",
+    "views-winner",
+)
 
 
 @pytest.mark.parametrize("name", QUICK)

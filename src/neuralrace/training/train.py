@@ -223,7 +223,6 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
     return {
         "settings": _settings(prepared, settings),
         "rule": digest({place: np.asarray(number) for place, number in enumerate(numbers)}),
-        "objective": made_of(prepared.learner.objective),  # its numbers beside its name
         "problem": condition.network.describe(),
         "record": list(prepared.program.recorder.variables()),
         "data": digest(_arrays(condition.network)),
@@ -255,6 +254,7 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
         "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
         **settings,
         "loss": prepared.learner.objective.name,
+        "objective": made_of(prepared.learner.objective),  # its numbers beside its name
         "rule": condition.rule.as_data(),
         "batch_size": condition.batch_size,
         "coupling": condition.coupling,

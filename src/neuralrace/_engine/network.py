@@ -231,6 +231,17 @@ def compiled_gradient(network: Network, stacks: Stacks) -> Stacks:
     return jax.grad(lambda inner: squared_loss(network, inner))(stacks)
 
 
+@compiled
+def compiled_descent(network: Network, stacks: Stacks, learning_rate: Array, count: Array) -> Stacks:
+    """The weights after steps of gradient descent on the squared error."""
+
+    def step(_: Any, at: Stacks) -> Stacks:
+        slope = jax.grad(lambda inner: squared_loss(network, inner))(at)
+        return jax.tree.map(lambda w, g: w - learning_rate * g, at, slope)
+
+    return jax.lax.fori_loop(0, count, step, stacks)
+
+
 def as_numpy(weights: Mapping[Key, jax.Array]) -> dict[Key, np.ndarray]:
     """Bring a set of weights to the host."""
     return {edge: np.asarray(matrix) for edge, matrix in weights.items()}

@@ -1,4 +1,10 @@
-"""How neurons of one rectified layer grow on what is left to learn: alone while they are small, together when not."""
+"""How neurons of one rectified layer grow on what is left to learn: alone while they are small, together when not.
+
+Not by diffrax: compiling one of these short flows takes 0.85 s. Gates jump and stick, so methods of low order are the
+fastest. scipy's RK23 settles active neurons in less than 0.1 s for all drops of the contextual task (0.6 s for XOR,
+whose gates stick). Alone, 170 fixed steps of fourth order take 0.03 s; RK23 needs a tolerance of 1e-4 for the same
+falls of this task, and with it 0.11 s there and 0.24 s in place of 0.01 for XOR.
+"""
 
 from dataclasses import dataclass
 

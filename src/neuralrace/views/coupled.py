@@ -4,6 +4,9 @@
 
 Between views that are always together (D_mn = S_m c_n: one shared bracket, the race of `race`) and views that never are
 (D diagonal: every view learns alone). Where D is positive definite the end does not depend on the start.
+
+Integrated by scipy, not by diffrax: a race of three views takes 4 ms, and in diffrax 2 ms after 0.9 s of compiling; to
+times of 1e7, where it is stiff, it takes 0.03 to 0.07 s and there 0.06 to 0.9 s after 2.3 s.
 """
 
 from dataclasses import dataclass

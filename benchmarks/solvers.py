@@ -1,0 +1,89 @@
+"""Our explicit solver beside diffrax's Tsit5 with its own step control, warm, where both reach the same error."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import diffrax
+import jax
+import numpy as np
+
+import neuralrace as nr
+from benchmarks.theory import FLOW_RTOL, warm
+from neuralrace._engine.devices import compiled
+from neuralrace.arrays import float64
+from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.integration.integrate import integrate
+
+STEPS = 10**6
+STRICT = 1e-10  # of the reference, which Dopri8 makes
+TRIED = 10.0 ** -np.arange(3.0, 9.0, 0.25)  # tolerances of Tsit5, until its error is as small as ours
+
+
+@dataclass(frozen=True)
+class Case:
+    """A flow from given weights: what its loss above the part that no weight can change is at some times."""
+
+    problem: nr.Problem
+    weights: dict[Any, np.ndarray]
+    times: np.ndarray
+    formula: bool = False  # whether there is one to compare with
+
+
+def rows() -> list[tuple[str, float, str]]:
+    """Label, measured and required."""
+    pathways = nr.tasks.contextual(structure="mixed").problem("common + all-but-one", hidden=100)
+    contextual = Case(pathways, nr.initial.gaussian(0.005 / 700)(pathways, 0), np.linspace(0, 192, 201))
+    shared = nr.tasks.routing(domains=7, trained=4).gatings["shared"](64)
+    routing = Case(shared, nr.initial.orthogonal(0.2)(shared, 0), np.linspace(0, 80, 201))
+    chain = nr.Architecture({"x": 3, "h1": 32, "h2": 32, "y": 3}, [("x", "h1"), ("h1", "h2"), ("h2", "y")])
+    inputs = np.sqrt(3) * np.eye(3)
+    deep = nr.Problem(chain, nr.Task({"x": inputs}, {"y": inputs * [3.0, 2.0, 1.0]}))
+    plateau = Case(deep, nr.initial.decoupled(1e-3)(deep, 0), np.array([0.0, 300.0, 1e3, 2e3, 5e3, 2e4]), True)
+    return [
+        ("Tsit5 / our explicit solver: contextual, 19,600 unknowns, 1e-6", ratio(contextual, 1e-6), "to compare"),
+        ("... at 1e-4", ratio(contextual, 1e-4), "to compare"),
+        ("... routing, 3e-5", ratio(routing, FLOW_RTOL), "at least 1.3"),
+        ("... plateaus, 1,216 unknowns, 1e-6", ratio(plateau, 1e-6), "at least 1.3"),
+    ]
+
+
+@float64
+def ratio(case: Case, rtol: float) -> float:
+    """Seconds of Tsit5 over ours at a tolerance, with the largest tolerance whose error is not above ours."""
+    flow, end = FlowFactory(case.problem.statistics()).start(case.weights, case.times[-1], rtol), case.times[-1]
+    system, start = flow.followed.system, flow.start
+    size = np.sqrt(np.mean(np.concatenate([np.ravel(stack) for stack in start]) ** 2))  # below it errors are absolute
+
+    def ours() -> Any:
+        return integrate(system, start, end, rtol=rtol, max_steps=STEPS).at(case.times)
+
+    def theirs(solver: Any, tolerance: float) -> Any:
+        return jax.block_until_ready(_solved(solver, system, start, case.times, np.asarray(tolerance), size))
+
+    if case.formula:
+        exact = nr.predict(case.problem, case.weights, case.times, "closed_form").loss - flow.constant
+    else:
+        exact = theirs(diffrax.Dopri8(), STRICT)
+    allowed = np.abs(ours() - exact).max()
+    for tolerance in TRIED:
+        if np.abs(theirs(diffrax.Tsit5(), tolerance) - exact).max() <= allowed:
+            return warm(lambda: theirs(diffrax.Tsit5(), tolerance)) / warm(ours)  # noqa: B023  called at once
+    raise RuntimeError(f"Tsit5 did not reach an error of {allowed:.2g}")
+
+
+@compiled
+def _solved(solver: Any, system: Any, start: Any, times: Any, tolerance: Any, size: Any) -> Any:
+    """The loss at times."""
+    return diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, state, args: args.velocity(state)),
+        solver,
+        0.0,
+        times[-1],
+        None,
+        start,
+        system,
+        saveat=diffrax.SaveAt(ts=times, fn=lambda t, state, args: args.record(state)),
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * size),
+        adjoint=diffrax.ForwardMode(),
+        max_steps=STEPS,
+    ).ys

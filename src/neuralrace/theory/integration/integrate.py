@@ -6,7 +6,7 @@ step, the explicit solver changes its method; on the longest plateaus of small s
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -48,6 +48,7 @@ ALWAYS_KEPT = 1_000  # up to this many unknowns the state is kept at every step,
 KEPT_UNKNOWNS = 30_000  # up to this many where states are asked for
 UNSEEN = 1e-200  # a step that changes no number
 BATCH = 256  # times at which states are held at once
+RECORDS: dict[Hashable, Any] = {}  # shapes of what systems record: to find them takes as long as many steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +245,7 @@ def _opening(solver: Recorded, state: Any, end: np.ndarray) -> Moment:
     compiled.
     """
     memory = Memory(_blank(state), np.array(False), np.zeros(()), state)
-    record = _blank(eqx.filter_eval_shape(solver.system.record, state))
+    record = _blank(_record_shape(solver.system, state))
     still = Before(np.array(UNSEEN), np.ones(()), np.array(UNSEEN), np.ones(()))
     start = Moment(np.zeros(()), state, Noted(memory, record, record), still)
     moment, _, count, _ = _advance(replace(solver, rtol=np.array(1 / UNSEEN)), _beside(state, start).until(1), end)
@@ -259,6 +260,15 @@ def _opening(solver: Recorded, state: Any, end: np.ndarray) -> Moment:
     return moment._replace(**_beside(state, {"time": np.zeros(()), "before": before}))
 
 
+def _record_shape(system: System, state: Any) -> Any:
+    """The shapes of what is recorded, found once for systems and states of one shape."""
+    leaves, structure = jax.tree.flatten((system, state))
+    key = structure, *((leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf for leaf in leaves)
+    if key not in RECORDS:
+        RECORDS[key] = eqx.filter_eval_shape(system.record, state)
+    return RECORDS[key]
+
+
 def _blank(tree: Any) -> Any:
     """Zeros in place of arrays."""
     return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree)
@@ -268,7 +278,7 @@ def _beside(state: Any, tree: Any) -> Any:
     """Arrays where a state is: on several devices, over which it is spread, as a compiled call gives them back."""
     first = jax.tree.leaves(state)[0]
     if len(first.sharding.device_set) == 1:
-        return jax.device_put(tree)
+        return tree
     count = len(first)
     return jax.tree.map(lambda leaf: spread(leaf) if leaf.shape[:1] == (count,) else everywhere(leaf, count), tree)
 

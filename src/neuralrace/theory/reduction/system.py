@@ -14,7 +14,7 @@ from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.integration.integrate import Followed
-from neuralrace.theory.integration.system import System, velocity_of
+from neuralrace.theory.integration.system import System, room, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
 from neuralrace.theory.reduction.path_table import (
     Lumping,
@@ -26,7 +26,6 @@ from neuralrace.theory.reduction.path_table import (
 )
 
 StateCurves = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
-FEWEST = 256  # states whose loss is found at once
 DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
 
 
@@ -197,8 +196,7 @@ class ReducedSystem:
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
         rows = states.reshape(-1, states.shape[-1])
-        spare = max(FEWEST - len(rows), 0)  # few states, however many, share a program
-        found = _losses(self.polynomial, np.append(rows, np.zeros((spare, rows.shape[1])), axis=0))
+        found = _losses(self.polynomial, np.pad(rows, ((0, room(len(rows)) - len(rows)), (0, 0))))
         return np.asarray(found)[: len(rows)].reshape(states.shape[:-1])
 
     def spread_out(self, states: np.ndarray, draw: int = 0) -> dict[Edge, np.ndarray]:

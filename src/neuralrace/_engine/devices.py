@@ -21,6 +21,7 @@ Found = TypeVar("Found")
 Item = TypeVar("Item")
 
 MAPPED = "mapped"
+FEWEST = 64  # see shared_room
 LIGHT: dict[str, Any] = {"xla_backend_optimization_level": 1}
 # products, which most of the time is spent in, are not compiled here but called; later versions do not know these two
 EARLIER: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
@@ -52,6 +53,11 @@ def _options() -> dict[str, Any] | None:
     wishes = LIGHT | EARLIER if version("jaxlib").startswith("0.10.") else LIGHT
     asked = os.environ.get("XLA_FLAGS", "")
     return {name: wish for name, wish in wishes.items() if f"--{name}=" not in asked}
+
+
+def shared_room(count: int) -> int:
+    """How many times or records a program is made for where so many are asked for: few and many then share it."""
+    return max(1 << max(count - 1, 0).bit_length(), FEWEST)
 
 
 def room_for(count: int) -> int:

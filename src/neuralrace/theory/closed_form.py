@@ -6,11 +6,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from neuralrace._engine.devices import shared_room
 from neuralrace.theory.aligned.method import Aligned, staying_diagonal
 from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
-from neuralrace.theory.integration.system import room
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
 from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability, listed_paths
 from neuralrace.theory.reduction.path_table import Terms
@@ -138,7 +138,7 @@ def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], StateCurves
 
     def states(times: np.ndarray) -> np.ndarray:
         values = np.zeros((len(times), *start.shape))
-        asked = np.append(times, np.zeros(room(len(times)) - len(times)))
+        asked = np.append(times, np.zeros(shared_room(len(times)) - len(times)))
         for formula, cases in chosen.items():
             for case, strengths in zip(cases, formula(asked, cases), strict=True):
                 for variable, strength in strengths.items():

@@ -32,7 +32,7 @@ from neuralrace.source import made_of
 from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
 from neuralrace.training.loop import STRIDE, Schedule, Training, Watcher, begin, go_on, make_schedule, part_of
-from neuralrace.training.objectives import Objective
+from neuralrace.training.objectives import Objective, is_named
 from neuralrace.training.program import one_program, shape_of
 from neuralrace.training.records import Record, matrix_axes
 from neuralrace.training.routed import RoutedNetwork
@@ -254,12 +254,17 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
         "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
         **settings,
         "loss": prepared.learner.objective.name,
-        "objective": made_of(prepared.learner.objective),  # its numbers beside its name
+        **_of_ones_own(prepared.learner.objective),
         "rule": condition.rule.as_data(),
         "batch_size": condition.batch_size,
         "coupling": condition.coupling,
         "initial": as_data(condition.initial),
     }
+
+
+def _of_ones_own(objective: Objective) -> dict[str, Any]:
+    """The numbers of an objective that its name does not tell."""
+    return {} if is_named(objective) else {"objective": made_of(objective)}
 
 
 def _trajectory(

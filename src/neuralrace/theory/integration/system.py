@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import compiled
+from neuralrace._engine.devices import compiled, shared_room
 from neuralrace.progress import LongWait
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
-FEWEST = 64  # see room
 NOISE = 4e-16  # rounding of the largest number of a state, below which an error means nothing
 NOTHING = 1e-290  # an error that is always allowed
 
@@ -59,11 +58,6 @@ def velocity_of(system: System, state: Any) -> Any:
 def record_of(system: System, state: Any) -> Any:
     """What is kept of a state."""
     return system.record(state)
-
-
-def room(count: int) -> int:
-    """For how many times a program is made where so many are asked for: then few and many share it."""
-    return max(1 << max(count - 1, 0).bit_length(), FEWEST)
 
 
 def term(system: System) -> diffrax.ODETerm:
@@ -165,7 +159,7 @@ def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray
 def _descended(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
     """The same in one call, of a program that has room for more records: neither their number nor the rate is in it."""
     number = len(counts)
-    planned = np.append(counts, np.zeros(room(number) - number, counts.dtype))
+    planned = np.append(counts, np.zeros(shared_room(number) - number, counts.dtype))
     state, records = _descend(system, start, np.asarray(learning_rate), planned, np.asarray(number))
     return state, jax.tree.map(lambda leaf: np.asarray(leaf)[:number], records)
 

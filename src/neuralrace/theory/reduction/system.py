@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
-from neuralrace._engine.devices import compiled, spread
+from neuralrace._engine.devices import compiled, shared_room, spread
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.integration.integrate import Followed
-from neuralrace.theory.integration.system import System, room, velocity_of
+from neuralrace.theory.integration.system import System, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
 from neuralrace.theory.reduction.path_table import (
     Lumping,
@@ -196,7 +196,7 @@ class ReducedSystem:
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
         rows = states.reshape(-1, states.shape[-1])
-        found = _losses(self.polynomial, np.pad(rows, ((0, room(len(rows)) - len(rows)), (0, 0))))
+        found = _losses(self.polynomial, np.pad(rows, ((0, shared_room(len(rows)) - len(rows)), (0, 0))))
         return np.asarray(found)[: len(rows)].reshape(states.shape[:-1])
 
     def spread_out(self, states: np.ndarray, draw: int = 0) -> dict[Edge, np.ndarray]:

@@ -14,7 +14,7 @@ from neuralrace._engine.network import half_squares
 from neuralrace.errors import require_name
 from neuralrace.task import Task
 
-__all__ = ["Objective", "Squared", "as_objective", "names"]
+__all__ = ["Objective", "Squared", "as_objective", "is_named", "names"]
 
 
 class Objective(ABC):
@@ -71,6 +71,11 @@ def _named() -> Mapping[str, Objective]:
     modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     found = [module.OBJECTIVE for module in modules if hasattr(module, "OBJECTIVE")]
     return {objective.name: objective for objective in (SQUARED, *found)}
+
+
+def is_named(objective: Objective) -> bool:
+    """Whether it is the one that is asked for by its name."""
+    return objective == SQUARED or objective == _named().get(objective.name)
 
 
 def names() -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from neuralrace.theory.integration.system import descend, steps_between
 from neuralrace.theory.method import Assumption, Request
 from neuralrace.theory.sharpness import sharpness
 
+AS_LONG = 1.0  # a first step, as the weights that it moves
 CHEAP = 1 << 31  # products of weights and examples: to compile strides takes longer than so many
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
@@ -92,8 +93,9 @@ class Simulation:
             edges = [edge for edge in slope if self.problem.architecture.target(edge) == node]
             size, moved = (float(np.sqrt(sum(np.sum(part[e] ** 2) for e in edges))) for part in (weights, slope))
             if size > 0 and rate * moved / size > worst:
-                worst, where = rate * moved / size, f"of the size of the weights into {node!r}; descent may differ"
-        return Assumption("first step", worst, 1.0, where, needed=False)
+                worst, where = rate * moved / size, f"of the size of the weights into {node!r}"
+        told = f"{where}; descent may differ" if worst > AS_LONG else where
+        return Assumption("first step", worst, AS_LONG, told, needed=False)
 
     def weights(self, state: Mapping[str, jax.Array | np.ndarray], draw: int) -> dict[Edge, np.ndarray]:
         """The weights of a draw in a state."""

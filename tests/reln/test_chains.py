@@ -46,6 +46,18 @@ def test_modules_found_and_foreseen_are_the_same(both, runs):
     np.testing.assert_array_equal(second.forecast.loss, first.forecast.loss)
 
 
+def test_a_law_by_the_names_of_the_run_serves(both, runs):
+    here, there = (reln.discover(run, 2, draws=1, initial=law) for run, (_, law) in zip(runs, both, strict=True))
+    assert there.agreement == here.agreement
+
+
+def test_stretches_and_explanations_are_the_same(runs):
+    here, there = (reln.staged_reconstruction(run, reln.discover(run, 2, draws=1), progress=False) for run in runs)
+    np.testing.assert_array_equal(there.loss, here.loss)
+    one, two = (nr.explain(run, modules=2, quick=True, progress=False) for run in runs)
+    assert (two.verdict, two.agreements) == (one.verdict, one.agreements)
+
+
 def test_rebuilt_networks_are_the_same(runs):
     here, there = (reln.trade_off(run, (2,), (2,), progress=False)[0] for run in runs)
     np.testing.assert_array_equal(there.loss, here.loss)

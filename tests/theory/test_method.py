@@ -73,6 +73,8 @@ def test_the_words_of_a_certificate():
     assert rows[1].reason == "decoupling is required to 0.1; overlap is off by 0.5"
     assert failing["balance"] is rows[0]
     assert tuple(failing) == rows
+    assert rows[0] in failing
+    assert "luck" not in failing
     with pytest.raises(UnknownNameError, match=r"no assumption .*; known: balance, decoupling"):
         failing["luck"]
 

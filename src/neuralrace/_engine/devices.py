@@ -21,7 +21,7 @@ Found = TypeVar("Found")
 Item = TypeVar("Item")
 
 MAPPED = "mapped"
-FEWEST = 64  # see shared_room
+LEAST_ROOM = 64  # times or records that a program is made for
 LIGHT: dict[str, Any] = {"xla_backend_optimization_level": 1}
 # products, which most of the time is spent in, are not compiled here but called; later versions do not know these two
 EARLIER: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
@@ -57,7 +57,7 @@ def _options() -> dict[str, Any] | None:
 
 def shared_room(count: int) -> int:
     """How many times or records a program is made for where so many are asked for: few and many then share it."""
-    return max(1 << max(count - 1, 0).bit_length(), FEWEST)
+    return max(1 << max(count - 1, 0).bit_length(), LEAST_ROOM)
 
 
 def room_for(count: int) -> int:

@@ -212,6 +212,11 @@ def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array
     return network.loss(stacks, half_squares)
 
 
+def squared_gradient(network: Network, stacks: Stacks) -> Stacks:
+    """Its slope with respect to every weight."""
+    return jax.grad(lambda inner: squared_loss(network, inner))(stacks)
+
+
 @compiled
 def compiled_examples(network: Network, stacks: Stacks, received: bool) -> dict[str, jax.Array]:
     """The activity of every node for every example, or what the nodes received before it."""
@@ -228,7 +233,7 @@ def compiled_loss(network: Network, stacks: Stacks) -> jax.Array:
 @compiled
 def compiled_gradient(network: Network, stacks: Stacks) -> Stacks:
     """The derivative of the squared error by automatic differentiation."""
-    return jax.grad(lambda inner: squared_loss(network, inner))(stacks)
+    return squared_gradient(network, stacks)
 
 
 @compiled
@@ -236,8 +241,7 @@ def compiled_descent(network: Network, stacks: Stacks, learning_rate: Array, cou
     """The weights after steps of gradient descent on the squared error."""
 
     def step(_: Any, at: Stacks) -> Stacks:
-        slope = jax.grad(lambda inner: squared_loss(network, inner))(at)
-        return jax.tree.map(lambda w, g: w - learning_rate * g, at, slope)
+        return jax.tree.map(lambda w, g: w - learning_rate * g, at, squared_gradient(network, at))
 
     return jax.lax.fori_loop(0, count, step, stacks)
 

@@ -32,7 +32,7 @@ from neuralrace.explanation.watched import Watched
 from neuralrace.initial import Initialiser, as_data
 from neuralrace.problem import BIAS
 from neuralrace.reln import Ranking
-from neuralrace.reln.chains import as_relu_run
+from neuralrace.reln.chains import as_relu_law, as_relu_run
 from neuralrace.reln.discovery import check_modules
 from neuralrace.reln.recorded import can_repeat, network_of
 from neuralrace.task import Task
@@ -75,7 +75,9 @@ def explain(
     check_modules(modules)
     asked = Asked(None if isinstance(modules, str) else modules, quick, key, progress)
     ready = isinstance(task, Trajectory)
-    task = as_relu_run(task) if isinstance(task, Trajectory) else task
+    if isinstance(task, Trajectory):
+        run, task = task, as_relu_run(task)
+        initial = None if initial is None else as_relu_law(run, initial)
     own = {"hidden": hidden, "seeds": seeds, "steps": steps, "learning_rate": learning_rate if ready else None}
     names = [name for name, value in own.items() if value is not None]
     if names and (ready or checkpoints is not None):

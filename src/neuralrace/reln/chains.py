@@ -71,6 +71,12 @@ def as_relu_run(run: Trajectory) -> Trajectory:
     return Trajectory(run.data.rename(variables).assign_attrs({key: json.dumps(part) for key, part in attrs.items()}))
 
 
+def as_relu_law(run: Trajectory, law: Initialiser) -> Initialiser:
+    """A law of first weights by the edges of a run, for the same record as a ReLU network's."""
+    described = run.settings["problem"]
+    return law if "slope" in described else _chain(described, run.edges).law(law)
+
+
 def _chain(described: Mapping[str, Any], listed: Iterable[Edge]) -> Chain:
     """Of a problem as it describes itself, with its edges; one that is no such chain is refused, and told why."""
     own = dict(zip(listed, map(tuple, described["edges"].values()), strict=True))

@@ -10,7 +10,7 @@ from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
 from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem, ReLUNetwork
-from neuralrace.reln.chains import as_relu_run
+from neuralrace.reln.chains import as_relu_law, as_relu_run
 from neuralrace.reln.modules import EXACT, RTOL, Modules, find_modules, gated_problem, law_of_modules
 from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
 from neuralrace.reln.recorded import law_of, network_of, refuse_diverged
@@ -146,6 +146,7 @@ def discover(
     of a training.
     """
     check_modules(modules, most)
+    initial = None if initial is None else as_relu_law(run, initial)
     run = as_relu_run(run)
     network_of(run)  # says what is missing before anything is advised
     refuse_diverged(run)

@@ -105,8 +105,8 @@ class Certificate:
     def __iter__(self) -> Iterator[Assumption]:
         return iter(self.assumptions)
 
-    def __contains__(self, name: str) -> bool:
-        return any(assumption.name == name for assumption in self.assumptions)
+    def __contains__(self, name: object) -> bool:
+        return any(name in (assumption.name, assumption) for assumption in self.assumptions)
 
     def __str__(self) -> str:
         lines = [f"method: {self.method}" + (" (forced: an assumption fails)" if self.forced else "")]

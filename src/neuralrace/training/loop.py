@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import compiled, padded, room_for, spread, threads
+from neuralrace._engine.devices import compiled, padded, room_for, shared_room, spread, threads
 from neuralrace._engine.network import Stacks
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count
@@ -25,7 +25,6 @@ from neuralrace.trajectory import FEWEST_LOOKS
 
 STRIDE = 100  # the most steps between two looks at the loss, recorded or not
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
-FEWEST = 64  # looks that a program has room for, if that many fit: short trainings then share it
 BLOCK = 100  # steps of known number in a row, at most
 NEAR_BYTES = 1 << 19  # of weights and gradient: where a seed has more, a core has not several near at hand
 LONG = 4  # steps from look to look, for which it pays to bring the weights of one seed
@@ -308,7 +307,7 @@ def _room(training: Training) -> Room:
     _check_memory(training.memory, shapes)
     bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)
-    capacity = int(min(fitting, max(1 << (len(training.schedule.looks) - 1).bit_length(), FEWEST)))
+    capacity = int(min(fitting, shared_room(len(training.schedule.looks))))
     sizes = {name: (capacity, *leaf.shape) for name, leaf in shapes.items()}
     return {name: leaf.update(shape=sizes[name]) for name, leaf in shapes.items()}
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from neuralrace._engine.network import Network, Stacks, squared_loss
+from neuralrace._engine.network import Network, Stacks, squared_gradient, squared_loss
 from neuralrace.axes import Array
 from neuralrace.theory.activated.smoothing import held
 from neuralrace.theory.integration.system import System
@@ -16,22 +16,18 @@ SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
 ROUNDING = 1e-10  # of the outputs, relative, below which their error does not count
 
 
-def _slope(network: Network, stacks: Stacks) -> Stacks:
-    return jax.grad(lambda inner: squared_loss(network, inner))(stacks)
-
-
 @eqx.filter_custom_jvp
 def gradient(network: Network, stacks: Stacks) -> Stacks:
     """The derivative of the squared error; its own derivative, the Hessian, is symmetric and found in reverse too.
 
     (The products of a network can be differentiated in reverse only.)
     """
-    return _slope(network, stacks)
+    return squared_gradient(network, stacks)
 
 
 def _along(primals: tuple[Network, Stacks], tangents: tuple[Network | None, Stacks]) -> tuple[Stacks, Stacks]:
     (network, stacks), (_, direction) = primals, tangents
-    found, back = jax.vjp(lambda at: _slope(network, at), stacks)
+    found, back = jax.vjp(lambda at: squared_gradient(network, at), stacks)
     return found, back(direction)[0]
 
 
@@ -44,15 +40,15 @@ def held_gradient(network: Network, stacks: Stacks, there: Stacks) -> Stacks:
 
     Its own derivative, which only implicit steps ask for, is taken as if gates moved along, which is symmetric.
     """
-    return _slope(held(network, stacks), there)
+    return squared_gradient(held(network, stacks), there)
 
 
 def _held_along(
     primals: tuple[Network, Stacks, Stacks], tangents: tuple[Network | None, Stacks, Stacks]
 ) -> tuple[Stacks, Stacks]:
     (network, stacks, there), (_, _, direction) = primals, tangents
-    _, back = jax.vjp(lambda at: _slope(network, at), stacks)
-    return _slope(held(network, stacks), there), back(direction)[0]
+    _, back = jax.vjp(lambda at: squared_gradient(network, at), stacks)
+    return squared_gradient(held(network, stacks), there), back(direction)[0]
 
 
 held_gradient.def_jvp(_held_along)  # type: ignore[no-untyped-call]

@@ -48,7 +48,7 @@ ALWAYS_KEPT = 1_000  # up to this many unknowns the state is kept at every step,
 KEPT_UNKNOWNS = 30_000  # up to this many where states are asked for
 UNSEEN = 1e-200  # a step that changes no number
 BATCH = 256  # times at which states are held at once
-RECORDS: dict[Hashable, Any] = {}  # shapes of what systems record: to find them takes as long as many steps
+RECORD_SHAPES: dict[Hashable, Any] = {}  # shapes of what systems record: to find them takes as long as many steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +264,9 @@ def _record_shape(system: System, state: Any) -> Any:
     """The shapes of what is recorded, found once for systems and states of one shape."""
     leaves, structure = jax.tree.flatten((system, state))
     key = structure, *((leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf for leaf in leaves)
-    if key not in RECORDS:
-        RECORDS[key] = eqx.filter_eval_shape(system.record, state)
-    return RECORDS[key]
+    if key not in RECORD_SHAPES:
+        RECORD_SHAPES[key] = eqx.filter_eval_shape(system.record, state)
+    return RECORD_SHAPES[key]
 
 
 def _blank(tree: Any) -> Any:

@@ -134,6 +134,7 @@ class Network(eqx.Module):
     outputs: dict[Block, OutputRows]
     constant_loss: Array  # what no weights can remove
     neuron_gates: dict[str, Array]  # node -> (rows, size), where every neuron has a gate of its own
+    row_weights: dict[str, Array]  # node with an activation -> weight of the examples behind each row, (rows,)
     examples: dict[str, ConstantMatrix]  # node -> from its basis rows to every example; empty unless asked for
 
     def stack(self, weights: Weights) -> Stacks:

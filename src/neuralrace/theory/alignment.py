@@ -29,11 +29,12 @@ class Alignment:
     """Decoupled weights that stand for given ones, in bases of the ends of every edge, and how far those are from them.
 
     ends: R_t and R_s of W_e = R_t B_e R_s^T, (size, modes) each; a mode that a node does not carry is a zero column.
-    strengths: the diagonal of B_e, (modes,). residual: |W_e - R_t B_e R_s^T| / |W_e| where strengths are read off;
+    strengths: the diagonal of B_e, (modes,). residual: |W_e - R_t B_e R_s^T| relative to the smallest strength of the
+    edge where strengths are read off, because that mode is the first to be changed by it;
     where they are those of what grows, the largest initial strength relative to what the mode comes to. where: the
     edge, or the mode and node, that is worst. whole: B_e of what grows, before it was made orthogonal, where strengths
-    are those of what grows. entangled: how much of the target's energy is learned at another time than orthogonal modes
-    learn it.
+    are those of what grows. grown: strengths once every growing mode is learned. entangled: how much of the target's
+    energy is learned at another time than orthogonal modes learn it.
     """
 
     ends: Mapping[Edge, tuple[np.ndarray, np.ndarray]]
@@ -41,6 +42,7 @@ class Alignment:
     residual: float
     where: str
     whole: Mapping[Edge, np.ndarray] = field(default_factory=dict)  # (modes, modes)
+    grown: Mapping[Edge, np.ndarray] = field(default_factory=dict)  # (modes,)
     entangled: float = 0.0
 
     @property
@@ -122,7 +124,8 @@ def align(architecture: Architecture, weights: Mapping[Edge, np.ndarray], shared
         strength = np.sum(bases[target] * (matrix @ bases[source]), axis=0)
         rest = matrix - (bases[target] * strength) @ bases[source].T
         strengths[edge] = np.where(np.abs(strength) > ROUNDING * size, strength, 0.0)
-        off = float(np.linalg.norm(rest)) / size if size > 0 else 0.0
+        smallest = np.min(np.abs(strength), where=strengths[edge] != 0, initial=size)
+        off = float(np.linalg.norm(rest) / smallest) if size > 0 else 0.0
         residual, where = (off, f"edge {edge_name(edge)}") if off > residual else (residual, where)
     return Alignment(_ends(architecture, bases), strengths, residual, where)
 
@@ -200,6 +203,7 @@ def growing_strengths(
     bases = {**shared.inputs, **shared.outputs}
     strengths = {edge: np.zeros(table.modes) for edge in table.edges}
     whole: dict[Edge, np.ndarray] = {}
+    grown: dict[Edge, np.ndarray] = {}
     size, where, entangled = 0.0, "no hidden node", 0.0
     final = _final_strength(table)
     for node in architecture.hidden:
@@ -213,23 +217,25 @@ def growing_strengths(
         bases[node] = found.basis
         strengths |= dict(zip((*into, *out), found.strengths, strict=True))
         whole |= found.matrices(into, out)
+        grown |= found.learned(into, out)
         entangled += found.misplaced
         if found.begun.max(initial=0.0) > size:
             size, where = float(found.begun.max()), f"mode {int(np.argmax(found.begun))} at node {node!r}"
-    return Alignment(_ends(architecture, bases), strengths, size, where, whole, entangled)
+    return Alignment(_ends(architecture, bases), strengths, size, where, whole, grown, entangled)
 
 
 class Growing(NamedTuple):
     """What grows at one hidden node.
 
     basis: the growing vectors made orthogonal. seen: these vectors in it, (modes, modes). shares: of each edge, (edges,
-    modes). begun: how far each mode has come. misplaced: the energy of modes that is learned at another time than if
-    they were orthogonal.
+    modes). reach: the path strength that each mode comes to. begun: how far each mode has come. misplaced: the energy
+    of modes that is learned at another time than if they were orthogonal.
     """
 
     basis: np.ndarray
     seen: np.ndarray
     shares: np.ndarray
+    reach: np.ndarray
     begun: np.ndarray
     misplaced: float
 
@@ -244,6 +250,13 @@ class Growing(NamedTuple):
         turned = [matrix.T for matrix in columns[len(into) :]]
         return dict(zip((*into, *out), (*columns[: len(into)], *turned), strict=True))
 
+    def learned(self, into: Sequence[Edge], out: Sequence[Edge]) -> dict[Edge, np.ndarray]:
+        """The strengths of each edge once the strongest path of every mode has come to its reach."""
+        sizes = np.abs(self.strengths)
+        begin = sizes[: len(into)].max(axis=0, initial=0.0) * sizes[len(into) :].max(axis=0, initial=0.0)
+        growth = np.sqrt(np.divide(self.reach, begin, out=np.zeros_like(begin), where=begin > 0))
+        return dict(zip((*into, *out), self.strengths * growth, strict=True))
+
 
 def growing_at_node(drive: np.ndarray, vectors: np.ndarray, reach: np.ndarray) -> Growing:
     """Project the weights of a hidden node on what grows.
@@ -257,7 +270,7 @@ def growing_at_node(drive: np.ndarray, vectors: np.ndarray, reach: np.ndarray) -
     seen = basis.T @ directions
     begin = np.sum(vectors**2, axis=1).max(axis=0)
     begun = np.divide(begin, reach, out=np.zeros_like(reach), where=(speeds > 0) & (reach > 0))
-    return Growing(basis, seen, shares, begun, float(speeds * reach @ _misplaced(seen, speeds, reach)))
+    return Growing(basis, seen, shares, reach, begun, float(speeds * reach @ _misplaced(seen, speeds, reach)))
 
 
 def _misplaced(seen: np.ndarray, speeds: np.ndarray, reach: np.ndarray) -> np.ndarray:

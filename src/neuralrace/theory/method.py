@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast
 
 import jax
 import numpy as np
@@ -56,13 +56,18 @@ class Assumption:
         return f"{self.name} is required to {self.tolerance:.2g}; {self.detail} is off by {self.residual:.2g}"
 
     def __str__(self) -> str:
-        verdict = "holds" if self.holds else "FAILS" if self.needed else "no"
+        if not self.needed:
+            return f"{self.name:<28} {self.residual:>9.2g}  {self.detail}"
+        verdict = "holds" if self.holds else "FAILS"
         return f"{self.name:<28} {verdict:<6} {self.residual:>9.2g} (tolerance {self.tolerance:.2g})  {self.detail}"
 
 
 def first_failing(assumptions: Iterable[Assumption]) -> Assumption | None:
     """The first assumption that is needed and does not hold."""
     return next((entry for entry in assumptions if entry.needed and not entry.holds), None)
+
+
+CHECKED = "checked against the flow"
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,9 @@ class Declined:
 class Certificate:
     """All assumptions of the method that was used, and why no stronger one was taken.
 
-    method: that the forecast used. assumptions: what was measured. declined: the stronger methods. notes: facts worth
-    knowing that are not conditions: modes that are lost, a saddle, a hand-over.
+    method: that the forecast used. assumptions: those that the method requires, among them the check against the exact
+    flow where it was made, and others that were only measured. declined: the stronger methods. notes: facts worth
+    knowing that are not conditions: modes that are lost, a saddle, a hand-over, why nothing was checked.
     """
 
     method: str
@@ -89,13 +95,13 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether every assumption that the method needs holds."""
+        """Whether every required assumption holds: then the forecast is right within its tolerance."""
         return first_failing(self.assumptions) is None
 
     @property
-    def forced(self) -> bool:
-        """Whether the caller went on although an assumption fails."""
-        return not self.holds
+    def checked(self) -> float | None:
+        """The normalized L1 distance from the exact flow of one draw; None where it was not measured."""
+        return self[CHECKED].residual if CHECKED in self else None
 
     def __getitem__(self, name: str) -> Assumption:
         known = {assumption.name: assumption for assumption in self.assumptions}
@@ -109,10 +115,14 @@ class Certificate:
         return any(name in (assumption.name, assumption) for assumption in self.assumptions)
 
     def __str__(self) -> str:
-        lines = [f"method: {self.method}" + (" (forced: an assumption fails)" if self.forced else "")]
-        lines += [f"  {assumption}" for assumption in self.assumptions]
+        state = "holds" if self.holds else "does NOT hold"
+        distance = "not checked against the flow" if self.checked is None else f"{self.checked:.2g} from the exact flow"
+        lines = [f"method: {self.method} ({state}; {distance})"]
+        for title, needed in (("required", True), ("measured only", False)):
+            rows = [f"    {assumption}" for assumption in self.assumptions if assumption.needed is needed]
+            lines += [f"  {title}:", *rows] if rows else []
         for entry in self.declined:
-            way = f" with {entry.way}" if entry.way and entry.method == self.method else ""  # another value was taken
+            way = f" with {entry.way}" if entry.way else ""
             lines.append(f"  not {entry.method}{way}: {entry.failed.reason}")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
@@ -132,7 +142,8 @@ class Request:
     moments: makes the statistics of linear nodes, all that most methods see of the task. problem: the network with its
     examples, only where a method was asked for that needs them. initial: checked sets of weights, or a law. draw: makes
     weights of it, `draws` times from the stream. learning_rate: the step size that is planned, if any. descent: the
-    same where it is to be taken and not only judged. tolerance: for assumptions that a method needs exactly. Statistics
+    same where it is to be taken and not only judged. tolerance: for assumptions that a method needs exactly. check: see
+    `predict`. Statistics
     and weights are made when they are first asked for.
     """
 
@@ -150,6 +161,7 @@ class Request:
     rtol: float
     max_steps: int
     tolerance: float
+    check: bool | Literal["auto"] = "auto"
     _found: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -231,6 +243,7 @@ class Method(ABC, Generic[Ground]):
 
     name: ClassVar[str]
     linear: ClassVar[bool] = True  # works on the statistics of linear nodes; otherwise on the examples themselves
+    last: ClassVar[bool] = False  # always gives a forecast; where its check fails, the certificate does not hold
     force: bool = False
 
     def __post_init__(self) -> None:

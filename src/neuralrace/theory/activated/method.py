@@ -1,17 +1,23 @@
 """The method `flow` for networks with activations: fresh draws from the law, as they are. It always applies."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
+from neuralrace.errors import RangeError
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.simulation import Simulation, Translate
-from neuralrace.theory.activated.system import SMOOTHING
+from neuralrace.theory.activated.system import SMOOTHING, is_small
+from neuralrace.theory.check import TOLERANCE
 from neuralrace.theory.integration.strides import SINGLE
-from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, saddle_notes
+from neuralrace.theory.method import CHECKED, Assumption, Examined, Method, Outcome, Request, saddle_notes
 from neuralrace.theory.sharpness import regime
 
+FINER = 0.2  # ratio of the two tolerances that are compared
+REFINEMENTS = 3  # most tolerances that are tried
+STEPS = 4_000  # most steps of a flow that is only a check
 AGREE = 0.01  # in normalised L1: draws so far from their mean are still called enough
 
 
@@ -21,6 +27,7 @@ class NetworkFlow(Method[Problem]):
 
     name: ClassVar[str] = "flow"
     linear: ClassVar[bool] = False
+    last: ClassVar[bool] = True
 
     def assumptions(self, request: Request) -> Examined[Problem]:
         """That the examples are there."""
@@ -37,8 +44,8 @@ def outcome_of(
     simulation: Simulation, note: str, simulated: Problem | None = None, translate: Translate | None = None
 ) -> Outcome:
     """What draws come to; note: what was simulated, the problem `simulated` in other coordinates where it is given."""
+    simulation, losses, curvature, checked, unchecked = converged(simulation)
     request, draws = simulation.request, len(simulation.first)
-    losses, curvature = simulation.follow()
     planned: tuple[Assumption, ...] = ()
     if request.learning_rate is not None:
         planned = (regime(request.learning_rate, request.times[-1:], [curvature()]),)
@@ -47,10 +54,51 @@ def outcome_of(
     return Outcome(
         losses,
         tuple(simulation.evolution(draw, translate) for draw in range(draws)),
-        assumptions=(*draws_agree(losses), *planned),
-        notes=(note, step_note(request, simulation.strides), *saddle_notes(simulation.first)),
+        assumptions=(*checked, *draws_agree(losses), *planned),
+        notes=(note, step_note(request, simulation.strides), *saddle_notes(simulation.first), *unchecked),
         simulated=simulated,
     )
+
+
+Converged = tuple[Simulation, np.ndarray, Callable[[], float], tuple[Assumption, ...], tuple[str, ...]]
+
+
+def converged(simulation: Simulation) -> Converged:
+    """Follow all draws, at smaller tolerances until two agree; the forecast is the more accurate of the two.
+
+    The tolerance is also the width over which gates open, which can decide whether a neuron dies. Returns the
+    simulation, its losses, its curvature at the end, a row for the certificate, and why there is none.
+    """
+    request = simulation.request
+    losses, curvature = simulation.follow()
+    if request.descent is not None:
+        exact = simulation.strides is None
+        row = Assumption(CHECKED, 0.0, 0.0, "the forecast is gradient descent itself, in double precision")
+        skipped = "not checked: steps of descent are taken several at once"
+        return simulation, losses, curvature, (row,) if exact else (), () if exact else (skipped,)
+    if request.check is False or (request.check == "auto" and not is_small(simulation.problem, len(simulation.first))):
+        reason = "as asked (check=False)" if request.check is False else "the network is too large (check=True does it)"
+        return simulation, losses, curvature, (), (f"not checked at a smaller rtol: {reason}",)
+    apart, steps = None, request.max_steps if request.check is True else min(request.max_steps, STEPS)
+    for _ in range(REFINEMENTS):
+        finer = replace(simulation, request=replace(request, rtol=FINER * simulation.request.rtol, max_steps=steps))
+        try:
+            found, curvature = finer.follow()
+        except RangeError:
+            break
+        apart = max(map(_normalized_l1, found, losses))
+        simulation, losses = finer, found
+        if apart <= TOLERANCE:
+            break
+    if apart is None:
+        return simulation, losses, curvature, (), (f"not checked at a smaller rtol: it takes over {steps:,} steps",)
+    rtol = simulation.request.rtol
+    detail = f"the farthest of {len(losses)} draws at rtol {rtol:.2g} from itself at {rtol / FINER:.2g} (normalized L1)"
+    return simulation, losses, curvature, (Assumption(CHECKED, apart, TOLERANCE, detail),), ()
+
+
+def _normalized_l1(losses: np.ndarray, other: np.ndarray) -> float:
+    return float(np.abs(losses - other).sum() / max(np.abs(losses).sum(), np.finfo(float).tiny))
 
 
 def draws_agree(losses: np.ndarray) -> tuple[Assumption, ...]:

@@ -14,7 +14,6 @@ from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.smoothing import smoothed
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.integration.integrate import Followed
@@ -47,8 +46,8 @@ class Simulation:
         if self.request.descent is not None:
             return NetworkSystem(self.problem.network)
         rate = self.request.learning_rate
-        network = smoothed(self.problem.network, SMOOTHING * self.request.rtol)
-        return NetworkSystem(network, None if rate is None else np.asarray(rate))
+        width = np.asarray(SMOOTHING * self.request.rtol)
+        return NetworkSystem(self.problem.network, None if rate is None else np.asarray(rate), width)
 
     def follow(self) -> tuple[np.ndarray, Callable[[], float]]:
         """The losses (draws, T) at the times, and what finds the curvature of the first draw at the end."""

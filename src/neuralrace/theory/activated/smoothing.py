@@ -12,25 +12,27 @@ import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks
 from neuralrace.activations import Activation, LeakyReLU
+from neuralrace.axes import Array
 
 TINY = 1e-290
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SmoothedReLU(Activation):
     """A leaky rectifier whose gate rises linearly while the input is within `width` of zero.
 
-    The width is relative to the root mean square of what the neuron receives over the examples, so that a neuron of any
-    size is smoothed alike. node: whose neurons these are; their examples are not mixed with those of another.
+    The width is relative to the root mean square of what the neuron receives over the weighted examples, so that a
+    neuron of any size is smoothed alike. weights: those of the rows.
     """
 
-    node: str
     slope: float
-    width: float
+    width: Array
+    weights: Array
 
     def __call__(self, received: jax.Array) -> jax.Array:
         """z where z is large, slope * z where it is very negative, a parabola between."""
-        size = jnp.sqrt(jnp.mean(jax.lax.stop_gradient(received) ** 2, axis=0))
+        weights = jnp.asarray(self.weights)
+        size = jnp.sqrt(weights @ jax.lax.stop_gradient(received) ** 2 / jnp.sum(weights))
         reach = self.width * size + TINY
         inner = jnp.clip(received, -reach, reach)
         rising = jnp.maximum(received - reach, 0.0) + inner + (reach - inner) ** 2 / (4 * reach)
@@ -38,7 +40,7 @@ class SmoothedReLU(Activation):
 
     def as_data(self) -> dict[str, float | str]:
         """Its name and numbers."""
-        return {"name": "smoothed_relu", "slope": self.slope, "width": self.width}
+        return {"name": "smoothed_relu", "slope": self.slope, "width": float(self.width)}
 
     @property
     def homogeneous(self) -> bool:
@@ -78,10 +80,15 @@ def held(network: Network, stacks: Stacks) -> Network:
     return replace(network, activations=activations)
 
 
-def smoothed(network: Network, width: float) -> Network:
-    """The network with every rectifier smoothed."""
+def smoothed(network: Network, width: Array | None) -> Network:
+    """The network with every rectifier smoothed; width None leaves it as it is.
+
+    To be called where a program is traced, so that one program serves all widths and weights of examples.
+    """
+    if width is None:
+        return network
     activations = tuple(
-        (node, SmoothedReLU(node, kind.slope, width) if isinstance(kind, LeakyReLU) else kind)
+        (node, SmoothedReLU(kind.slope, width, network.row_weights[node]) if isinstance(kind, LeakyReLU) else kind)
         for node, kind in network.activations
     )
     return replace(network, activations=activations)

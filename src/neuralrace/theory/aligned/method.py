@@ -13,7 +13,15 @@ from neuralrace.theory.alignment import Alignment, InitialStrength
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.method import own_vectors, start_flow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
-from neuralrace.theory.reduction.method import Reduced, Starts, growing_apart, initial_output, listed_paths, solved
+from neuralrace.theory.reduction.method import (
+    Reduced,
+    Starts,
+    growing_apart,
+    initial_output,
+    listed_paths,
+    outside_modes,
+    solved,
+)
 from neuralrace.theory.reduction.system import reduced_system
 
 SOURCE = "growing direction of each path"
@@ -97,7 +105,8 @@ def _find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...],
     residual, where = worst.residual, worst.where
     if any(start.whole for start in starts):  # what does not grow must not show either
         residual, where = max((residual, where), (initial_output(request), "the initial output"))
-    return (listed, *apart, Assumption("alignment to own modes", residual, small, where)), starts
+    rows = (*apart, Assumption("alignment to own modes", residual, small, where), outside_modes(request, starts, small))
+    return (listed, *rows), starts
 
 
 def _plainly_turning(request: Request, starts: Starts, small: float) -> tuple[Assumption, ...]:

@@ -142,6 +142,7 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
     strengths: dict[Edge, np.ndarray] = {}
     ends = {edge: (np.zeros((len(matrix), 0)), np.zeros((matrix.shape[1], 0))) for edge, matrix in weights.items()}
     whole: dict[Edge, np.ndarray] = {}
+    grown: dict[Edge, np.ndarray] = {}
     residual, where, entangled = 0.0, "no path", 0.0
     for path, own in modes.items():
         shallow = len(path.edges) == 2
@@ -153,8 +154,9 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
         strengths |= found.strengths
         ends |= found.ends
         whole |= found.whole
+        grown |= found.grown
         entangled += found.entangled
-    return Alignment(ends, strengths, residual, where, whole, entangled)
+    return Alignment(ends, strengths, residual, where, whole, grown, entangled)
 
 
 class Turning(NamedTuple):
@@ -224,4 +226,5 @@ def _growing(own: OwnModes, entering: np.ndarray, leaving: np.ndarray) -> Alignm
     strengths = dict(zip((first, last), found.strengths, strict=True))
     size, whole = float(found.begun.max(initial=0.0)), found.matrices([first], [last])
     ends = {first: (found.basis, own.input), last: (own.output, found.basis)}
-    return Alignment(ends, strengths, size, f"node {node!r}", whole, found.misplaced)
+    grown = found.learned([first], [last])
+    return Alignment(ends, strengths, size, f"node {node!r}", whole, grown, found.misplaced)

@@ -114,6 +114,7 @@ def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], 
         sizes = [(one.residual, one.where) for one in found]
         size, where = max([*sizes, (initial_output(request), "the initial output")])
         rows = (*rows, growing_apart(request, found, small), Assumption("small initial weights", size, small, where))
+        rows = (*rows, outside_modes(request, found, small))
     return rows, source, tuple(found)
 
 
@@ -122,6 +123,31 @@ def growing_apart(request: Request, starts: Sequence[Alignment], small: float) -
     energy = max(request.statistics.target_energy, np.finfo(float).tiny)
     off = max(start.entangled for start in starts) / energy
     return Assumption("modes that grow apart", off, small, "when overlapping modes are learned")
+
+
+def outside_modes(request: Request, starts: Sequence[Alignment], small: float) -> Assumption:
+    """The loss that the initial weights outside the followed modes add once these are learned; the worst draw."""
+    added = [
+        added_loss(request, start.weights({**start.strengths, **start.grown}), start.weights(start.matrices), weights)
+        for start, weights in zip(starts, request.weights, strict=True)
+    ]
+    return Assumption("weights outside the modes", max(added), small, "the loss they add once the modes are learned")
+
+
+def added_loss(
+    request: Request,
+    learned: Mapping[Edge, np.ndarray],
+    followed: Mapping[Edge, np.ndarray],
+    weights: Mapping[Edge, np.ndarray],
+) -> float:
+    """The second-order change of the loss by `weights - followed`, relative to the loss at zero output.
+
+    The grown layers multiply what the other layers hold in directions without correlation. The first-order change
+    averages out: it is learned along with the rest.
+    """
+    shifted = [{e: learned[e] + sign * (weights[e] - followed[e]) for e in learned} for sign in (1, -1)]
+    change = 0.5 * sum(map(request.statistics.loss, shifted)) - request.statistics.loss(learned)
+    return max(change, 0.0) / max(0.5 * request.statistics.target_energy, np.finfo(float).tiny)
 
 
 def initial_output(request: Request) -> float:
@@ -225,16 +251,25 @@ class Reduction(Method[Reduced | Nearest]):
 
         losses, draws, moments = zip(*each_on_a_device(followed, request.weights), strict=True)
         times = tuple(left.time for left in moments)
+        added = [self._added_after(request, one) for one in draws]
+        outside = Assumption("weights left at hand-over", max(added), self.small, "the loss they add by the end")
         return Outcome(
             np.array(losses),
             draws,
             tuple(request.statistics.open_paths),
-            _in_time(request, moments, self.small),
+            (*_in_time(request, moments, self.small), outside),
             moments[0].system,
             InitialStrength.of_draws("hand-over", [left.alignment for left in moments], request.law),
             times,
             (f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}",),
         )
+
+    def _added_after(self, request: Request, handed: HandedOver) -> float:
+        """The loss that the weights dropped at the hand-over would add at the end."""
+        at = np.array([handed.time])
+        (followed,), (weights,) = handed.after.weights(at - handed.time), handed.before.weights(at)
+        (learned,) = handed.after.weights(np.array([max(request.end - handed.time, 0.0)]))
+        return added_loss(request, learned, followed, weights)
 
 
 def solved(request: Request, system: ReducedSystem) -> StateCurves:

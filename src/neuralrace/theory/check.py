@@ -1,0 +1,104 @@
+"""Measurements of a finished forecast of linear nodes: the exact loss at its weights, and the exact flow of a draw."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from neuralrace.analysis.agreement import Agreement, Line, agreement
+from neuralrace.axes import Edge
+from neuralrace.errors import RangeError
+from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.method import CHECKED, Assumption, Outcome, Request
+
+TOLERANCE = 0.01  # normalized L1 that a certificate promises
+TIMES = 20  # at which the exact loss is compared
+HOPELESS = 0.05  # distance of the exact loss above which the flow need not be followed
+NEGLIGIBLE = 1e-3  # distance of the exact loss below which the flow need not be followed ...
+SPARE = 0.01  # ... if every required residual is also below this fraction of its tolerance
+FLOOR = 1e-8  # of the first loss: below, the flow at this rtol has no digits left
+RTOL = 1e-4  # of the flow that a forecast is compared with: right to a hundredth of the tolerance
+# The budget of `check="auto"`: multiplications for 20 losses of all draws, and for 1,000 evaluations of the flow of one
+# draw, which take a second or two on one core; the flow may take no more steps than this.
+WORK = 2e9
+STEPS = 3_000
+
+
+def check_outcome(
+    request: Request, outcome: Outcome, required: tuple[Assumption, ...]
+) -> tuple[tuple[Assumption, ...], str]:
+    """Measure the forecast; return rows for its certificate, and why the flow was not followed, if it was not.
+
+    First the exact loss at the forecast's own weights, to which everything is added that the initial weights hold
+    outside the modes that the method follows. This costs 20 losses and shows what grown layers make of that part. It
+    cannot show what a saddle amplifies; so the exact flow of the worst draw is followed too, unless every assumption
+    holds with so much to spare that nothing is left to amplify. The flow comes from the statistics; nothing is trained.
+    """
+    if request.check is False:
+        return (), "not checked, as asked (check=False)"
+    affordable = request.check is True or outcome.handover is not None or _work(request) * 1000 <= WORK
+    rows: tuple[Assumption, ...] = ()
+    worst = 0
+    if outcome.handover is None and (request.check is True or _work(request) * TIMES * len(outcome.draws) <= WORK):
+        found = [_at_predicted_weights(request, outcome, draw) for draw in range(len(outcome.draws))]
+        worst = int(np.argmax(found))
+        detail = f"the forecast of draw {worst} (normalized L1 over {TIMES} exact losses)"
+        row = Assumption("loss at predicted weights", found[worst], TOLERANCE, detail)
+        if row.residual > HOPELESS or not affordable:
+            return (row,), "the flow was not followed: " + ("too large for a check" if row.holds else "not needed")
+        spare = all(one.residual <= SPARE * one.tolerance for one in required if one.needed)
+        if spare and row.residual <= NEGLIGIBLE and request.check == "auto":
+            return (row,), "the flow was not followed: every assumption holds with a factor of 100 to spare"
+        rows = (replace(row, needed=False),)  # an upper bound: the part beside the modes is held, and in truth decays
+    if not affordable:
+        return (), "the flow was not followed: too large for a check"
+    try:
+        flow = _distance_from_flow(request, outcome, worst)
+    except RangeError:
+        if request.check is True:
+            raise
+        rows = tuple(replace(row, needed=True) for row in rows)
+        return rows, f"the flow was not followed to its end: it takes more than {STEPS:,} steps"
+    detail = f"the forecast of draw {worst} (normalized L1; mean gap of log10 loss {flow.log10_gap:.2g})"
+    return (*rows, Assumption(CHECKED, flow.normalised_l1, TOLERANCE, detail)), ""
+
+
+def _work(request: Request) -> float:
+    """Multiplications in one loss, about: every weight once per gate configuration and direction of the inputs."""
+    architecture = request.architecture
+    width = sum(architecture.nodes[node] for node in architecture.inputs)
+    return float(request.statistics.configuration_count * architecture.weight_count * width)
+
+
+def _at_predicted_weights(request: Request, outcome: Outcome, draw: int) -> float:
+    """The exact loss at the predicted weights and all that the initial weights hold beside them, and the forecast's."""
+    times, losses = request.times, outcome.losses[draw]
+    if not np.isfinite(losses).all():
+        return float("inf")
+    steps = np.abs(
+        np.diff(losses, prepend=losses[:1])
+    )  # half of the times by the clock, half by the change of the loss
+    progress = times / max(request.end, np.finfo(float).tiny) + np.cumsum(steps) / max(
+        steps.sum(), np.finfo(float).tiny
+    )
+    chosen = np.unique(np.searchsorted(progress, np.linspace(progress[0], progress[-1], TIMES)))
+    at = np.concatenate([[0.0], times[chosen]])
+    start, *predicted = outcome.draws[draw].weights(at)
+    rest = {edge: matrix - start[edge] for edge, matrix in request.weights[draw].items()}
+    exact = [request.statistics.loss(_sum(weights, rest)) for weights in predicted]
+    return agreement(Line(times[chosen], losses[chosen]), Line(times[chosen], np.array(exact))).normalised_l1
+
+
+def _sum(first: Mapping[Edge, np.ndarray], second: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
+    return {edge: matrix + second[edge] for edge, matrix in first.items()}
+
+
+def _distance_from_flow(request: Request, outcome: Outcome, draw: int) -> Agreement:
+    """The forecast of a draw and the exact flow (or descent) of the same initial weights."""
+    steps = request.max_steps if request.check is True else min(request.max_steps, STEPS)
+    factory, rtol = request.statistics.once(FlowFactory), max(RTOL, request.rtol)
+    flow = factory.start(request.weights[draw], request.end, rtol, steps, request.descent)
+    exact = flow.losses(request.times)
+    floor = FLOOR * float(np.max(exact, initial=0.0))
+    curves = [Line(request.times, np.maximum(losses, floor)) for losses in (outcome.losses[draw], exact)]
+    return agreement(*curves)

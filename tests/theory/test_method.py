@@ -36,7 +36,7 @@ def test_modes_that_turn_are_followed_whole_and_told_once(gating):
     assert "FAILS" not in str(certificate)
     assert "not aligned with one strength per mode: own modes stay diagonal" in str(certificate)
     forced = predict(problem, initial.gaussian(0.005 / 700)(problem, 0), np.linspace(0, 192, 9), Aligned(force=True))
-    assert forced.certificate.forced
+    assert not forced.certificate.holds
     assert not contradictions(forced.certificate)
 
 
@@ -61,13 +61,13 @@ def test_the_words_of_a_certificate():
     rows = (Assumption("balance", 0.5, 0.1, "node 'h'", needed=False), Assumption("decoupling", 0.5, 0.1, "overlap"))
     declined = (Declined("closed_form", Assumption("terms with a formula", 1, 0.0, "term 0 is coupled")),)
     failing, fine = Certificate("reduction", rows, declined, ("lost",)), Certificate("reduction", rows[:1])
-    assert failing.forced
     assert not failing.holds
     assert fine.holds
     text = str(failing)
-    assert "reduction (forced: an assumption fails)" in text
-    assert "balance                      no " in text
-    assert "decoupling                   FAILS" in text
+    assert "method: reduction (does NOT hold; not checked against the flow)" in text
+    assert "measured only:\n    balance                            0.5  node 'h'" in text
+    assert "required:\n    decoupling                   FAILS" in text
+    assert "no " not in str(fine).split("balance")[1]
     assert "not closed_form: terms with a formula required; term 0 is coupled" in text
     assert "note: lost" in text
     assert rows[1].reason == "decoupling is required to 0.1; overlap is off by 0.5"

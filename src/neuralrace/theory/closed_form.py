@@ -55,7 +55,7 @@ class ClosedForm(Method[Formulas]):
         missing, states = closed_form(reduced.system.terms, reduced.system.initial_state())
         row = Assumption("terms with a formula", len(missing), 0.0, missing[0] if missing else "every term")
         ground = None if missing else Formulas(reduced, own, states)
-        return Examined((flow, *rows, row), ground, certain=not own)
+        return Examined((flow, *rows, row), ground)
 
     def solve(self, request: Request, ground: Formulas) -> Outcome:
         """Evaluate the formulas."""

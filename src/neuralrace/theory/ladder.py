@@ -218,13 +218,11 @@ def _curved(request: Request) -> Assumption:
 
 
 def _advice(request: Request, refused: Sequence[Method[Any]]) -> str:
-    """The strongest method that is sure to apply, and whether the refused one can be forced."""
+    """What always works, and whether the refused method can be forced."""
     _ = request.weights  # where the law has none for this network no method applies, and it says why
-    examined = ((rung.name, rung.assumptions(request)) for rung in LADDER if rung.linear == request.linear)
-    sure = next(name for name, found in examined if found.certain and first_failing(found.assumptions) is None)
     could = [replace(one, force=True) for one in refused if not one.force and (request.linear or not one.linear)]
     forced = [method for method in could if method.assumptions(request).ground is not None]
-    return f"use method='{sure}'" + "".join(f", or go on with {method!r}" for method in forced)
+    return "use method='auto'" + "".join(f", or go on with {method!r}" for method in forced)
 
 
 def _checked_times(times: Any) -> np.ndarray:

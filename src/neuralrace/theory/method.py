@@ -207,13 +207,11 @@ class Request:
 class Examined(Generic[Ground]):
     """What a method assumes of a request, and what it found on the way, from which it solves.
 
-    ground: None where an assumption fails without which there is nothing to solve. certain: False where solving may
-    still show that an assumption fails.
+    ground: None where an assumption fails without which there is nothing to solve.
     """
 
     assumptions: tuple[Assumption, ...]
     ground: Ground | None
-    certain: bool = True
 
 
 @dataclass(frozen=True, eq=False)

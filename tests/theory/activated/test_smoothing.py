@@ -9,10 +9,12 @@ from neuralrace.theory.activated.smoothing import SmoothedReLU
 
 
 @float64
-def values(received, slope, width=0.1):
+def values(received, slope, width=0.1, weights=None):
+    weights = np.ones(len(received)) if weights is None else weights
+
     @jax.jit
     def both(at):
-        activity, back = jax.vjp(SmoothedReLU("h", slope, width), at)
+        activity, back = jax.vjp(SmoothedReLU(slope, width, weights), at)
         return activity, back(jnp.ones_like(at))[0]
 
     return tuple(map(np.asarray, both(received)))

@@ -102,12 +102,12 @@ def test_descent_goes_by_steps_or_strides(monkeypatch):
 )
 def test_what_cannot_be_represented_is_refused_and_the_flow_is_offered(hidden, law, words):
     network = nr.ReLUNetwork(TASK, hidden=hidden)
-    with pytest.raises(AssumptionError, match=f"{words}.*use method='flow'"):
+    with pytest.raises(AssumptionError, match=f"{words}.*use method='auto'"):
         predict(network, law, TIMES, "representatives")
     assert predict(network, law, [0.0]).method == "flow"
 
 
 def test_given_weights_cannot_be_represented():
     network = nr.ReLUNetwork(TASK, hidden=(6,))
-    with pytest.raises(AssumptionError, match="weights were given: use method='flow'"):
+    with pytest.raises(AssumptionError, match="weights were given: use method='auto'"):
         predict(network, LAW(network, 0), TIMES, "representatives")

@@ -55,7 +55,7 @@ class Aligned(Method[Starts]):
             rows = (*rows, replace(growing_apart(request, starts, self.small), needed=self.diagonal))
             if self.diagonal and not self.force:
                 rows = (*rows, *request.once(_plainly_turning, starts, self.small))
-        return Examined(rows, starts, certain=not self.diagonal)
+        return Examined(rows, starts)
 
     def solve(self, request: Request, ground: Starts) -> Outcome:
         """The reduced system in the paths' own modes, or the flow of the aligned part of the weights."""

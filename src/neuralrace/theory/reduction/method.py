@@ -207,7 +207,7 @@ class Reduction(Method[Reduced | Nearest]):
         rows, aligned = (listed, diagonal, *rows), first_failing(rows) is None
         if not aligned and self.handover and diagonal.holds and request.descent is None:
             known = (*rows[:2], *(replace(row, needed=False) for row in rows[2:]))
-            return Examined(known, (source, starts), certain=False)
+            return Examined(known, (source, starts))
         if not aligned and not self.force:
             return Examined(rows, None)
         reduced = self._reduced(request, source, starts)

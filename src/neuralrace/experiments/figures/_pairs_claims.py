@@ -123,7 +123,7 @@ def _least(data: xarray.Dataset, errors: np.ndarray, name: str) -> float:
 
 def _forecasts(claim: Claims, data: xarray.Dataset) -> None:
     three = select(data, (data["depth"] == 3) & ~data["leaky"])
-    regular = select(data, np.isfinite(data["closed"]))
+    regular = select(data, data["closed"].notnull())
     wide, measured = three["wide"].isel(kind=1).values, _untrained(three)
     depths = {f"depth {d}": select(data, data["depth"] == d) for d in np.unique(data["depth"]) if d != 3}
     linear = all_kinds(data, leaky=False)

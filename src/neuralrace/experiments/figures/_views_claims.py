@@ -34,8 +34,8 @@ SAYS = {
     "deeper": ("Deeper networks have stronger winner-take-all.", "P3 question 7", "paper"),
     "cross-entropy": ("Cross-entropy has no natural saturation.", "P3 mismatch 1", "paper"),
     "cross-entropy race": (
-        "Competition does not naturally emerge from cross-entropy: it weakens the winner.",
-        "P3 on saturation and on the conditions of winner-take-all, at the depth of its equation, two",
+        "Competition does not naturally emerge from cross-entropy.",
+        "P3 on saturation and on the conditions of winner-take-all, in sign, at the depth of its equation, two",
         "paper",
     ),
     "cross-entropy race counts": (
@@ -55,7 +55,7 @@ SAYS = {
     ),
     "momentum counts": ("Momentum evens the shares by much.", "P3 mismatch 2, a size", "ours"),
     "momentum at depth two": (
-        "At depth two, where the flow conserves the shares, momentum leaves them as they are.",
+        "At depth two momentum leaves the shares as they are.",
         "P3 mismatch 2, at depth two",
         "ours",
     ),

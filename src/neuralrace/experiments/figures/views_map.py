@@ -207,8 +207,8 @@ def _draw_steps(axis: Axes, data: xarray.Dataset) -> None:
         interval_points(axis, *_scan_of(data, depth), fmt="o-", color=color, label=f"depth {depth}")
         axis.axvline(VIEWS ** (1 - 2 / depth), color=color, linestyle=":", linewidth=1)
     axis.axhline(1 / VIEWS, color=COLOURS["reference"], linewidth=0.8)
-    title = "B  long steps undo the race beyond depth two"
-    label_axes(axis, title, "step of descent over 2K/L (0: flow; dotted: end of stability)", "winner's share")
+    title = "B  steps above 2K/L undo the race"
+    label_axes(axis, title, "step over 2K/L (0: flow; dotted: all diverges)", "winner's share")
 
 
 def _draw_cells(axis: Axes, cells: xarray.DataArray, title: str) -> None:

@@ -15,7 +15,6 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 import numpy as np
-from scipy.integrate import solve_ivp
 
 from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_count
 from neuralrace.theory.exact._checks import AtLeastOne, Numbers, Positive, Strength, entry_point
@@ -108,6 +107,8 @@ def _finish(depth: int, values: np.ndarray, overlaps: np.ndarray, goal: float) -
     each of them and (2, 2, M) for each hidden matrix. The solver's time makes the mode that leads grow as e^t: in theta
     strengths beyond depth two diverge at a finite time, and the last steps would be lost in rounding.
     """
+    from scipy.integrate import solve_ivp  # half a second of imports
+
     count = len(values)
     along, apart = np.sqrt((1 + overlaps) / 2), np.sqrt((1 - overlaps) / 2)
     chain = np.broadcast_to(np.eye(2)[..., None], (depth - 2, 2, 2, count))

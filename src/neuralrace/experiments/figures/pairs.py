@@ -159,7 +159,7 @@ def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
     axis.loglog(wide, measured, "o", color=COLOURS["gated"], markersize=4, label="flow at infinite width")
     ends = np.array([1e-5, 1.0])
     theory_line(axis, ends, ends, "equal")
-    title = "c  errors are as forecast before training, at all scales, depths, widths"
+    title = "c  errors forecast before training; finite width adds to them"
     label_axes(axis, title, "forecast error of untrained pairs", "measured")
 
 

@@ -41,6 +41,17 @@ def test_the_record_is_as_recorded() -> None:
     assert all(claim["holds"] is (claim["on_record"] == "holds") for claim in CLAIMS)
 
 
+def test_a_sentence_of_a_paper_has_one_verdict_in_the_race_of_views() -> None:
+    said = [
+        claim["text"]
+        for record in RECORD
+        if record["name"].startswith("views-")
+        for claim in record["claims"]
+        if claim["kind"] == "paper"
+    ]
+    assert len(said) == len(set(said))
+
+
 def test_the_page_shows_every_claim_once_with_its_verdict() -> None:
     page = verdicts.render(RECORD)
     words = re.findall(r"<strong>([^<]*)</strong></td>", page)

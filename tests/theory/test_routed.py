@@ -84,12 +84,12 @@ def test_the_flow_is_that_of_scipy(flow):
 
 
 def test_the_closed_form_says_what_the_wide_flow_says(flow):
-    """Not exactly: the closed form lets one residual drive all modes and stops early. Within a third, at two scales."""
+    """Within a tenth when the squared error of trained pairs is 1e-4 of what it was."""
     pairs = np.asarray(flow.system.pairs).astype(bool)
     for gain in (0.1, 0.4):
-        last = flow.follow(wide_weights(4, gain), 1e5, rtol=1e-8, settled=1e-7).last
-        untrained = 4 * flow.errors(last)[~pairs].mean()
-        assert untrained == pytest.approx(float(pair_race(pairs, gain, 1.0).untrained), rel=0.33)
+        closed = float(pair_race(pairs, gain, 1.0).untrained)
+        last = flow.follow(wide_weights(4, gain), 1e5, rtol=1e-8, settled=1e-4).last
+        assert closed == pytest.approx(4 * flow.errors(last)[~pairs].mean(), rel=0.1)
 
 
 def test_wide_weights_are_the_limit_of_orthogonal_ones():

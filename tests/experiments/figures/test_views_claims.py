@@ -77,6 +77,7 @@ def verdicts():
         "cross-entropy race counts",
         "momentum",
         "momentum counts",
+        "cross-entropy at depth",
         "distillation",
     ],
 )
@@ -92,6 +93,16 @@ def test_what_p3_says_would_be_confirmed(verdicts, name):
 def test_even_views_refute_it(verdicts, name):
     found = verdicts[False][name]
     assert not found.holds, found.measured
+
+
+def test_momentum_is_judged_where_shares_can_change():
+    """At depth two shares are conserved, so that momentum cannot even them there; that is a claim of its own."""
+    data = made_up(True)
+    data["responses"].loc[{"training": "momentum L2"}] = data["responses"].sel(training="descent L2").values
+    found = dict(zip(SAYS, judged(data, {}), strict=True))
+    assert found["momentum"].holds
+    assert found["momentum at depth two"].holds
+    assert "L = 2" not in found["momentum"].measured
 
 
 def test_every_prediction_is_judged_with_its_kind_and_reason():

@@ -6,7 +6,15 @@ import itertools
 import numpy as np
 import pytest
 
-from neuralrace.experiments.figures._views_training import LONE, Conditions, draw_weights, train_views
+from neuralrace.experiments.figures._views_measures import winner_share
+from neuralrace.experiments.figures._views_training import (
+    CLASSES,
+    LONE,
+    VIEWS,
+    Conditions,
+    draw_weights,
+    train_views,
+)
 
 STEPS = 30
 LOOKS = [0, 10, STEPS]
@@ -144,3 +152,18 @@ def test_mini_batches_are_drawn_anew_and_are_fair():
     full = train_views([BASE], STEPS, 2, [STEPS])["responses"].values[0]
     gap = np.abs(first - full)[:, -1].max()
     assert 0 < gap < 0.1  # thirty steps of gradients with a relative error of 1/64
+
+
+def test_long_steps_undo_the_race_beyond_depth_two():
+    """A minimum of sharpness H is stable below a step of 2/H: L/K where one view has all, less where all are even."""
+    for depth in (2, 4):
+        won, even = np.eye(VIEWS)[[0] * depth], np.full((depth, VIEWS), VIEWS ** (-1 / depth))
+        slopes = [[np.delete(end, place, 0).prod(axis=0) for place in range(depth)] for end in (won, even)]
+        sharpness = np.square(slopes).sum(axis=(1, 2)) / CLASSES  # the Hessian of a fit is that of its outputs, squared
+        np.testing.assert_allclose(sharpness, depth / CLASSES * np.array([1, VIEWS ** -(1 - 2 / depth)]))
+    base = Conditions(depth=4, scale=0.25)
+    steps = [dataclasses.replace(base, learning_rate=step) for step in (0.5, 1.425, 2.265)]  # the edge is 2K/L = 1.5
+    found = train_views(steps, 1000, 3, [1000])["responses"].values[:, :, -1]
+    short, below, above = winner_share(found).mean(axis=(1, 2))
+    assert abs(below - short) < 0.05
+    assert above < short - 0.2

@@ -1,48 +1,79 @@
-"""The race of the modes of trained pairs, against the equations that it solves, integrated by scipy."""
+"""The race of the modes of trained pairs, against whole encoders, hidden matrices and decoders, integrated by scipy."""
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from neuralrace.errors import RangeError
+from neuralrace.errors import AssumptionError, RangeError
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.theory.exact import pair_left, pair_race
 
 
-def integrated(pairs, first, final, depth, overlaps):
-    """Strengths when sum_l g_l tau_l = |G| final, from db/dx = g w^(N-2) b and dw/dx = g b^2 w^(N-3)."""
-    values = np.linalg.svd(pairs.astype(float), compute_uv=False)
-    count = len(values)
-    start = np.concatenate([first * np.sqrt((1 + overlaps) / 2), np.full(count, first)])
+def wide_flow(pairs, first, depth, overlaps, residual, done):
+    """The outputs of all pairs, (M, M), at infinite width for one mode of the data, when `done` reaches zero.
+
+    Every mode of the pairs has two directions of its own in the 2 M hidden units: one for its encoder, and one for the
+    part of its decoder that does not overlap with it.
+    """
+    count = len(pairs)
+    left, _, right = np.linalg.svd(pairs.astype(float))
+    both = np.eye(2 * count)
+    decoders = overlaps[:, None] * both[:count] + np.sqrt(1 - overlaps**2)[:, None] * both[count:]
+    layers = [first * both[:count].T @ left.T, *[first * both] * (depth - 2), first * right.T @ decoders]
+    ends = np.cumsum([layer.size for layer in layers])[:-1]
+    shapes = [layer.shape for layer in layers]
+
+    def split(state):
+        return [part.reshape(shape) for part, shape in zip(np.split(state, ends), shapes, strict=True)]
+
+    def outputs(state):
+        return np.linalg.multi_dot(split(state)[::-1]).T
 
     def move(_, state):
-        b, w = state[:count], state[count:]
-        return np.concatenate([values * w ** (depth - 2) * b, values * b**2 * w ** (depth - 3.0) * (depth > 2)])
+        matrices = split(state)
+        gradients = []
+        for place in range(depth):
+            before, after = np.eye(count), np.eye(count)
+            for matrix in matrices[:place]:
+                before = matrix @ before
+            for matrix in matrices[:place:-1]:
+                after = after @ matrix
+            gradients.append(after.T @ residual(outputs(state)).T @ before.T)
+        return np.concatenate([part.ravel() for part in gradients])
 
-    def strengths(state):
-        return state[:count] ** 2 * state[count:] ** (depth - 2)
+    def event(time, state):
+        return done(time, outputs(state))
 
-    def finish(_, state):
-        return np.log(values @ strengths(state)) - np.log(pairs.sum() * final)
-
-    finish.terminal = True
-    solved = solve_ivp(move, (0, 1e9), start, rtol=1e-10, atol=1e-14, events=finish)
+    event.terminal = True
+    start = np.concatenate([layer.ravel() for layer in layers])
+    solved = solve_ivp(move, (0, 1e9), start, "DOP853", rtol=1e-9, atol=1e-12, events=event)
     assert solved.status == 1
-    return strengths(solved.y_events[0][0]) / final
+    return outputs(solved.y_events[0][0])
 
 
 @pytest.mark.parametrize("depth", [2, 3, 5])
-def test_strengths_at_the_finish_are_those_of_the_equations(depth):
-    pairs = trained_pairs("regular", 6, 3, 1)
-    overlaps = np.random.default_rng(depth).uniform(-0.4, 0.4, size=(2, 6))
+def test_with_one_residual_the_strengths_are_those_of_whole_matrices(depth):
+    pairs = trained_pairs("regular", 5, 3, 1)
+    overlaps = np.random.default_rng(depth).uniform(-0.4, 0.4, size=(2, 5))
     overlaps[0] = 0.0
     found = pair_race(pairs, 0.2, 0.7, depth, overlaps)
-    for place, overlap in enumerate(overlaps):
-        expected = integrated(pairs, 0.2, 0.7, depth, overlap)
-        np.testing.assert_allclose(found.strengths[place], expected, rtol=1e-6)  # of the event's place
     left, _, right = np.linalg.svd(pairs.astype(float))
-    off = (1 - (left * found.strengths[0]) @ right) ** 2
-    np.testing.assert_allclose([found.trained[0], found.untrained[0]], [off[pairs].mean(), off[~pairs].mean()])
+    for place, overlap in enumerate(overlaps):
+        learned = wide_flow(pairs, 0.2, depth, overlap, lambda _: pairs, lambda _, T: T[pairs].mean() - 0.7) / 0.7
+        # 1e-6: the tolerances of two integrations that grow a hundredfold
+        np.testing.assert_allclose(found.strengths[place], np.diag(left.T @ learned @ right.T), rtol=1e-6)
+        off = (1 - learned) ** 2
+        expected = [off[pairs].mean(), off[~pairs].mean()]
+        np.testing.assert_allclose([found.trained[place], found.untrained[place]], expected, rtol=1e-5, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "depth"), [("circulant", 3), ("regular", 3), ("circulant", 4), ("regular", 4)])
+def test_when_trained_pairs_are_learned_the_law_is_within_a_tenth_of_the_full_flow(name, depth):
+    """With the full residual, at twice the time in which the uniform mode alone is learned."""
+    pairs, end = trained_pairs(name, 8, 3, 1), 2 * 1.25 * 0.3 ** (2 - depth) / 3
+    learned = wide_flow(pairs, 0.3, depth, np.zeros(8), lambda T: pairs * (1 - T), lambda time, _: time - end)
+    expected = np.mean((1 - learned[~pairs]) ** 2)
+    assert float(pair_race(pairs, 0.3, 1.0, depth).untrained) == pytest.approx(expected, rel=0.1)
 
 
 def test_a_single_mode_is_a_mean_of_its_first_and_last_strength():
@@ -75,6 +106,8 @@ def test_all_pairs_trained_leave_no_untrained_error_to_speak_of():
 
 def test_mistakes_are_named():
     pairs = np.eye(3, dtype=bool)
+    with pytest.raises(AssumptionError, match="domains are in 1 to 4: follow"):
+        pair_race(trained_pairs("hubs", 4, 2), 0.1, 1.0)
     with pytest.raises(RangeError, match="pairs must be a square matrix of booleans"):
         pair_race(np.ones((2, 3), dtype=bool), 0.1, 1.0)
     with pytest.raises(RangeError, match="first must be finite and above 0"):

@@ -1,6 +1,6 @@
 """Routing networks on a small table, trained on pairs of every kind, and what theory says of them before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray
@@ -55,11 +55,15 @@ def measure(tables: list[PairTable], domains: int, steps: int, seeds: int) -> xa
         errors[places] = _trained([tables[place] for place in places], domains, steps, seeds, routed)
     patterns = [table.pattern(domains) for table in tables]
     both = list(zip(tables, patterns, strict=True))
-    closed = [np.nan if t.leaky else float(pair_race(p, t.gain, 1.0, t.depth).untrained) for t, p in both]
+    outside = [t.leaky or t.pairs == "hubs" for t in tables]  # the closed form is for linear networks and equal degrees
+    closed = [
+        np.nan if out else float(pair_race(p, t.gain, 1.0, t.depth).untrained)
+        for out, (t, p) in zip(outside, both, strict=True)
+    ]
     named = {name: ("table", [getattr(table, name) for table in tables]) for name in PairTable.__dataclass_fields__}
     data = xarray.Dataset(named, coords={"kind": ["trained", "untrained"], "seed": np.arange(seeds)})
     data["error"] = (("table", "seed", "kind"), errors)
-    data["closed"] = ("table", closed)  # of untrained pairs by the closed form; of linear networks
+    data["closed"] = ("table", closed)  # of untrained pairs by the closed form
     data["wide"] = (("table", "kind"), _wide(tables, patterns))
     data["ratio"] = ("table", [spectrum(pattern).ratio for pattern in patterns])
     data["levelled"] = ("table", [spectrum(pattern).levelled for pattern in patterns])
@@ -122,16 +126,17 @@ def _active(received: np.ndarray, leaky: bool) -> np.ndarray:
 
 
 def _wide(tables: list[PairTable], patterns: list[np.ndarray]) -> np.ndarray:
-    """The errors by the exact flow at infinite width, (table, kind); of linear networks at depth three."""
-    known: dict[tuple[str, int, float, int], tuple[float, float]] = {}
+    """The errors of linear networks by the exact flow at infinite width, (table, kind)."""
+    known: dict[PairTable, tuple[float, float]] = {}
     found = np.full((len(tables), 2), np.nan)
     for place, (table, pattern) in enumerate(zip(tables, patterns, strict=True)):
-        if table.leaky or table.depth != 3:
+        if table.leaky:
             continue
-        alike = table.pairs, table.trained, table.gain, table.key  # whatever the width
+        alike = replace(table, width=0, series="")
         if alike not in known:
             flow = RoutedFlow.of(pattern, [[1 / ITEMS]], [[1 / ITEMS]], 1 / ITEMS)
-            last = flow.follow(wide_weights(len(pattern), table.gain), table.time(len(pattern))).last
+            first = wide_weights(len(pattern), table.gain, table.depth)
+            last = flow.follow(first, table.time(len(pattern))).last
             known[alike] = pair_means(2 * ITEMS * flow.errors(last), pattern)
         found[place] = known[alike]
     return found

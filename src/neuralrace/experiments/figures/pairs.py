@@ -115,7 +115,7 @@ def _pictures(settings: Settings) -> Pictures:
     if settings.image_domains:
         count = require_count("image_domains", settings.image_domains, least=3)
         few = tuple((name, k) for name, k in found.pairs if k < count)
-        found = replace(found, domains=count, pairs=few, forecast=few[-1:])
+        found = replace(found, domains=count, pairs=few, forecast=few[:1])
     if not settings.curves:
         found = replace(found, forecast=())
     return found
@@ -152,12 +152,14 @@ def _errors(axis: Axes, data: xarray.Dataset, title: str, over: str = RATIO) -> 
 def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
     """Every linear table: forecast before training, and measured."""
     measured = data["error"].isel(kind=1).median("seed").values
-    wide, closed = data["wide"].isel(kind=1).values, data["closed"].where(data["pairs"] != "hubs").values
-    axis.loglog(closed, measured, "x", color=COLOURS["reference"], markersize=4, label="closed form, K for each domain")
+    wide = data["wide"].isel(kind=1).values
+    axis.loglog(
+        data["closed"], measured, "x", color=COLOURS["reference"], markersize=4, label="closed form, K for each domain"
+    )
     axis.loglog(wide, measured, "o", color=COLOURS["gated"], markersize=4, label="flow at infinite width")
     ends = np.array([1e-5, 1.0])
     theory_line(axis, ends, ends, "equal")
-    title = "c  errors are as forecast before training, at all scales, depths, widths"
+    title = "c  errors forecast before training; finite width adds to them"
     label_axes(axis, title, "forecast error of untrained pairs", "measured")
 
 

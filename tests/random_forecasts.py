@@ -5,12 +5,13 @@ compile once; `soak.py` draws new shapes all the time.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
-from oracle import gradient, loss
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
+from oracle import gradient, loss
 
 TOLERANCE = 0.01  # normalized L1 that a certificate promises
 ORACLE = 1e-3  # accuracy of the fixed steps that rectified networks are integrated by
@@ -24,12 +25,12 @@ class Case:
     times: np.ndarray
 
 
-class TooLong(Exception):
+class TooLongError(Exception):
     """The oracle takes too long for this problem."""
 
 
 def inputs_and_targets(random, count, sizes, outputs):
-    """White, colored or rank-deficient inputs; targets that are linear in some of them, with repeated strengths or noise."""
+    """White, colored or rank-deficient inputs; targets linear in some of them, with repeated strengths, or noise."""
     inputs, targets = {}, {name: np.zeros((count, size)) for name, size in outputs.items()}
     for name, size in sizes.items():
         rows = random.normal(size=(count, size))
@@ -69,7 +70,7 @@ def chain(shape, random, depth):
     inputs, targets = inputs_and_targets(random, count, {"x": size}, {"y": nodes["y"]})
     names = list(nodes)
     task = nr.Task(inputs, targets, example_weights(random, count))
-    return nr.Problem(nr.Architecture(nodes, list(zip(names, names[1:], strict=False))), task)
+    return nr.Problem(nr.Architecture(nodes, list(pairwise(names))), task)
 
 
 def graph(shape, random):
@@ -216,7 +217,7 @@ def _integrated(problem, weights, times):
         nonlocal calls
         calls += 1
         if calls > EVALUATIONS:
-            raise TooLong
+            raise TooLongError
         slope = gradient(problem, unpacked(vector))
         return -np.concatenate([slope[edge].ravel() for edge in edges])
 

@@ -16,7 +16,7 @@ TIMES = 20  # at which the exact loss is compared
 HOPELESS = 0.05  # distance of the exact loss above which the flow need not be followed
 NEGLIGIBLE = 1e-3  # distance of the exact loss below which the flow need not be followed ...
 SPARE = 0.01  # ... if every required residual is also below this fraction of its tolerance
-FLOOR = 1e-8  # of the first loss: below, the flow at this rtol has no digits left
+FLOOR = 1e-8  # of the loss at zero output: below, losses count as equal, because the flow has no digits left there
 RTOL = 1e-4  # of the flow that a forecast is compared with: right to a hundredth of the tolerance
 # The budget of `check="auto"`: multiplications for 20 losses of all draws, and for 1,000 evaluations of the flow of one
 # draw, which take a second or two on one core; the flow may take no more steps than this.
@@ -99,6 +99,6 @@ def _distance_from_flow(request: Request, outcome: Outcome, draw: int) -> Agreem
     factory, rtol = request.statistics.once(FlowFactory), max(RTOL, request.rtol)
     flow = factory.start(request.weights[draw], request.end, rtol, steps, request.descent)
     exact = flow.losses(request.times)
-    floor = FLOOR * float(np.max(exact, initial=0.0))
+    floor = FLOOR * 0.5 * request.statistics.target_energy
     curves = [Line(request.times, np.maximum(losses, floor)) for losses in (outcome.losses[draw], exact)]
     return agreement(*curves)

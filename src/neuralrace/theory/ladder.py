@@ -26,7 +26,7 @@ from neuralrace.initial import Initialiser, as_key, draw
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
-from neuralrace.theory.activated.system import ACTIVATED_RTOL, FEW, FEW_RTOL
+from neuralrace.theory.activated.system import ACTIVATED_RTOL
 from neuralrace.theory.aligned.method import Aligned
 from neuralrace.theory.check import check_outcome
 from neuralrace.theory.closed_form import ClosedForm
@@ -85,9 +85,9 @@ def predict(
     learning_rate: the step size that is planned: the certificate then compares it with the sharpness, and with
     activations the flow is corrected for it. dynamics: "flow", or "descent", gradient descent at that step size. rtol:
     relative error per step, of each mode (1e-6), with activations of all weights of a layer and of what is left to
-    learn (5e-4; 2e-5 with up to 12 neurons). tolerance: for assumptions that a method needs exactly. check: measure the
-    distance of the forecast from the exact flow of one of its draws, `certificate.checked`; a forecast that is off by
-    more than 1 % is declined, and "auto" goes on to the next method. "auto": where that flow is affordable and the
+    learn (5e-4, and less where it is checked). tolerance: for assumptions that a method needs exactly. check: measure
+    the distance of the forecast from the exact flow of one of its draws, `certificate.checked`; a forecast that is off
+    by more than 1 % is declined, and "auto" goes on to the next method. "auto": where that flow is affordable and the
     assumptions do not hold with a factor of 100 to spare; True: always; False: never, and then the certificate rests on
     the assumptions alone.
     """
@@ -96,7 +96,7 @@ def predict(
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     linear = not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
     count = require_count("draws", draws) if draws is not None else DRAWS if linear else _activated_draws(network)
-    usual = RTOL if linear else _activated_rtol(network)
+    usual = RTOL if linear else ACTIVATED_RTOL
     methods = _named(method, linear)
     from_moments = linear and all(rung.linear for rung in methods)  # then no method gets to see an example
     request = Request(
@@ -149,15 +149,6 @@ def _activated_draws(network: Problem | PathStatistics) -> int:
     nodes = network.architecture.nodes
     neurons = sum(nodes[node] for node in network.architecture.hidden)
     return int(np.clip(np.ceil(NEURONS / max(neurons, 1)), 2, DRAWS))
-
-
-def _activated_rtol(network: Problem | PathStatistics) -> float:
-    """A smaller one where there are few neurons."""
-    return (
-        FEW_RTOL
-        if sum(network.architecture.nodes[node] for node in network.architecture.hidden) <= FEW
-        else ACTIVATED_RTOL
-    )
 
 
 def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool) -> tuple[Method[Any], ...]:

@@ -15,7 +15,7 @@ from neuralrace.theory.integration.strides import SINGLE
 from neuralrace.theory.method import CHECKED, Assumption, Examined, Method, Outcome, Request, saddle_notes
 from neuralrace.theory.sharpness import regime
 
-FINER = 0.2  # ratio of the two tolerances that are compared
+FINER = 0.04  # ratio of the two tolerances that are compared: gates that open over 2.5e-3, and over 1e-4
 REFINEMENTS = 3  # most tolerances that are tried
 STEPS = 4_000  # most steps of a flow that is only a check
 AGREE = 0.01  # in normalised L1: draws so far from their mean are still called enough

@@ -13,7 +13,6 @@ from neuralrace.theory.integration.system import System
 # On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalised L1 and .003 to .014 in log10 from
 # descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.
 ACTIVATED_RTOL = 5e-4
-FEW_RTOL, FEW = 2e-5, 12  # of networks with so few neurons: whether one dies is decided by the width of its gate
 SMALL = 300_000  # most products of weights, examples and draws for which a second flow at a smaller rtol is affordable
 SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
 ROUNDING = 1e-10  # of the outputs, relative, below which their error does not count

@@ -150,7 +150,8 @@ class Claims:
         known = numbers[~np.isnan(numbers)]
         exact = not unit and bool(np.all(known == np.round(known)))  # a count is never near
         moved = 0.0 if exact or self._last.kind == "check" else NEAR
-        holds, looser, tighter = (bool(numbers.size and np.all(met(by))) for by in (0.0, moved, -moved))
+        found = (met(by) for by in (0.0, moved, -moved))
+        holds, looser, tighter = (bool(each.size and np.all(each)) for each in found)  # of none, nothing is met
         span = (what, float(known.min()), float(known.max())) if known.size else None
         measured = f"{enumerated(value, form)}{unit if known.size else ''}"
         self._last.conditions.append(_Measured(what, f"{what} {asked}", measured, holds, looser, tighter, span))

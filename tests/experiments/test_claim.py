@@ -65,6 +65,8 @@ def test_conditions(condition, holds):
         (("at_least", "x", 0.993, 0.99), False),
         (("at_least", "x", 98.0, 95, " %"), False),
         (("at_least", "x", 1.9, 2), True),
+        (("at_least", "x", 0.95, 1), True),  # a ratio
+        (("at_least", "x", 100.0, 100, " %"), False),
         (("at_least", "x", 4, 4), False),  # a count
         (("at_most", "x", 0.3, 0), False),  # nothing is near zero
         (("within", "x", 1.9, (0.5, 2)), True),

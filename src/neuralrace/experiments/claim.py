@@ -115,7 +115,7 @@ class Claims:
     def at_least(self, what: str, value: Any, limit: float, unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must reach a limit."""
         numbers, whole = _numbers(value), 100 if unit == " %" else 1
-        share = 0 <= limit <= whole and bool(np.all(numbers <= whole))  # near is then counted from the whole
+        share = 0 <= limit <= whole and limit != 1 and bool(np.all(numbers <= whole))  # near: counted from the whole
         slack = min(limit, whole - limit) if share else abs(limit)
         asked = f"at least {limit:{form}}{unit}"
         self._ask(what, value, asked, lambda moved: numbers >= limit - moved * slack, unit, form)

@@ -139,19 +139,19 @@ def _losses(claim: Claims, data: xarray.Dataset) -> None:
     claim.paper(f"section 6 and Fig 6b, {PUBLISHED}", text)
     p2.same_losses(claim, between(data, "published", "relu"))
     claim.detail(f"{START} {p2.numbers(between(data, 'gated', 'relu'))}")
-    claim.fails(None)
     claim.paper(f"section 6, {PUBLISHED}", "The positions of the plateaus in loss are all consistent.")
     what = "distance of the level of each plateau from the nearest of the other network"
     claim.at_most(what, level_gaps(levels["relu"], levels["published"]), 10, " %")
     claim.detail(f"{START} the gated network has {enumerated(levels['gated'])}")
-    claim.fails(None)
+    claim.fails(
+        "three of four agree, to 0.1 %; that of the ReLU network at 2.12 and that of the gated one at 0.41 do not"
+    )
     text = "The relative timing of the drops in loss is consistent following the alignment."
     claim.paper(f"section 6, {PUBLISHED}", text)
     what = f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by"
     claim.at_most(what, late["published"], 10, " %")
     shown = "; ".join(f"{KINDS[name]} {enumerated(found, '.0f')}" for name, found in drops.items())
     claim.detail(f"all three at {shown}; {START} by {enumerated(late['gated'])} %")
-    claim.fails(None)
     text = "At plateaus in the loss trajectories we see exact agreement between the outputs."
     claim.paper(f"section 6, {PUBLISHED}, at the plateaus that both have", text, "C")
     claim.at_least("correlation over examples and properties", outputs, 0.99, form=".3f")
@@ -202,14 +202,14 @@ def _spread(claim: Claims, data: xarray.Dataset) -> None:
     what = f"standard deviations of {levels}, gated over ReLU, in the geometric mean,"
     claim.within(what, _pooled(spread["published"] / spread["relu"]), (0.5, 2))
     claim.detail(f"ReLU {enumerated(spread['relu'], '.0f')}; gated {enumerated(spread['published'], '.0f')}")
-    if min(len(times["relu"]), len(times["published"])) >= ENOUGH:
+    if min(len(times["relu"]), data.sizes["gated_seed"]) >= ENOUGH:
         _cause(claim, data)
 
 
 def _cause(claim: Claims, data: xarray.Dataset) -> None:
-    gone = {name: explained(data, name) for name in ("relu", "published")}
+    gone = {name: explained(data, name) for name in ("relu", "gated")}
     text = "The variance is due to an inconsistency in the timing at which the network singular vectors align."
-    claim.paper("section 6", text)
+    claim.paper(f"section 6, {START}", text)
     what = "share of the variance of these epochs that is gone, in the mean, with the alignment taken off,"
     claim.at_least(what, {name: shares.mean() for name, shares in gone.items()}, 0.5)
     claim.detail(f"by level {'; '.join(f'{name} {enumerated(shares)}' for name, shares in gone.items())}")
@@ -225,14 +225,13 @@ def _pathways(claim: Claims, data: xarray.Dataset) -> None:
     text = "Pathways within the GDLN become active in stages: the common pathway, then the contextual ones"
     claim.paper(f"section 6, {PUBLISHED}", f"{text}.")
     _stages(claim, data, "published")
-    claim.fails(None)
     claim.ours("after P2 section 6", f"{text}, {START}.")
     _stages(claim, data, "gated")
     claim.fails("all pathways grow at every drop of the loss, at the first to 48 or 49 % of their last strength")
     text = "The common pathway aligns around epoch 500, while the contextual pathways only appear at epoch 12000."
     claim.paper(f"section 6, {PUBLISHED}", text)
     _aligned(claim, data, "published")
-    claim.fails(None)
+    claim.fails("of the contextual ones; the common one is switched on at epoch 500, and half aligned near 2900")
     claim.ours("after P2 section 6", f"So it is {START}.")
     _aligned(claim, data, "gated")
     times = half_times(data, "gated_pathways")
@@ -355,10 +354,13 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{p2.DIFFERS} Seeds are 3, not 100 (--set seeds=100 --set gated_seeds=100 --set shallow_seeds=100 was run "
-    "too). Widths, first weights and epochs are those that were run; with appendix H's (700 neurons, 1e-7, 8,000 "
-    "epochs) a network with two hidden layers does not leave its first loss.",
-    finding="With two hidden layers outputs agree at the plateaus that both networks have, but only the common "
-    "module lasts, and the gated network has one plateau less and takes longer from drop to drop.",
-    seconds=150,
+    differs=f"{p2.DIFFERS} With two hidden layers the published code has 420 neurons in each and 0.0006 for the ReLU "
+    "network; of the gated one the common pathway has 240 neurons and each contextual one 60, the read-out of these "
+    "starts at 0.004 and all else near 0.0006, nothing is trained before epoch 500 and the contextual pathways not "
+    "before 12000. Seeds are 3, not 100. With appendix H's values (700 neurons, 1e-7, 8,000 epochs) a network with two "
+    "hidden layers does not leave its first loss.",
+    finding="As published, with pathways switched on by hand, the gated network follows the ReLU network from drop to "
+    "drop, and outputs agree at the plateaus that both have; of the modules only the common one lasts, and trained "
+    "from the start all pathways grow together.",
+    seconds=330,
 )

@@ -27,12 +27,18 @@ DRAWN = 1  # % of the time of a race, which another draw of the first weights ma
 FAILED = {  # claim and contexts -> what came instead
     ("modules", "6"): "2 of 7 clusters are others; most neurons are on in fewer contexts",
     ("modules", "8"): "6 of 9 clusters are others; most neurons are on in fewer contexts",
-    ("protocol", "4"): "nearly: 0.03, but a log10 gap of 0.16 (0.155 to 0.161 in five networks): it ends faster",
-    ("protocol", "5"): "0.06 and 0.44; the gating learns faster than the networks, which have other gates",
+    (
+        "protocol",
+        "3",
+    ): "contextual pathways start at twice the scale and are too fast; from one scale the losses agree",
+    ("protocol", "4"): "in the normalised L1 it does; below 1 % of the first loss the gated network is faster",
+    ("protocol", "5"): "the gating learns faster than the networks, which have other gates",
+    ("appendix", "3"): "the gated network is later; from the published scale of the ReLU networks the losses agree",
+    ("appendix", "4"): "the gated network is later",
     ("protocol", "6"): "0.08 and 0.55, as with five contexts",
     ("protocol", "8"): "0.12 and 0.37, as with five contexts",
-    ("race", "4"): "0.05 and 0.17; the gating learns faster than the networks, which have other gates",
-    ("race", "5"): "0.11 and 0.57, as with four contexts",
+    ("race", "4"): "0.07 and 0.29; the gating learns faster than the networks, which have other gates",
+    ("race", "5"): "0.12 and 0.61, as with four contexts",
     ("race", "6"): "0.16 and 0.87, as with four contexts",
     ("race", "8"): "0.26 and 1.28, as with four contexts",
     ("race", "3"): "0.05 and 0.045: just above with these draws of the first weights, 0.045 with others",
@@ -347,7 +353,8 @@ def _draw_loss(axis: Axes, part: xarray.Dataset, letter: str) -> None:
     epochs, relu, published = (part[name].values for name in ("epoch", "relu", "published_loss"))
     off = p2.apart(epochs, published, relu).log10_gap
     title = f"{letter}  {letter[:-1]} contexts: the gated network's loss is {off:.2f} off in log10"
-    trained = {"ReLU networks": ("relu", relu), "gated, as published": ("linear", published)}
+    protocol = "as published" if letter[:-1] in IN_PAPER else "P2's protocol"
+    trained = {"ReLU networks": ("relu", relu), f"gated, {protocol}": ("linear", published)}
     closed = part["closed_loss" if letter[:-1] in IN_PAPER else "closed_same"].values
     joint = part["race"].sel(size=int(letter[:-1]) - 1).values
     theory = {"theory, joint training": joint, "closed form": closed}
@@ -376,5 +383,5 @@ EXPERIMENT = Experiment(
     differs=f"{p2.DIFFERS} With more than five contexts, which are ours, there are 700 neurons and one scale.",
     finding="The modules are the paper's up to five contexts, not with six or eight; the losses of the published gated "
     "networks and their closed form are near those of the ReLU networks, but not equal to them.",
-    seconds=165,
+    seconds=190,
 )

@@ -24,6 +24,7 @@ READINGS = {
     "majority": "on for most items in exactly one context",
 }
 NONE = 5  # per cent: as good as none
+RARER = 0.75  # of a share by chance: below, it is called rarer
 CHANCE = 10_000  # random neurons
 
 
@@ -93,15 +94,11 @@ def claims(data: xarray.Dataset) -> Claims:
 def _clusters(claim: Claims, data: xarray.Dataset) -> None:
     always = {k: int((data[f"centroids_{k}"].values > 0.5).all(axis=1).sum()) for k in SHOWN}
     wanted, four = p2.text_patterns(data["context"].values), p2.as_set(data["centroids_4"].values)
-    groups = groups_active(np.array(sorted(four)), data["context"].values, more_than=0)
     claim.paper("Fig 8 and appendix B", "All of the clusterings find a common pathway.")
     claim.within("clusters that are always on, for each number of clusters,", always, (1, 1))
     claim.paper("Fig 8 and appendix B", "When using 4 clusters the exact gating pattern of section 4 emerges.")
     claim.at_least("of its four patterns, found", len(four & wanted), len(wanted))
     claim.detail(f"least consistency {float(data['consistency'].sel(modules=4)):.2f}")
-    text = "By interpreting the corresponding ReLN, no neurons are context specific: every module is on in several."
-    claim.paper("section 4", text)
-    claim.at_least("contexts in which each of four modules is on", groups, 2)
 
 
 def _elbows(claim: Claims, data: xarray.Dataset) -> None:
@@ -119,9 +116,15 @@ def _neurons(claim: Claims, data: xarray.Dataset) -> None:
     share, strong, chance = (data[name].values[2:].sum() for name in ("share", "share_of_strength", "chance"))
     rows = dict(zip(READINGS.values(), 100 * data["specific"].values, strict=True))
     told = "; ".join(f"{words} {row[0]:.1f} %, by chance {row[2]:.1f} %" for words, row in rows.items())
-    claim.paper("section 4, of single neurons", "There are no neurons in the ReLU network which are context specific.")
-    claim.at_most(f"share of neurons that are {READINGS['any']}", rows[READINGS["any"]][0], NONE, " %")
+    text = "By interpreting the corresponding ReLN, we find that there are no neurons which are context specific."
+    claim.paper("section 4", text)
+    modules = np.array(sorted(p2.as_set(data["centroids_4"].values)))
+    groups = groups_active(modules, data["context"].values, more_than=0)
+    claim.at_least("contexts in which each of four modules is on", groups, 2)
+    number, _, by_chance = rows[READINGS["any"]]
+    claim.at_most(f"share of neurons that are {READINGS['any']}", number, NONE, " %")
     claim.detail(told)
+    claim.at_most("this share over that of random neurons", number / by_chance, RARER)
     source = "after P2 section 4 (mixed selectivity)"
     claim.ours(source, "Neurons are active in several contexts more often than chance has it.")
     what = "share of neurons on in two or three contexts, over that of random neurons,"

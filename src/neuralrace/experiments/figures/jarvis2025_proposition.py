@@ -335,7 +335,7 @@ def draw(data: xarray.Dataset) -> Figure:
     for kind, label, first in groups:
         values = data["size"].values[:, first : first + (CONTEXTS if first else 1)]
         mode_lines(sizes, time, {label: (kind, values)}, {})
-    title = "C  trained together, pathways open in one context grow too"
+    title = "C  trained jointly, pathways open in one context grow too"
     label_axes(sizes, title, TIME, "size of the map", "ends")
     _draw_race(race, data)
     p2.draw_selectivity(neurons, data, "E  neurons on in a single context are rarer than by chance")

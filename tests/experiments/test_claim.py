@@ -71,6 +71,7 @@ def test_conditions(condition, holds):
         (("at_most", "x", 0.3, 0), False),  # nothing is near zero
         (("within", "x", 1.9, (0.5, 2)), True),
         (("within", "x", 1.0, (0.5, 2)), False),
+        (("within", "x", 0.81, (0.80, 0.82)), False),  # a tenth of the width
         (("within", "x", 1.0, (1, 1)), False),
         (("at_most", "x", np.nan, 1), False),
         (("rising", "x", [1.0, 1.01], "depth"), False),

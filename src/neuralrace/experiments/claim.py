@@ -123,11 +123,10 @@ class Claims:
     def within(self, what: str, value: Any, limits: tuple[float, float], unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must lie between two limits."""
         (low, high), numbers = limits, _numbers(value)
-        asked, slack = f"from {low:{form}} to {high:{form}}{unit}", float(high > low)
+        asked, slack = f"from {low:{form}} to {high:{form}}{unit}", high - low
 
         def met(moved: float) -> np.ndarray:
-            above = numbers >= low - moved * slack * abs(low)
-            return np.asarray(above & (numbers <= high + moved * slack * abs(high)))
+            return np.asarray((numbers >= low - moved * slack) & (numbers <= high + moved * slack))
 
         self._ask(what, value, asked, met, unit, form)
 

@@ -6,6 +6,7 @@ import pytest
 from neuralrace.analysis.intervals import Interval
 from neuralrace.errors import RangeError, UnknownNameError
 from neuralrace.experiments.claim import Claim, Claims, enumerated
+from neuralrace.report import verdict
 
 WIDE = Interval(0.5, 0.3, 0.7)
 
@@ -51,6 +52,50 @@ def test_a_threshold_writes_the_sentence_and_decides():
 )
 def test_conditions(condition, holds):
     assert made(condition).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("condition", "near"),
+    [
+        (("at_most", "x", 0.159, 0.15), True),  # fails, and would hold at 0.165
+        (("at_most", "x", 0.14, 0.15), True),  # holds, and would fail at 0.135
+        (("at_most", "x", 0.13, 0.15), False),
+        (("at_most", "x", [10.2, 16.0], 10, " %"), False),  # the other value fails by far
+        (("at_least", "x", 0.9905, 0.99), True),  # of a share the distance is counted from the whole
+        (("at_least", "x", 0.993, 0.99), False),
+        (("at_least", "x", 98.0, 95, " %"), False),
+        (("at_least", "x", 1.9, 2), True),
+        (("at_least", "x", 0.95, 1), True),  # a ratio
+        (("at_least", "x", 100.0, 100, " %"), False),
+        (("at_least", "x", 4, 4), False),  # a count
+        (("at_most", "x", 0.3, 0), False),  # nothing is near zero
+        (("within", "x", 1.9, (0.5, 2)), True),
+        (("within", "x", 1.0, (0.5, 2)), False),
+        (("within", "x", 0.81, (0.80, 0.82)), False),  # a tenth of the width
+        (("within", "x", 1.0, (1, 1)), False),
+        (("at_most", "x", np.nan, 1), False),
+        (("rising", "x", [1.0, 1.01], "depth"), False),
+    ],
+)
+def test_a_verdict_near_its_threshold_says_so(condition, near):
+    claim = made(condition)
+    assert claim.near is near
+    assert ("near its threshold" in verdict(claim)) is near
+    assert not made(condition, kind="check").near
+
+
+def test_a_verdict_is_near_if_all_that_fails_is() -> None:
+    assert made(("at_most", "x", 0.02, 0.05), ("at_most", "y", 0.159, 0.15)).near
+    assert not made(("at_most", "x", 0.20, 0.05), ("at_most", "y", 0.159, 0.15)).near
+
+
+def test_no_verdict_prints_nan() -> None:
+    for value in (np.nan, [np.nan], {}, Interval(np.nan, np.nan, np.nan)):
+        claim = made(("at_most", "its size", value, 1, " %"))
+        assert (claim.measured, claim.holds, claim.quantities) == ("none", False, ())
+    some = made(("at_most", "its size", {"a": 0.5, "b": np.nan}, 1, " %"))
+    assert (some.measured, some.quantities) == ("a: 0.5, b: none %", (("its size", 0.5, 0.5),))
+    assert enumerated([np.nan, *range(9)]) == "0 to 8 over 9"
 
 
 def test_several_conditions_all_count_and_say_what_they_are_of():

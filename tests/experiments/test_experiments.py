@@ -41,7 +41,7 @@ def test_claims_are_complete(result: nr.experiments.Result) -> None:
 
 # experiment -> for each axis in turn, how many lines and pictures it shows (colour bars left out)
 SHOWN = {
-    "jarvis2025-fig6": [(0, 0), (9, 0), (4, 0), (12, 0), *[(0, 1)] * 3],
+    "jarvis2025-fig6": [(0, 0), (12, 0), (4, 0), (12, 0), (12, 0), *[(0, 1)] * 3],
     "saxe2022-contextual": [(4, 0)],
     "saxe2022-fig3": [(5, 0), (0, 0), (4, 0)],
     "saxe2022-fig4": [(0, 0), (0, 1), (0, 1), (4, 0), (16, 0), (1, 0), (0, 1), (0, 1)],

@@ -2,10 +2,11 @@
 
 A figure makes its claims on one sheet, `Claims`. A threshold stands once: `at_most`, `at_least`, `within`, `rising` and
 `falling` write the sentence and compare. A value is a number, an array, or an interval over seeds; a mapping gives each
-a name. An interval meets a limit if all of it does, and NaN never does.
+a name. An interval meets a limit if all of it does, and NaN never does. A verdict is near its threshold if it would
+turn with every limit moved by a tenth.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
@@ -19,6 +20,7 @@ HOLDS = "holds"
 KINDS = ("paper", "ours", "check")
 FAILS = {"paper": "refuted: ", "ours": "does not hold: ", "check": "does not hold: "}
 SHOWN = 8  # values that are listed one by one
+NEAR = 0.1  # a verdict that a change of this part of its limits would turn is near its threshold
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,8 @@ class Claim:
     to ask; "check", of the code or of algebra, which can hardly fail. expected and measured are written for a person,
     tolerance included. on_record is the verdict that is known: "holds", or "refuted: " and why ("does not hold: " for
     what no paper says). quantities: name, lowest and highest of each thing that was measured, as numbers. panel: the
-    letters of the panels that show it, where they do not follow from the source.
+    letters of the panels that show it, where they do not follow from the source. near: whether the verdict is near its
+    threshold.
     """
 
     text: str
@@ -41,6 +44,7 @@ class Claim:
     on_record: str = HOLDS
     quantities: tuple[tuple[str, float, float], ...] = ()
     panel: str = ""
+    near: bool = False
 
     def __post_init__(self) -> None:
         require_name("kind", self.kind, KINDS)
@@ -104,34 +108,52 @@ class Claims:
 
     def at_most(self, what: str, value: Any, limit: float, unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must not exceed a limit."""
-        self._ask(what, value, f"at most {limit:{form}}{unit}", _numbers(value) <= limit, unit, form)
+        numbers, slack = _numbers(value), abs(limit)
+        asked = f"at most {limit:{form}}{unit}"
+        self._ask(what, value, asked, lambda moved: numbers <= limit + moved * slack, unit, form)
 
     def at_least(self, what: str, value: Any, limit: float, unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must reach a limit."""
-        self._ask(what, value, f"at least {limit:{form}}{unit}", _numbers(value) >= limit, unit, form)
+        numbers, whole = _numbers(value), 100 if unit == " %" else 1
+        share = 0 <= limit <= whole and limit != 1 and bool(np.all(numbers <= whole))  # near: counted from the whole
+        slack = min(limit, whole - limit) if share else abs(limit)
+        asked = f"at least {limit:{form}}{unit}"
+        self._ask(what, value, asked, lambda moved: numbers >= limit - moved * slack, unit, form)
 
     def within(self, what: str, value: Any, limits: tuple[float, float], unit: str = "", form: str = ".3g") -> None:
         """One quantity, or each of several, must lie between two limits."""
         (low, high), numbers = limits, _numbers(value)
-        asked = f"from {low:{form}} to {high:{form}}{unit}"
-        self._ask(what, value, asked, (numbers >= low) & (numbers <= high), unit, form)
+        asked, slack = f"from {low:{form}} to {high:{form}}{unit}", high - low
+
+        def met(moved: float) -> np.ndarray:
+            return np.asarray((numbers >= low - moved * slack) & (numbers <= high + moved * slack))
+
+        self._ask(what, value, asked, met, unit, form)
 
     def rising(self, what: str, values: Any, over: str, unit: str = "", form: str = ".3g") -> None:
         """Each value must be above the one before; over: what they are ordered by.
 
         Of intervals over seeds the means rise, and the first and the last are apart.
         """
-        self._ask(what, values, f"rises with {over}{_apart(values)}", _rises(_numbers(values)), unit, form)
+        rises = _rises(_numbers(values))
+        self._ask(what, values, f"rises with {over}{_apart(values)}", lambda _: rises, unit, form)
 
     def falling(self, what: str, values: Any, over: str, unit: str = "", form: str = ".3g") -> None:
         """Each value must be below the one before."""
-        self._ask(what, values, f"falls with {over}{_apart(values)}", _rises(-_numbers(values)), unit, form)
+        falls = _rises(-_numbers(values))
+        self._ask(what, values, f"falls with {over}{_apart(values)}", lambda _: falls, unit, form)
 
-    def _ask(self, what: str, value: Any, asked: str, met: np.ndarray, unit: str, form: str) -> None:
-        numbers, holds = _numbers(value), bool(met.size and np.all(met))  # of none, nothing is met
-        span = (what, float(numbers.min()), float(numbers.max())) if numbers.size else None
-        measured = f"{enumerated(value, form)}{unit}"
-        self._last.conditions.append(_Measured(what, f"{what} {asked}", measured, holds, span))
+    def _ask(self, what: str, value: Any, asked: str, met: Callable[[float], np.ndarray], unit: str, form: str) -> None:
+        """met: whether each number meets the limits when these are moved outwards by a part of themselves."""
+        numbers = _numbers(value)
+        known = numbers[~np.isnan(numbers)]
+        exact = not unit and bool(np.all(known == np.round(known)))  # a count is never near
+        moved = 0.0 if exact or self._last.kind == "check" else NEAR
+        found = (met(by) for by in (0.0, moved, -moved))
+        holds, looser, tighter = (bool(each.size and np.all(each)) for each in found)  # of none, nothing is met
+        span = (what, float(known.min()), float(known.max())) if known.size else None
+        measured = f"{enumerated(value, form)}{unit if known.size else ''}"
+        self._last.conditions.append(_Measured(what, f"{what} {asked}", measured, holds, looser, tighter, span))
 
     def detail(self, words: str) -> None:
         """What else is told of what was measured last; nothing, if there are no words."""
@@ -153,12 +175,17 @@ class Claims:
 
 
 class _Measured(NamedTuple):
-    """Of what something is asked, what came, whether it is met, and the lowest and the highest that came."""
+    """Of what something is asked, what came, whether it is met, and the lowest and the highest that came.
+
+    looser, tighter: whether it is met with the limits moved by NEAR.
+    """
 
     what: str
     expected: str
     measured: str
     holds: bool
+    looser: bool
+    tighter: bool
     span: tuple[str, float, float] | None
 
 
@@ -183,22 +210,25 @@ class _Said:
         expected = "; ".join(part.expected for part in parts)
         measured = "; ".join(part.measured if alone else f"{part.what} {part.measured}".strip() for part in parts)
         spans, holds = tuple(part.span for part in parts if part.span), all(part.holds for part in parts)
-        return Claim(self.text, self.source, self.kind, expected, measured, holds, self.on_record, spans, self.panel)
+        near = all(part.looser for part in parts) and not all(part.tighter for part in parts)
+        written = (expected, measured, holds, self.on_record, spans, self.panel, near)
+        return Claim(self.text, self.source, self.kind, *written)
 
 
 def enumerated(values: Any, form: str = ".3g") -> str:
-    """Numbers one after the other, or the range of many; with their names where they have some."""
+    """Numbers one after the other, or the range of many; with their names where they have some; NaN is "none"."""
     if isinstance(values, Interval):
-        return format(values, form)
+        return "none" if np.isnan(_numbers(values)).any() else format(values, form)
     if isinstance(values, Mapping):
         separator = "; " if any(isinstance(value, Interval) for value in values.values()) else ", "
         return separator.join(f"{name}: {enumerated(value, form)}" for name, value in values.items()) or "none"
     if isinstance(values, list | tuple) and any(isinstance(value, Interval) for value in values):
-        return "; ".join(format(value, form) for value in values)
+        return "; ".join(enumerated(value, form) for value in values)
     numbers = _numbers(values).ravel()
-    if len(numbers) > SHOWN:
-        return f"{numbers.min():{form}} to {numbers.max():{form}} over {len(numbers)}"
-    return ", ".join(f"{number:{form}}" for number in numbers) or "none"
+    known = numbers[~np.isnan(numbers)]
+    if len(numbers) > SHOWN and len(known):
+        return f"{known.min():{form}} to {known.max():{form}} over {len(known)}"
+    return ", ".join("none" if np.isnan(number) else f"{number:{form}}" for number in numbers) or "none"
 
 
 def _apart(values: Any) -> str:

@@ -55,6 +55,7 @@ def compared_with_record(claims: Sequence[Claim]) -> str:
 def verdict(claim: Claim) -> str:
     """The verdict in words."""
     word = HOLDS if claim.holds else FAILED[claim.kind]
+    word += ", near its threshold" if claim.near else ""
     return word if claim.as_recorded else f"{word}, other than recorded"
 
 

@@ -43,8 +43,22 @@ def test_the_protocol_trains_the_common_pathway_alone() -> None:
     np.testing.assert_allclose(values["common"], wanted, rtol=1e-9, atol=1e-12)  # the same steps, to rounding
 
 
+def test_the_published_scales() -> None:
+    """P2's code has 700, 500 and 600 neurons for 3, 4 and 5 contexts, and weights of 0.005 over that number."""
+    for contexts, hidden in ((3, 700), (4, 500), (5, 600), (8, 700)):
+        found = common.ContextualSettings().published(contexts)
+        assert (found.hidden, found.std) == (hidden, pytest.approx(0.005 / hidden, rel=1e-12))
+    assert common.ContextualSettings().appendix_h.std == 1e-7
+    named = tasks.contextual(3, "mixed")
+    (problem, one), (_, two) = (SMALL.protocol(named, common.EVERY_MODULE, by, record="weights") for by in (1, 2))
+    assert len(problem.architecture.edges) == 14  # seven pathways of two layers
+    for start, end in problem.architecture.edges:
+        first = [run.values(f"weights[{start}->{end}]")[0, 0] for run in (one, two)]
+        np.testing.assert_array_equal(first[1], (1 if "common" in (start, end) else 2) * first[0])
+
+
 def test_kinds_of_pathways() -> None:
-    values = {"common": np.ones((2, 1)), "a": np.zeros((2, 3)), "b": np.full((2, 3), 4.0)}
+    values = {"common": np.ones((2, 1)), "a": np.zeros((2, 3)), "b": np.full((2, 3), 4.0), "only0": np.ones((2, 3))}
     found = common.by_pathway("x", values, 4)
     assert found["x_common"].tolist() == [[1, 0, 0, 0]] * 2
     assert found["x_contextual"].tolist() == [[2, 2, 2, 0]] * 2

@@ -1,37 +1,51 @@
-"""What Fig 6 of P2 is measured with: the shared first layer, gates that let through."""
+"""P2 Fig 6: the gated network as its code trains it, and plateaus that are compared without a missing number."""
 
 import numpy as np
-import pytest
 
-import neuralrace as nr
-from neuralrace.experiments.figures import _two_layers
+from neuralrace import tasks
+from neuralrace.experiments.figures import _two_layers, jarvis2025_fig6
 
-
-def test_gates_of_the_network_with_a_shared_first_layer() -> None:
-    named = nr.tasks.contextual(3, "hierarchy")
-    problem = _two_layers.shared_first_layer(named, hidden=16)
-    assert problem.architecture.nodes == {
-        "x": 11,
-        "h1": 16,
-        "common": 4,
-        "without0": 4,
-        "without1": 4,
-        "without2": 4,
-        "y": 60,
-    }
-    weights = nr.initial.gaussian(0.1)(problem, 0)
-    activity = problem.activity(weights)
-    context = named.groups["context"]
-    assert np.all(activity["h1"] != 0)
-    assert np.all(activity["common"] != 0)
-    for c in range(3):
-        np.testing.assert_array_equal(np.all(activity[f"without{c}"] != 0, axis=1), context != c)
+SMALL = _two_layers.Settings(
+    seeds=1, gated_seeds=1, hidden=14, paper_rate=0.01, steps=6, every=1, switched=(1, 3), stds=(0.3, 0.2, 0.3, 0.4)
+)
 
 
-def test_a_layer_that_is_always_on_lets_everything_through() -> None:
-    named = nr.tasks.contextual(3, "hierarchy")
-    network = nr.ReLUNetwork(named.task, hidden=(6, 5))
-    weights = dict(nr.initial.gaussian(1.0)(network, 0))
-    assert 0.2 < _two_layers.passed(network, weights) < 0.8
-    weights["x", "h1"] = np.abs(weights["x", "h1"])
-    assert _two_layers.passed(network, weights) == pytest.approx(1.0)
+def test_the_published_network_descends_as_its_code_does() -> None:
+    """Six steps by gradients written out by hand: none, common alone twice, then both, the first layer by both."""
+    named = tasks.contextual(3, "hierarchy")
+    inputs, targets, context = named.task.inputs["x"].T, named.task.targets["y"].T, named.groups["context"]
+    data = _two_layers._published(SMALL, named)
+    random = np.random.default_rng([_two_layers.KEYS["published"], 0])
+    shapes = [(14, 11), (14, 14), (60, 8), (60, 6)]
+    first, second, *read = [std * random.standard_normal(shape) for std, shape in zip(SMALL.stds, shapes, strict=True)]
+    read_all = np.hstack(read)
+    gates = np.vstack([np.ones((8, 24)), *([context != c] * 2 for c in range(3))])
+    common = np.arange(14)[:, None] < 8
+    losses = []
+    for epoch in range(7):
+        hidden = first @ inputs
+        active = gates * (second @ hidden)
+        alone = read_all @ (active * common)
+        losses.append(0.5 * np.sum((read_all @ active - targets) ** 2) / 24)
+        on = ~common * (epoch >= 3) * 1.0
+        errors = np.where(common.T, 1, 0), np.where(common.T, 0, 1)
+        back = [
+            (read_all * mask).T @ error
+            for mask, error in zip(errors, (alone - targets, read_all @ active - targets), strict=True)
+        ]
+        received = gates * (back[0] * common + back[1] * on)
+        to_read = (alone - targets) @ (active * common).T + (read_all @ active - targets) @ (active * on).T
+        rate = SMALL.paper_rate * (epoch >= 1)
+        first, second, read_all = (
+            first - rate * (second.T @ received @ inputs.T),
+            second - rate * received @ hidden.T,
+            read_all - rate * to_read,
+        )
+    np.testing.assert_allclose(data["published"].values[0], losses, rtol=1e-12)  # the same steps, to rounding
+    assert data["published_pathways"].shape == (4, 1, 7)
+
+
+def test_levels_of_plateaus_are_compared_with_the_nearest() -> None:
+    found = jarvis2025_fig6.level_gaps(np.array([2.75, 2.0]), np.array([2.1]))
+    assert {name: round(gap, 1) for name, gap in found.items()} == {"ReLU 2.75": 31.0, "ReLU 2": 4.8, "gated 2.1": 5.0}
+    assert jarvis2025_fig6.level_gaps(np.array([]), np.array([])) == {}

@@ -1,7 +1,7 @@
 """What P2's contextual figures share: the paper's parameters and protocols, and how near is near."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,12 +25,22 @@ from neuralrace.trajectory import Trajectory
 
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
+APPENDIX_H = 1e-7  # standard deviation of all initial weights, as printed there
+EVERY_MODULE = "common + all-but-one + single"  # the published network with three contexts has both kinds
+PUBLISHED = {  # contexts -> sevenths of the ReLU neurons; scale of contextual over common pathways; strengths of both
+    3: (7, 2.0, (5e-9, 5e-5)),  # in the closed form
+    4: (5, 1.0, (1e-8, 1e-4)),
+    5: (6, 1.0, (1e-9, 3e-4)),
+}
 DIFFERS = (
     "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its gated "
     "networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are trained "
     "jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said otherwise. "
-    "It sets the first scales of single pathways by hand; here all are drawn from one law. Appendix H gives first "
-    "weights of 1e-7; the published figures start from a standard deviation of 0.005 / 700, and so do these."
+    "As published means with the settings of the published code: initial weights with a standard deviation of 0.005 / "
+    "n for n ReLU neurons, 700 of them with three contexts, 500 with four and 600 with five; with three contexts the "
+    "contextual pathways start at twice that scale, and pathways for single contexts are trained beside the others. "
+    "Appendix H prints 1e-7 for all weights and 700 neurons. A sentence about a figure is judged as published, one "
+    "without a figure with the values of appendix H, and the other number is shown beside it."
 )
 BAR = 0.27  # width of a bar, of which three stand side by side
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
@@ -86,13 +96,28 @@ class ContextualSettings:
         problems = {name: reln.gated_problem(task, patterns, self.width) for name, patterns in gatings.items()}
         return reln.race(task, problems, initial=self.law, times=self.times(task), draws=1, key=THEORY_KEY)
 
-    def protocol(self, named: NamedTask, gating: str, **options: Any) -> tuple[Problem, Trajectory]:
+    def published(self, contexts: int) -> Self:
+        """The settings of the published code for so many contexts: fewer ReLU neurons, larger initial weights."""
+        hidden = self.hidden * PUBLISHED.get(contexts, (7,))[0] // 7
+        return replace(self, hidden=hidden, std=self.std * self.hidden / hidden)
+
+    @property
+    def appendix_h(self) -> Self:
+        """The same with the initial weights of P2 appendix H."""
+        return replace(self, std=APPENDIX_H)
+
+    def protocol(
+        self, named: NamedTask, gating: str, contextual: float = 1.0, **options: Any
+    ) -> tuple[Problem, Trajectory]:
         """A gated network trained as in P2 appendix F: beside the common pathway the others see the items only.
 
         The common pathway descends its own loss, the others the loss of what it leaves; all have the same width.
+        contextual: scale of the initial weights of the others, over that of the common pathway.
         """
         problem = named.problem(f"{gating}, items only", hidden=self.width)
-        return problem, self.train(problem, coupling="residual", **options)
+        edges = problem.architecture.edges
+        law = initial.gaussian({edge: self.std * (1 if "common" in edge else contextual) for edge in edges})
+        return problem, self.train(problem, law, coupling="residual", **options)
 
 
 def contexts_of(named: NamedTask) -> int:
@@ -166,6 +191,11 @@ def distances(time: np.ndarray, curves: np.ndarray, runs: np.ndarray) -> np.ndar
     return np.array([apart(time, curve, runs).normalised_l1 for curve in curves])
 
 
+def numbers(found: Agreement) -> str:
+    """Both distances of two losses, for the detail of a claim."""
+    return f"{found.normalised_l1:.3f} and {found.log10_gap:.3f}"
+
+
 def claims() -> Claims:
     """A sheet for what P2 says, and for what is asked of it."""
     return Claims(paper="P2 ", check="P2 ", ours="ours, ")
@@ -198,8 +228,9 @@ def trained_values(problem: Problem, run: Trajectory) -> dict[str, np.ndarray]:
 
 
 def by_pathway(name: str, values: dict[str, np.ndarray], modes: int) -> dict[str, np.ndarray]:
-    """The common pathway, and the mean over the contextual ones, as far as there are; (T, modes)."""
-    kinds = {kind: [a for node, a in values.items() if (node == "common") == (kind == "common")] for kind in KINDS}
+    """The common pathway, and the mean over those open in several contexts, as far as there are; (T, modes)."""
+    shown = {node: array for node, array in values.items() if not node.startswith("only")}
+    kinds = {kind: [a for node, a in shown.items() if (node == "common") == (kind == "common")] for kind in KINDS}
     return {
         f"{name}_{kind}": np.pad(np.mean(found, axis=0), ((0, 0), (0, modes - found[0].shape[1])))
         for kind, found in kinds.items()

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import xarray
 
 from neuralrace import reln, tasks
 from neuralrace.analysis import alignment, typical
 from neuralrace.architecture import Architecture
+from neuralrace.arrays import float64
 from neuralrace.axes import Weights
 from neuralrace.experiments.figures._contextual import ContextualSettings, linear_part
 from neuralrace.gates import Gates
@@ -21,7 +24,8 @@ from neuralrace.trajectory import Trajectory
 CONTEXTS = 3
 MODULES = CONTEXTS + 1
 LAYERS = ("h1", "h2")
-KEYS = {"relu": 0, "gated": 1, "theory": 1000}  # streams of initial weights that have nothing in common
+KEYS = {"relu": 0, "gated": 1, "published": 2, "theory": 1000}  # streams of initial weights that have nothing in common
+Matrices = list[jax.Array]
 SAMPLES = 31  # records of the gates that are clustered, evenly over the run
 
 
@@ -29,7 +33,9 @@ SAMPLES = 31  # records of the gates that are clustered, evenly over the run
 class Settings(ContextualSettings):
     """The paper has 100 seeds and 100 gated seeds. draws: of the forecast.
 
-    shallow: networks with one hidden layer, with the parameters of P2 Fig 5.
+    switched: epochs at which the published gated network switches its pathways on, the common and the contextual ones.
+    stds: its initial weights, of both layers and of the read-outs of the two kinds of pathways. shallow: networks with
+    one hidden layer, with the parameters of P2 Fig 5.
     """
 
     seeds: int = 3
@@ -38,6 +44,8 @@ class Settings(ContextualSettings):
     hidden: int = 420
     std: float = 0.0006
     steps: int = 30000
+    switched: tuple[int, int] = (500, 12000)
+    stds: tuple[float, ...] = (5.75e-4, 5.5e-4, 5.5e-4, 4e-3)
     shallow_seeds: int = 3
     shallow_hidden: int = 700
     shallow_std: float = 0.005 / 700
@@ -65,19 +73,21 @@ def shared_first_layer(named: NamedTask, hidden: int) -> Problem:
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Train ReLU networks with two hidden layers and with one, and gated networks; forecast the gated ones."""
+    """Train ReLU networks with two hidden layers and with one, and gated ones in two ways; forecast one of these."""
     named = tasks.contextual(CONTEXTS, "hierarchy")
     shallow = settings.shallow.relu(named.task, key=KEYS["relu"])
     data = xarray.Dataset({"shallow": (("shallow_seed", "shallow_epoch"), shallow.loss)})
     data["shallow_epoch"] = shallow.data["step"].values
-    return xarray.merge([data, _relu(settings, named), _gated(settings, named)])
+    parts = [data, _relu(settings, named), _gated(settings, named), _published(settings, named)]
+    return xarray.merge(parts)
 
 
 def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """Losses, gates and alignment of the ReLU networks, and the outputs of the typical one."""
     network = ReLUNetwork(named.task, hidden=(settings.hidden, settings.hidden))
     run = settings.train(network, seeds=settings.seeds, key=KEYS["relu"], record=("gate_patterns", "outputs"))
-    data = _losses_and_outputs("relu", run, named.task).rename({"relu_seed": "seed"})
+    data = _outputs("relu", settings.epochs, run.loss, run.values("outputs[y]"), named.task)
+    data = data.rename({"relu_seed": "seed"})
     for layer in LAYERS:
         strength = reln.neuron_strengths(run, layer)
         on = run.values(f"gate_patterns[{layer}]")  # (seeds, records, examples, neurons)
@@ -91,14 +101,73 @@ def _relu(settings: Settings, named: NamedTask) -> xarray.Dataset:
     return xarray.merge([data, _modules(run)])
 
 
-def _losses_and_outputs(name: str, run: Trajectory, task: Task) -> xarray.Dataset:
+def _outputs(name: str, epochs: np.ndarray, losses: np.ndarray, outputs: np.ndarray, task: Task) -> xarray.Dataset:
     """The losses and alignments of all runs, and the outputs of the typical one."""
-    outputs, axes = run.values("outputs[y]"), (f"{name}_seed", "epoch")
-    data = xarray.Dataset({name: (axes, run.loss)}, {"epoch": run.data["step"].values})
-    data[f"{name}_output"] = (("epoch", "example", "property"), outputs[typical(run.loss)])
+    axes = (f"{name}_seed", "epoch")
+    data = xarray.Dataset({name: (axes, losses)}, {"epoch": epochs})
+    data[f"{name}_output"] = (("epoch", "example", "property"), outputs[typical(losses)])
     fit = linear_part(task)
     for kind, part in {"common": fit, "contextual": np.eye(len(fit)) - fit}.items():
         data[f"{name}_aligned_{kind}"] = (axes, alignment(part @ outputs, part @ task.targets["y"]))
+    return data
+
+
+@float64
+def _published(settings: Settings, named: NamedTask) -> xarray.Dataset:
+    """Gated networks trained as in the published code: pathways are switched on by hand at two epochs.
+
+    The common pathway has four parts in seven of the second layer and each contextual one has one part. Up to the first
+    epoch nothing is trained, then the common pathway on its own loss, and from the second epoch on also the others, on
+    what it leaves; the shared first layer descends both losses.
+    """
+    inputs, targets = named.task.inputs["x"].T, named.task.targets["y"].T
+    part, context = settings.hidden // (MODULES + CONTEXTS), named.groups["context"]
+    common, rate = MODULES * part, settings.paper_rate
+    gates = np.repeat([context != c for c in range(CONTEXTS)], part, axis=0)
+    neurons = common + len(gates)
+    shapes = [(neurons, len(inputs)), (neurons, neurons), (len(targets), common), (len(targets), len(gates))]
+
+    def outputs(weights: Matrices) -> tuple[jax.Array, jax.Array]:
+        first, second, read_common, read_contextual = weights
+        received = second @ (first @ inputs)
+        return read_common @ received[:common], read_contextual @ (gates * received[common:])
+
+    def descended(weights: Matrices, on: jax.Array) -> jax.Array:
+        alone, others = outputs(weights)
+        left = targets - jax.lax.stop_gradient(alone)
+        return 0.5 * (jnp.sum((alone - targets) ** 2) + on * jnp.sum((others - left) ** 2))
+
+    def step(epoch: jax.Array, weights: Matrices) -> Matrices:
+        gradient = jax.grad(descended)(weights, epoch >= settings.switched[1])
+        speed = jnp.where(epoch >= settings.switched[0], rate, 0.0)
+        return [w - speed * g for w, g in zip(weights, gradient, strict=True)]
+
+    def record(weights: Matrices, epoch: jax.Array) -> tuple[Matrices, tuple[jax.Array, jax.Array]]:
+        first, second, read_common, read_contextual = weights
+        maps = [
+            read_common @ second[:common],
+            *(
+                read_contextual[:, part * c : part * (c + 1)] @ second[common + part * c : common + part * (c + 1)]
+                for c in range(CONTEXTS)
+            ),
+        ]
+        alone, others = outputs(weights)
+        after: Matrices = jax.lax.fori_loop(epoch, epoch + settings.every, step, weights)
+        return after, (alone + others, jnp.array([jnp.linalg.norm(m @ first) for m in maps]))
+
+    @jax.jit
+    def follow(weights: Matrices) -> tuple[jax.Array, jax.Array]:
+        return jax.lax.scan(record, weights, jnp.asarray(settings.epochs))[1]
+
+    found = []
+    for seed in range(settings.gated_seeds):
+        random = np.random.default_rng([KEYS["published"], seed])
+        drawn = [std * random.standard_normal(shape) for std, shape in zip(settings.stds, shapes, strict=True)]
+        found.append([np.asarray(one) for one in follow(drawn)])
+    seen, strengths = (np.array(one) for one in zip(*found, strict=True))  # (seeds, T, ...)
+    losses = 0.5 * np.sum((seen - targets) ** 2, axis=(2, 3)) / len(context)
+    data = _outputs("published", settings.epochs, losses, seen.swapaxes(2, 3), named.task)
+    data["published_pathways"] = (("pathway", "published_seed", "epoch"), strengths.transpose(2, 0, 1))
     return data
 
 
@@ -129,8 +198,8 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     forecast = predict(problem, settings.law, run.time, key=KEYS["theory"], draws=settings.draws)
     paths = problem.architecture.paths()
     strengths = [np.linalg.norm(run.values(f"path_singular_values[{path}]"), axis=-1) for path in paths]
-    data = _losses_and_outputs("gated", run, named.task)
-    data["pathways"] = (("pathway", "gated_seed", "epoch"), np.array(strengths))
+    data = _outputs("gated", settings.epochs, run.loss, run.values("outputs[y]"), named.task)
+    data["gated_pathways"] = (("pathway", "gated_seed", "epoch"), np.array(strengths))
     data["theory"] = (("draw", "epoch"), forecast.losses)
     return data.assign_coords(pathway=[path.edges[-1][0] for path in paths])
 

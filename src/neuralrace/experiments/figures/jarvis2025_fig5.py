@@ -27,15 +27,26 @@ DRAWN = 1  # % of the time of a race, which another draw of the first weights ma
 FAILED = {  # claim and contexts -> what came instead
     ("modules", "6"): "2 of 7 clusters are others; most neurons are on in fewer contexts",
     ("modules", "8"): "6 of 9 clusters are others; most neurons are on in fewer contexts",
-    ("protocol", "4"): "nearly: 0.03, but a log10 gap of 0.16 (0.155 to 0.161 in five networks): it ends faster",
-    ("protocol", "5"): "0.06 and 0.44; the gating learns faster than the networks, which have other gates",
+    (
+        "protocol",
+        "3",
+    ): "contextual pathways start at twice the scale and are too fast; from one scale the losses agree",
+    ("protocol", "4"): "in the normalised L1 it does; below 1 % of the first loss the gated network is faster",
+    ("protocol", "5"): "the gating learns faster than the networks, which have other gates",
+    ("appendix", "3"): "the gated network is later; from the published scale of the ReLU networks the losses agree",
+    ("appendix", "4"): "the gated network is later",
     ("protocol", "6"): "0.08 and 0.55, as with five contexts",
     ("protocol", "8"): "0.12 and 0.37, as with five contexts",
-    ("race", "4"): "0.05 and 0.17; the gating learns faster than the networks, which have other gates",
-    ("race", "5"): "0.11 and 0.57, as with four contexts",
+    ("race", "4"): "0.07 and 0.29; the gating learns faster than the networks, which have other gates",
+    ("race", "5"): "0.12 and 0.61, as with four contexts",
     ("race", "6"): "0.16 and 0.87, as with four contexts",
     ("race", "8"): "0.26 and 1.28, as with four contexts",
     ("race", "3"): "0.05 and 0.045: just above with these draws of the first weights, 0.045 with others",
+    (
+        "closed",
+        "",
+    ): "0.02 to 0.08, but log10 gaps of 0.2 to 0.6: the strengths are set by hand, and late losses differ",
+    ("closed", "beyond P2 "): "0.7 with one scale for all pathways, which then begin to learn too late",
     ("winner", "6"): NO_GATING,
     ("winner", "8"): NO_GATING,
     ("neurons", "6, 8"): "by strength it is rarer; most strength is in 4 of 6 and 5 of 8",
@@ -61,8 +72,11 @@ def compute(settings: Settings) -> xarray.Dataset:
     """For each number of contexts train, find modules, forecast and race the gatings; race the mixed task too."""
     parts = []
     for count in settings.contexts:
-        named = tasks.contextual(count, "hierarchy")
-        parts.append(xarray.merge([_relu(settings, named), _race(settings, named), _gated(settings, named)]))
+        named, published = tasks.contextual(count, "hierarchy"), settings.published(count)
+        kinds = [_relu(published, named), _race(published, named), _gated(published, named)]
+        if count in p2.PUBLISHED:
+            kinds.append(_appendix_h(settings.appendix_h, named))
+        parts.append(xarray.merge(kinds))
     if settings.mixed:
         named = tasks.contextual(3, "mixed")
         parts.append(xarray.merge([_relu(settings, named), _race(settings, named)]).assign_coords(mode=[0]))
@@ -109,8 +123,9 @@ def _race(settings: Settings, named: NamedTask) -> xarray.Dataset:
 def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     """Gated networks trained in three ways, their losses and the singular values of their pathways, and two theories.
 
-    joint: all pathways descend one loss. published: P2's protocol, where the contextual ones learn what the common one
-    leaves at the moment. assumed: what it leaves at the end, as P2 appendix F and the closed form have it.
+    joint: all pathways descend one loss. published: as published, where the contextual ones learn what the common one
+    leaves at the moment. assumed: what it leaves at the end, as P2 appendix F and the closed form have it. same_loss:
+    as published, but from one scale for all pathways.
     """
     times, count = settings.times(named.task), p2.contexts_of(named)
     joint, assumed = named.problem(GATING, hidden=settings.width), p2.on_what_is_left(named, settings.width)
@@ -118,10 +133,11 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     assert forecast.initial_strength is not None
     strength = forecast.initial_strength.law["common"][0]  # the mean over the law of the initial weights
     theory = exact.contextual_statistics(hierarchy_block(8), count)
+    _, contextual, by_hand = p2.PUBLISHED.get(count, (7, 1.0, None))
     wanted = {"record": "path_singular_values", "seeds": settings.gated_seeds}
     runs = {
         "joint": (joint, settings.train(joint, **wanted)),
-        "published": settings.protocol(named, GATING, **wanted),
+        "published": settings.protocol(named, p2.EVERY_MODULE if count == 3 else GATING, contextual, **wanted),
         "assumed": (assumed, settings.train(assumed, **wanted)),
     }
     values = p2.by_pathway("aligned", p2.forecast_values(forecast), 8 + count)
@@ -129,9 +145,22 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     for name, (problem, run) in runs.items():
         values |= p2.by_pathway(name, p2.trained_values(problem, run), 8 + count)
     data = xarray.Dataset({name: (("epoch", "mode"), array) for name, array in values.items()})
-    data["closed_loss"] = ("epoch", np.asarray(exact.contextual_loss(times, theory, strength, strength)))
-    data["published_loss"] = ("epoch", runs["published"][1].loss.mean(axis=0))
+    for name, strengths in (("closed_loss", by_hand), ("closed_same", (strength, strength))):
+        if strengths is not None:
+            data[name] = ("epoch", np.asarray(exact.contextual_loss(times, theory, *strengths)))
+    published = runs["published"][1].loss.mean(axis=0)
+    data["published_loss"] = data["same_loss"] = ("epoch", published)
+    if contextual != 1:
+        data["same_loss"] = ("epoch", settings.protocol(named, GATING, seeds=settings.gated_seeds)[1].loss.mean(axis=0))
     return data.assign_coords(epoch=settings.epochs, mode=np.arange(8 + count))
+
+
+def _appendix_h(settings: Settings, named: NamedTask) -> xarray.Dataset:
+    """ReLU and gated networks from the initial weights of appendix H."""
+    gated = settings.protocol(named, GATING, seeds=settings.gated_seeds)[1]
+    data = xarray.Dataset({"appendix_relu": (("seed", "epoch"), settings.relu(named.task).loss)})
+    data["appendix_loss"] = ("epoch", gated.loss.mean(axis=0))
+    return data.assign_coords(epoch=settings.epochs)
 
 
 def _closed_form(theory: exact.ContextualStatistics, times: np.ndarray, strength: float) -> dict[str, np.ndarray]:
@@ -184,9 +213,17 @@ def _of_relu(claim: Claims, data: xarray.Dataset, label: str) -> None:
     claim.detail(f"consistency {float(data['consistency']):.2f}")
     claim.fails(FAILED.get(("modules", label)))
     text = f"{label} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks."
-    claim.said(kind, f"{beyond}Fig 5, row 1 (perfect agreement)", text, f"{label}a")
+    published = "" if beyond else ", as published"
+    claim.said(kind, f"{beyond}Fig 5, row 1 (perfect agreement){published}", text, f"{label}a")
     p2.same_losses(claim, p2.apart(epochs, data["published_loss"].values, relu))
     claim.fails(FAILED.get(("protocol", label)))
+    if not beyond:
+        same = p2.numbers(p2.apart(epochs, data["same_loss"].values, relu))
+        text = f"{label} contexts: as long as both networks begin with the same hyper-parameters the mapping is valid."
+        claim.paper("appendix H, from its initial weights of 1e-7", text, f"{label}a")
+        p2.same_losses(claim, p2.apart(epochs, data["appendix_loss"].values, data["appendix_relu"].values))
+        claim.detail(f"from the published scale of the ReLU networks {same}")
+        claim.fails(FAILED.get(("appendix", label)))
     text = f"{label} contexts: the loss of the ReLU networks is forecast from that gating, jointly trained."
     claim.ours("after P2 Fig 5: exact flow, nothing trained", text, f"{label}a")
     p2.same_losses(claim, p2.apart(epochs, data["race"].sel(size=count - 1).values, relu))
@@ -195,7 +232,7 @@ def _of_relu(claim: Claims, data: xarray.Dataset, label: str) -> None:
 
 def _winner(claim: Claims, data: xarray.Dataset, label: str) -> None:
     times, used = data["race_time"].dropna("size"), int(data["used"])
-    behind = 100 * float(times.sel(size=used) / times.min() - 1) if used >= 0 else np.nan
+    behind = [100 * float(times.sel(size=used) / times.min() - 1)] if used >= 0 else []
     order = ", ".join(f"{size}: {time:.0f}" for size, time in zip(times["size"].values, times.values, strict=True))
     claim.ours(
         "after P2 Proposition 4.2: the race of the common pathway alone (0) or with those open in m contexts",
@@ -212,18 +249,20 @@ Parts = Mapping[str, xarray.Dataset]
 
 def _of_closed_forms(claim: Claims, parts: Parts, beyond: bool) -> None:
     (kind, place), numbers = _whose(beyond), ", ".join(parts)
-    losses = [
-        p2.apart(part["epoch"].values, part["closed_loss"].values, part["relu"].values) for part in parts.values()
-    ]
+    judged, same = (
+        [p2.apart(part["epoch"].values, part[name].values, part["relu"].values) for part in parts.values()]
+        for name in ("closed_same" if beyond else "closed_loss", "closed_same")
+    )
     pairs = (("published", "common"), ("assumed", "contextual"))
     gaps = {f"{n} {of}": p2.value_gap(part, "closed", way, of) for n, part in parts.items() for way, of in pairs}
     text = f"{numbers} contexts: the loss of the ReLU networks follows in closed form (perfect agreement)."
-    claim.said(kind, f"{place}Fig 5 (caption)", text, _panels(parts, "a"))
-    p2.same_losses(claim, *losses, names=parts)
-    claim.fails(
-        "0.3 and more with one law for all first weights: contextual pathways would have to start when the "
-        "common one has learned, and they start at once"
-    )
+    published = "" if beyond else ", from the published initial strengths"
+    claim.said(kind, f"{place}Fig 5 (caption){published}", text, _panels(parts, "a"))
+    p2.same_losses(claim, *judged, names=parts)
+    if not beyond:
+        told = "; ".join(f"{n}: {p2.numbers(gap)}" for n, gap in zip(parts, same, strict=True))
+        claim.detail(f"from the strengths of one scale for all pathways {told}")
+    claim.fails(FAILED[("closed", place)])
     claim.said(
         kind,
         f"{place}Fig 5, rows 2 and 3, and appendix F (contextual pathways on the residual at the end)",
@@ -314,8 +353,10 @@ def _draw_loss(axis: Axes, part: xarray.Dataset, letter: str) -> None:
     epochs, relu, published = (part[name].values for name in ("epoch", "relu", "published_loss"))
     off = p2.apart(epochs, published, relu).log10_gap
     title = f"{letter}  {letter[:-1]} contexts: the gated network's loss is {off:.2f} off in log10"
-    trained = {"ReLU networks": ("relu", relu), "gated, P2's protocol": ("linear", published)}
-    joint, closed = part["race"].sel(size=int(letter[:-1]) - 1).values, part["closed_loss"].values
+    protocol = "as published" if letter[:-1] in IN_PAPER else "P2's protocol"
+    trained = {"ReLU networks": ("relu", relu), f"gated, {protocol}": ("linear", published)}
+    closed = part["closed_loss" if letter[:-1] in IN_PAPER else "closed_same"].values
+    joint = part["race"].sel(size=int(letter[:-1]) - 1).values
     theory = {"theory, joint training": joint, "closed form": closed}
     loss_curves(axis, title, epochs, trained, theory, horizontal="epoch", tolerance=p2.LOG10)
 
@@ -339,10 +380,8 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) the paper's sentences come out otherwise in part: the loss is at "
-    "0.058, 0.079, 0.037 with 3, 4, 5 contexts (not 0.04, 0.03, 0.06), so that with five it now agrees and with three "
-    "it no longer does; and with every number of contexts pathways closed in one come nearest to the ReLU networks.",
-    finding="The modules are the paper's up to five contexts, not with six or eight; the loss agrees with three "
-    "contexts and parts from the ReLU networks with more, and the closed form of the loss does not hold.",
-    seconds=165,
+    differs=f"{p2.DIFFERS} With more than five contexts, which are ours, there are 700 neurons and one scale.",
+    finding="The modules are the paper's up to five contexts, not with six or eight; the losses of the published gated "
+    "networks and their closed form are near those of the ReLU networks, but not equal to them.",
+    seconds=190,
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 from neuralrace.explorer.rounding import numbers
 from neuralrace.theory.ladder import LADDER
-from neuralrace.theory.method import Assumption, Certificate
+from neuralrace.theory.method import CHECKED, Assumption, Certificate
 
 # what a visitor can do about an assumption that fails
 ADVICE = {
@@ -13,6 +13,7 @@ ADVICE = {
     "alignment of initial weights": "start smaller: the growing part of small weights aligns by itself",
     "alignment to own modes": "start smaller",
     "balance": "start smaller: what two layers differ by does not grow",
+    CHECKED: "nothing is needed: the next method is taken; or start smaller",
     "decoupling": "start smaller, or take orthogonal first weights",
     "draws agree": "nothing is wrong: single networks differ as much",
     "examples and squared error": "nothing on this page: the method needs the examples themselves",
@@ -22,6 +23,7 @@ ADVICE = {
     "hand-over before the end": "train longer, or start smaller",
     "independent normal neurons": "take Gaussian first weights",
     "linear nodes": "take the gated network, whose nodes are linear",
+    "loss at predicted weights": "start smaller, or take fewer inputs and outputs without correlation",
     "lumping symmetry": "nothing: the variables are then kept apart",
     "modes that grow apart": "take more hidden units: modes overlap less in them",
     "mutual diagonalisability": "choose gates under which all pathways see the same modes",
@@ -34,6 +36,8 @@ ADVICE = {
     "small first weights": "start smaller",
     "small initial weights": "start smaller",
     "terms with a formula": "choose gates that leave every mode to one pathway, or two layers of weights",
+    "weights left at hand-over": "start smaller, or take fewer inputs and outputs without correlation",
+    "weights outside the modes": "start smaller, or take fewer inputs and outputs without correlation",
 }
 
 

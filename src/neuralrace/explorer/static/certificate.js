@@ -9,7 +9,7 @@ export function showCertificate(certificate, regime) {
   $("certificate-told").textContent = `method ${words(certificate.method)}: ${failing ? `${failing} needed assumption fails` : "every needed assumption holds"}`;
   $("ladder").replaceChildren(...certificate.ladder.map((rung) => make("li", {}, make("button", { class: rung.state, onclick: () => say(rungText(rung)),
     "aria-label": `${words(rung.name)}: ${rung.state}` }, words(rung.name)))));
-  $("chips").replaceChildren(...chips.map((chip) => make("li", {}, make("button", { class: chip.holds ? "holds" : chip.needed ? "fails" : "open", onclick: () => say(chipText(chip)),
+  $("chips").replaceChildren(...chips.map((chip) => make("li", {}, make("button", { class: !chip.needed ? "open" : chip.holds ? "holds" : "fails", onclick: () => say(chipText(chip)),
     "aria-label": `${chip.name}: ${verdict(chip)}` }, `${chip.name} ${tell(chip.residual)}`))));
   const first = certificate.ladder.find((rung) => rung.state === "declined");
   say(certificate.notes.length ? `Note: ${certificate.notes.join("; ")}.` : first ? rungText(first) : "");
@@ -18,9 +18,10 @@ export function showCertificate(certificate, regime) {
 const words = (name) => name.replace("_", " ");
 const say = (text) => { $("chip-told").textContent = text; };
 
-const verdict = (chip) => (chip.holds ? "holds" : chip.needed ? "fails" : "does not hold, and is not needed");
+const verdict = (chip) => (!chip.needed ? "was only measured" : chip.holds ? "holds" : "fails");
 
 function chipText(chip) {
+  if (!chip.needed) return `${chip.name} ${verdict(chip)}, the forecast does not rest on it: ${tell(chip.residual)}; ${chip.detail}.`;
   const advice = chip.advice ? ` What would change it: ${chip.advice}.` : "";
   return `${chip.name} ${verdict(chip)}: residual ${tell(chip.residual)}, tolerance ${tell(chip.tolerance)}; ${chip.detail}.${advice}`;
 }

@@ -1,7 +1,8 @@
-"""A long trial, bounded in time: python tests/soak.py [seconds]. Other examples and other moments every time.
+"""A long trial, bounded in time: python tests/soak.py [seconds] [--forecasts]. Other examples and moments every time.
 
-First the properties of `test_changed_files.py` with thousands of examples, then every command of `kills.py` is killed
-at random moments, some of them twice, and must end with the same results as one that was not.
+First the properties of `test_changed_files.py` with thousands of examples, then random forecasts against the exact
+flow (`random_forecasts.py`; these alone with --forecasts), then every command of `kills.py` is killed at random
+moments, some of them twice, and must end with the same results as one that was not.
 """
 
 import random
@@ -9,19 +10,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 
+import jax
 import kills
+import random_forecasts
 
 PROPERTIES = Path(__file__).parent / "test_changed_files.py"
-SHARE = 0.3  # of the time, for the properties
+SHARE = 0.3  # of the time, for the properties; and for the forecasts
+SEEDS = 10  # of each shape, which compiles once
+PROGRAMS = 40  # shapes after which compiled programs are dropped
 
 
 def main(seconds: float, seed: int) -> int:
     """Try until the time is over; the number of failures."""
     print(f"soak: {seconds:.0f} s, seed {seed}")
     end, chance = time.monotonic() + seconds, random.Random(seed)
-    failures = _properties(SHARE * seconds)
+    failures = _properties(SHARE * seconds) + forecasts(SHARE * seconds, seed)
     with tempfile.TemporaryDirectory() as place:
         whole = {name: Path(place) / "whole" / name for name in kills.COMMANDS}
         count = 0
@@ -50,6 +56,37 @@ def _properties(seconds: float) -> int:
     return int(ran.returncode != 0)
 
 
+def forecasts(seconds: float, seed: int) -> int:
+    """Compare random forecasts with the exact flow; the number of certificates that hold and break their promise."""
+    end, chance, count = time.monotonic() + seconds, random.Random(seed), Counter[str]()
+    worst = {"linear": (0.0, ()), "rectified": (0.0, ())}
+    while time.monotonic() < end:
+        kind, shape = chance.choice(list(random_forecasts.KINDS)), chance.randrange(2**31)
+        count["shapes"] += 1
+        if count["shapes"] % PROGRAMS == 0:
+            jax.clear_caches()
+        for _ in range(SEEDS):
+            name = (kind, shape, chance.randrange(2**31))
+            case = random_forecasts.make_case(*name)
+            count["tried"] += 1
+            try:
+                forecast, distance = random_forecasts.judge(case)
+            except random_forecasts.TooLongError:
+                count["too long for the oracle"] += 1
+                continue
+            count["held"] += forecast.certificate.holds
+            if not forecast.certificate.holds:
+                continue
+            count["held, not checked"] += forecast.method != "flow" and forecast.certificate.checked is None
+            group = "rectified" if case.problem.activations else "linear"
+            worst[group] = max(worst[group], (distance, name))
+            if not distance <= random_forecasts.promised(case):
+                count["violations"] += 1
+                print(f"VIOLATION {name}: {forecast.method}, {distance:.3g} from the flow", flush=True)
+    print(f"forecasts: {dict(count)}; worst under a certificate that holds: {worst}", flush=True)
+    return count["violations"]
+
+
 def _killed(name: str, folder: Path, whole: Path, chance: random.Random, end: float) -> bool:
     """Kill a command once or twice, let it end, and compare; one for which no time is left has not failed."""
     moments = [chance.uniform(0, kills.COMMANDS[name].seconds) for _ in range(chance.choice((1, 1, 2)))]
@@ -66,4 +103,6 @@ def _killed(name: str, folder: Path, whole: Path, chance: random.Random, end: fl
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(float(sys.argv[1]) if len(sys.argv) > 1 else 600.0, random.randrange(2**32))))
+    numbers = [float(word) for word in sys.argv[1:] if word != "--forecasts"]
+    trial = forecasts if "--forecasts" in sys.argv else main
+    sys.exit(bool(trial(*(numbers or [600.0]), random.randrange(2**32))))

@@ -6,7 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.analysis import Agreement, Line
 from neuralrace.explanation import pricing
-from neuralrace.explanation.pricing import Priced, deep_prices, fewer, fewest
+from neuralrace.explanation.pricing import Priced, deep_prices, distance_learned, fewer, fewest
 from neuralrace.explanation.verdicts import of_modules
 
 
@@ -43,12 +43,24 @@ def test_with_several_layers_every_number_of_modules_has_its_own(monkeypatch):
     errors, to_try = [0.5, 0.12, 0.11, 0.09], pricing.modules_to_try
 
     def solved(described, curve, *_):
-        return [(Line(curve.time, np.full(len(curve.time), error)), Agreement(error, 0.0, 0.0)) for error in errors]
+        mean = curve.loss.mean(axis=0)  # a curve that is off by so much of what was learned
+        lines = [Line(curve.time, mean + error * (mean - mean.min())) for error in errors]
+        return [(line, Agreement(error, 0.0, 0.0)) for line, error in zip(lines, errors, strict=True)]
 
     monkeypatch.setattr(pricing, "solve_each", solved)
     monkeypatch.setattr(pricing, "modules_to_try", lambda *a, **o: to_try(*a, most=4, **o))
     chosen = fewest(deep_prices(run, law, None, 0))
     assert (chosen.modules, chosen.meets) == (4, True)
     assert [len(gating) for gating in chosen.gatings] == [4, 4]
-    assert chosen.loss[0] == errors[3]
+    assert chosen.agreement.normalised_l1 == pytest.approx(errors[3])
     assert of_modules([chosen], chosen, 2).startswith("4 modules in each layer explain these networks: solved from")
+
+
+def test_a_curve_that_never_falls_is_far_from_one_that_falls_a_little():
+    """Most of the loss is noise that no network removes; it must not count as agreement."""
+    time = np.linspace(0, 10, 1001)
+    run = Line(time, 0.8 + 0.2 * np.exp(-time))
+    flat = distance_learned(Line(time, np.ones_like(time)), run)
+    assert flat.normalised_l1 > 5  # .184 of the whole area
+    assert flat.max_gap == pytest.approx(1, abs=1e-3)
+    assert distance_learned(run, run).normalised_l1 == 0

@@ -47,3 +47,11 @@ def test_what_is_counted():
     shares = np.full(3, 1 / 3)
     assert plain.score(targets, targets, shares) == 1
     assert plain.score(np.full((3, 1), 7 / 3), targets, shares) == pytest.approx(0)
+
+
+def test_a_silent_network_has_no_accuracy():
+    """With zeros for outputs every example would count as the first class, which 3 of 4 are."""
+    targets = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]])
+    measure = measure_of(targets, (), None)
+    assert np.isnan(measure.score(np.full((4, 2), 1e-9), targets, np.full(4, 0.25)))
+    assert measure.score(0.2 * targets, targets, np.full(4, 0.25)) == 1.0

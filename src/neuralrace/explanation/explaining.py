@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.analysis import agreement
 from neuralrace.datafiles import as_path
 from neuralrace.errors import RangeError, TaskError, require_count, require_known
 from neuralrace.explanation.candidates import race_of
 from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.foretold import matches
 from neuralrace.explanation.measures import describe_modules, measure_assumptions, measure_selectivity, words_of
-from neuralrace.explanation.pricing import deep_prices, fewest, prices
-from neuralrace.explanation.recipe import check_given, choose_recipe, choose_width, curvature
+from neuralrace.explanation.pricing import deep_prices, distance_learned, fewest, prices
+from neuralrace.explanation.recipe import SETTLED, check_given, choose_recipe, choose_width, curvature, linear_fit
 from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
 from neuralrace.explanation.trained import (
@@ -132,7 +131,7 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
         outputs=tuple(outputs),
         run=Trajectory(run.data.drop_vars(weight_records(run))) if can_repeat(run) else run,  # they are most of a file
         forecast=forecast,
-        foreseen=None if forecast is None else agreement(forecast, run),
+        foreseen=None if forecast is None else distance_learned(forecast, run),
         foretold=foretold,
         matches=() if foretold is None else matches(foretold.layers(layers), layers, network.task.weights, words),
         prices=rows,
@@ -145,9 +144,32 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
         scores=score_networks(measure, network, [run.weights(seed) for seed in range(len(run.loss))], parts),
         selectivity=() if labels is None else measure_selectivity(run, list(layers), labels),
         assumptions=measure_assumptions(run, layers, curvature(network.task, len(network.hidden) + 1)),
-        warnings=(*_of_data(named, run), *_off_the_gradient(run), *_unfinished(run, trained.capped)),
+        warnings=(
+            *_of_data(named, run),
+            *_off_the_gradient(run),
+            *_unfinished(run, trained.capped),
+            *_plateau(run, network, trained.drop),
+        ),
         notes=named.notes,
         before=trained.before,
+    )
+
+
+def _plateau(run: Trajectory, network: ReLUNetwork, drop: float | None) -> tuple[str, ...]:
+    """A caution where the loss has come to rest above what networks can reach; drop: when it is expected to fall."""
+    mean = run.loss.mean(axis=0)
+    if drop is not None:
+        step = drop / float(run.time[-1]) * int(run.data["step"].values[-1])
+        expected = f"the next drop of the loss is expected near t = {drop:.3g}, after about {step:,.0f} steps"
+        return (f"still on a plateau: {expected}, by a simulation of a few neurons; give more steps to see it",)
+    half = int(np.searchsorted(run.time, run.time[-1] / 2))
+    fall, linear = mean[0] - mean[-1], linear_fit(network)
+    resting = mean[half] - mean[-1] < SETTLED * fall
+    if not resting or abs(mean[-1] - linear) > 0.05 * linear or linear < 0.01 * mean[0]:
+        return ()
+    return (
+        f"the networks do as well as the best linear function (loss {mean[-1]:.3g}; linear {linear:.3g}) and have come "
+        "to rest there, which may be a plateau: give more steps to see whether the loss falls again",
     )
 
 

@@ -1,11 +1,12 @@
 """What fidelity costs: networks played again with few modules, in few stretches of constant gates."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.analysis.agreement import LossCurve
 from neuralrace.errors import ProblemError
 from neuralrace.explanation.gating import LayerGating, find_gating
 from neuralrace.explanation.playing import play
@@ -23,8 +24,23 @@ WORK = 1.5e12  # operations after which no further tier is begun
 
 
 def near(apart: Agreement) -> bool:
-    """Whether a curve is within NEAR_L1 and NEAR_LOG of training."""
+    """Whether a curve is within NEAR_L1 and NEAR_LOG of training, by `distance_learned`."""
     return apart.normalised_l1 <= NEAR_L1 and apart.log10_gap <= NEAR_LOG
+
+
+def distance_learned(curve: LossCurve, run: LossCurve) -> Agreement:
+    """Compare a curve with a run, in units of what the run learned.
+
+    The area between the curves is divided by the area between the run and the lowest loss that it reaches, and the
+    largest gap by the fall of the run, so that a loss that no network can remove does not make curves look alike.
+    """
+    plain = agreement(curve, run)
+    measured, predicted = (np.atleast_2d(one.loss).mean(axis=0) for one in (run, curve))
+    floor = float(measured.min())
+    if not np.isfinite(plain.normalised_l1):
+        return plain
+    above = agreement(Line(run.time, predicted - floor), Line(run.time, measured - floor))
+    return replace(above, log10_gap=plain.log10_gap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +100,8 @@ def deep_prices(run: Trajectory, law: Initialiser | None, modules: int | None, k
         raise ProblemError("with several hidden layers the law of the first weights is required: give initial=...")
     described = modules_to_try(run, "auto" if modules is None else modules, key=key)
     return tuple(
-        Priced(one.most, 1, apart, tuple(map(LayerGating.of_layer, one.layers)), solved.loss)
-        for one, (solved, apart) in zip(described, solve_each(described, run, law, DRAWS, key), strict=True)
+        Priced(one.most, 1, distance_learned(solved, run), tuple(map(LayerGating.of_layer, one.layers)), solved.loss)
+        for one, (solved, _) in zip(described, solve_each(described, run, law, DRAWS, key), strict=True)
     )
 
 
@@ -106,7 +122,7 @@ def fewer(rows: Sequence[Priced], chosen: Priced) -> Priced | None:
 def _row(run: Trajectory | Line, count: int, plan: Sequence[LayerGating], loss: np.ndarray) -> Priced:
     most = max(len(gating) for gating in plan)
     finite = np.where(np.isfinite(loss), loss, np.inf)
-    return Priced(min(count, most), len(plan), agreement(Line(run.time, finite), run), tuple(plan), loss)
+    return Priced(min(count, most), len(plan), distance_learned(Line(run.time, finite), run), tuple(plan), loss)
 
 
 def _work(watched: Watched, modules: int) -> float:

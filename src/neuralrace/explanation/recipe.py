@@ -18,7 +18,8 @@ SHALLOW, DEEP = 0.005, 0.25  # first weights times the width: P2 Figs 4-5, and P
 STEP = 0.3  # of the inverse of a bound on the curvature
 LEARNED = 0.01  # of the first loss
 MARGIN = 1.5  # how much longer than until then
-SETTLED = 0.02  # of all that the loss fell: where the later half of the time brings less, little more is to come
+SETTLED = 0.02  # of all that the loss fell: where the later half of the time brings less, it has come to rest ...
+AHEAD = 16  # ... and where so many times as many steps bring no more than this either, there is no plateau
 FIRST_STEPS, LEAST_MOST, MOST_STEPS = 500, 1000, 32_000
 WORK, QUICK_WORK = 2e10, 5e9  # steps, neurons and numbers in the data, times each other, unless that leaves under 1000
 LOOKS = 100
@@ -28,12 +29,17 @@ QUICK = 3  # by how much a quick look has fewer neurons
 
 
 class Recipe(NamedTuple):
-    """What a network is trained with. capped: whether there would be more to learn after so many steps."""
+    """What a network is trained with.
+
+    capped: whether there would be more to learn after so many steps. drop: when the loss is expected to fall again,
+    where that is later than the last step; None where it is not.
+    """
 
     law: Initialiser
     learning_rate: float
     steps: int
     capped: bool = False
+    drop: float | None = None
 
 
 def choose_width(task: Task, quick: bool = False) -> int:
@@ -123,20 +129,47 @@ def records_of(steps: int) -> np.ndarray:
     return np.unique(np.round(np.concatenate([even, early])).astype(int))
 
 
-def _steps_to_learn(network: ReLUNetwork, law: Initialiser, rate: float, key: int, most: int) -> tuple[int, bool]:
-    """Simulate one draw for longer and longer until it has learned or gains little; and whether it was cut short."""
+def linear_fit(network: ReLUNetwork) -> float:
+    """The loss of the best linear function of the inputs, with a constant where there are biases."""
+    rows = np.column_stack([network.inputs, np.ones(len(network.inputs))]) if network.biases else network.inputs
+    root = np.sqrt(network.task.weights)[:, None]
+    slopes = np.linalg.lstsq(root * rows, root * network.targets, rcond=None)[0]
+    return 0.5 * float(np.sum((root * (network.targets - rows @ slopes)) ** 2))
+
+
+def _steps_to_learn(
+    network: ReLUNetwork, law: Initialiser, rate: float, key: int, most: int
+) -> tuple[int, bool, float | None]:
+    """Simulate one draw for longer and longer until it has learned or gains little.
+
+    Return the steps, whether they were cut short, and the time of a later drop. A loss that has come to rest may be on
+    a plateau between two drops, so it is followed AHEAD times as long before it counts as settled.
+    """
     steps = FIRST_STEPS
     while True:
-        moments = np.round(np.linspace(0, steps, LOOKS + 1)).astype(int)
-        loss = predict(network, law, rate * moments, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
-        if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
-            raise divergence(network.task, rate)
+        moments, loss = _simulated(network, law, rate, key, steps)
         below = np.flatnonzero(loss <= LEARNED * loss[0])
         if len(below):
-            return min(most, int(np.ceil(MARGIN * moments[below[0]]))), False
+            return min(most, int(np.ceil(MARGIN * moments[below[0]]))), False, None
         fallen, late = loss[0] - loss[-1], loss[moments >= steps / 2]
         if fallen > LEARNED * loss[0] and late[0] - late[-1] < SETTLED * fallen:
-            return int(steps), False
+            ahead, later = _simulated(network, law, rate, key, min(AHEAD * steps, max(2 * most, steps)))
+            drops = np.flatnonzero(later < loss[-1] - SETTLED * fallen)
+            if not len(drops):
+                return int(steps), False, None
+            if ahead[drops[0]] > most:
+                return int(steps), True, rate * float(ahead[drops[0]])
         if 2 * steps > most:
-            return int(steps), True
+            return int(steps), True, None
         steps *= 2
+
+
+def _simulated(
+    network: ReLUNetwork, law: Initialiser, rate: float, key: int, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps and the loss of one draw after them; nothing is trained."""
+    moments = np.round(np.linspace(0, steps, LOOKS + 1)).astype(int)
+    loss = predict(network, law, rate * moments, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
+    if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
+        raise divergence(network.task, rate)
+    return moments, loss

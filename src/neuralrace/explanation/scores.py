@@ -11,6 +11,7 @@ from neuralrace.reln.passing import received_by
 from neuralrace.training import ReLUNetwork
 
 MOST_CLASSES = 12  # that are told apart one by one
+SILENT = 1e-3  # of the largest target: outputs that are smaller for every example answer nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +28,9 @@ class Measure:
     constant: float = 0.0
 
     def score(self, outputs: np.ndarray, targets: np.ndarray, weights: np.ndarray, inside: Any = ...) -> float:
-        """Of all examples, or of some."""
+        """Of all examples, or of some; not a number for a network that is silent, whose zeros are no answers."""
+        if np.abs(outputs).max(initial=0.0) <= SILENT * np.abs(targets).max(initial=0.0):
+            return float("nan")
         if self.kind == "accuracy":
             right = _class_of(outputs, targets) == _class_of(targets, targets)
             return float(np.average(right[inside], weights=weights[inside]))

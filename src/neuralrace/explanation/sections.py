@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralrace.analysis import Agreement, Line, agreement
+from neuralrace.analysis import Agreement, Line
 from neuralrace.explanation.foretold import ALIKE, Foretold, Match
 from neuralrace.explanation.measures import Module, Selectivity
-from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, near
+from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, distance_learned, near
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.trained import ALONG, along_gradient
 from neuralrace.explanation.verdicts import beside, moment, so_many
@@ -19,8 +19,8 @@ from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
 DISTANCES = (
-    "Normalised L1 is the area between two curves of the loss over the area under the trained one; the log10 gap is "
-    "the mean distance of their logarithms."
+    "Normalised L1 is the area between two loss curves over the area between the trained one and the lowest loss that "
+    "it reaches; the log10 gap is the mean distance of their logarithms."
 )
 
 
@@ -41,7 +41,7 @@ def of_warnings(warnings: Sequence[str], notes: Sequence[str]) -> Section:
 
 def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Trajectory, before: bool) -> Section:
     """How near the forecast came, beside how near networks are to each other; before: whether it was made first."""
-    head = ("what is compared", "normalised L1", "log10 gap", "largest gap over first loss")
+    head = ("what is compared", "normalised L1", "log10 gap", "largest gap over the fall")
     if foreseen is None or forecast is None:
         why = (
             "the networks did not go down the gradient of the squared error, which is what forecasts follow."
@@ -53,7 +53,8 @@ def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Traj
     if len(run.loss) > 1:
         others = [np.delete(run.loss, seed, axis=0) for seed in range(len(run.loss))]
         apart = [
-            agreement(Line(run.time, one), Line(run.time, rest)) for one, rest in zip(run.loss, others, strict=True)
+            distance_learned(Line(run.time, one), Line(run.time, rest))
+            for one, rest in zip(run.loss, others, strict=True)
         ]
         far = max(apart, key=lambda one: one.normalised_l1)
         rows.append(("the network farthest from the others", *_numbers(far)))

@@ -45,7 +45,7 @@ class Asked:
 class Trained(NamedTuple):
     """Networks that learned, and what was foreseen of them: nothing where no law is known.
 
-    before: whether it was foreseen before the training. capped: whether there would be more to learn.
+    before: whether it was foreseen before the training. capped, drop: see Recipe.
     """
 
     network: ReLUNetwork
@@ -55,6 +55,7 @@ class Trained(NamedTuple):
     foretold: Foretold | None
     before: bool
     capped: bool = False
+    drop: float | None = None
 
 
 def foresee_and_train(network: ReLUNetwork, recipe: Recipe, seeds: int, asked: Asked) -> Trained:
@@ -76,7 +77,7 @@ def foresee_and_train(network: ReLUNetwork, recipe: Recipe, seeds: int, asked: A
     )
     if (run.status == "diverged").any():
         raise divergence(network.task, recipe.learning_rate)
-    return Trained(network, run, recipe.law, *foreseen, True, recipe.capped)
+    return Trained(network, run, recipe.law, *foreseen, True, recipe.capped, recipe.drop)
 
 
 def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -> Trained:

@@ -12,7 +12,7 @@ from neuralrace.theory.method import CHECKED
 from random_forecasts import KINDS, TOLERANCE, Case, judge, make_case, promised
 
 # One small shape of each kind, so that few programs are compiled.
-SHAPES = {kind: 0 for kind in KINDS}
+SHAPES = dict.fromkeys(KINDS, 0)
 SEEDS = 7
 
 

@@ -12,7 +12,7 @@ from neuralrace.theory.method import CHECKED
 from random_forecasts import KINDS, TOLERANCE, Case, judge, make_case, promised
 
 # One small shape of each kind, so that few programs are compiled.
-SHAPES = dict.fromkeys(KINDS, 0)
+SHAPE = 0
 SEEDS = 7
 
 
@@ -130,9 +130,19 @@ def test_narrow_pathways(key) -> None:
     keeps_its_promise(Case(problem, [weights], np.linspace(0, 60, 61)))
 
 
+# Found by the soak with check=False: .99 and .065 off under certificates that held. Weights outside the modes were
+# weighed against the loss at zero output, though learning began far below it, and before the modes had grown.
+@pytest.mark.parametrize(
+    "name", [("saddle", 1689440956, 1042560227), ("two layers", 1282502805, 328333753)], ids=lambda name: name[0]
+)
+@pytest.mark.parametrize("check", [False, "auto"])
+def test_problems_on_which_a_certificate_once_held_and_was_wrong(name, check) -> None:
+    keeps_its_promise(make_case(*name), check=check)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_problems(kind) -> None:
-    held = [keeps_its_promise(make_case(kind, SHAPES[kind], seed)).certificate.holds for seed in range(SEEDS)]
+    held = [keeps_its_promise(make_case(kind, SHAPE, seed)).certificate.holds for seed in range(SEEDS)]
     assert any(held)
 
 

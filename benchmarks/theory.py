@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +27,9 @@ def contextual_rows() -> list[tuple[str, float, str]]:
     weights = nr.initial.gaussian(0.005 / 700)(problem, 0)
     times = rate * np.arange(steps + 1)
 
-    def forecast() -> None:
-        found = nr.predict(problem, weights, times, method=nr.theory.Aligned(diagonal=False), rtol=1e-4)
+    def forecast(check: Literal["auto", False]) -> None:
+        whole = nr.theory.Aligned(diagonal=False)
+        found = nr.predict(problem, weights, times, method=whole, rtol=1e-4, check=check)
         for path in found.modes.paths:
             found.modes.path(path)
 
@@ -38,10 +39,11 @@ def contextual_rows() -> list[tuple[str, float, str]]:
     training = warm(lambda: train("loss"))
     with_modes = warm(lambda: train("path_singular_values"))
     by_loop = warm(lambda: loop_by_hand(rate, steps), repeats=1)
-    aligned = warm(forecast)
+    aligned, checked = warm(lambda: forecast(False)), warm(lambda: forecast("auto"))
     flow = warm(lambda: nr.predict(problem, weights, times, method="flow", rtol=FLOW_RTOL))
     return [
         ("contextual: training / forecast of loss and modes", training / aligned, "at least 100"),
+        ("... with its check", training / checked, "at least 10"),
         ("... the same modes recorded in training too", with_modes / aligned, "at least 100"),
         ("... and training by hand, the same recorded", by_loop / aligned, "at least 100"),
         ("contextual: gradient descent / flow", training / flow, "at least 5"),

@@ -76,7 +76,7 @@ class Aligned(Method[Starts]):
 
         def followed(start: Alignment) -> tuple[np.ndarray, MatrixEvolution]:
             if factory is not None:
-                few = factory.start(start, request.rtol, request.max_steps, self.keep)
+                few = factory.start(start, request.rtol, request.max_steps, self.keep or request.check is not False)
                 return few.losses(request.times), MatrixEvolution(few.weights_at, vectors, at_hand=few.strengths)
             flow = start_flow(request, start.weights(start.matrices))
             return flow.losses(request.times), MatrixEvolution(flow.weights_at, vectors)

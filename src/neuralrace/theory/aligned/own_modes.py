@@ -52,6 +52,18 @@ class OwnModes:
         left = (reach - begun) * np.exp(-2 * self.strengths * time)
         return np.asarray(reach * begun / np.maximum(begun + left, np.finfo(float).tiny))
 
+    def learned(self, strengths: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
+        """The strengths of each edge once the path has learned alone: all squares grow by the same amount."""
+        first = np.array([strengths[edge] for edge in self.path.edges])
+        reach = self.strengths / self.variances
+        low, high = np.zeros_like(reach), reach ** (2 / len(first))
+        for _ in range(60):  # bisection, to rounding
+            middle = 0.5 * (low + high)
+            short = np.prod(first**2 + middle, axis=0) < reach**2
+            low, high = np.where(short, middle, low), np.where(short, high, middle)
+        grown = np.copysign(np.sqrt(first**2 + low), first)
+        return dict(zip(self.path.edges, grown, strict=True))
+
 
 def paths_apart(statistics: PathStatistics) -> tuple[Assumption, ...]:
     """That no two open paths share an edge or a hidden node, and that each has a correlation to align to."""
@@ -154,7 +166,7 @@ def own_start(modes: Mapping[Path, OwnModes], weights: Mapping[Edge, np.ndarray]
         strengths |= found.strengths
         ends |= found.ends
         whole |= found.whole
-        grown |= found.grown
+        grown |= found.grown or own.learned(found.strengths)
         entangled += found.entangled
     return Alignment(ends, strengths, residual, where, whole, grown, entangled)
 

@@ -20,6 +20,7 @@ from neuralrace.theory.alignment import (
     growing_strengths,
     is_two_layer,
 )
+from neuralrace.theory.check import FLOOR
 from neuralrace.theory.evolution import MatrixEvolution
 from neuralrace.theory.flow.method import start_flow
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
@@ -126,12 +127,15 @@ def growing_apart(request: Request, starts: Sequence[Alignment], small: float) -
 
 
 def outside_modes(request: Request, starts: Sequence[Alignment], small: float) -> Assumption:
-    """The loss that the initial weights outside the followed modes add once these are learned; the worst draw."""
-    added = [
-        added_loss(request, start.weights({**start.strengths, **start.grown}), start.weights(start.matrices), weights)
-        for start, weights in zip(starts, request.weights, strict=True)
-    ]
-    return Assumption("weights outside the modes", max(added), small, "the loss they add once the modes are learned")
+    """The loss that the initial weights outside the followed modes add, at first or once these are learned."""
+    added = {"the loss they add once the modes are learned": 0.0, "the loss they add at first": 0.0}
+    for start, weights in zip(starts, request.weights, strict=True):
+        followed = start.weights(start.matrices)
+        later = added_loss(request, start.weights({**start.strengths, **start.grown}), followed, weights)
+        first = abs(request.statistics.loss(weights) - request.statistics.loss(followed)) / request.once(smallest_loss)
+        added = {name: max(worst, here) for (name, worst), here in zip(added.items(), (later, first), strict=True)}
+    where = max(added, key=lambda name: added[name])
+    return Assumption("weights outside the modes", added[where], small, where)
 
 
 def added_loss(
@@ -140,14 +144,21 @@ def added_loss(
     followed: Mapping[Edge, np.ndarray],
     weights: Mapping[Edge, np.ndarray],
 ) -> float:
-    """The second-order change of the loss by `weights - followed`, relative to the loss at zero output.
+    """The second-order change of the loss by `weights - followed`, relative to that at the start or at zero output.
 
     The grown layers multiply what the other layers hold in directions without correlation. The first-order change
     averages out: it is learned along with the rest.
     """
     shifted = [{e: learned[e] + sign * (weights[e] - followed[e]) for e in learned} for sign in (1, -1)]
     change = 0.5 * sum(map(request.statistics.loss, shifted)) - request.statistics.loss(learned)
-    return max(change, 0.0) / max(0.5 * request.statistics.target_energy, np.finfo(float).tiny)
+    return max(change, 0.0) / request.once(smallest_loss)
+
+
+def smallest_loss(request: Request) -> float:
+    """The loss at the start or at zero output, whichever is smaller: what the error of a forecast is measured by."""
+    silent = 0.5 * request.statistics.target_energy
+    losses = [request.statistics.loss(weights) for weights in request.weights]
+    return max(min(silent, *losses), FLOOR * silent, np.finfo(float).tiny)
 
 
 def initial_output(request: Request) -> float:

@@ -1,0 +1,171 @@
+"""A certificate that holds is a promise: within 1 % of the exact flow of the same weights, by NumPy and scipy."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import neuralrace as nr
+from neuralrace.errors import AssumptionError, RangeError
+from neuralrace.theory.method import CHECKED
+from random_forecasts import KINDS, TOLERANCE, Case, judge, make_case, promised
+
+# One small shape of each kind, so that few programs are compiled.
+SHAPE = 0
+SEEDS = 7
+
+
+def keeps_its_promise(case: Case, **options) -> nr.theory.Forecast:
+    forecast, distance = judge(case, **options)
+    assert not forecast.certificate.holds or distance <= promised(case), f"{distance:.3g} off:\n{forecast.certificate}"
+    return forecast
+
+
+def chain(variances, hidden, layers=2) -> nr.Problem:
+    """Uncorrelated inputs of given variances; the target is the first of them."""
+    size = len(variances)
+    nodes = {"x": size, **{f"h{i}": hidden for i in range(1, layers)}, "y": 1}
+    inputs = np.diag(np.sqrt(size * np.asarray(variances)))
+    task = nr.Task({"x": inputs}, {"y": inputs[:, :1]})
+    return nr.Problem(nr.Architecture(nodes, list(pairwise(nodes))), task)
+
+
+def chain_losses(variances, weights, times) -> np.ndarray:
+    """The exact flow of `chain` from its covariance: with hundreds of inputs much faster than from examples."""
+    matrices = list(weights.values())
+    ends = np.cumsum([matrix.size for matrix in matrices])[:-1]
+    target = np.eye(1, len(variances))
+
+    def unpacked(vector):
+        return [part.reshape(m.shape) for part, m in zip(np.split(vector, ends), matrices, strict=True)]
+
+    def product(parts, size):
+        found = np.eye(size)
+        for part in parts:
+            found = part @ found
+        return found
+
+    def velocity(_, vector):
+        parts = unpacked(vector)
+        before = [product(parts[:i], len(variances)) if i else None for i in range(len(parts))]
+        after = [product(parts[i + 1 :], parts[i].shape[0]) for i in range(len(parts))]
+        error = (after[0] @ parts[0] - target) * variances
+        slopes = [a.T @ (error if b is None else error @ b.T) for a, b in zip(after, before, strict=True)]
+        return -np.concatenate([slope.ravel() for slope in slopes])
+
+    start = np.concatenate([matrix.ravel() for matrix in matrices])
+    found = solve_ivp(velocity, (0, times[-1]), start, "DOP853", times, rtol=1e-7, atol=1e-11)
+    assert found.success, found.message
+    totals = [product(unpacked(vector), len(variances)) for vector in found.y.T]
+    return np.array([0.5 * np.sum((total - target) ** 2 * variances) for total in totals])
+
+
+# Inputs without correlation that the grown layer multiplies: normalized L1 of the closed form .39, .17, .046, .039 ...
+@pytest.mark.parametrize(
+    ("inputs", "hidden", "std", "irrelevant", "layers", "end"),
+    [
+        (784, 8, 0.03, 1.0, 2, 12),
+        (300, 8, 0.033, 1.0, 2, 12),
+        (784, 64, 0.01, 1.0, 2, 12),
+        (50, 8, 0.035, 1.0, 2, 12),
+        (200, 8, 0.1, 0.01, 2, 12),  # ... and at the hand-over .033 and .010
+        (200, 8, 0.1, 0.01, 3, 60),
+    ],
+)
+@pytest.mark.parametrize("method", ["auto", "reduction"])
+def test_inputs_without_correlation(inputs, hidden, std, irrelevant, layers, end, method) -> None:
+    variances = np.array([1.0, *[irrelevant] * (inputs - 1)])
+    problem, times = chain(variances, hidden, layers), np.linspace(0, end, 61)
+    weights = nr.initial.gaussian(std)(problem, 0)
+    try:
+        forecast = nr.predict(problem, weights, times, method=method)
+    except AssumptionError:
+        assert method == "reduction"
+        return
+    exact = chain_losses(variances, weights, times)
+    lines = [nr.analysis.Line(times, losses) for losses in (forecast.loss, exact)]
+    distance = nr.agreement(*lines).normalised_l1
+    assert not forecast.certificate.holds or distance <= TOLERANCE, f"{distance:.3g} off:\n{forecast.certificate}"
+
+
+def test_a_saddle_amplifies_what_the_modes_leave_out() -> None:
+    random = np.random.default_rng(0)
+    inputs = np.sqrt(3) * np.eye(3)
+    nodes = {"x": 3, "h": 64, "y": 3}
+    task = nr.Task({"x": inputs}, {"y": inputs * [1, 0.8, 0.6]})
+    problem = nr.Problem(nr.Architecture(nodes, [("x", "h"), ("h", "y")]), task)
+    learned = random.normal(size=(64, 1))
+    learned = learned @ np.eye(1, 3) / np.linalg.norm(learned)
+    noise = (1e-11 * random.normal(size=(64, 3)), 4e-8 * random.normal(size=(3, 64)))
+    weights = {("x", "h"): learned + noise[0], ("h", "y"): learned.T + noise[1]}
+    keeps_its_promise(Case(problem, [weights], np.linspace(0, 60, 121)))
+
+
+def rectified(scaled: bool) -> Case:
+    random = np.random.default_rng(1004)
+    inputs, targets = random.normal(size=(10, 3)), random.normal(size=(10, 2))
+    mass = np.ones(10)
+    if scaled:
+        inputs[0], mass[0] = 1000 * inputs[0], 1e-7
+    problem = nr.ReLUNetwork(nr.Task({"x": inputs}, {"y": targets}, mass), hidden=2)
+    weights = {e: 0.1 * random.normal(size=problem.architecture.shape(e)) for e in problem.architecture.edges}
+    return Case(problem, [weights], np.linspace(0, 60, 121))
+
+
+def test_the_width_of_gates_may_decide_whether_a_neuron_dies() -> None:
+    forecast = keeps_its_promise(rectified(scaled=False))
+    assert forecast.certificate.holds
+    assert forecast.loss[-1] == pytest.approx(0.622, abs=0.01)
+
+
+def test_one_large_example_of_small_weight() -> None:
+    keeps_its_promise(rectified(scaled=True))
+
+
+@pytest.mark.parametrize("key", range(3))
+def test_narrow_pathways(key) -> None:
+    problem = nr.tasks.contextual(2, "mixed").problem("common + single", hidden=4)
+    weights = nr.initial.gaussian(0.03)(problem, key)
+    keeps_its_promise(Case(problem, [weights], np.linspace(0, 60, 61)))
+
+
+# Found by the soak with check=False: .99 and .065 off under certificates that held. Weights outside the modes were
+# weighed against the loss at zero output, though learning began far below it, and before the modes had grown.
+@pytest.mark.parametrize(
+    "name", [("saddle", 1689440956, 1042560227), ("two layers", 1282502805, 328333753)], ids=lambda name: name[0]
+)
+@pytest.mark.parametrize("check", [False, "auto"])
+def test_problems_on_which_a_certificate_once_held_and_was_wrong(name, check) -> None:
+    keeps_its_promise(make_case(*name), check=check)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_problems(kind) -> None:
+    held = [keeps_its_promise(make_case(kind, SHAPE, seed)).certificate.holds for seed in range(SEEDS)]
+    assert any(held)
+
+
+def test_a_check_is_made_or_left_out_as_asked() -> None:
+    problem = nr.tasks.semantic().problem("linear", hidden=16)
+    times = np.linspace(0, 30, 31)
+    weights = nr.initial.gaussian(1e-2)(problem, 0)
+    unchecked = nr.predict(problem, weights, times, method="closed_form", check=False)
+    assert unchecked.certificate.checked is None
+    assert "not checked" in str(unchecked.certificate)
+    checked = nr.predict(problem, weights, times, method="closed_form", check=True)
+    assert 0 < checked.certificate.checked < TOLERANCE
+    assert checked.certificate[CHECKED].needed
+    with pytest.raises(RangeError, match="check must be True, False or 'auto'"):
+        nr.predict(problem, weights, times, check="never")
+
+
+def test_rows_that_were_only_measured_do_not_read_as_failures() -> None:
+    problem = nr.tasks.semantic().problem("linear", hidden=16)
+    certificate = nr.predict(problem, nr.initial.gaussian(1e-4)(problem, 0), np.linspace(0, 30, 31)).certificate
+    assert certificate.holds
+    assert any(not row.needed and not row.holds for row in certificate)
+    required, measured = str(certificate).split("measured only:")
+    assert "FAILS" not in str(certificate)
+    assert "decoupling" in measured
+    assert "decoupling" not in required

@@ -28,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with _standard_output_kept_clear(as_json):
             status, told = _end_of(given)
     except KeyboardInterrupt:
+        sys.unraisablehook = lambda _: None  # what was half made when the interruption came may fail to end
         status, told = INTERRUPTED, _failure("interrupted", INTERRUPTED)
     try:
         if as_json and told is not None:

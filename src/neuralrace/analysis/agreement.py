@@ -1,5 +1,6 @@
 """How far two learning curves are apart."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -67,6 +68,7 @@ def agreement(forecast: LossCurve, run: LossCurve) -> Agreement:
         raise RangeError(
             f"two curves of one loss are required; the forecast is of the {of[0]} and the run of the {of[1]} loss"
         )
+    _warn_of_ignored_rate(forecast, run)
     predicted, measured = _mean(forecast.loss), _mean(run.loss)
     if not (np.isfinite(predicted).all() and np.isfinite(measured).all()):
         return Agreement(float("inf"), float("inf"), float("inf"))
@@ -86,6 +88,21 @@ def _descended(curve: LossCurve) -> str | None:
     if not isinstance(settings, Mapping):
         return None
     return str(settings.get("settings", settings).get("loss", "squared"))
+
+
+def _warn_of_ignored_rate(forecast: LossCurve, run: LossCurve) -> None:
+    """Rectified networks follow the gradient flow only for small steps, so a forecast should know their size."""
+    foreseen, trained = (getattr(curve, "settings", None) for curve in (forecast, run))
+    if not (isinstance(foreseen, Mapping) and isinstance(trained, Mapping)):
+        return
+    rate = trained.get("settings", {}).get("learning_rate")
+    rectified = bool(getattr(getattr(forecast, "problem", None), "activations", None))
+    if rectified and rate is not None and foreseen.get("learning_rate", rate) is None:
+        warnings.warn(
+            f"the run took steps of learning_rate={rate:g} and the forecast follows the gradient flow, which ignores "
+            f"them: predict with learning_rate={rate:g}",
+            stacklevel=3,
+        )
 
 
 def _mean(loss: np.ndarray) -> np.ndarray:

@@ -159,6 +159,8 @@ def _steps_to_learn(
                 return int(steps), False, None
             if ahead[drops[0]] > most:
                 return int(steps), True, rate * float(ahead[drops[0]])
+            while 4 * steps <= min(most, ahead[drops[0]]):  # the drop is ahead: no need to look from here to there
+                steps *= 2
         if 2 * steps > most:
             return int(steps), True, None
         steps *= 2

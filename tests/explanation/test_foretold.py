@@ -3,8 +3,8 @@
 import numpy as np
 
 from neuralrace.explanation.foretold import matches
-from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.verdicts import of_foretold
+from neuralrace.reln.gating import LayerGating
 
 EVERY, LEFT, RIGHT = (np.array(row, dtype=float) for row in ([1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]))
 WEIGHTS = np.array([0.4, 0.4, 0.1, 0.1])

@@ -36,7 +36,7 @@ def runs(both):
 
 
 def test_modules_found_and_foreseen_are_the_same(both, runs):
-    here, there = (reln.discover(run, 2, draws=1) for run in runs)
+    here, there = (reln.discover(run, 2) for run in runs)
     np.testing.assert_array_equal(there.patterns, here.patterns)
     assert there.agreement == here.agreement
     for one, two in zip(reln.course(runs[0], here), reln.course(runs[1], there), strict=True):
@@ -47,12 +47,14 @@ def test_modules_found_and_foreseen_are_the_same(both, runs):
 
 
 def test_a_law_by_the_names_of_the_run_serves(both, runs):
-    here, there = (reln.discover(run, 2, draws=1, initial=law) for run, (_, law) in zip(runs, both, strict=True))
+    here, there = (
+        reln.discover(run, 2, bare=True, draws=1, initial=law) for run, (_, law) in zip(runs, both, strict=True)
+    )
     assert there.agreement == here.agreement
 
 
 def test_stretches_and_explanations_are_the_same(runs):
-    here, there = (reln.staged_reconstruction(run, reln.discover(run, 2, draws=1), progress=False) for run in runs)
+    here, there = (reln.staged_reconstruction(run, reln.discover(run, 2), progress=False) for run in runs)
     np.testing.assert_array_equal(there.loss, here.loss)
     one, two = (nr.explain(run, modules=2, quick=True, progress=False) for run in runs)
     assert (two.verdict, two.agreements) == (one.verdict, one.agreements)

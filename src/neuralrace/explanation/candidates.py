@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from neuralrace import reln
-from neuralrace.explanation.gating import LayerGating
 from neuralrace.initial import Initialiser
 from neuralrace.reln import Ranking
+from neuralrace.reln.gating import LayerGating
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
 

@@ -13,7 +13,6 @@ from neuralrace.explanation.candidates import race_of
 from neuralrace.explanation.explanation import Explanation
 from neuralrace.explanation.foretold import matches
 from neuralrace.explanation.measures import describe_modules, measure_assumptions, measure_selectivity, words_of
-from neuralrace.explanation.pricing import deep_prices, distance_learned, fewest, prices
 from neuralrace.explanation.recipe import SETTLED, check_given, choose_recipe, choose_width, curvature, linear_fit
 from neuralrace.explanation.resolve import resolve
 from neuralrace.explanation.scores import measure_of, score_networks
@@ -25,15 +24,15 @@ from neuralrace.explanation.trained import (
     foresee_and_train,
     run_of_folder,
     trained_before,
-    weight_records,
 )
-from neuralrace.explanation.watched import Watched
 from neuralrace.initial import Initialiser, as_data
 from neuralrace.problem import BIAS
 from neuralrace.reln import Ranking
 from neuralrace.reln.chains import as_relu_law, as_relu_run
-from neuralrace.reln.discovery import check_modules
-from neuralrace.reln.recorded import can_repeat, network_of
+from neuralrace.reln.modular import check_modules
+from neuralrace.reln.pricing import deep_prices, distance_learned, fewest, prices
+from neuralrace.reln.recorded import can_repeat, network_of, weight_records
+from neuralrace.reln.watched import Watched
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.training import ReLUNetwork

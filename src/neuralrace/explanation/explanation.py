@@ -16,15 +16,15 @@ from neuralrace.analysis import Agreement
 from neuralrace.datafiles import make_folder, write_text, write_whole
 from neuralrace.explanation import panels, sections, verdicts
 from neuralrace.explanation.foretold import Foretold, Match
-from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.measures import Held, Module, Selectivity
 from neuralrace.explanation.panels import Draw
-from neuralrace.explanation.pricing import Priced, near
 from neuralrace.explanation.rendering import render_page, render_text
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.sections import Section
 from neuralrace.plotting import lay_out, new_panels
 from neuralrace.reln import Ranking
+from neuralrace.reln.gating import LayerGating
+from neuralrace.reln.pricing import Priced, near
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis import Line
-from neuralrace.explanation.gating import LayerGating
-from neuralrace.explanation.pricing import Priced, fewest, prices
-from neuralrace.explanation.watched import Watched
 from neuralrace.reln.foreseen import Neurons, followed
+from neuralrace.reln.gating import LayerGating
 from neuralrace.reln.matching import paired
+from neuralrace.reln.pricing import Priced, fewest, prices
+from neuralrace.reln.watched import Watched
 from neuralrace.theory import Forecast
 from neuralrace.training import ReLUNetwork
 

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from neuralrace.analysis.selectivity import share_by_groups
-from neuralrace.explanation.gating import LayerGating
 from neuralrace.explanation.trained import ALONG, along_gradient
-from neuralrace.explanation.watched import Watched
 from neuralrace.reln import gate_samples, neuron_strengths
 from neuralrace.reln.course import written_by
+from neuralrace.reln.gating import LayerGating
 from neuralrace.reln.passing import final_weights, received_by
+from neuralrace.reln.watched import Watched
 from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork
 from neuralrace.trajectory import Trajectory

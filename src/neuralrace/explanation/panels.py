@@ -7,10 +7,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from neuralrace.explanation.measures import Module, Selectivity
-from neuralrace.explanation.pricing import NEAR_L1, Priced
 from neuralrace.explanation.verdicts import so_many
 from neuralrace.plotting import COLOURS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
 from neuralrace.reln import Ranking
+from neuralrace.reln.pricing import NEAR_L1, Priced
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 

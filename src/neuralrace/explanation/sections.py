@@ -9,12 +9,12 @@ import numpy as np
 from neuralrace.analysis import Agreement, Line
 from neuralrace.explanation.foretold import ALIKE, Foretold, Match
 from neuralrace.explanation.measures import Module, Selectivity
-from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, distance_learned, near
 from neuralrace.explanation.scores import Measure, Score
 from neuralrace.explanation.trained import ALONG, along_gradient
 from neuralrace.explanation.verdicts import beside, moment, so_many
 from neuralrace.reln import Ranking
-from neuralrace.reln.discovery import MOST_MODULES
+from neuralrace.reln.modular import MOST_MODULES
+from neuralrace.reln.pricing import NEAR_L1, NEAR_LOG, Priced, distance_learned, near
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 

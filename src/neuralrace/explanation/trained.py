@@ -17,7 +17,7 @@ from neuralrace.foreign import layers_of, read_folder
 from neuralrace.initial import Initialiser
 from neuralrace.problem import side_by_side
 from neuralrace.reln.foreseen import METHODS
-from neuralrace.reln.recorded import again, can_repeat, law_of, network_of, refuse_diverged
+from neuralrace.reln.recorded import can_repeat, law_of, network_of, refuse_diverged, weight_records, with_weights
 from neuralrace.task import Task
 from neuralrace.theory import Forecast, predict
 from neuralrace.training import ReLUNetwork, train
@@ -95,7 +95,9 @@ def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -
         law = law_like(run)
     # of several layers they serve only to measure what an optimiser did
     if not weight_records(run) and (len(network.hidden) == 1 or rule == "optax"):
-        run = _with_weights(run, asked)
+        if can_repeat(run):
+            asked.say("training the networks of the run once more, for their weights over time")
+        run = with_weights(run)
     if rule == "optax":
         run = _as_from_elsewhere(run, network)
     if law is None or along_gradient(run) < ALONG:
@@ -134,24 +136,6 @@ def _foresee(
     if not np.isfinite(forecast.losses).all():
         raise divergence(network.task, rate)
     return forecast, foretell(network, forecast, rate, asked.modules, asked.key)
-
-
-def _with_weights(run: Trajectory, asked: Asked) -> Trajectory:
-    """The run with its weights at every record, which were not kept: the networks are trained once more."""
-    if not can_repeat(run):
-        raise ProblemError(
-            "the weights over time are required and this run neither holds them nor can be repeated: train with "
-            "record=('gate_patterns', 'weights')"
-        )
-    asked.say("training the networks of the run once more, for their weights over time")
-    steps = run.data["step"].values
-    repeated = again(run, int(steps[-1]), record=("gate_patterns", "weights"), at=steps.tolist(), progress=False)
-    return Trajectory(run.data.assign({name: repeated.data[name] for name in weight_records(repeated)}))
-
-
-def weight_records(run: Trajectory) -> list[str]:
-    """The names of the records of weights over time."""
-    return [str(name) for name in run.data.data_vars if str(name).startswith("weights[")]
 
 
 def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: float | None = None) -> Trajectory:

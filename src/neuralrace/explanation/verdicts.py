@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from neuralrace.analysis import Agreement
 from neuralrace.explanation.foretold import Match
-from neuralrace.explanation.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
+from neuralrace.reln.pricing import NEAR_L1, NEAR_LOG, Priced, fewer, near
 
 DIGITS = 3
 

@@ -3,7 +3,7 @@
 # The few modules that it forms
 from neuralrace.reln.course import Course, course
 from neuralrace.reln.directions import Directions, Drop, Fall, directions
-from neuralrace.reln.discovery import Discovery, Layer, Modular, Tried, discover, modules_in
+from neuralrace.reln.discovery import Discovery, discover
 
 # A ReLU network is a gated network
 from neuralrace.reln.equivalence import Equivalent, equivalent, equivalent_arrays, equivalent_torch
@@ -14,6 +14,7 @@ from neuralrace.reln.foreseen import Foreseen, foresee
 # Which gates a neuron can have
 from neuralrace.reln.implementable import Implementable, implementable, implementable_patterns
 from neuralrace.reln.matching import Pair, match
+from neuralrace.reln.modular import Layer, Modular, Tried, modules_in
 from neuralrace.reln.modules import Modules, find_modules, gated_problem
 from neuralrace.reln.passing import neuron_strengths
 

@@ -9,7 +9,7 @@ from neuralrace.axes import Weights
 from neuralrace.errors import GateError
 from neuralrace.problem import Problem
 from neuralrace.reln.chains import as_relu_run
-from neuralrace.reln.discovery import Layer, Modular
+from neuralrace.reln.modular import Layer, Modular
 from neuralrace.reln.passing import evenly, how_open, received_by, strengths
 from neuralrace.reln.recorded import ASK_WEIGHTS, network_of, weights_over_time
 from neuralrace.trajectory import Trajectory

@@ -1,250 +1,124 @@
 """From a trained ReLU network to the gated network with few modules that learns like it."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from neuralrace.analysis import Agreement, agreement
-from neuralrace.errors import GateError, RangeError, require_count
+from neuralrace.analysis import Agreement, Line
+from neuralrace.errors import GateError
 from neuralrace.initial import Initialiser
-from neuralrace.problem import Problem, ReLUNetwork
 from neuralrace.reln.chains import as_relu_law, as_relu_run
-from neuralrace.reln.modules import EXACT, RTOL, Modules, find_modules, gated_problem, law_of_modules
-from neuralrace.reln.passing import Passing, bare_gates, passing_of_run
-from neuralrace.reln.recorded import law_of, network_of, refuse_diverged
-from neuralrace.task import Task
-from neuralrace.theory import Forecast, predict
+from neuralrace.reln.gating import find_gating
+from neuralrace.reln.modular import (
+    DRAWS,
+    Layer,
+    Modular,
+    Tried,
+    check_modules,
+    fewest_that_serve,
+    modules_in,
+    modules_to_try,
+)
+from neuralrace.reln.pricing import Priced, deep_prices, fewest, prices
+from neuralrace.reln.recorded import law_of, network_of, refuse_diverged, with_weights
+from neuralrace.reln.watched import Watched, stretches_of
+from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
-
-ELBOW = 1.5  # the fewest modules whose error is at most so many times the least
-MOST_MODULES = 6
-DRAWS = 4  # of the first weights, whose mean a reconstruction is; by one alone the elbow would hang on chance
-
-
-class Tried(NamedTuple):
-    """One row of the elbow: how many modules, and how far their reconstruction is from the ReLU networks."""
-
-    modules: int
-    normalised_l1: float
-    log10_gap: float
-    consistency: float  # the least over the modules
-
-
-@dataclass(frozen=True, eq=False)
-class Layer:
-    """The modules of one hidden layer.
-
-    members: (seeds, neurons), the module of each neuron at the end, -1 silent. each: how many neurons one stands for.
-    """
-
-    name: str
-    modules: Modules
-    members: np.ndarray = field(repr=False)
-    each: float = 1.0
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """How many neurons a module has at the end, in the mean over the runs; at least one."""
-        counts = [self.each * np.sum(self.members == module, axis=1).mean() for module in range(len(self.modules))]
-        return tuple(max(1, round(float(count))) for count in counts)
-
-
-@dataclass(frozen=True, eq=False)
-class Modular:
-    """A ReLU network as the modules of its hidden layers.
-
-    fractional: whether the gated network has the modules' gates as they are, or their patterns.
-    """
-
-    layers: tuple[Layer, ...]
-    network: ReLUNetwork = field(repr=False)
-    fractional: bool
-
-    @property
-    def task(self) -> Task:
-        """The examples, as they were given."""
-        return self.network.given
-
-    @property
-    def most(self) -> int:
-        """How many modules the layer with the most has."""
-        return max(len(layer.modules) for layer in self.layers)
-
-    @property
-    def patterns(self) -> np.ndarray:
-        """(k, N) of bool: for which examples each module is on; all of the first layer, then of the next."""
-        return np.vstack([layer.modules.patterns for layer in self.layers])
-
-    @property
-    def gates(self) -> np.ndarray:
-        """(k, N) from 0 to 1: how open the neurons of each module are; in the order of the patterns."""
-        return np.vstack([layer.modules.gates for layer in self.layers])
-
-    @property
-    def modules(self) -> Modules:
-        """The modules of the only hidden layer."""
-        return self._only.modules
-
-    @property
-    def members(self) -> np.ndarray:
-        """The members of the modules of the only hidden layer."""
-        return self._only.members
-
-    @property
-    def problem(self) -> Problem:
-        """The gated network, ready to train or to solve; its nodes are as wide as their modules are on average."""
-        gates = [layer.modules.gates if self.fractional else layer.modules.patterns for layer in self.layers]
-        return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.network.biases)
-
-    def law(self, given: Initialiser) -> Initialiser:
-        """A law of the ReLU network's first weights for the gated network."""
-        return law_of_modules(self.problem, given)
-
-    @property
-    def _only(self) -> Layer:
-        if len(self.layers) > 1:
-            raise GateError(f"one hidden layer is required; there are {len(self.layers)}: look at .layers")
-        return self.layers[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Discovery(Modular):
-    """What was found, layer by layer.
+    """The modules that were found, layer by layer.
 
-    reconstruction: the gated network with these modules, solved by the exact flow from the law of the runs' first
-    weights. Its modules and their widths are read off the runs, so it describes them and predicts nothing. agreement:
-    of it with the mean of the runs; table: the same for every number of modules that was tried. None and empty where
-    the law is not known.
+    reconstruction: the loss under their gates, the mean over the networks. With one hidden layer the networks descend
+    again from their own initial weights with these gates imposed; with several, and with bare gates, the gated network
+    is solved by the exact flow from new draws of initial weights. It is read off the run, so it describes and predicts
+    nothing. agreement: its distance from the run, in units of what the run learned (see `explain`); with bare gates
+    `nr.agreement`. table: the distances for every number of modules and stretches of time that was tried. None and
+    empty where the run does not say what a reconstruction needs.
     """
 
-    reconstruction: Forecast | None = field(default=None, repr=False)
+    reconstruction: Line | Forecast | None = field(default=None, repr=False)
     agreement: Agreement | None = None
-    table: tuple[Tried, ...] = ()
+    table: tuple[Tried, ...] = field(default=(), repr=False)
 
 
 def discover(
     run: Trajectory,
     modules: int | str = "auto",
     *,
-    most: int = MOST_MODULES,
     fractional: bool = False,
     bare: bool = False,
     initial: Initialiser | None = None,
     key: int = 0,
     draws: int = DRAWS,
 ) -> Discovery:
-    """Find the modules of ReLU networks from what passes through their neurons in training (after P2 Algorithm 1).
+    """Find the modules of ReLU networks: the same that `explain` reports.
 
-    run: of a ReLU network, with record=("gate_patterns", "weights"); without the weights strengths are known at the
-    end only. Every neuron counts by its strength, and is open for an example as far as something passes. modules: how
-    many in each hidden layer, or "auto": from one to `most`, the fewest whose reconstruction comes within ELBOW times
-    the least error (P2 Fig 9). fractional: whether its gates are those of the modules or 0 and 1. bare: by gates as
-    they are, every neuron counting the same, which is P2's algorithm to the letter. initial: the law of the first
-    weights that the reconstruction starts from; that of the run if not given. draws: of that law, which are never those
-    of a training.
+    run: of a ReLU network, with record=("gate_patterns", "weights"); a run of gradient descent without the weights is
+    trained once more for them. Neurons share a module if one gate for all of them changes least of what they pass on.
+    modules: how many in each hidden layer, fewer where there are fewer patterns, or "auto": the fewest whose
+    reconstruction explains the run. fractional: whether the gated network has the gates of the modules (from 0 to 1) or
+    their patterns (0 and 1). bare: cluster gates as they are, every neuron counting the same, and take the fewest
+    modules at the elbow: P2's Algorithm 1 and Fig 9 to the letter. initial: the initializer that a reconstruction of
+    several layers or of bare gates starts from (default: that of the run). draws: of it, with bare gates.
     """
-    check_modules(modules, most)
+    check_modules(modules)
     initial = None if initial is None else as_relu_law(run, initial)
     run = as_relu_run(run)
-    network_of(run)  # says what is missing before anything is advised
+    network = network_of(run)  # says what is missing before anything is advised
     refuse_diverged(run)
-    law = _law(run, initial)
-    if law is None and isinstance(modules, str) and most > 1:
-        loss = run.settings["settings"]["loss"]
-        found = f"descended the {loss} loss" if loss != "squared" else "has no record of that law"
-        mend = "" if loss != "squared" else ", or the law, initial=..."
-        raise GateError(
-            "modules='auto' compares learning curves, for which a run of the squared error from a known law of first "
-            f"weights is required; this one {found}: give a number of modules{mend}"
-        )
-    described = modules_to_try(run, modules, most, fractional=fractional, bare=bare, key=key)
-    first = described[0]
-    if law is None:
-        return Discovery(first.layers, first.network, fractional)
-    chosen, solved, apart, table = fewest_that_serve(described, run, law, draws, key)
-    return Discovery(chosen.layers, first.network, fractional, solved, apart, table)
+    settings, count = run.settings["settings"], None if isinstance(modules, str) else modules
+    squared, deep = settings["loss"] == "squared", len(network.hidden) > 1
+    law = law_of(run) if squared and initial is None else initial if squared else None
+    replayed = law is not None if deep or bare else squared and settings["learning_rate"] is not None
+    if not replayed and count is None:
+        raise GateError(_needed(run, deep or bare))
+    if bare:
+        described = modules_to_try(run, modules, fractional=fractional, bare=True, key=key)
+        if law is None:
+            return Discovery(described[0].layers, network, fractional)
+        chosen, solved, apart, table = fewest_that_serve(described, run, law, draws, key)
+        return Discovery(chosen.layers, network, fractional, solved, apart, table)
+    if deep and not replayed:
+        assert count is not None
+        return Discovery(modules_in(run, count, key=key).layers, network, fractional)
+    if deep:
+        rows = deep_prices(run, law, count, key)
+    else:
+        watched = Watched.of(with_weights(run), network)
+        if not replayed:
+            assert count is not None
+            (whole,) = stretches_of(watched, (1,))[1]
+            return Discovery((find_gating(whole, count, key).as_layer("h1"),), network, fractional)
+        rows = prices(run, watched, float(settings["learning_rate"]), count, key=key)
+    best = fewest(rows)
+    layers = _layers(best, network.architecture.hidden)
+    return Discovery(layers, network, fractional, Line(run.time, best.loss), best.agreement, tuple(map(_tried, rows)))
 
 
-def modules_to_try(
-    run: Trajectory,
-    modules: int | str = "auto",
-    most: int = MOST_MODULES,
-    *,
-    fractional: bool = False,
-    bare: bool = False,
-    key: int = 0,
-) -> list[Modular]:
-    """The modules of a run for each number that `discover` would try."""
-    look, run = bare_gates if bare else passing_of_run, as_relu_run(run)
-    network = network_of(run)
-    layers = {layer: look(run, layer) for layer in network.architecture.hidden}
-    return [
-        Modular(modules_of(layers, count, isinstance(modules, str), key), network, fractional)
-        for count in counts_to_try(modules, most, layers)
-    ]
+def _layers(row: Priced, names: tuple[str, ...]) -> tuple[Layer, ...]:
+    """The modules at the end: of the only layer in the last stretch, or of every layer."""
+    gatings = row.gatings[-1:] if len(names) == 1 else row.gatings
+    return tuple(gating.as_layer(name) for gating, name in zip(gatings, names, strict=True))
 
 
-def modules_in(run: Trajectory, modules: int, *, key: int = 0) -> Modular:
-    """So many modules of each hidden layer of a run, as `discover` finds them, without solving their gated network."""
-    return modules_to_try(run, require_count("modules", modules), key=key)[0]
+def _tried(row: Priced) -> Tried:
+    consistency = np.concatenate([gating.consistency for gating in row.gatings])
+    apart = row.agreement
+    return Tried(row.modules, apart.normalised_l1, apart.log10_gap, float(consistency.min(initial=1.0)), row.stretches)
 
 
-def counts_to_try(modules: int | str, most: int, layers: Mapping[str, Passing]) -> Sequence[int]:
-    """The numbers of modules: as asked, or from one to `most` and no more than some layer has patterns."""
-    if not isinstance(modules, str):
-        return (modules,)
-    distinct = max(passing.distinct for passing in layers.values())
-    return range(1, min(most, max(1, distinct)) + 1)
-
-
-def modules_of(
-    layers: Mapping[str, Passing], count: int, at_most: bool = False, key: int = 0, each: float = 1.0
-) -> tuple[Layer, ...]:
-    """So many modules of each layer; at_most: or as many as it has patterns, where these are fewer."""
-    found = []
-    for name, passing in layers.items():
-        size = min(count, max(1, passing.distinct)) if at_most else count
-        modules = find_modules(passing.open, size, passing.strength, key, restarts=passing.restarts)
-        found.append(Layer(name, modules, modules.nearest(passing.last), each))
-    return tuple(found)
-
-
-def check_modules(modules: int | str, most: int = MOST_MODULES) -> None:
-    """Refuse what is neither a number of modules nor "auto", for which at most so many are tried."""
-    require_count("most", most)
-    if not isinstance(modules, str):
-        require_count("modules", modules)
-    elif modules != "auto":
-        raise RangeError(f"modules must be a whole number or 'auto'; it was {modules!r}")
-
-
-def _law(run: Trajectory, initial: Initialiser | None) -> Initialiser | None:
-    """What a reconstruction starts from; there is none for another loss than the squared error, which it solves."""
-    if run.settings["settings"]["loss"] != "squared":
-        return None
-    return law_of(run) if initial is None else initial
-
-
-def solve_each(
-    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
-) -> list[tuple[Forecast, Agreement]]:
-    """Solve the gated networks of some modules and compare them with a learning curve."""
-    solved = [
-        predict(one.problem, one.law(law), curve.time, EXACT, draws=draws, key=key, rtol=RTOL) for one in described
-    ]
-    return [(one, agreement(one, curve)) for one in solved]
-
-
-def fewest_that_serve(
-    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
-) -> tuple[Modular, Forecast, Agreement, tuple[Tried, ...]]:
-    """Of some modules the first whose error is at most ELBOW times the least, and the errors of all."""
-    solved, rows = solve_each(described, curve, law, draws, key), []
-    for one, (_, apart) in zip(described, solved, strict=True):
-        least = min(float(layer.modules.consistency.min()) for layer in one.layers)
-        rows.append(Tried(one.most, apart.normalised_l1, apart.log10_gap, least))
-    errors = [row.normalised_l1 for row in rows]
-    best = next(i for i, error in enumerate(errors) if error <= ELBOW * min(errors))
-    return described[best], *solved[best], tuple(rows)
+def _needed(run: Trajectory, from_law: bool) -> str:
+    """Why modules="auto" cannot compare learning curves of this run, and what to do."""
+    settings: dict[str, Any] = run.settings["settings"]
+    loss, number = settings["loss"], "give a number of modules"
+    if loss != "squared":
+        what, found = "squared error", f"descended the {loss} loss: {number}"
+    elif from_law:
+        what = "squared error from a known distribution of initial weights"
+        found = f"has no record of that distribution: {number}, or the initializer, initial=..."
+    else:
+        what, found = "squared error with one learning rate", f"had a schedule of it: {number}"
+    return f"modules='auto' compares learning curves, for which a run of the {what} is required; this one {found}"

@@ -14,7 +14,7 @@ from neuralrace.initial import Initialiser
 from neuralrace.problem import Problem
 from neuralrace.reln.chains import as_relu_network
 from neuralrace.reln.course import Course, course_of_weights
-from neuralrace.reln.discovery import (
+from neuralrace.reln.modular import (
     DRAWS,
     MOST_MODULES,
     Layer,
@@ -103,9 +103,9 @@ def foresee(
     """Say which modules a ReLU network will form, when they part, what each writes and how large it is.
 
     Nothing is trained: neurons are drawn from the law, by a stream that no training has, and followed by `predict`, to
-    which options such as learning_rate go. Of a wide hidden layer some stand for all, as there. They are clustered as
-    `discover` clusters those of a run. modules: how many in each layer, or "auto": the fewest whose gated network comes
-    within the elbow of the forecast, as there.
+    which options such as learning_rate go. Of a wide hidden layer some stand for all, as there. Their
+    gates are clustered by k-means. modules: how many in each layer, or "auto": the fewest whose gated network comes
+    within ELBOW times the least distance from the forecast.
     """
     if not callable(initial):
         raise WeightError(f"initial must be a law such as initial.gaussian(std); it was {shortened(initial)}")

@@ -7,7 +7,7 @@ from scipy.optimize import linear_sum_assignment
 
 from neuralrace.errors import GateError
 from neuralrace.reln.course import Course
-from neuralrace.reln.discovery import Modular
+from neuralrace.reln.modular import Modular
 
 
 class Pair(NamedTuple):

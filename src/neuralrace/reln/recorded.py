@@ -89,6 +89,25 @@ def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options
     )
 
 
+def with_weights(run: Trajectory) -> Trajectory:
+    """The run with its weights at every record; where they were not recorded, the networks are trained once more."""
+    if weight_records(run):
+        return run
+    if not can_repeat(run):
+        raise ProblemError(
+            "the weights over time are required and this run neither holds them nor can be repeated: train with "
+            "record=('gate_patterns', 'weights')"
+        )
+    steps = run.data["step"].values
+    repeated = again(run, int(steps[-1]), record=("gate_patterns", "weights"), at=steps.tolist(), progress=False)
+    return Trajectory(run.data.assign({name: repeated.data[name] for name in weight_records(repeated)}))
+
+
+def weight_records(run: Trajectory) -> list[str]:
+    """The names of the records of weights over time."""
+    return [str(name) for name in run.data.data_vars if str(name).startswith("weights[")]
+
+
 def weights_over_time(run: Trajectory) -> dict[Edge, np.ndarray] | None:
     """The weights at every record, (seeds, records, target, source) each; None where they were not recorded."""
     names = {edge: f"weights[{edge_name(edge)}]" for edge in run.edges}

@@ -12,7 +12,7 @@ from neuralrace.experiments import Claims, Experiment
 from neuralrace.experiments.claim import enumerated
 from neuralrace.experiments.figures import _contextual as p2
 from neuralrace.plotting import COLOURS, heat_map, label_axes, new_panels
-from neuralrace.reln.discovery import ELBOW
+from neuralrace.reln.modular import ELBOW
 from neuralrace.tasks import NamedTask
 from neuralrace.trajectory import Trajectory
 

@@ -4,11 +4,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from neuralrace.explanation.watched import Stretch
-from neuralrace.reln import Layer
+from neuralrace.reln.modular import Layer
+from neuralrace.reln.modules import Modules
+from neuralrace.reln.watched import Stretch
 
 RESTARTS = 6
 ROUNDS = 30
+AT_THRESHOLD = 0.01  # of what a module would carry for an example if it treated all alike; below, it is closed
 STRONG = 1024  # neurons that are clustered; of more, so many that carry most, and the rest join the nearest
 
 
@@ -31,6 +33,11 @@ class LayerGating:
         """The modules of a layer as `reln` finds them."""
         modules = layer.modules
         return cls(np.asarray(modules.patterns, dtype=float), layer.members, modules.consistency, modules.share)
+
+    def as_layer(self, name: str) -> Layer:
+        """The same as a layer of a `Modular` network."""
+        silent = float(np.mean(self.members < 0))
+        return Layer(name, Modules(self.gates, self.patterns, self.consistency, self.share, silent), self.members)
 
     def __len__(self) -> int:
         return len(self.gates)
@@ -100,8 +107,14 @@ def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.n
 
 
 def _described(gates: np.ndarray, members: np.ndarray, stretch: Stretch) -> LayerGating:
-    """Leave out modules that are on for nothing, and put the others in order."""
-    carried = np.array([stretch.carried[members == m].sum() for m in range(len(gates))])
+    """Leave out modules that are on for nothing, and put the others in order.
+
+    Where the neurons of a module sit at their threshold, the gate is the sign of next to nothing; it counts as closed.
+    """
+    amount = np.array([stretch.carried[members == m].sum(axis=0) for m in range(len(gates))])
+    carried = amount.sum(axis=1)
+    alike = np.outer(carried, amount.sum(axis=0)) / max(carried.sum(), np.finfo(float).tiny)
+    gates = np.where(amount > AT_THRESHOLD * alike, gates, 0.0)
     kept = [m for m in np.argsort(-carried, kind="stable") if carried[m] > 0 and (gates[m] > 0.5).any()]
     numbers = np.full(len(gates) + 1, -1)
     numbers[kept] = np.arange(len(kept))

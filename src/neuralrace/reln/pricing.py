@@ -8,11 +8,11 @@ import numpy as np
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.analysis.agreement import LossCurve
 from neuralrace.errors import ProblemError
-from neuralrace.explanation.gating import LayerGating, find_gating
-from neuralrace.explanation.playing import play
-from neuralrace.explanation.watched import Watched, stretches_of
 from neuralrace.initial import Initialiser
-from neuralrace.reln.discovery import modules_to_try, solve_each
+from neuralrace.reln.gating import LayerGating, find_gating
+from neuralrace.reln.modular import modules_to_try, solve_each
+from neuralrace.reln.playing import play
+from neuralrace.reln.watched import Watched, stretches_of
 from neuralrace.trajectory import Trajectory
 
 # A reconstruction within these explains the networks: twice what P2's mixed task, with four modules, is held to.
@@ -84,7 +84,8 @@ def prices(
         spent += cost
         for stretches in cuts.values():
             plans = [[find_gating(stretch, count, key) for stretch in stretches] for count in tier]
-            losses = play(watched, plans, stretches, rate, max(tier))
+            padded = min(max(tier), watched.incoming[:, 0, :, 0].size)
+            losses = play(watched, plans, stretches, rate, padded)
             found += [_row(run, count, plan, loss) for count, plan, loss in zip(tier, plans, losses, strict=True)]
     # one row for each number of modules and stretches: fewer patterns than modules are there only once
     once = {(row.modules, row.stretches): row for row in reversed(found)}

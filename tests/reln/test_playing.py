@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.explanation.gating import LayerGating
-from neuralrace.explanation.playing import play
-from neuralrace.explanation.watched import Stretch, Watched, stretches_of
+from neuralrace.reln.gating import LayerGating
+from neuralrace.reln.playing import play
+from neuralrace.reln.watched import Stretch, Watched, stretches_of
 
 RATE = 0.1
 

@@ -5,9 +5,9 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.analysis import Agreement, Line
-from neuralrace.explanation import pricing
-from neuralrace.explanation.pricing import Priced, deep_prices, distance_learned, fewer, fewest
 from neuralrace.explanation.verdicts import of_modules
+from neuralrace.reln import pricing
+from neuralrace.reln.pricing import Priced, deep_prices, distance_learned, fewer, fewest
 
 
 def row(modules, stretches, distance, log=0.0):

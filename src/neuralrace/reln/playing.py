@@ -15,8 +15,8 @@ import numpy as np
 from neuralrace._engine.network import Stacks
 from neuralrace.arrays import float64
 from neuralrace.axes import Array
-from neuralrace.explanation.gating import LayerGating
-from neuralrace.explanation.watched import Stretch, Watched
+from neuralrace.reln.gating import LayerGating
+from neuralrace.reln.watched import Stretch, Watched
 from neuralrace.training.condition import batch_keys
 from neuralrace.training.learner import Landscape
 from neuralrace.training.loop import Schedule, begin, go_on

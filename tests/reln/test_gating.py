@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from neuralrace.explanation.gating import find_gating
-from neuralrace.explanation.watched import Stretch
+from neuralrace.reln.gating import find_gating
+from neuralrace.reln.watched import Stretch
 
 
 def stretch(carried, passed):
@@ -63,3 +63,11 @@ def test_a_neuron_counts_by_what_it_carries():
     carried = np.array([[1.0, 1.0], [1.0, 1e-8]])
     found = find_gating(stretch(carried, carried * on), 1)
     assert found.gates[0] == pytest.approx([1, 0], abs=1e-7)
+
+
+def test_a_module_is_closed_to_examples_at_its_threshold():
+    """Whichever way the sign of next to nothing falls."""
+    on = np.array([[1, 0, 1], [0, 1, 1]], dtype=float)
+    carried = np.array([[1.0, 1.0, 1e-20], [1.0, 1.0, 1.0]])
+    found = find_gating(stretch(carried, carried * on), 2)
+    assert sorted(found.gates.tolist()) == [[0, 1, 1], [1, 0, 0]]

@@ -8,7 +8,8 @@ import multiprocessing.resource_tracker
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_count
@@ -191,6 +192,36 @@ def _uninterrupted_loop(distributed: Any) -> Iterator[Any]:
         yield runner.loop
     finally:
         runner.stop()
+
+
+@contextlib.contextmanager
+def interruption_deferred() -> Iterator[Callable[[], None]]:
+    """Hold back an interruption to the end, or to a call of the function that is yielded; a second is raised at once.
+
+    Raised inside dask, an interruption may find a future half made, whose end then complains on standard error, or be
+    lost in the end of another object. Only the main thread of a process hears interruptions.
+    """
+    came: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    def check() -> None:
+        if came:
+            raise KeyboardInterrupt
+
+    before, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
+    heard = main and callable(before)  # in the background of a shell it is ignored
+    if heard:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield check
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, before)
+    check()
 
 
 @contextlib.contextmanager

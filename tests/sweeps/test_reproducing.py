@@ -11,7 +11,7 @@ import distributed
 import pytest
 
 from neuralrace import cli
-from neuralrace.cluster import ClusterError
+from neuralrace.cluster import ClusterError, interruption_deferred
 from neuralrace.experiments import listed
 from neuralrace.sweeps import dispatch, reproducing, work
 from neuralrace.sweeps.reproducing import reproduced
@@ -87,6 +87,29 @@ def test_as_many_processes_as_have_a_core_and_memory(monkeypatch):
     assert reproducing._default(3) == 3
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert reproducing._default(26) == 1
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_an_interruption_waits_for_what_must_not_be_half_made(waits):
+    """As a future of dask, whose end complains where it was not begun."""
+    before, done = signal.signal(signal.SIGINT, signal.default_int_handler), []
+    try:
+        with pytest.raises(KeyboardInterrupt), interruption_deferred() as check:
+            signal.raise_signal(signal.SIGINT)
+            done.append("made")
+            if waits:
+                check()
+                done.append("not reached")
+        assert done == ["made"]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), interruption_deferred():
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            done.append("a second is raised at once")
+        assert done == ["made"]
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_an_interruption_leaves_no_process_behind(tmp_path):

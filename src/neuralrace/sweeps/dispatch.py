@@ -1,10 +1,11 @@
 """Work handed out to workers, and taken in as it is finished: the points of a sweep, or whole experiments."""
 
 import itertools
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from neuralrace.cluster import ClusterError
+from neuralrace.cluster import ClusterError, interruption_deferred
 from neuralrace.errors import ResourceError, in_one_line
 from neuralrace.experiments.listing import listed
 from neuralrace.source import versions
@@ -14,7 +15,10 @@ from neuralrace.sweeps.work import MEMORY, Finished, compute_point, keep_experim
 if TYPE_CHECKING:
     from distributed import Client
 
+Work = TypeVar("Work")
+
 OURS = "neuralrace-"  # how the keys of our tasks begin
+POLL = 0.02  # seconds
 LOST = f"it took its worker with it each time it was tried; most likely {MEMORY}"
 
 
@@ -28,24 +32,25 @@ def finished_points(client: "Client", sweep: Sweep, points: Sequence[Point]) -> 
 
     code, homes, waiting = versions()["code"], _homes(client, points), {}
     _free_of_lost_homes(client)
-    for point in sorted(points, key=shape_of):
-        home = homes.get(shape_of(point))
-        future = client.submit(
-            compute_point,
-            sweep.experiment.name,
-            point.key,
-            point.settings,
-            code,
-            key=f"{OURS}{point.key}",
-            workers=home,
-            allow_other_workers=home is not None,
-        )
-        waiting[future] = point
     completed: Any = distributed.as_completed  # it has no types
-    for future in completed(list(waiting), loop=client.loop):
-        point, found = waiting.pop(future), _answer(future)
+    with interruption_deferred():
+        for point in sorted(points, key=shape_of):
+            home = homes.get(shape_of(point))
+            future = client.submit(
+                compute_point,
+                sweep.experiment.name,
+                point.key,
+                point.settings,
+                code,
+                key=f"{OURS}{point.key}",
+                workers=home,
+                allow_other_workers=home is not None,
+            )
+            waiting[future] = point
+        futures = completed(list(waiting), loop=client.loop)
+    while waiting:
+        point, found = _next(futures, waiting)
         yield Finished(point.key, None, in_one_line(found)) if isinstance(found, Exception) else found
-        future.release()
 
 
 def finished_experiments(
@@ -69,11 +74,23 @@ def finished_experiments(
             under_way[future] = name
             futures.add(future)
 
-    hand_out(len(client.scheduler_info(n_workers=-1)["workers"]))
-    for future in futures:
-        hand_out(1)
-        yield under_way.pop(future), _answer(future)
+    with interruption_deferred():
+        hand_out(len(client.scheduler_info(n_workers=-1)["workers"]))
+    while under_way:
+        yield _next(futures, under_way, lambda: hand_out(1))
+
+
+def _next(futures: Any, waiting: dict[Any, Work], hand_out: Callable[[], object] = lambda: None) -> tuple[Work, Any]:
+    """Wait for a task to end, hand out another, and return what the task was and what it came to."""
+    with interruption_deferred() as check:
+        while not futures.has_ready():
+            check()
+            time.sleep(POLL)
+        future = next(futures)
+        hand_out()
+        found = waiting.pop(future), _answer(future)
         future.release()
+    return found
 
 
 def _homes(client: "Client", points: Sequence[Point]) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ import jax
 
 import kills
 import random_forecasts
+from neuralrace.errors import RangeError
 
 PROPERTIES = Path(__file__).parent / "test_changed_files.py"
 SHARE = 0.3  # of the time, for the properties; and for the forecasts
@@ -59,6 +60,7 @@ def _properties(seconds: float) -> int:
 
 def forecasts(seconds: float, seed: int) -> int:
     """Compare random forecasts with the exact flow; the number of certificates that hold and break their promise."""
+    print(f"forecasts: {seconds:.0f} s, seed {seed}", flush=True)
     end, chance, count = time.monotonic() + seconds, random.Random(seed), Counter[str]()
     worst = {"linear": (0.0, ()), "rectified": (0.0, ())}
     while time.monotonic() < end:
@@ -66,6 +68,7 @@ def forecasts(seconds: float, seed: int) -> int:
         count["shapes"] += 1
         if count["shapes"] % PROGRAMS == 0:
             jax.clear_caches()
+            print(f"forecasts: {dict(count)}", flush=True)
         for _ in range(SEEDS):
             name = (kind, shape, chance.randrange(2**31))
             case = random_forecasts.make_case(*name)
@@ -74,6 +77,10 @@ def forecasts(seconds: float, seed: int) -> int:
                 forecast, distance = random_forecasts.judge(case)
             except random_forecasts.TooLongError:
                 count["too long for the oracle"] += 1
+                continue
+            except RangeError as error:
+                count["refused"] += 1
+                print(f"REFUSED {name}: {error}", flush=True)
                 continue
             count["held"] += forecast.certificate.holds
             if not forecast.certificate.holds:

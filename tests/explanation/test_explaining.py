@@ -293,3 +293,13 @@ def test_runs_that_cannot_be_explained_are_told_why():
     still = nr.train(deep, nr.initial.gaussian(0.1), 0.01, steps=0, **how)
     with pytest.raises(ProblemError, match="two records or more"):
         nr.explain(still, progress=False)
+
+
+@pytest.mark.parametrize("hidden", [24, (10, 10)])
+def test_reconstructions_have_a_score_and_modules_have_neurons(hidden):
+    task = nr.Task({"x": np.eye(3)}, {"y": np.eye(3)})
+    found = nr.explain(task, hidden, seeds=2, quick=True, progress=False)
+    assert found.chosen.score == pytest.approx(found.scores[0].score)  # both know all three classes
+    assert found.summary()["prices"][0].keys() >= {"accuracy", "normalised_l1"}
+    for gating in found.layers.values():
+        assert set(range(len(gating))) == set(gating.members.ravel()) - {-1}

@@ -15,7 +15,7 @@ def by_hand(watched, plan, stretches):
     """Descent of each network whose neuron n, in module m, is multiplied by the gate of m for every example."""
     network, rows = watched.network, watched.inputs
     wanted, amount = network.targets, network.task.weights
-    losses = []
+    losses, ends = [], []
     for seed in range(len(watched.incoming)):
         first, last = watched.incoming[seed, 0].copy(), watched.outgoing[seed, 0].T.copy()
         offset = np.zeros(wanted.shape[1]) if watched.offset is None else watched.offset[seed, 0].copy()
@@ -37,7 +37,8 @@ def by_hand(watched, plan, stretches):
                 if record < stretch.last or stretch is stretches[-1]:
                     curve.append(loss)
         losses.append(curve)
-    return np.array(losses)
+        ends.append(hidden @ last.T + offset)
+    return np.array(losses), np.array(ends)
 
 
 @pytest.mark.parametrize(("biases", "slope"), [(False, 0.0), (True, 0.1)])
@@ -56,10 +57,11 @@ def test_moments_are_enough(biases, slope):
 
     plans = [[gating(2), gating(3)], [gating(1), gating(1)]]
     played = play(watched, plans, stretches, RATE, 4)
-    for plan, losses in zip(plans, played, strict=True):
+    for plan, losses, outputs in zip(plans, *played, strict=True):
         # the loss from moments is a difference of numbers of order one
-        wanted = by_hand(watched, plan, stretches).mean(axis=0)
-        np.testing.assert_allclose(losses, wanted, rtol=1e-10, atol=1e-12)
+        wanted, ends = by_hand(watched, plan, stretches)
+        np.testing.assert_allclose(losses, wanted.mean(axis=0), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(outputs, ends, rtol=1e-10, atol=1e-12)
 
 
 def test_stretches_have_equal_parts_of_the_change_and_nest():

@@ -104,21 +104,22 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
     """Everything that follows training."""
     network, run, law, forecast, foretold = trained[:5]
     watched = Watched.of(run, network) if len(network.hidden) == 1 else None
+    inputs, outputs = _titles(named, named.task.inputs), _titles(named, named.task.targets)
+    measure = measure_of(network.targets, outputs, labels, network.task.weights)
+    measured = partial(measure.score, targets=network.targets, weights=network.task.weights)
     if watched is not None:
         rate = run.settings["settings"]["learning_rate"]
-        rows = prices(run, watched, rate, asked.modules, key=asked.key, said=asked.say)
+        rows = prices(run, watched, rate, asked.modules, key=asked.key, said=asked.say, measured=measured)
         layers = {"h1": fewest(rows).gatings[-1]}  # the last stretch
     else:
         asked.say("finding modules layer by layer")
-        rows = deep_prices(run, law, asked.modules, asked.key)
+        rows = deep_prices(run, law, asked.modules, asked.key, measured)
         layers = dict(zip(network.architecture.hidden, fewest(rows).gatings, strict=True))
     race: Ranking | None = None
     entered: tuple[str, ...] = ()
     if law is not None and not asked.quick:
         asked.say("racing gatings")
         race, entered = race_of(named.task, network, run.time, law, layers, labels)
-    inputs, outputs = _titles(named, named.task.inputs), _titles(named, named.task.targets)
-    measure = measure_of(network.targets, outputs, labels, network.task.weights)
     modules = describe_modules(run, network, layers, watched, labels, (inputs, outputs))
     members = [gating.members == place for gating in layers.values() for place in range(len(gating))]
     parts = [(module.name, module.layer, inside) for module, inside in zip(modules, members, strict=True)]

@@ -126,7 +126,7 @@ class Explanation:
             sections.of_modules(self.modules),
             *((sections.of_foretold(self.foretold, self.matches, self.before),) if self.foretold is not None else ()),
             *sections.of_worth(self.scores, self.measure),
-            sections.of_prices(self.prices, self.chosen, len(self.layers)),
+            sections.of_prices(self.prices, self.chosen, len(self.layers), self.measure),
             *((sections.of_race(self.race, self.entered),) if self.race is not None else ()),
             *(sections.of_selectivity(one) for one in self.selectivity),
             Section("How far the assumptions held", "", Held._fields, self.assumptions),
@@ -152,7 +152,13 @@ class Explanation:
                 "chosen": {"modules": self.chosen.modules, "stretches": self.chosen.stretches},
                 "agreement": self.agreements,
                 "prices": [
-                    {"modules": r.modules, "stretches": r.stretches, "meets": r.meets, **vars(r.agreement)}
+                    {
+                        "modules": r.modules,
+                        "stretches": r.stretches,
+                        "meets": r.meets,
+                        **vars(r.agreement),
+                        self.measure.kind: r.score,
+                    }
                     for r in self.prices
                 ],
                 "modules": self.modules,

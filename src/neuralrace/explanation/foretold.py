@@ -54,7 +54,7 @@ class Foretold:
             return {next(iter(found)): self.chosen.gatings[-1]}
         assert self.neurons is not None
         most = max(1, *(len(gating) for gating in found.values()))
-        return {layer.name: LayerGating.of_layer(layer) for layer in self.neurons.layers(most, at_most=True)}
+        return {layer.name: LayerGating.of_layer(layer.occupied()) for layer in self.neurons.layers(most, at_most=True)}
 
 
 def foretell(network: ReLUNetwork, forecast: Forecast, rate: float, modules: int | None, key: int) -> Foretold:

@@ -73,7 +73,7 @@ def of_modules(modules: Sequence[Module]) -> Section:
     rows = tuple(
         (
             module.name,
-            f"{module.neurons:.0f}",
+            f"{module.neurons:.0f}" if module.neurons >= 1 else f"{module.neurons:.1g}",  # the mean over networks
             f"{module.consistency:.2f}",
             module.responds,
             module.writes,
@@ -121,7 +121,7 @@ def of_foretold(foretold: Foretold, matches: Sequence[Match], before: bool) -> S
 def of_worth(scores: Sequence[Score], measure: Measure) -> tuple[Section, ...]:
     """Loss and score of the networks, and with each module taken out; the loss of each class in a table of its own."""
     accuracy = measure.kind == "accuracy"
-    title = "accuracy" if accuracy else "R\u00b2"
+    title = _title(measure)
     names = [f"without {score.module}" if score.module else "as trained" for score in scores]
     note = "The trained networks with the neurons of one module taken out, and nothing learned again."
     by_class = f" {title.capitalize()} of all, then of each class or group." if measure.names else ""
@@ -138,7 +138,7 @@ def of_worth(scores: Sequence[Score], measure: Measure) -> tuple[Section, ...]:
     return whole, Section("Loss of each class or group", "", ("networks", *measure.names), losses)
 
 
-def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int) -> Section:
+def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int, measure: Measure) -> Section:
     """How near reconstructions come with fewer and with more; layers: hidden ones."""
     told = tuple(
         (
@@ -146,6 +146,7 @@ def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int) -> Section:
             f"{row.stretches}",
             beside(row.agreement.normalised_l1, NEAR_L1),
             beside(row.agreement.log10_gap, NEAR_LOG),
+            _part(row.score, measure.kind == "accuracy"),
             "yes, chosen" if row.meets and row is chosen else "yes" if row.meets else "no",
         )
         for row in rows
@@ -159,9 +160,8 @@ def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int) -> Section:
         "tried with one hidden layer only (reln.rebuild plays them)."
     )
     note += " Gates come from the run, so these are reconstructions and no forecasts."
-    return Section(
-        "What fidelity costs", note, ("modules", "stretches", "normalised L1", "log10 gap", "explains"), told
-    )
+    head = ("modules", "stretches", "normalised L1", "log10 gap", _title(measure), "explains")
+    return Section("What fidelity costs", note, head, told)
 
 
 def of_race(race: Ranking, entered: Sequence[str]) -> Section:
@@ -189,6 +189,10 @@ def of_selectivity(one: Selectivity) -> Section:
 
 def _numbers(apart: Agreement) -> tuple[str, str, str]:
     return beside(apart.normalised_l1, NEAR_L1), beside(apart.log10_gap, NEAR_LOG), f"{apart.max_gap:.3f}"
+
+
+def _title(measure: Measure) -> str:
+    return "accuracy" if measure.kind == "accuracy" else "R\u00b2"
 
 
 def _part(value: float, accuracy: bool) -> str:

@@ -51,6 +51,16 @@ class Layer:
         counts = [self.each * np.sum(self.members == module, axis=1).mean() for module in range(len(self.modules))]
         return tuple(max(1, round(float(count))) for count in counts)
 
+    def occupied(self) -> "Layer":
+        """The same without modules that have no neuron at the end, unless none has any."""
+        kept, found = np.unique(self.members[self.members >= 0]), self.modules
+        if len(kept) in (0, len(found)):
+            return self
+        share = found.share[kept] / found.share[kept].sum()
+        modules = Modules(found.gates[kept], found.patterns[kept], found.consistency[kept], share, found.silent)
+        places = np.searchsorted(kept, self.members)
+        return Layer(self.name, modules, np.where(self.members >= 0, places, -1), self.each)
+
 
 @dataclass(frozen=True, eq=False)
 class Modular:
@@ -102,6 +112,10 @@ class Modular:
     def law(self, given: Initialiser) -> Initialiser:
         """A law of the ReLU network's first weights for the gated network."""
         return law_of_modules(self.problem, given)
+
+    def occupied(self) -> "Modular":
+        """The same without modules that have no neuron at the end."""
+        return Modular(tuple(layer.occupied() for layer in self.layers), self.network, self.fractional)
 
     @property
     def _only(self) -> Layer:

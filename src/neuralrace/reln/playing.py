@@ -64,10 +64,11 @@ class Played(Landscape):
 @float64
 def play(
     watched: Watched, plans: Sequence[Sequence[LayerGating]], stretches: Sequence[Stretch], rate: float, padded: int
-) -> np.ndarray:
-    """The mean losses (plans, records) of networks whose gates are those of a plan, one gating for each stretch.
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Train networks whose gates are those of a plan, one gating for each stretch.
 
-    padded: modules of the program, at least as many as any gating has.
+    Return their mean losses, (plans, records), and for each plan the outputs of all networks at the end, (networks, N,
+    outputs). padded: modules of the program, at least as many as any gating has.
     """
     weights = [np.concatenate([watched.incoming[:, 0], watched.outgoing[:, 0]], axis=-1) for _ in plans]
     offset = np.zeros((len(plans), len(weights[0]), watched.network.targets.shape[1]))
@@ -92,7 +93,17 @@ def play(
         for (plan, seed, module), basis in bases.items():  # back into the neurons; those in no module stay
             inside = gatings[plan].members[seed] == module
             weights[plan][seed][inside] = basis @ end["modules"][plan, seed, module, : basis.shape[1]]
-    return np.concatenate(losses, axis=-1)
+    outputs = [_outputs(watched, *end) for end in zip(weights, gatings, offset, strict=True)]
+    return np.concatenate(losses, axis=-1), outputs
+
+
+def _outputs(watched: Watched, weights: np.ndarray, gating: LayerGating, offset: np.ndarray) -> np.ndarray:
+    """Neurons in no module send nothing; weights: (networks, neurons, inputs + outputs)."""
+    rows, slope = watched.inputs, watched.network.slope
+    gates = np.vstack([slope + (1 - slope) * gating.gates, np.zeros((1, len(rows)))])
+    incoming, outgoing = np.split(weights, [rows.shape[1]], axis=-1)
+    sent = (incoming @ rows.T) * gates[gating.members]  # the last row serves members -1
+    return np.asarray(sent.swapaxes(-1, -2) @ outgoing + offset[:, None])
 
 
 def _played(watched: Watched, gatings: Sequence[LayerGating], padded: int) -> list[Played]:

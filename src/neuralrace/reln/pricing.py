@@ -23,6 +23,9 @@ TIERS = ((1, 2, 3, 4), (5, 6, 7, 8), (10, 12))  # numbers of modules that are tr
 WORK = 1.5e12  # operations after which no further tier is begun
 
 
+Measured = Callable[[np.ndarray], float]
+
+
 def near(apart: Agreement) -> bool:
     """Whether a curve is within NEAR_L1 and NEAR_LOG of training, by `distance_learned`."""
     return apart.normalised_l1 <= NEAR_L1 and apart.log10_gap <= NEAR_LOG
@@ -45,13 +48,17 @@ def distance_learned(curve: LossCurve, run: LossCurve) -> Agreement:
 
 @dataclass(frozen=True, eq=False)
 class Priced:
-    """One way to rebuild the networks. modules: the most in any stretch. loss: (records,), the mean over networks."""
+    """One way to rebuild the networks. modules: the most in any stretch. loss: (records,), the mean over networks.
+
+    score: what `measured` says of their outputs at the end, the mean over networks; not a number where not asked for.
+    """
 
     modules: int
     stretches: int
     agreement: Agreement
     gatings: tuple[LayerGating, ...] = field(repr=False)
     loss: np.ndarray = field(repr=False)
+    score: float = float("nan")
 
     @property
     def meets(self) -> bool:
@@ -67,10 +74,12 @@ def prices(
     *,
     key: int = 0,
     said: Callable[[str], None] = lambda _: None,
+    measured: Measured | None = None,
 ) -> tuple[Priced, ...]:
     """Play networks of one hidden layer with more and more modules, in 1, 2 and 4 stretches.
 
     run: whose loss is to be met. modules: so many alone; None: tier by tier until some number explains the networks.
+    measured: a score of the outputs (N, outputs) of one network.
     """
     cuts = stretches_of(watched, STRETCHES)
     tiers = TIERS if modules is None else ((modules,),)
@@ -85,25 +94,35 @@ def prices(
         for stretches in cuts.values():
             plans = [[find_gating(stretch, count, key) for stretch in stretches] for count in tier]
             padded = min(max(tier), watched.incoming[:, 0, :, 0].size)
-            losses = play(watched, plans, stretches, rate, padded)
-            found += [_row(run, count, plan, loss) for count, plan, loss in zip(tier, plans, losses, strict=True)]
+            losses, outputs = play(watched, plans, stretches, rate, padded)
+            for count, plan, loss, ends in zip(tier, plans, losses, outputs, strict=True):
+                score = float("nan") if measured is None else float(np.mean([measured(one) for one in ends]))
+                found.append(_row(run, count, plan, loss, score))
     # one row for each number of modules and stretches: fewer patterns than modules are there only once
     once = {(row.modules, row.stretches): row for row in reversed(found)}
     return tuple(once[numbers] for numbers in sorted(once))
 
 
-def deep_prices(run: Trajectory, law: Initialiser | None, modules: int | None, key: int) -> tuple[Priced, ...]:
+def deep_prices(
+    run: Trajectory, law: Initialiser | None, modules: int | None, key: int, measured: Measured | None = None
+) -> tuple[Priced, ...]:
     """Several hidden layers: as many modules in each, one constant gating, solved from the law of the first weights.
 
-    The gatings of a row are those of the layers, one after the other.
+    The gatings of a row are those of the layers, one after the other. Modules without a neuron at the end are left out.
     """
     if law is None:
         raise ProblemError("with several hidden layers the law of the first weights is required: give initial=...")
-    described = modules_to_try(run, "auto" if modules is None else modules, key=key)
-    return tuple(
-        Priced(one.most, 1, distance_learned(solved, run), tuple(map(LayerGating.of_layer, one.layers)), solved.loss)
-        for one, (solved, _) in zip(described, solve_each(described, run, law, DRAWS, key), strict=True)
-    )
+    tried = [one.occupied() for one in modules_to_try(run, "auto" if modules is None else modules, key=key)]
+    described = list({one.most: one for one in reversed(tried)}.values())[::-1]  # one row for each number
+    rows = []
+    for one, (solved, _) in zip(described, solve_each(described, run, law, DRAWS, key), strict=True):
+        score = float("nan")
+        if measured is not None:
+            ends = [solved.weights_at(run.time[-1:], draw)[0] for draw in range(len(solved.losses))]
+            score = float(np.mean([measured(one.problem.forward(weights)["y"]) for weights in ends]))
+        gatings = tuple(map(LayerGating.of_layer, one.layers))
+        rows.append(Priced(one.most, 1, distance_learned(solved, run), gatings, solved.loss, score))
+    return tuple(rows)
 
 
 def fewest(rows: Sequence[Priced]) -> Priced:
@@ -120,10 +139,10 @@ def fewer(rows: Sequence[Priced], chosen: Priced) -> Priced | None:
     return min(good, key=lambda row: (row.modules, row.stretches)) if good else None
 
 
-def _row(run: Trajectory | Line, count: int, plan: Sequence[LayerGating], loss: np.ndarray) -> Priced:
+def _row(run: Trajectory | Line, count: int, plan: Sequence[LayerGating], loss: np.ndarray, score: float) -> Priced:
     most = max(len(gating) for gating in plan)
     finite = np.where(np.isfinite(loss), loss, np.inf)
-    return Priced(min(count, most), len(plan), distance_learned(Line(run.time, finite), run), tuple(plan), loss)
+    return Priced(min(count, most), len(plan), distance_learned(Line(run.time, finite), run), tuple(plan), loss, score)
 
 
 def _work(watched: Watched, modules: int) -> float:

@@ -23,9 +23,6 @@ TIERS = ((1, 2, 3, 4), (5, 6, 7, 8), (10, 12))  # numbers of modules that are tr
 WORK = 1.5e12  # operations after which no further tier is begun
 
 
-Measured = Callable[[np.ndarray], float]
-
-
 def near(apart: Agreement) -> bool:
     """Whether a curve is within NEAR_L1 and NEAR_LOG of training, by `distance_learned`."""
     return apart.normalised_l1 <= NEAR_L1 and apart.log10_gap <= NEAR_LOG
@@ -74,7 +71,7 @@ def prices(
     *,
     key: int = 0,
     said: Callable[[str], None] = lambda _: None,
-    measured: Measured | None = None,
+    measured: Callable[[np.ndarray], float] | None = None,
 ) -> tuple[Priced, ...]:
     """Play networks of one hidden layer with more and more modules, in 1, 2 and 4 stretches.
 
@@ -104,7 +101,11 @@ def prices(
 
 
 def deep_prices(
-    run: Trajectory, law: Initialiser | None, modules: int | None, key: int, measured: Measured | None = None
+    run: Trajectory,
+    law: Initialiser | None,
+    modules: int | None,
+    key: int,
+    measured: Callable[[np.ndarray], float] | None = None,
 ) -> tuple[Priced, ...]:
     """Several hidden layers: as many modules in each, one constant gating, solved from the law of the first weights.
 

@@ -61,7 +61,7 @@ def pathway_singular_values(weights: Any) -> list[np.ndarray]:
 def routing_loss(domains: int, trained: int) -> Callable[[Any], jax.Array]:
     """All encoders, the hidden matrix and all decoders as stacked einsums, untrained routes masked."""
     named = nr.tasks.routing(domains, trained)
-    routes = jnp.asarray(trained_pairs("neighbours", domains, trained), dtype=jnp.float64)
+    routes = jnp.asarray(trained_pairs("neighbors", domains, trained), dtype=jnp.float64)
     inputs, targets = jnp.eye(4), jnp.asarray(TARGETS, dtype=jnp.float64)
     count = len(named.task)
 

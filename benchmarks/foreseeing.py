@@ -164,9 +164,9 @@ def trained(task: str, width: int, steps: int, networks: int, limit: float) -> t
 
 
 def distance(times: np.ndarray, one: np.ndarray, other: np.ndarray) -> dict[str, float]:
-    """Normalised L1 and the mean gap of log10 between two means."""
+    """Normalized L1 and the mean gap of log10 between two means."""
     if not len(one) or not len(other):
-        return {"normalised_l1": float("nan"), "log10_gap": float("nan")}
+        return {"normalized_l1": float("nan"), "log10_gap": float("nan")}
     found = nr.agreement(nr.analysis.Line(times, one), nr.analysis.Line(times, other))
     return {key: value for key, value in asdict(found).items() if key != "max_gap"}
 

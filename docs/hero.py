@@ -1,4 +1,4 @@
-"""The picture that opens README and docs: pathways race, theory ahead of time in black, training in colour.
+"""The picture that opens README and docs: pathways race, theory ahead of time in black, training in color.
 
 python -m docs.hero          # train and forecast, write the record and both pictures
 python -m docs.hero --draw   # the pictures again, from the record
@@ -47,7 +47,7 @@ def compute() -> dict[str, Any]:
             "trained": _rounded(gone.mean(axis=0)),
             "lowest": _rounded(gone.min(axis=0)),
             "highest": _rounded(gone.max(axis=0)),
-            "normalised_l1": round(nr.agreement(forecast, run).normalised_l1, 4),
+            "normalized_l1": round(nr.agreement(forecast, run).normalized_l1, 4),
         }
     return {"settings": SETTINGS, "time": _rounded(run.time), "lanes": lanes}
 
@@ -65,11 +65,11 @@ def read(path: Path = RECORD) -> dict[str, Any]:
 def render(record: Mapping[str, Any], animated: bool) -> str:
     """The picture as SVG, which needs no script: runners on lanes above, the same as curves below."""
     time, lanes = record["time"], record["lanes"]
-    colours = dict(zip(lanes, sequence(len(lanes)), strict=True))
+    colors = dict(zip(lanes, sequence(len(lanes)), strict=True))
     runners = "".join(
-        _lane(number, gating, lane, colours[gating], animated) for number, (gating, lane) in enumerate(lanes.items())
+        _lane(number, gating, lane, colors[gating], animated) for number, (gating, lane) in enumerate(lanes.items())
     )
-    curves = "".join(_curve(time, lane, colours[gating]) for gating, lane in lanes.items())
+    curves = "".join(_curve(time, lane, colors[gating]) for gating, lane in lanes.items())
     return f"""<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" role="img"
  viewBox="0 0 {WIDTH} {HEIGHT}" font-family="system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif" font-size="15">
 <title>Three networks race to learn one task; theory says beforehand when each arrives</title>
@@ -87,17 +87,17 @@ def render(record: Mapping[str, Any], animated: bool) -> str:
 """
 
 
-def _lane(number: int, gating: str, lane: Mapping[str, Any], colour: str, animated: bool) -> str:
+def _lane(number: int, gating: str, lane: Mapping[str, Any], color: str, animated: bool) -> str:
     """One track with its runner and the ring that theory sends with it."""
     height = TOP + number * LANE
     places = {name: [round(TRACK[0] + value * (TRACK[1] - TRACK[0]), 1) for value in lane[name]] for name in KINDS}
     parts = [
-        f'<text x="24" y="{height - 17}" fill="{colour}" font-weight="600">{gating.replace("=", " = ")}</text>',
+        f'<text x="24" y="{height - 17}" fill="{color}" font-weight="600">{gating.replace("=", " = ")}</text>',
         f'<text x="94" y="{height - 17}" fill="{INK}">{LANES[gating]}</text>',
         f'<line x1="{TRACK[0]}" y1="{height}" x2="{TRACK[1]}" y2="{height}" stroke="{LINE}" stroke-width="2"/>',
     ]
     looks = {
-        "trained": f'r="9" fill="{colour}"',
+        "trained": f'r="9" fill="{color}"',
         "theory": 'r="12" fill="none" stroke="#000" stroke-width="2" stroke-dasharray="4 2.5"',
     }
     for name, look in looks.items():
@@ -108,7 +108,7 @@ def _lane(number: int, gating: str, lane: Mapping[str, Any], colour: str, animat
     return "\n".join(parts) + "\n"
 
 
-def _curve(time: Sequence[float], lane: Mapping[str, Any], colour: str) -> str:
+def _curve(time: Sequence[float], lane: Mapping[str, Any], color: str) -> str:
     left, top, width, height = PLOT
 
     def points(values: Sequence[float]) -> list[str]:
@@ -119,8 +119,8 @@ def _curve(time: Sequence[float], lane: Mapping[str, Any], colour: str) -> str:
 
     band = " ".join([*points(lane["highest"]), *reversed(points(lane["lowest"]))])
     return (
-        f'<polygon points="{band}" fill="{colour}" opacity=".25"/>'
-        f'<polyline points="{" ".join(points(lane["trained"]))}" fill="none" stroke="{colour}" stroke-width="2.5"/>'
+        f'<polygon points="{band}" fill="{color}" opacity=".25"/>'
+        f'<polyline points="{" ".join(points(lane["trained"]))}" fill="none" stroke="{color}" stroke-width="2.5"/>'
         f'<polyline points="{" ".join(points(lane["theory"]))}" fill="none" stroke="#000" stroke-width="1.6" '
         f'stroke-dasharray="6 4"/>\n'
     )

@@ -17,7 +17,7 @@ from latex2mathml.converter import convert
 import neuralrace as nr
 from neuralrace._page import set_maths
 from neuralrace.datafiles import load_dataset
-from neuralrace.experiments import papers
+from neuralrace.papers import papers
 from neuralrace.report import counted, counts
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
@@ -27,7 +27,7 @@ CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in the listings that the registries know, and the verdicts on record."""
-    experiments = [nr.experiments.get(name) for name in nr.experiments.names()]
+    experiments = [nr.papers.get(name) for name in nr.papers.names()]
     rows = "\n".join(f"| `{e.name}` | {e.title} | {e.source} |" for e in experiments)
     tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
@@ -55,7 +55,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def cards() -> str:
     """A card for each experiment, in the order of the papers: picture, finding, counts of its claims, command."""
     kept = {record["name"]: record for record in verdicts.read()}
-    entries = nr.experiments.listed().values()
+    entries = nr.papers.listed().values()
     parts = []
     for sign, chosen in papers.by_paper(entries, lambda entry: (entry.name, entry.source)).items():
         shown = "\n".join(_card(entry.name, kept.get(entry.name)) for entry in chosen)
@@ -65,7 +65,7 @@ def cards() -> str:
 
 def _card(name: str, record: Mapping[str, Any] | None) -> str:
     """One experiment; what is not on record yet has no picture and no counts."""
-    experiment = nr.experiments.get(name)
+    experiment = nr.papers.get(name)
     picture = f'<a href="../records/{name}.webp"><img alt="" loading="lazy" src="../records/{name}.webp"></a>'
     claims = verdicts.claims_of([record]) if record else []
     told = "; ".join(f"{kind}: {counted(kind, numbers)}" for kind, numbers in counts(claims).items())
@@ -94,7 +94,7 @@ def foreseen() -> str:
         "| task | neurons | followed | forecast: L1, log10 | networks among themselves: L1, log10 |",
         "|---|---|---|---|---|",
     ]
-    keys = ("normalised_l1", "log10_gap")
+    keys = ("normalized_l1", "log10_gap")
     for row in record["rows"]:
         found, apart = row["forecast"], row["networks_apart"]
         foretold = ", ".join(f"{found[key]:.4f}" for key in keys)

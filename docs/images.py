@@ -21,12 +21,12 @@ from typing import Any
 import xarray
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset
-from neuralrace.experiments.experiment import Experiment, Result, get
-from neuralrace.experiments.figures import _routed
-from neuralrace.experiments.figures._routed import Settings
-from neuralrace.experiments.figures._routed_figure import RoutedFigure, all_panels
-from neuralrace.experiments.settings import override
-from neuralrace.experiments.store import save_result
+from neuralrace.papers.experiment import Experiment, Result, get
+from neuralrace.papers.figures import _routed
+from neuralrace.papers.figures._routed import Settings
+from neuralrace.papers.figures._routed_figure import RoutedFigure, all_panels
+from neuralrace.papers.settings import override
+from neuralrace.papers.store import save_result
 
 FIGURES = ("saxe2022-fig8", "saxe2022-fig10", "saxe2022-fig9", "saxe2022-fig7", "pairs")
 

@@ -18,9 +18,9 @@ from PIL import Image
 import neuralrace as nr
 from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import FileFormatError
-from neuralrace.experiments import Claim, papers
-from neuralrace.experiments.claim import FAILS, HOLDS
-from neuralrace.experiments.settings import as_json
+from neuralrace.papers import Claim, papers
+from neuralrace.papers.claim import FAILS, HOLDS
+from neuralrace.papers.settings import as_json
 from neuralrace.report import by_kind, counted, counts, reason, verdict
 from neuralrace.report.verdicts import WHOSE
 
@@ -45,7 +45,7 @@ def collect(results: Path, names: Sequence[str]) -> list[dict[str, Any]]:
             raise FileFormatError(
                 f"{path} is of size {told['size']!r}, at which nothing is judged: run it at full size"
             )
-        listed = nr.experiments.listed()[name]
+        listed = nr.papers.listed()[name]
         head = {"name": name, "title": listed.title, "source": listed.source}
         found.append(head | {key: told[key] for key in KEPT})
     return found
@@ -53,7 +53,7 @@ def collect(results: Path, names: Sequence[str]) -> list[dict[str, Any]]:
 
 def write(results: Path, folder: Path = RECORDS) -> Path:
     """Write the record and a small picture of every figure."""
-    records = collect(results, nr.experiments.names())
+    records = collect(results, nr.papers.names())
     for record in records:
         picture = results / record["name"] / "figure.png"
         data = _shrunk(picture)
@@ -70,7 +70,7 @@ def write_larger(folders: Sequence[Path], folder: Path = RECORDS) -> Path:
     records = {_run(record): dict(record) for record in (read(file) if file.is_file() else [])}
     for path in sorted(found for results in folders for found in results.glob("*/claims.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
-        name, usual = told["experiment"], json.loads(as_json(nr.experiments.get(told["experiment"]).full))
+        name, usual = told["experiment"], json.loads(as_json(nr.papers.get(told["experiment"]).full))
         changed = {key: value for key, value in told["settings"].items() if usual.get(key) != value}
         changed.pop("folder", None)  # where the data were says nothing
         record = {"name": name, "settings": changed}
@@ -155,7 +155,7 @@ def _experiment(record: Record) -> str:
     settings = ", ".join(f"{key} = {_plain(value)}" for key, value in record["settings"].items())
     parts = [
         f"### {record['source']}: {record['title']} {{ #{name} }}",
-        escape(nr.experiments.get(name).finding),
+        escape(nr.papers.get(name).finding),
         f"{told}. Data and figure: `neuralrace run {name} --out results`.",
         f"![{record['title']}](records/{name}.webp)" if picture.is_file() else "",
         f"**Where the settings are not the paper's.** {escape(record['differs'])}" if record["differs"] else "",

@@ -35,8 +35,8 @@ from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, requ
 from neuralrace.tasks.images.base import base_images
 from neuralrace.tasks.images.routed import rotations
 
-SIDE, COLOURS, CLASSES = 32, 3, 10
-MEAN, SPREAD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of each colour over the training images, in [0, 1]
+SIDE, COLORS, CLASSES = 32, 3, 10
+MEAN, SPREAD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)  # of each color over the training images, in [0, 1]
 CUT = 2  # stages before the features
 POOL = 4
 PLAIN = np.arange(SIDE * SIDE)  # the index map of images as they are
@@ -90,7 +90,7 @@ def first_network(settings: Settings, key: jax.Array) -> tuple[Tree, Tree]:
         one, zero = jnp.ones(target, jnp.float32), jnp.zeros(target, jnp.float32)
         return {"kernel": kernel, "scale": one, "shift": zero}, {"mean": zero, "variance": one}
 
-    layers = {"stem": layer(COLOURS, settings.channels)}
+    layers = {"stem": layer(COLORS, settings.channels)}
     width = settings.channels
     for stage, block in positions(settings):
         target = settings.channels * 2**stage
@@ -159,7 +159,7 @@ def augment(images: jax.Array, key: jax.Array) -> jax.Array:
     move_key, mirror_key = jax.random.split(key)
     wide = jnp.pad(images, ((0, 0), (4, 4), (4, 4), (0, 0)))
     corners = jax.random.randint(move_key, (count, 2), 0, 9)
-    moved = jax.vmap(lambda image, at: jax.lax.dynamic_slice(image, (at[0], at[1], 0), (SIDE, SIDE, COLOURS)))(
+    moved = jax.vmap(lambda image, at: jax.lax.dynamic_slice(image, (at[0], at[1], 0), (SIDE, SIDE, COLORS)))(
         wide, corners
     )
     return jnp.where(jax.random.bernoulli(mirror_key, shape=(count, 1, 1, 1)), moved[:, :, ::-1], moved)
@@ -286,8 +286,8 @@ def _chunks(images: np.ndarray) -> Iterator[tuple[jax.Array, int]]:
 
 @partial(jax.jit, static_argnames="settings")
 def _encode(weights: Tree, statistics: Tree, images: jax.Array, where: jax.Array, settings: Settings) -> jax.Array:
-    pixels = images.reshape(len(images), SIDE * SIDE, COLOURS)
-    black = jnp.zeros((len(images), 1, COLOURS), pixels.dtype)  # what comes from outside an image
+    pixels = images.reshape(len(images), SIDE * SIDE, COLORS)
+    black = jnp.zeros((len(images), 1, COLORS), pixels.dtype)  # what comes from outside an image
     turned = jnp.concatenate([pixels, black], axis=1)[:, where].reshape(images.shape)
     x, _ = run_stages(weights, statistics, turned.astype(jnp.float32) / 255, settings, training=False, stages=CUT)
     patches = x.shape[1] // POOL

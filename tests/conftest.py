@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-# Nearly all time goes into compiling small networks. Without LLVM's optimisation passes that takes half as long, and
+# Nearly all time goes into compiling small networks. Without LLVM's optimization passes that takes half as long, and
 # with XLA's older way to write fused loops, which later versions no longer have, a third less again. A program that is
 # not split into parts is compiled a tenth faster and holds fewer pieces of memory. JAX reads the flags when it first
 # needs a device, which is after this.

@@ -261,7 +261,7 @@ def judge(case: Case, **options) -> tuple[nr.theory.Forecast, float]:
     task = case.problem.task
     silent = 0.5 * sum(float(task.weights @ (rows**2).sum(axis=1)) for rows in task.targets.values())
     curves = [np.maximum(losses, FLOOR * silent) for losses in (forecast.losses, exact_losses(case))]
-    return forecast, nr.agreement(*(nr.analysis.Line(case.times, losses) for losses in curves)).normalised_l1
+    return forecast, nr.agreement(*(nr.analysis.Line(case.times, losses) for losses in curves)).normalized_l1
 
 
 def promised(case: Case) -> float:

@@ -13,7 +13,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace import cli, commands
-from neuralrace.experiments.experiment import Result
+from neuralrace.papers.experiment import Result
 from neuralrace.sweeps import work
 
 NAME = "saxe2022-fig3"
@@ -29,7 +29,7 @@ def test_list(capsys: pytest.CaptureFixture[str]) -> None:
     assert ending(["list"]) == 0
     assert NAME in capsys.readouterr().out
     assert ending(["list", "--json"]) == 0
-    assert NAME in [entry["name"] for entry in json.loads(capsys.readouterr().out)["experiments"]]
+    assert NAME in [entry["name"] for entry in json.loads(capsys.readouterr().out)["papers"]]
     assert ending(["list", "--tasks"]) == 0
     assert "contextual" in capsys.readouterr().out
     assert ending(["list", "--tasks", "--json"]) == 0
@@ -99,9 +99,9 @@ def test_explain_passes_what_it_is_given(
 def test_a_verdict_other_than_recorded_is_status_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    tiny = nr.experiments.run(NAME, size="tiny")
+    tiny = nr.papers.run(NAME, size="tiny")
     judged = Result(tiny.experiment, "full", tiny.settings, tiny.data + 1.0)  # nothing learned
-    for place in (nr.experiments, work):
+    for place in (nr.papers, work):
         monkeypatch.setattr(place, "run", lambda *args, **kwargs: judged)
     assert ending(["run", NAME]) == 1
     printed = capsys.readouterr().out
@@ -187,7 +187,7 @@ def test_an_interruption_is_one_line_and_status_130(
     def stopped(*arguments: Any, **options: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(nr.experiments, "run", stopped)
+    monkeypatch.setattr(nr.papers, "run", stopped)
     assert ending(["run", NAME, "--size", "tiny"]) == 130
     assert capsys.readouterr().err == "neuralrace: interrupted\n"
 
@@ -245,7 +245,7 @@ HEAVY = {"jax", "matplotlib", "sklearn", "scipy", "xarray", "diffrax", "networkx
     "code",
     [
         "import neuralrace",
-        "import neuralrace; neuralrace.NeuralRaceError; neuralrace.experiments.names()",
+        "import neuralrace; neuralrace.NeuralRaceError; neuralrace.papers.names()",
         "from neuralrace.cli import main; main(['--help'])",
         "from neuralrace.cli import main; main(['--version'])",
         "from neuralrace.cli import main; main(['list'])",

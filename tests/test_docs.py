@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import neuralrace as nr
-from neuralrace.experiments.papers import PAPERS
+from neuralrace.papers.papers import PAPERS
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
@@ -36,8 +36,8 @@ def test_every_python_block_of_a_page_runs(
         code = compile(block, f"{page.name}, block {number + 1}", "exec")
         exec(code, namespace)  # an error, or a warning, fails
     if page.name == "README.md":  # what it says that a reader gets
-        method, distance = re.findall(r"# (\w+) Agreement\(normalised_l1=([\d.]+)", page.read_text(encoding="utf-8"))[0]
-        printed = re.findall(r"(\w+) Agreement\(normalised_l1=([\d.]+)", capsys.readouterr().out)[0]
+        method, distance = re.findall(r"# (\w+) Agreement\(normalized_l1=([\d.]+)", page.read_text(encoding="utf-8"))[0]
+        printed = re.findall(r"(\w+) Agreement\(normalized_l1=([\d.]+)", capsys.readouterr().out)[0]
         assert (printed[0], f"{float(printed[1]):.3f}") == (method, distance)
     homes = {str(getattr(value, "__module__", None) or getattr(value, "__name__", "")) for value in namespace.values()}
     assert any(home.startswith("neuralrace") for home in homes), f"{page.name} never uses the package"
@@ -62,7 +62,7 @@ def test_commands_in_the_readme_exist() -> None:
     assert targets == {"run", "test"}
     assert all(f"\n{target}:" in makefile for target in targets)
     for name in re.findall(r"neuralrace run ([\w-]+)", readme):
-        assert name in nr.experiments.names()
+        assert name in nr.papers.names()
 
 
 def test_public_names_are_in_the_reference() -> None:
@@ -90,7 +90,7 @@ def test_the_citation_can_be_read() -> None:
 
 def test_the_gallery_has_every_experiment_with_its_record() -> None:
     page = load("hooks").cards()
-    for name in nr.experiments.names():
+    for name in nr.papers.names():
         assert page.count(f'<div id="{name}">') == 1
         assert f"neuralrace run {name} " in page
     for record in json.loads(VERDICTS.read_text(encoding="utf-8")):
@@ -130,7 +130,7 @@ def test_verdicts_that_pages_link_to_exist() -> None:
         name for page in PAGES for name in re.findall(r"verdicts\.md#([\w-]+)\)", page.read_text(encoding="utf-8"))
     }
     assert linked
-    assert linked <= set(nr.experiments.names())
+    assert linked <= set(nr.papers.names())
 
 
 def numbers(text: str) -> list[str]:
@@ -145,7 +145,7 @@ def told_of(page: Path) -> list[tuple[str, set[str]]]:
     for unit in (row for part in text.split("\n\n") for row in (part.split("\n") if part.startswith("|") else [part])):
         names = {*re.findall(r"verdicts\.md#([\w-]+)", unit), *re.findall(r"`([\w-]+)`", unit)}
         prose = re.sub(r"\[[^\]]*\]\([^)]*\)|\\\(.*?\\\)|`[^`]*`", "", unit, flags=re.DOTALL)
-        found.append((prose, names & set(nr.experiments.names())))
+        found.append((prose, names & set(nr.papers.names())))
     return found
 
 

@@ -36,7 +36,7 @@ def test_the_record_says_what_the_picture_claims() -> None:
         assert half == sorted(half)
         assert half[0] > 0
         assert half[0] < half[-1]
-    assert all(lane["normalised_l1"] < 0.1 for lane in record["lanes"].values())
+    assert all(lane["normalized_l1"] < 0.1 for lane in record["lanes"].values())
 
 
 def test_the_forecast_of_the_record_is_todays() -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import xarray
 
-from neuralrace.experiments import get
-from neuralrace.experiments.figures import _routed
-from neuralrace.experiments.settings import override
+from neuralrace.papers import get
+from neuralrace.papers.figures import _routed
+from neuralrace.papers.settings import override
 
 ROOT = Path(__file__).parent.parent
 SPEC = importlib.util.spec_from_file_location("images_driver", ROOT / "docs/images.py")

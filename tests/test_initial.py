@@ -83,7 +83,7 @@ def test_decoupled_takes_one_number_per_mode():
     np.testing.assert_allclose(np.sort(values), strengths, rtol=1e-12)
 
 
-def test_weights_serve_where_an_initialiser_is_asked_for(problem):
+def test_weights_serve_where_an_initializer_is_asked_for(problem):
     weights = nr.initial.gaussian(1.0)(problem, 0)
     assert draw(weights, problem, 5) is weights
 

@@ -1,4 +1,4 @@
-"""What a caller's own optimiser or law is, told in plain values that are the same in every process."""
+"""What a caller's own optimizer or law is, told in plain values that are the same in every process."""
 
 import dataclasses
 import functools
@@ -29,7 +29,7 @@ class Scaled:
         return nr.initial.gaussian(self.std)(problem, key)
 
 
-def test_an_optimiser_is_told_by_its_parts_and_their_numbers():
+def test_an_optimizer_is_told_by_its_parts_and_their_numbers():
     told = made_of(optax.chain(optax.clip_by_global_norm(1.5), optax.adam(0.01, b1=0.8)))
     clip, adam = told["update_fns"]
     assert clip == {"name": "optax.clip_by_global_norm", "max_norm": 1.5}
@@ -71,6 +71,6 @@ def test_functions_of_one_name_are_told_apart_by_their_code_and_defaults():
 
 def test_both_are_in_the_record_of_a_run():
     network = nr.ReLUNetwork(nr.tasks.xor().task, 2)
-    settings = nr.train(network, Scaled(0.2), steps=1, optimiser=optax.adam(0.01), progress=False).settings["settings"]
+    settings = nr.train(network, Scaled(0.2), steps=1, optimizer=optax.adam(0.01), progress=False).settings["settings"]
     assert settings["initial"]["made"]["std"] == 0.2
-    assert settings["rule"]["optimiser"] == made_of(optax.adam(0.01))
+    assert settings["rule"]["optimizer"] == made_of(optax.adam(0.01))

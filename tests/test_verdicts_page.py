@@ -10,7 +10,7 @@ from PIL import Image
 
 import neuralrace as nr
 from neuralrace.errors import FileFormatError
-from neuralrace.experiments.settings import as_json
+from neuralrace.papers.settings import as_json
 
 ROOT = Path(__file__).parent.parent
 SPEC = importlib.util.spec_from_file_location("verdicts", ROOT / "docs/verdicts.py")
@@ -29,9 +29,9 @@ def number(kind: str, holds: bool) -> int:
 
 
 def test_every_experiment_is_on_record_with_its_present_settings() -> None:
-    assert [record["name"] for record in RECORD] == list(nr.experiments.names())
+    assert [record["name"] for record in RECORD] == list(nr.papers.names())
     for record in RECORD:
-        experiment = nr.experiments.get(record["name"])
+        experiment = nr.papers.get(record["name"])
         assert (record["title"], record["source"]) == (experiment.title, experiment.source)
         assert record["differs"] == experiment.differs
         assert record["settings"] == json.loads(as_json(experiment.full))
@@ -107,7 +107,7 @@ def test_a_record_is_made_of_judged_results_only(tmp_path: Path) -> None:
 
 def test_a_run_with_other_settings_takes_the_place_of_its_like_and_leaves_the_rest(tmp_path: Path) -> None:
     def run(folder: str, std: float, text: str) -> Path:
-        settings = json.loads(as_json(nr.experiments.get("jarvis2025-fig8").full)) | {"std": std}
+        settings = json.loads(as_json(nr.papers.get("jarvis2025-fig8").full)) | {"std": std}
         claim = dict(CLAIMS[0], text=text)
         place = tmp_path / folder / "jarvis2025-fig8"
         place.mkdir(parents=True)

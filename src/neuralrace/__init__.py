@@ -33,13 +33,13 @@ if _typing.TYPE_CHECKING:  # for those who read types; the names below are impor
     from neuralrace import reln, views
 
     # the figures of the papers, and one task explained
-    from neuralrace import experiments
+    from neuralrace import papers
     from neuralrace.explanation import Explanation
     from neuralrace.explanation.explaining import explain
     from neuralrace.sweeps import sweep
 
 _HOMES = {
-    "neuralrace": ("analysis", "batches", "experiments", "initial", "reln", "tasks", "theory", "views"),
+    "neuralrace": ("analysis", "batches", "papers", "initial", "reln", "tasks", "theory", "views"),
     "neuralrace.activations": ("leaky_relu",),
     "neuralrace.analysis": ("agreement",),
     "neuralrace.architecture": ("Architecture", "Path"),
@@ -73,11 +73,11 @@ __all__ = [
     "analysis",
     "batches",
     "compare",
-    "experiments",
     "explain",
     "float64",
     "initial",
     "leaky_relu",
+    "papers",
     "predict",
     "reln",
     "sweep",

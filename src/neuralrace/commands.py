@@ -11,12 +11,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from neuralrace import experiments
+from neuralrace import papers
 from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_known, require_number
 
 if TYPE_CHECKING:
-    from neuralrace.experiments.claim import Claim
-    from neuralrace.experiments.experiment import Result
+    from neuralrace.papers.claim import Claim
+    from neuralrace.papers.experiment import Result
 
 OTHER_THAN_RECORDED = 1
 POINTS_FAILED = 1
@@ -78,11 +78,11 @@ def list_what_there_is(
     """List the experiments, the settings of one, or the named tasks."""
     head: Sequence[str]
     if name is not None:
-        from neuralrace.experiments.settings import described
+        from neuralrace.papers.settings import described
 
         if tasks:
             raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
-        found = experiments.get(name)
+        found = papers.get(name)
         rows = described(found.full, found.tiny)
         head, told = list(rows[0]), {"experiment": name, "settings": rows}
     elif tasks:
@@ -91,8 +91,8 @@ def list_what_there_is(
         rows = [{"name": task, "what": summary} for task, summary in summaries().items()]
         head, told = ("name", "what it is"), {"tasks": rows}
     else:
-        rows = [{"name": e.name, "title": e.title, "source": e.source} for e in experiments.listed().values()]
-        head, told = ("name", "what it shows", "source"), {"experiments": rows}
+        rows = [{"name": e.name, "title": e.title, "source": e.source} for e in papers.listed().values()]
+        head, told = ("name", "what it shows", "source"), {"papers": rows}
     if not as_json:
         _table(head, (map(_typed, row.values()) for row in rows))
     return 0, told
@@ -116,16 +116,16 @@ def run(
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.datafiles import make_folder
 
-    experiments.check_formats(formats or ())
+    papers.check_formats(formats or ())
     wanted = _changes(changes or [], seeds)
     folder = None if out is None else make_folder(out)
-    result = experiments.run(name, size, changes=wanted, out=folder)
-    pictures = experiments.save_result(result, folder, formats or ("png",)) if folder is not None else []
+    result = papers.run(name, size, changes=wanted, out=folder)
+    pictures = papers.save_result(result, folder, formats or ("png",)) if folder is not None else []
     if not as_json:
         _show(result)
         for picture in pictures:
             print(f"figure: {picture}")
-    return 0 if result.as_recorded else OTHER_THAN_RECORDED, experiments.summarise(result)
+    return 0 if result.as_recorded else OTHER_THAN_RECORDED, papers.summarize(result)
 
 
 @app.command()
@@ -144,9 +144,9 @@ def reproduce(
     from neuralrace.report import counts, render_section, tally, write_report
     from neuralrace.sweeps import reproduced
 
-    experiments.check_formats(formats or ())
-    experiments.check_size(size)
-    names = _chosen(only) if only else list(experiments.names())
+    papers.check_formats(formats or ())
+    papers.check_size(size)
+    names = _chosen(only) if only else list(papers.names())
     folder, results, drawn, failed, begun = make_folder(out), [], {}, [], itertools.count(1)
 
     def begin(name: str) -> None:
@@ -172,7 +172,7 @@ def reproduce(
         print(f"report: {page}")
     status = 0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED
     told = {"report": str(page), "counts": counts(judged)}
-    return status, told | {"results": [experiments.summarise(result) for result in results]}
+    return status, told | {"results": [papers.summarize(result) for result in results]}
 
 
 @app.command()
@@ -218,7 +218,7 @@ def explain_task(
     ],
     targets: Annotated[str | None, typer.Option(help="Columns of one .csv that are to be learned: name,name.")] = None,
     separator: Annotated[str | None, typer.Option(help="Between the columns of a .csv; found if not given.")] = None,
-    standardise: Annotated[bool, typer.Option("--standardise", help="Mean 0 and deviation 1 for columns.")] = False,
+    standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
     bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
     hidden: Annotated[
         list[int] | None, typer.Option(help="Width of a hidden layer; repeat it for more. 700, fewer for large tables.")
@@ -245,7 +245,7 @@ def explain_task(
     from neuralrace.datafiles import make_folder
 
     folder = None if out is None else make_folder(out)
-    reading = {"targets": targets, "separator": separator, "standardise": standardise, "bias": bias}
+    reading = {"targets": targets, "separator": separator, "standardize": standardize, "bias": bias}
     settings = explanation.task_settings(task[0], _changes(changes or [], None))
     explained = explanation.explain(
         explanation.resolve(*task, settings=settings, reading={k: v for k, v in reading.items() if v}),
@@ -282,7 +282,7 @@ def explore(
 
 def _chosen(patterns: Sequence[str]) -> list[str]:
     """The experiments that match a name or a pattern such as 'saxe2022-*', each once."""
-    known = experiments.names()
+    known = papers.names()
     found = [name for pattern in patterns for name in fnmatch.filter(known, pattern) or [pattern]]
     for name in found:
         require_known(name, known, f"there is no experiment {name!r}")

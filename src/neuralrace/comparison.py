@@ -20,5 +20,5 @@ def compare(forecast: LossCurve, run: Trajectory) -> Figure:
     loss = forecast.loss if forecast.loss.ndim == 1 else forecast.loss.mean(axis=0)
     theory_line(axis, forecast.time, loss, "forecast")
     axis.set_ylim(bottom=0)
-    loss_axis(axis, f"normalised L1 {apart.normalised_l1:.2g}, log10 gap {apart.log10_gap:.2g}")
+    loss_axis(axis, f"normalized L1 {apart.normalized_l1:.2g}, log10 gap {apart.log10_gap:.2g}")
     return figure

@@ -26,7 +26,7 @@ class ProblemError(NeuralRaceError):
 
 
 class WeightError(NeuralRaceError):
-    """Weights or an initialiser that do not fit a network."""
+    """Weights or an initializer that do not fit a network."""
 
 
 class PathLimitError(NeuralRaceError):

@@ -1,4 +1,4 @@
-"""Initial weights: each initialiser maps (network, key) to a matrix per edge."""
+"""Initial weights: each initializer maps (network, key) to a matrix per edge."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ class Weighted(Protocol):
         """The graph whose edges carry the weights."""
 
 
-class Initialiser(Protocol):
+class Initializer(Protocol):
     """A law of initial weights."""
 
     def __call__(self, network: Weighted, key: Any) -> dict[Edge, np.ndarray]:
@@ -181,7 +181,7 @@ def as_data(initial: Any) -> dict[str, Any]:
     return {"law": OWN, "made": made_of(initial)}
 
 
-def from_data(data: Mapping[str, Any]) -> Initialiser | None:
+def from_data(data: Mapping[str, Any]) -> Initializer | None:
     """The law that `as_data` wrote; None for given weights, and for a law of one's own."""
     law = LAWS.get(data["law"])
     if law is None:
@@ -219,12 +219,12 @@ def as_key(key: Any) -> jax.Array:
 
 
 def draw(initial: Any, network: Weighted, key: Any) -> Mapping[Edge, Any]:
-    """Weights from an initialiser, checked unless the law fits by what it is; or the given weights themselves."""
+    """Weights from an initializer, checked unless the law fits by what it is; or the given weights themselves."""
     if isinstance(initial, Mapping):
         return initial
     if not callable(initial):
         raise WeightError(
-            f"initial must be an initialiser such as initial.gaussian(std), or weights by edge; it was {initial!r}"
+            f"initial must be an initializer such as initial.gaussian(std), or weights by edge; it was {initial!r}"
         )
     if not isinstance(initial, tuple(LAWS.values())):
         require_call("initial, a law of your own,", initial, "the network and a key", network, key)

@@ -42,7 +42,7 @@ def versions() -> dict[str, str]:
 
 
 def made_of(value: Any, depth: int = 0) -> Any:
-    """A function, or what holds functions (an optax optimiser), in plain values.
+    """A function, or what holds functions (an optax optimizer), in plain values.
 
     A function is its name and what it closes over: numbers and words as they are, arrays as a digest, functions in the
     same way; one that optax did not write has a digest of its code and defaults too. What cannot be read is named as
@@ -58,7 +58,7 @@ def made_of(value: Any, depth: int = 0) -> Any:
         told = {"array": list(array.shape), "digest": hashlib.sha256(array.tobytes()).hexdigest()[:16]}
         return array.item() if array.ndim == 0 and array.dtype.kind in "biuf" else told
     if callable(getattr(value, "init", None)) and callable(getattr(value, "update", None)):
-        return inner(value.update)  # what an optimiser does; init closes over the same
+        return inner(value.update)  # what an optimizer does; init closes over the same
     if isinstance(value, list | tuple):
         return [inner(part) for part in value]
     if isinstance(value, Mapping):

@@ -41,7 +41,7 @@ class Task:
                     )
         if count == 0:
             raise TaskError("a task needs at least one example; it has none")
-        object.__setattr__(self, "weights", _normalised(weights, count))
+        object.__setattr__(self, "weights", _normalized(weights, count))
 
     def __repr__(self) -> str:
         inputs, targets = (
@@ -115,7 +115,7 @@ def _rows(kind: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return found
 
 
-def _normalised(weights: Any, count: int) -> np.ndarray:
+def _normalized(weights: Any, count: int) -> np.ndarray:
     if weights is None:
         weights = np.full(count, 1.0)
     checked = frozen_array("weights", weights, 1, TaskError)
@@ -126,6 +126,6 @@ def _normalised(weights: Any, count: int) -> np.ndarray:
     total = checked.sum()
     if total <= 0:
         raise TaskError("weights must have a positive sum; every example has weight zero")
-    normalised: np.ndarray = checked / total
-    normalised.setflags(write=False)
-    return normalised
+    normalized: np.ndarray = checked / total
+    normalized.setflags(write=False)
+    return normalized

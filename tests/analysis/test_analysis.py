@@ -13,7 +13,7 @@ def test_agreement_by_hand() -> None:
     run = Line(time, np.array([[2.0, 1.0, 1.0], [4.0, 1.0, 1.0]]))  # mean 3, 1, 1: area 2 + 2
     found = agreement(Line(time, np.array([3.0, 2.0, 0.1])), run)
     # gaps 0, 1, .9: area .5 + 1.9; exact arithmetic, so only rounding is allowed
-    assert found.normalised_l1 == pytest.approx(2.4 / 4, rel=1e-12)
+    assert found.normalized_l1 == pytest.approx(2.4 / 4, rel=1e-12)
     assert found.log10_gap == pytest.approx((np.log10(2) + 1) / 3, rel=1e-12)
     assert found.max_gap == pytest.approx(1 / 3, rel=1e-12)
 

@@ -12,7 +12,7 @@ import neuralrace as nr
 from neuralrace.errors import GateError, ProblemError, RangeError, TaskError, UnknownNameError, WeightError
 from neuralrace.explanation.recipe import choose_recipe, choose_width, curvature
 from neuralrace.explanation.resolve import resolve, task_settings
-from neuralrace.plotting import COLOURS
+from neuralrace.plotting import COLORS
 
 NAMED = nr.tasks.contextual(2, items=2)
 SIGNS = nr.Task({"x": [[1.0], [-1.0]]}, {"y": [[1.0], [-1.0]]})  # where no neuron can fall silent
@@ -42,7 +42,7 @@ def test_the_forecast_is_made_before_training_from_other_draws(report):
     first = report.run.first_weights(0)["x", "h1"]
     foreseen = next(iter(report.forecast.weights_at(np.zeros(1), 0)))
     assert not np.isclose(np.linalg.norm(next(iter(foreseen.values()))), np.linalg.norm(first), rtol=1e-6)
-    assert report.held == (report.foreseen.normalised_l1 <= 0.1 and report.foreseen.log10_gap <= 0.3)
+    assert report.held == (report.foreseen.normalized_l1 <= 0.1 and report.foreseen.log10_gap <= 0.3)
     assert ("held" if report.held else "did not hold") in report.verdict
 
 
@@ -58,8 +58,8 @@ def test_modules_are_foreseen_from_the_neurons_of_the_forecast(report):
 
 def test_forecast_and_reconstruction_are_drawn_apart(report):
     lines = {line.get_label(): line.get_color() for line in report.panels()["learning"].axes[0].get_lines()}
-    assert lines["forecast, before training"] == COLOURS["theory"]
-    assert lines["reconstruction, 2 modules"] == COLOURS["reconstruction"]
+    assert lines["forecast, before training"] == COLORS["theory"]
+    assert lines["reconstruction, 2 modules"] == COLORS["reconstruction"]
     assert len(report.figure().axes) >= len(report.panels())
 
 
@@ -218,7 +218,7 @@ def test_the_curvature_bounds_that_of_a_trained_linear_network():
         (NAMED, {"seeds": 0}, RangeError, "seeds must be"),
         (NAMED, {"modules": "many"}, RangeError, "modules must be"),
         (NAMED, {"initial": {}}, WeightError, "initial must be a law"),
-        (NAMED, {"groups": "colour"}, UnknownNameError, "has no grouping 'colour'"),
+        (NAMED, {"groups": "color"}, UnknownNameError, "has no grouping 'color'"),
         (NAMED, {"groups": [1, 2]}, TaskError, "one label per example, 4"),
         (SIGNS, {"initial": nr.initial.gaussian(1.0), "learning_rate": 30.0}, RangeError, "give a smaller one"),
         (SIGNS, {"initial": nr.initial.gaussian(1.0), "learning_rate": 30.0, "steps": 9}, RangeError, "a smaller one"),
@@ -226,7 +226,7 @@ def test_the_curvature_bounds_that_of_a_trained_linear_network():
             nr.Task({"x": 1e9 * np.eye(2)}, {"y": np.eye(2)}),
             {},
             RangeError,
-            "standardise the inputs, which are as large",
+            "standardize the inputs, which are as large",
         ),
         (nr.Task({"x": np.eye(2)}, {"y": np.zeros((2, 1))}), {}, RangeError, "not all zero"),
     ],
@@ -252,14 +252,14 @@ def test_settings_of_a_task_from_text():
         task_settings("contextual", {"contexts": "four"})
 
 
-def test_a_run_of_an_optimiser_that_does_not_descend_is_told():
+def test_a_run_of_an_optimizer_that_does_not_descend_is_told():
     """Of these weights the pace is measured by descent that diverges, which says as much."""
     random = np.random.default_rng(3)
     inputs = random.normal(size=(40, 3))
     targets = np.eye(4)[(inputs[:, 0] > 0) + 2 * (inputs[:, 1] > 0)]
     network = nr.ReLUNetwork(nr.Task({"x": inputs}, {"y": targets}), 20)
     how = {"record": ("gate_patterns", "weights"), "every": 20, "seeds": 2, "progress": False}
-    run = nr.train(network, nr.initial.gaussian(0.01), 0.01, 400, optimiser="adam", **how)
+    run = nr.train(network, nr.initial.gaussian(0.01), 0.01, 400, optimizer="adam", **how)
     found = nr.explain(run, modules=2, quick=True, progress=False)
     assert found.forecast is None
     assert any("did not move down the gradient" in warning for warning in found.warnings)
@@ -273,11 +273,11 @@ def test_a_run_whose_loss_rises_brought_no_part_of_the_fall():
     assert any("(the loss did not fall)" in warning for warning in found.warnings)
 
 
-def test_the_rate_of_an_optimiser_that_descends_is_measured():
+def test_the_rate_of_an_optimizer_that_descends_is_measured():
     """The learning rate of such a run is a unit of time, one unless it is given."""
     network = nr.ReLUNetwork(nr.tasks.contextual(contexts=2, items=2).task, 8)
     how = {"record": ("gate_patterns", "weights"), "every": 20, "progress": False}
-    run = nr.train(network, nr.initial.gaussian(0.05), steps=200, optimiser=optax.sgd(0.05), **how)
+    run = nr.train(network, nr.initial.gaussian(0.05), steps=200, optimizer=optax.sgd(0.05), **how)
     assert run.settings["settings"]["learning_rate"] == 1.0
     found = nr.explain(run, modules=2, quick=True, progress=False)
     # measured to a thousandth
@@ -287,7 +287,7 @@ def test_the_rate_of_an_optimiser_that_descends_is_measured():
 def test_runs_that_cannot_be_explained_are_told_why():
     deep = nr.ReLUNetwork(NAMED.task, (4, 4))
     how = {"record": "gate_patterns", "progress": False}
-    run = nr.train(deep, nr.initial.gaussian(0.1), optimiser="adam", learning_rate=0.01, steps=2, **how)
+    run = nr.train(deep, nr.initial.gaussian(0.1), optimizer="adam", learning_rate=0.01, steps=2, **how)
     with pytest.raises(ProblemError, match=r"train with record=\('gate_patterns', 'weights'\)"):
         nr.explain(run, progress=False)
     still = nr.train(deep, nr.initial.gaussian(0.1), 0.01, steps=0, **how)
@@ -300,6 +300,6 @@ def test_reconstructions_have_a_score_and_modules_have_neurons(hidden):
     task = nr.Task({"x": np.eye(3)}, {"y": np.eye(3)})
     found = nr.explain(task, hidden, seeds=2, quick=True, progress=False)
     assert found.chosen.score == pytest.approx(found.scores[0].score)  # both know all three classes
-    assert found.summary()["prices"][0].keys() >= {"accuracy", "normalised_l1"}
+    assert found.summary()["prices"][0].keys() >= {"accuracy", "normalized_l1"}
     for gating in found.layers.values():
         assert set(range(len(gating))) == set(gating.members.ravel()) - {-1}

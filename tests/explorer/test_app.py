@@ -65,7 +65,7 @@ def test_a_guess_is_measured_against_the_forecast(page: httpx.Client) -> None:
     answer = page.post("api/forecast", json={"page": "p", "scene": SMALL}).json()
     drawn = [[t, 2 * loss] for t, loss in zip(answer["time"], answer["loss"], strict=True)]
     found = page.post("api/guess", json={"page": "p", "scene": SMALL, "guess": drawn}).json()
-    assert found["normalised_l1"] == pytest.approx(1, abs=0.01)
+    assert found["normalized_l1"] == pytest.approx(1, abs=0.01)
     assert page.post("api/guess", json={"page": "p", "scene": SMALL, "guess": "high"}).status_code == 400
 
 

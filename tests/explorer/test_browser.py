@@ -344,7 +344,7 @@ def test_a_phone_shows_everything_in_one_column(page: Page) -> None:
     page.ready()
     assert page.js("return document.documentElement.scrollWidth") <= 390
     lefts = page.js(
-        "return ['left', 'centre', 'right'].map((n) => document.getElementById(n).getBoundingClientRect().left)"
+        "return ['left', 'center', 'right'].map((n) => document.getElementById(n).getBoundingClientRect().left)"
     )
     assert lefts == [0, 0, 0]
     page.wait("document.body.dataset.training === 'done'")

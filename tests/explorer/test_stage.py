@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.experiments import names
 from neuralrace.explorer.presets import GUIDED, PRESETS, STARTS, about
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage, make_stage, schedule_of
 from neuralrace.explorer.tables import Tables
+from neuralrace.papers import names
 
 
 def stage(tables: Tables | None = None, **given: object) -> Stage:

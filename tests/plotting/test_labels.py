@@ -61,7 +61,7 @@ def test_a_strip_shows_what_is_tolerated_below_a_log_axis() -> None:
 
 
 def test_a_sequence_gets_lighter() -> None:
-    colours = [np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) for c in sequence(5)]
-    light = [float(c @ [0.2126, 0.7152, 0.0722]) for c in colours]  # luma
+    colors = [np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) for c in sequence(5)]
+    light = [float(c @ [0.2126, 0.7152, 0.0722]) for c in colors]  # luma
     assert light == sorted(light)
     assert sequence(1) == sequence(3)[:1]

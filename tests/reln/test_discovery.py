@@ -67,7 +67,7 @@ def test_modules_of_a_trained_network(contextual, four):
     assert all(reln.implementable(pattern, named.task.inputs["x"]) for pattern in found.patterns)
     assert found.members.shape == (2, WIDE)
     assert found.problem.architecture.hidden == ("m0", "m1", "m2", "m3")
-    assert np.isfinite(found.agreement.normalised_l1)
+    assert np.isfinite(found.agreement.normalized_l1)
 
 
 @pytest.mark.parametrize("structure", ["hierarchy", "mixed"])
@@ -78,17 +78,17 @@ def test_discover_and_explain_report_the_same(structure):
     np.testing.assert_array_equal(found.patterns, explained.layers["h1"].patterns)
     np.testing.assert_array_equal(found.members, explained.layers["h1"].members)
     assert found.agreement == explained.agreements["reconstruction"]
-    rows = [(row.modules, row.stretches, row.agreement.normalised_l1) for row in explained.prices]
-    assert [(row.modules, row.stretches, row.normalised_l1) for row in found.table] == rows
+    rows = [(row.modules, row.stretches, row.agreement.normalized_l1) for row in explained.prices]
+    assert [(row.modules, row.stretches, row.normalized_l1) for row in found.table] == rows
 
 
 def test_the_fewest_modules_that_explain_are_taken(contextual):
     _, _, run = contextual
     found = reln.discover(run)
     assert found.problem.architecture.outputs == ("y",)
-    meet = [row for row in found.table if row.normalised_l1 <= 0.1 and row.log10_gap <= 0.3]
+    meet = [row for row in found.table if row.normalized_l1 <= 0.1 and row.log10_gap <= 0.3]
     if meet:
-        assert found.agreement.normalised_l1 == min(meet, key=lambda row: (row.stretches, row.modules)).normalised_l1
+        assert found.agreement.normalized_l1 == min(meet, key=lambda row: (row.stretches, row.modules)).normalized_l1
     with pytest.raises(RangeError, match="whole number or 'auto'"):
         reln.discover(run, "many")
 
@@ -97,8 +97,8 @@ def test_the_elbow_of_bare_gates(contextual):
     """P2's algorithm to the letter."""
     found = reln.discover(contextual[2], bare=True, draws=1)
     assert [row.modules for row in found.table] == [1, 2, 3, 4, 5, 6]
-    least = min(row.normalised_l1 for row in found.table)
-    assert found.agreement.normalised_l1 <= 1.5 * least
+    least = min(row.normalized_l1 for row in found.table)
+    assert found.agreement.normalized_l1 <= 1.5 * least
     with pytest.raises(RangeError, match=r"at most the number of distinct patterns, \d+; it was 5000"):
         reln.discover(contextual[2], 5000, bare=True)
 
@@ -178,7 +178,7 @@ def test_the_staged_reconstruction_follows_the_network(contextual, four):
     assert staged.loss.shape == run.loss.shape
     # until the handover the only error is that of one gate pattern for all; after it that of four, of which neurons
     # of so small a task agree with theirs to three quarters
-    assert staged.agreement.normalised_l1 < 0.2
+    assert staged.agreement.normalized_l1 < 0.2
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.5])
@@ -194,7 +194,7 @@ def test_xor_has_a_module_for_each_example(delta):
     assert {tuple(row) for row in found.patterns} == each
     # strengths of so few neurons differ from draw to draw, and the gated network has draws of its own
     gated = nr.predict(found.problem, found.law(law), run.time, method="flow")
-    assert nr.agreement(gated, run).normalised_l1 < 0.05
+    assert nr.agreement(gated, run).normalized_l1 < 0.05
     without = nr.Trajectory(run.data.drop_vars([f"weights[{edge}]" for edge in ("x->h1", "h1->y")]))
     by_the_end = passing_of_run(without, "h1")
     assert {tuple(row) for row in reln.find_modules(by_the_end.open, 4, by_the_end.strength).patterns} == each
@@ -227,8 +227,8 @@ def test_biases_are_part_of_the_reconstruction():
     found = reln.discover(run, 2)
     assert {("bias", "m0"), ("bias", "m1"), ("bias", "y")} <= set(found.problem.architecture.edges)
     assert set(found.task.inputs) == {"x"}
-    assert np.isfinite(found.agreement.normalised_l1)
-    assert np.isfinite(reln.staged_reconstruction(run, found).agreement.normalised_l1)
+    assert np.isfinite(found.agreement.normalized_l1)
+    assert np.isfinite(reln.staged_reconstruction(run, found).agreement.normalized_l1)
 
 
 def test_a_run_without_patterns_is_refused():

@@ -32,7 +32,7 @@ def test_the_verdict_follows_the_criterion(near):
     assert told.startswith("No 3 modules or fewer explain")
     assert not fewest(rows).meets
     assert of_modules([near], near).startswith("3 modules do not explain")  # no other number was asked for
-    if near.agreement.normalised_l1 == 0.10022:
+    if near.agreement.normalized_l1 == 0.10022:
         assert "0.1002," in told  # .100 would hide why it is not enough
 
 
@@ -54,7 +54,7 @@ def test_with_several_layers_every_number_of_modules_has_its_own(monkeypatch):
     assert max(len(gating) for gating in chosen.gatings) == 4
     for gating in chosen.gatings:  # no module is left without a neuron
         assert set(range(len(gating))) == set(gating.members.ravel()) - {-1}
-    assert chosen.agreement.normalised_l1 == pytest.approx(errors[3])
+    assert chosen.agreement.normalized_l1 == pytest.approx(errors[3])
     assert of_modules([chosen], chosen, 2).startswith("4 modules in each layer explain these networks: solved from")
 
 
@@ -63,6 +63,6 @@ def test_a_curve_that_never_falls_is_far_from_one_that_falls_a_little():
     time = np.linspace(0, 10, 1001)
     run = Line(time, 0.8 + 0.2 * np.exp(-time))
     flat = distance_learned(Line(time, np.ones_like(time)), run)
-    assert flat.normalised_l1 > 5  # .184 of the whole area
+    assert flat.normalized_l1 > 5  # .184 of the whole area
     assert flat.max_gap == pytest.approx(1, abs=1e-3)
-    assert distance_learned(run, run).normalised_l1 == 0
+    assert distance_learned(run, run).normalized_l1 == 0

@@ -9,9 +9,9 @@ import pytest
 
 import neuralrace as nr
 from neuralrace._page import letters_of, panels
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Result
-from neuralrace.experiments.papers import PAPERS
+from neuralrace.papers.claim import Claim
+from neuralrace.papers.experiment import Result
+from neuralrace.papers.papers import PAPERS
 from neuralrace.plotting import heat_map, new_figure
 from neuralrace.report import render_report
 from neuralrace.report.section import letters
@@ -19,11 +19,11 @@ from neuralrace.report.section import letters
 
 @pytest.fixture(scope="module")
 def tiny() -> Result:
-    return nr.experiments.run("saxe2022-fig3", size="tiny")
+    return nr.papers.run("saxe2022-fig3", size="tiny")
 
 
 def simple():
-    """A figure with two panels, the second with a colour bar."""
+    """A figure with two panels, the second with a color bar."""
     figure, axes = new_figure(2)
     axes[0, 0].plot([0, 1], [0, 1])
     axes[0, 0].set_title("c  one")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuralrace.experiments.claim import Claim
+from neuralrace.papers.claim import Claim
 from neuralrace.report import counted, counts, reason, tally, verdict
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from neuralrace import cli
 from neuralrace.cluster import ClusterError, interruption_deferred
-from neuralrace.experiments import listed
+from neuralrace.papers import listed
 from neuralrace.sweeps import dispatch, reproducing, work
 from neuralrace.sweeps.reproducing import reproduced
 

@@ -14,7 +14,7 @@ def told(inputs, targets, **names):
 
 def test_targets_with_a_mean_that_the_inputs_cannot_make():
     mean = np.linspace(100, 200, 12)[:, None]
-    assert "take the mean off the targets (standardise)" in told(CENTRED, mean)
+    assert "take the mean off the targets (standardize)" in told(CENTRED, mean)
     assert told(np.hstack([CENTRED, np.ones((12, 1))]), mean) == ""
     assert told(CENTRED, mean - mean.mean()) == ""
     assert told(np.eye(12), mean) == ""  # these make a constant together
@@ -25,7 +25,7 @@ def test_the_advice_for_labels_is_what_helps_them():
     words = told(CENTRED, LABELS)
     assert "33% of their second moment is their mean" in words
     assert "Add a constant input (bias)" in words
-    assert "standardise" not in words
+    assert "standardize" not in words
 
 
 def test_inputs_of_unlike_scale():

@@ -15,19 +15,19 @@ def parts(pattern):
     return connected_components(csr_array(np.block([[0 * pattern, pattern], [0 * pattern.T, 0 * pattern]])))[0]
 
 
-def test_neighbours_of_figure_4():
-    pattern = trained_pairs("neighbours", 7, 4)
+def test_neighbors_of_figure_4():
+    pattern = trained_pairs("neighbors", 7, 4)
     assert set(np.flatnonzero(pattern[0])) == {6, 0, 1, 2}
     assert set(np.flatnonzero(pattern[3])) == {2, 3, 4, 5}
 
 
 @pytest.mark.parametrize(("domains", "trained"), [(1, 1), (2, 1), (5, 1), (5, 2), (6, 5), (6, 6)])
-def test_neighbours_by_their_definition(domains, trained):
+def test_neighbors_by_their_definition(domains, trained):
     expected = np.zeros((domains, domains), dtype=bool)
     for i in range(domains):
         for j in range(-((trained - 1) // 2), trained // 2 + 1):
             expected[i, (i + j) % domains] = True
-    np.testing.assert_array_equal(trained_pairs("neighbours", domains, trained), expected)
+    np.testing.assert_array_equal(trained_pairs("neighbors", domains, trained), expected)
 
 
 @pytest.mark.parametrize("name", PAIRS)

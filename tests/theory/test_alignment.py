@@ -1,4 +1,4 @@
-"""The effective initial strength: exact for given weights, a law for initialisers, no constant set by hand."""
+"""The effective initial strength: exact for given weights, a law for initializers, no constant set by hand."""
 
 import numpy as np
 import pytest

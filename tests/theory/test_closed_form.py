@@ -34,7 +34,7 @@ def test_xor_has_the_closed_form_of_its_pathways():
     times = np.linspace(0, 20, 81)
     forecast = predict(problem, weights, times)
     assert forecast.method == "closed_form"
-    assert "mutual diagonalisability" not in forecast.certificate  # it rests on the pathways' own modes
+    assert "mutual diagonalizability" not in forecast.certificate  # it rests on the pathways' own modes
     flow = predict(problem, weights, times, "flow")
     np.testing.assert_allclose(forecast.loss, flow.loss, atol=1e-4)
 

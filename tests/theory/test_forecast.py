@@ -24,7 +24,7 @@ def test_observables():
     whole = named.evaluation("shared", 6) if hasattr(named, "evaluation") else problem
     outputs = forecast.outputs(whole)
     examples = whole.task
-    # the shared network generalises to routes that were never trained
+    # the shared network generalizes to routes that were never trained
     for node, wanted in examples.targets.items():
         np.testing.assert_allclose(outputs[node], wanted, atol=1e-3)
     similar = forecast.similarity("h1")

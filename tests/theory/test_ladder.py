@@ -50,7 +50,7 @@ def test_other_bad_input_says_what_to_do():
         predict(problem, START, TIMES, dynamics="descent", learning_rate=0.3)
     with pytest.raises(RangeError, match="rtol"):
         predict(problem, START, TIMES, rtol=0.0)
-    with pytest.raises(WeightError, match="initialiser"):
+    with pytest.raises(WeightError, match="initializer"):
         predict(problem, 0.1, TIMES)
     with pytest.raises(WeightError, match="missing"):
         predict(problem, {("x", "h0"): np.zeros((4, 3))}, TIMES)
@@ -141,7 +141,7 @@ def test_several_sets_of_weights_are_as_many_draws():
     for draw, weights in enumerate(sets):
         np.testing.assert_allclose(both.losses[draw], predict(problem, weights, TIMES).loss, rtol=1e-6)
     for wrong in ([], "gaussian", [sets[0], 3]):
-        with pytest.raises(WeightError, match="initial must be weights, a list of these, or an initialiser"):
+        with pytest.raises(WeightError, match="initial must be weights, a list of these, or an initializer"):
             predict(problem, wrong, TIMES)
 
 

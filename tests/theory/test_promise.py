@@ -85,7 +85,7 @@ def test_inputs_without_correlation(inputs, hidden, std, irrelevant, layers, end
         return
     exact = chain_losses(variances, weights, times)
     lines = [nr.analysis.Line(times, losses) for losses in (forecast.loss, exact)]
-    distance = nr.agreement(*lines).normalised_l1
+    distance = nr.agreement(*lines).normalized_l1
     assert not forecast.certificate.holds or distance <= TOLERANCE, f"{distance:.3g} off:\n{forecast.certificate}"
 
 

@@ -52,7 +52,7 @@ def test_velocity_is_minus_the_gradient_of_the_examples(depth):
 @pytest.fixture(scope="module")
 def flow():
     """One mode, four domains, two outputs for each input."""
-    return RoutedFlow.of(trained_pairs("neighbours", 4, 2), *MODE)
+    return RoutedFlow.of(trained_pairs("neighbors", 4, 2), *MODE)
 
 
 def test_the_flow_is_that_of_scipy(flow):

@@ -29,7 +29,7 @@ def often(monkeypatch):
     monkeypatch.setattr(module, "SHARE", 0)
 
 
-@pytest.mark.parametrize("options", [{"optimiser": optax.adam(0.02)}, {"learning_rate": 0.1, "batch_size": 2}])
+@pytest.mark.parametrize("options", [{"optimizer": optax.adam(0.02)}, {"learning_rate": 0.1, "batch_size": 2}])
 @pytest.mark.parametrize("at", [30, 200])
 def test_killed_and_started_again(tmp_path, options, at):
     options = {"steps": 300, "seeds": 2, "record": ("outputs", "gate_patterns"), "every": 20, **options}

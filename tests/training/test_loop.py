@@ -39,9 +39,9 @@ def test_a_second_training_of_the_same_shape_compiles_nothing():
     assert [event for event in counted if event.endswith("/backend_compile_duration")] != []
 
 
-def test_optimisers_that_do_the_same_are_compiled_once_and_others_are_not_taken_for_them():
-    def run(optimiser):
-        return nr.train(XOR, LAW, steps=30, optimiser=optimiser).loss
+def test_optimizers_that_do_the_same_are_compiled_once_and_others_are_not_taken_for_them():
+    def run(optimizer):
+        return nr.train(XOR, LAW, steps=30, optimizer=optimizer).loss
 
     first = run(optax.adam(optax.exponential_decay(0.1, 10, 0.5)))
     counted = []

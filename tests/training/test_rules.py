@@ -1,4 +1,4 @@
-"""Any optax optimiser sees one matrix per edge, as a user would hand them over."""
+"""Any optax optimizer sees one matrix per edge, as a user would hand them over."""
 
 import jax
 import numpy as np
@@ -14,10 +14,10 @@ HAND = 1e-11  # fifty steps; adam divides by the root of a mean square, which ma
 STEPS = 50
 
 
-def by_hand(problem, weights, optimiser):
+def by_hand(problem, weights, optimizer):
     names = {edge: str(i) for i, edge in enumerate(weights)}
     tree = {names[edge]: matrix for edge, matrix in weights.items()}
-    state, losses, update = optimiser.init(tree), [], jax.jit(optimiser.update)
+    state, losses, update = optimizer.init(tree), [], jax.jit(optimizer.update)
     for _ in range(STEPS):
         current = {edge: np.asarray(tree[name]) for edge, name in names.items()}
         losses.append(oracle.loss(problem, current))
@@ -29,7 +29,7 @@ def by_hand(problem, weights, optimiser):
 
 
 @pytest.mark.parametrize(
-    ("name", "optimiser"),
+    ("name", "optimizer"),
     [
         ("xor", optax.sgd(0.05, momentum=0.9)),
         ("xor", optax.adam(0.01)),
@@ -38,12 +38,12 @@ def by_hand(problem, weights, optimiser):
     ],
     ids=["momentum", "adam", "clipped"],
 )
-def test_as_by_hand(name, optimiser):
+def test_as_by_hand(name, optimizer):
     # in the first a hidden node of forty units would be narrowed, which holds for plain descent only
     problem = nr.tasks.xor(0.5).problem("linear", hidden=40) if name == "xor" else nr.tasks.random_problem(7)
     weights = oracle.random_weights(problem.architecture, 1, 0.3)
-    losses, final = float64(by_hand)(problem, weights, optimiser)
-    run = nr.train(problem, weights, steps=STEPS, optimiser=optimiser)
+    losses, final = float64(by_hand)(problem, weights, optimizer)
+    run = nr.train(problem, weights, steps=STEPS, optimizer=optimizer)
     np.testing.assert_allclose(run.loss[0], losses, rtol=HAND)
     oracle.assert_weights_close(run.weights(0), final, HAND)
     np.testing.assert_array_equal(run.time, np.arange(STEPS + 1))
@@ -53,39 +53,39 @@ def test_plain_sgd_is_plain_descent():
     problem = nr.tasks.random_problem(19)
     weights = oracle.random_weights(problem.architecture, 1, 0.4)
     one = nr.train(problem, weights, 0.05, STEPS)
-    two = nr.train(problem, weights, 0.05, STEPS, optimiser=optax.sgd(0.05))
+    two = nr.train(problem, weights, 0.05, STEPS, optimizer=optax.sgd(0.05))
     np.testing.assert_allclose(one.loss, two.loss, rtol=HAND)
     np.testing.assert_array_equal(one.time, two.time)
 
 
 def test_a_relu_network_with_adam():
     network = nr.ReLUNetwork(nr.tasks.xor(0.2).task, 5)
-    run = nr.train(network, nr.initial.gaussian(0.5), steps=20, optimiser=optax.adam(0.02), seeds=2)
+    run = nr.train(network, nr.initial.gaussian(0.5), steps=20, optimizer=optax.adam(0.02), seeds=2)
     assert (run.loss[:, -1] < run.loss[:, 0]).all()
 
 
 def test_something_else_is_refused():
     problem = nr.tasks.xor().problem("xor", hidden=2)
     with pytest.raises(WeightError, match=r"such as optax.adam\(1e-3\), or its name; it was int"):
-        nr.train(problem, nr.initial.gaussian(1.0), optimiser=3)
+        nr.train(problem, nr.initial.gaussian(1.0), optimizer=3)
     with pytest.raises(UnknownNameError, match="did you mean 'adam'"):
-        nr.train(problem, nr.initial.gaussian(1.0), optimiser="adamm")
+        nr.train(problem, nr.initial.gaussian(1.0), optimizer="adamm")
     with pytest.raises(WeightError, match=r"optax.adam cannot be made with"):
-        nr.train(problem, nr.initial.gaussian(1.0), optimiser={"name": "adam", "rate": 1e-3})
-    with pytest.raises(WeightError, match="setting 'name' of an optimiser must be one value"):
-        nr.train(problem, nr.initial.gaussian(1.0), optimiser={"name": ["adam"]})
+        nr.train(problem, nr.initial.gaussian(1.0), optimizer={"name": "adam", "rate": 1e-3})
+    with pytest.raises(WeightError, match="setting 'name' of an optimizer must be one value"):
+        nr.train(problem, nr.initial.gaussian(1.0), optimizer={"name": ["adam"]})
     with pytest.raises(WeightError, match=r"from gradients and weights alone, and this one fails: .*'value'"):
-        nr.train(problem, nr.initial.gaussian(1.0), optimiser="lbfgs", progress=False)
+        nr.train(problem, nr.initial.gaussian(1.0), optimizer="lbfgs", progress=False)
 
 
-def test_an_optimiser_by_name_is_the_same_and_is_stored_as_data():
+def test_an_optimizer_by_name_is_the_same_and_is_stored_as_data():
     problem = nr.tasks.xor().problem("xor", hidden=2)
     weights = oracle.random_weights(problem.architecture, 1)
     named = nr.train(problem, weights, steps=20, optimizer={"name": "adam", "learning_rate": 0.02})
-    given = nr.train(problem, weights, steps=20, optimiser=optax.adam(0.02))
+    given = nr.train(problem, weights, steps=20, optimizer=optax.adam(0.02))
     np.testing.assert_array_equal(named.loss, given.loss)
     stored = named.settings["settings"]["rule"]
-    assert stored == {"rule": "optax", "optimiser": {"name": "adam", "learning_rate": 0.02}}
+    assert stored == {"rule": "optax", "optimizer": {"name": "adam", "learning_rate": 0.02}}
 
 
 def test_a_schedule_of_rates_is_followed_and_time_is_their_sum():

@@ -157,7 +157,7 @@ PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
         ({"loss": "cross-entropy"}, TaskError, "probabilities, each row summing to one; example 0 of 'y' sums to -1"),
         ({"coupling": "residul"}, UnknownNameError, r"it was 'residul'; did you mean 'residual'\?"),
         ({"coupling": "residual"}, ProblemError, "0 of 8 edges are on always-open paths: use coupling='joint'"),
-        ({"initial": 0.1}, WeightError, "initial must be an initialiser .* or weights by edge; it was 0.1"),
+        ({"initial": 0.1}, WeightError, "initial must be an initializer .* or weights by edge; it was 0.1"),
         ({"initial": {}}, WeightError, r"must have a matrix for edge \('x', 'h0'\); it is missing"),
         (
             {"network": PROBLEM.task},

@@ -1,4 +1,4 @@
-"""A figure taken apart: each panel with its colour bars and legend as a vector image of its own."""
+"""A figure taken apart: each panel with its color bars and legend as a vector image of its own."""
 
 import io
 import re

@@ -34,13 +34,13 @@ class Line:
 class Agreement:
     """Three distances between a prediction and the mean run.
 
-    normalised_l1: the area between the curves over the area under the run. log10_gap: the mean distance of log10 of
+    normalized_l1: the area between the curves over the area under the run. log10_gap: the mean distance of log10 of
     the losses, where both are positive. max_gap: the largest distance, over the run's first loss. All are 0 for equal
     curves, also where both are zero at all times; where there is nothing to measure by, others are infinitely far. So
     is whatever diverged, or a mean over seeds of which one did.
     """
 
-    normalised_l1: float
+    normalized_l1: float
     log10_gap: float
     max_gap: float
 
@@ -76,7 +76,7 @@ def agreement(forecast: LossCurve, run: LossCurve) -> Agreement:
     positive = (predicted > 0) & (measured > 0)
     logs = np.log10(predicted[positive]) - np.log10(measured[positive])
     return Agreement(
-        normalised_l1=_ratio(_area(gap, time), _area(np.abs(measured), time)),
+        normalized_l1=_ratio(_area(gap, time), _area(np.abs(measured), time)),
         log10_gap=float(np.abs(logs).mean()) if positive.any() else _ratio(float(gap.max()), 0.0),
         max_gap=_ratio(float(gap.max()), float(abs(measured[0]))),
     )

@@ -9,7 +9,7 @@ from neuralrace.errors import RangeError, require_count
 
 
 class Scaling(NamedTuple):
-    """points: (..., N, dimensions), centred. explained: (...,), the share of all squared distance that they keep."""
+    """points: (..., N, dimensions), centerd. explained: (...,), the share of all squared distance that they keep."""
 
     points: np.ndarray
     explained: np.ndarray
@@ -25,8 +25,8 @@ def mds(activity: np.ndarray, dimensions: int = 2) -> Scaling:
     count = require_count("dimensions", dimensions)
     if rows.ndim != 2 or len(rows) < 2:
         raise RangeError(f"activity must have one row for each of at least two examples; it has shape {rows.shape}")
-    centred = rows - rows.mean(axis=0)
-    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    centerd = rows - rows.mean(axis=0)
+    left, values, _ = np.linalg.svd(centerd, full_matrices=False)
     points = np.zeros((len(rows), count))
     kept = min(count, len(values))
     points[:, :kept] = left[:, :kept] * values[:kept]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from neuralrace import reln
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initializer
 from neuralrace.reln import Ranking
 from neuralrace.reln.gating import LayerGating
 from neuralrace.task import Task
@@ -21,7 +21,7 @@ def race_of(
     task: Task,
     network: ReLUNetwork,
     times: np.ndarray,
-    law: Initialiser,
+    law: Initializer,
     layers: Mapping[str, LayerGating],
     groups: np.ndarray | None,
 ) -> tuple[Ranking, tuple[str, ...]]:

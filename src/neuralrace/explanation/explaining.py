@@ -25,7 +25,7 @@ from neuralrace.explanation.trained import (
     run_of_folder,
     trained_before,
 )
-from neuralrace.initial import Initialiser, as_data
+from neuralrace.initial import Initializer, as_data
 from neuralrace.problem import BIAS
 from neuralrace.reln import Ranking
 from neuralrace.reln.chains import as_relu_law, as_relu_run
@@ -51,7 +51,7 @@ def explain(
     *,
     groups: Groups = None,
     modules: int | str = "auto",
-    initial: Initialiser | None = None,
+    initial: Initializer | None = None,
     learning_rate: float | None = None,
     steps: int | None = None,
     checkpoints: str | os.PathLike[str] | None = None,
@@ -223,7 +223,7 @@ def _off_the_gradient(run: Trajectory) -> tuple[str, ...]:
         return ()
     return (
         f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
-        "another loss, an adaptive optimiser, a schedule, or examples that were prepared in another way (standardised, "
+        "another loss, an adaptive optimizer, a schedule, or examples that were prepared in another way (standardized, "
         "say) moved them; reconstructions descend that gradient, so they say little here",
     )
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 
 from neuralrace.explanation.measures import Module, Selectivity
 from neuralrace.explanation.verdicts import so_many
-from neuralrace.plotting import COLOURS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
+from neuralrace.plotting import COLORS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
 from neuralrace.reln import Ranking
 from neuralrace.reln.pricing import NEAR_L1, Priced
 from neuralrace.theory import Forecast
@@ -29,19 +29,19 @@ def draw_losses(axis: Axes, run: Trajectory, forecast: Forecast | None, before: 
 def draw_prices(axis: Axes, rows: Sequence[Priced], chosen: Priced) -> None:
     """How the distance falls with the number of modules, a line for each number of stretches."""
     axis.set_yscale("log")
-    if not any(np.isfinite(row.agreement.normalised_l1) for row in rows):
+    if not any(np.isfinite(row.agreement.normalized_l1) for row in rows):
         axis.set_ylim(NEAR_L1 / 10, NEAR_L1 * 10)  # the limit alone has no range
     for place, stretches in enumerate(sorted({row.stretches for row in rows})):
-        mine = [row for row in rows if row.stretches == stretches and np.isfinite(row.agreement.normalised_l1)]
-        counts, far = [row.modules for row in mine], [row.agreement.normalised_l1 for row in mine]
-        colour, label = SERIES[place % len(SERIES)], so_many(stretches, "stretch")
-        axis.plot(counts, far, "o-", color=colour, label=label, markersize=4)
-    axis.axhline(NEAR_L1, color=COLOURS["reference"], linewidth=0.8, linestyle=":")
-    if np.isfinite(chosen.agreement.normalised_l1):
-        look: dict[str, Any] = {"color": COLOURS["reconstruction"], "markersize": 10, "fillstyle": "none"}
-        axis.plot(chosen.modules, chosen.agreement.normalised_l1, "s", label="chosen", **look)
+        mine = [row for row in rows if row.stretches == stretches and np.isfinite(row.agreement.normalized_l1)]
+        counts, far = [row.modules for row in mine], [row.agreement.normalized_l1 for row in mine]
+        color, label = SERIES[place % len(SERIES)], so_many(stretches, "stretch")
+        axis.plot(counts, far, "o-", color=color, label=label, markersize=4)
+    axis.axhline(NEAR_L1, color=COLORS["reference"], linewidth=0.8, linestyle=":")
+    if np.isfinite(chosen.agreement.normalized_l1):
+        look: dict[str, Any] = {"color": COLORS["reconstruction"], "markersize": 10, "fillstyle": "none"}
+        axis.plot(chosen.modules, chosen.agreement.normalized_l1, "s", label="chosen", **look)
     axis.set_xticks(sorted({row.modules for row in rows}))
-    label_axes(axis, "what fidelity costs (reconstructions)", "modules", "normalised L1")
+    label_axes(axis, "what fidelity costs (reconstructions)", "modules", "normalized L1")
 
 
 def draw_modules(axis: Axes, modules: Sequence[Module], groups: np.ndarray | None) -> None:
@@ -54,7 +54,7 @@ def draw_modules(axis: Axes, modules: Sequence[Module], groups: np.ndarray | Non
     if groups is not None:
         names, starts = np.unique(groups[order], return_index=True)
         for start in starts[1:]:
-            axis.axvline(start - 0.5, color=COLOURS["relu"], linewidth=0.8)
+            axis.axvline(start - 0.5, color=COLORS["relu"], linewidth=0.8)
         axis.set_xticks(starts, [str(name) for name in names], fontsize=8)
     label_axes(axis, "modules: on (grey) and off", "example" if groups is None else "example, by group", "")
 
@@ -71,7 +71,7 @@ def draw_written(axis: Axes, modules: Sequence[Module], names: Sequence[str]) ->
 
 
 def draw_race(axis: Axes, race: Ranking, entered: Sequence[str]) -> None:
-    """The forecast of every candidate; the one that was found in the networks in the colour of what uses a run."""
+    """The forecast of every candidate; the one that was found in the networks in the color of what uses a run."""
     for runner in race.runners:
         curve = runner.forecast
         if runner.name in entered:
@@ -79,7 +79,7 @@ def draw_race(axis: Axes, race: Ranking, entered: Sequence[str]) -> None:
             reconstruction_line(axis, curve.time, curve.loss, name)
         else:
             axis.plot(curve.time, curve.loss, label=runner.name, linewidth=1.3)
-    axis.axhline(race.criterion, color=COLOURS["reference"], linewidth=0.8, linestyle=":")
+    axis.axhline(race.criterion, color=COLORS["reference"], linewidth=0.8, linestyle=":")
     axis.set_yscale("log")
     loss_axis(axis, "race of gatings (theory)")
 
@@ -88,7 +88,7 @@ def draw_selectivity(axis: Axes, selectivity: Sequence[Selectivity]) -> None:
     """In how many groups neurons of the last layer are active."""
     one = selectivity[-1]
     places = np.arange(len(one.share))
-    axis.bar(places - 0.2, one.share, 0.4, color=COLOURS["relu"], label="after training")
-    axis.bar(places + 0.2, one.before, 0.4, color=COLOURS["reference"], label="before")
+    axis.bar(places - 0.2, one.share, 0.4, color=COLORS["relu"], label="after training")
+    axis.bar(places + 0.2, one.before, 0.4, color=COLORS["reference"], label="before")
     axis.set_xticks(places)
     label_axes(axis, f"selectivity of {one.layer}", "groups in which a neuron is active", "share of neurons")

@@ -6,7 +6,7 @@ import numpy as np
 
 from neuralrace import initial
 from neuralrace.errors import RangeError, WeightError, require_count, require_number
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initializer
 from neuralrace.problem import side_by_side
 from neuralrace.task import Task
 from neuralrace.theory import predict
@@ -35,7 +35,7 @@ class Recipe(NamedTuple):
     where that is later than the last step; None where it is not.
     """
 
-    law: Initialiser
+    law: Initializer
     learning_rate: float
     steps: int
     capped: bool = False
@@ -53,7 +53,7 @@ def choose_width(task: Task, quick: bool = False) -> int:
 
 
 def check_given(
-    network: ReLUNetwork, law: Initialiser | None, learning_rate: float | None, steps: int | None, key: int
+    network: ReLUNetwork, law: Initializer | None, learning_rate: float | None, steps: int | None, key: int
 ) -> None:
     """Refuse what cannot be trained with, before anything is done with it."""
     if law is not None and not callable(law):
@@ -71,7 +71,7 @@ def check_given(
 
 def choose_recipe(
     network: ReLUNetwork,
-    law: Initialiser | None,
+    law: Initializer | None,
     learning_rate: float | None,
     steps: int | None,
     *,
@@ -97,7 +97,7 @@ def most_steps(network: ReLUNetwork, quick: bool = False) -> int:
     return int(np.clip((QUICK_WORK if quick else WORK) / one, LEAST_MOST, MOST_STEPS))
 
 
-def small_weights(network: ReLUNetwork) -> Initialiser:
+def small_weights(network: ReLUNetwork) -> Initializer:
     """The law of first weights unless another is given."""
     return initial.gaussian((SHALLOW if len(network.hidden) == 1 else DEEP) / max(network.hidden))
 
@@ -119,7 +119,7 @@ def curvature(task: Task, layers: int) -> float:
 def divergence(task: Task, rate: float) -> RangeError:
     """What is said of a training that diverges; first weights may be too large for large inputs at any rate."""
     largest = max(float(np.abs(rows).max()) for rows in task.inputs.values())
-    large = f"standardise the inputs, which are as large as {largest:.3g}, or " if largest > LARGE else ""
+    large = f"standardize the inputs, which are as large as {largest:.3g}, or " if largest > LARGE else ""
     return RangeError(f"training diverges at learning_rate={rate:.3g}: {large}give a smaller one")
 
 
@@ -138,7 +138,7 @@ def linear_fit(network: ReLUNetwork) -> float:
 
 
 def _steps_to_learn(
-    network: ReLUNetwork, law: Initialiser, rate: float, key: int, most: int
+    network: ReLUNetwork, law: Initializer, rate: float, key: int, most: int
 ) -> tuple[int, bool, float | None]:
     """Simulate one draw for longer and longer until it has learned or gains little.
 
@@ -167,7 +167,7 @@ def _steps_to_learn(
 
 
 def _simulated(
-    network: ReLUNetwork, law: Initialiser, rate: float, key: int, steps: int
+    network: ReLUNetwork, law: Initializer, rate: float, key: int, steps: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps and the loss of one draw after them; nothing is trained."""
     moments = np.round(np.linspace(0, steps, LOOKS + 1)).astype(int)

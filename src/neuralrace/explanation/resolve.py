@@ -7,7 +7,7 @@ from typing import Any
 
 from neuralrace import tasks
 from neuralrace.errors import TaskError, UnknownNameError, nearest
-from neuralrace.experiments.settings import read_setting
+from neuralrace.papers.settings import read_setting
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
 from neuralrace.tasks.files.reading import TABLES

@@ -35,8 +35,8 @@ class Measure:
             right = _class_of(outputs, targets) == _class_of(targets, targets)
             return float(np.average(right[inside], weights=weights[inside]))
         outputs, targets, weights = outputs[inside], targets[inside], weights[inside]
-        centred = targets - np.average(targets, axis=0, weights=weights)
-        spread = weights @ np.sum(centred**2, axis=1)
+        centerd = targets - np.average(targets, axis=0, weights=weights)
+        spread = weights @ np.sum(centerd**2, axis=1)
         return float(1 - (weights @ np.sum((outputs - targets) ** 2, axis=1)) / spread) if spread > 0 else float("nan")
 
 

@@ -19,7 +19,7 @@ from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
 DISTANCES = (
-    "Normalised L1 is the area between two loss curves over the area between the trained one and the lowest loss that "
+    "Normalized L1 is the area between two loss curves over the area between the trained one and the lowest loss that "
     "it reaches; the log10 gap is the mean distance of their logarithms."
 )
 
@@ -41,7 +41,7 @@ def of_warnings(warnings: Sequence[str], notes: Sequence[str]) -> Section:
 
 def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Trajectory, before: bool) -> Section:
     """How near the forecast came, beside how near networks are to each other; before: whether it was made first."""
-    head = ("what is compared", "normalised L1", "log10 gap", "largest gap over the fall")
+    head = ("what is compared", "normalized L1", "log10 gap", "largest gap over the fall")
     if foreseen is None or forecast is None:
         why = (
             "the networks did not go down the gradient of the squared error, which is what forecasts follow."
@@ -56,7 +56,7 @@ def of_forecast(foreseen: Agreement | None, forecast: Forecast | None, run: Traj
             distance_learned(Line(run.time, one), Line(run.time, rest))
             for one, rest in zip(run.loss, others, strict=True)
         ]
-        far = max(apart, key=lambda one: one.normalised_l1)
+        far = max(apart, key=lambda one: one.normalized_l1)
         rows.append(("the network farthest from the others", *_numbers(far)))
     held = "It held" if near(foreseen) else "It did not hold"
     note = (
@@ -144,7 +144,7 @@ def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int, measure: Meas
         (
             f"{row.modules}",
             f"{row.stretches}",
-            beside(row.agreement.normalised_l1, NEAR_L1),
+            beside(row.agreement.normalized_l1, NEAR_L1),
             beside(row.agreement.log10_gap, NEAR_LOG),
             _part(row.score, measure.kind == "accuracy"),
             "yes, chosen" if row.meets and row is chosen else "yes" if row.meets else "no",
@@ -160,7 +160,7 @@ def of_prices(rows: Sequence[Priced], chosen: Priced, layers: int, measure: Meas
         "tried with one hidden layer only (reln.rebuild plays them)."
     )
     note += " Gates come from the run, so these are reconstructions and no forecasts."
-    head = ("modules", "stretches", "normalised L1", "log10 gap", _title(measure), "explains")
+    head = ("modules", "stretches", "normalized L1", "log10 gap", _title(measure), "explains")
     return Section("What fidelity costs", note, head, told)
 
 
@@ -188,7 +188,7 @@ def of_selectivity(one: Selectivity) -> Section:
 
 
 def _numbers(apart: Agreement) -> tuple[str, str, str]:
-    return beside(apart.normalised_l1, NEAR_L1), beside(apart.log10_gap, NEAR_LOG), f"{apart.max_gap:.3f}"
+    return beside(apart.normalized_l1, NEAR_L1), beside(apart.log10_gap, NEAR_LOG), f"{apart.max_gap:.3f}"
 
 
 def _title(measure: Measure) -> str:

@@ -14,7 +14,7 @@ from neuralrace.errors import ProblemError, WeightError
 from neuralrace.explanation.foretold import Foretold, foretell
 from neuralrace.explanation.recipe import Recipe, divergence, records_of
 from neuralrace.foreign import layers_of, read_folder
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initializer
 from neuralrace.problem import side_by_side
 from neuralrace.reln.foreseen import METHODS
 from neuralrace.reln.recorded import can_repeat, law_of, network_of, refuse_diverged, weight_records, with_weights
@@ -50,7 +50,7 @@ class Trained(NamedTuple):
 
     network: ReLUNetwork
     run: Trajectory
-    law: Initialiser | None
+    law: Initializer | None
     forecast: Forecast | None
     foretold: Foretold | None
     before: bool
@@ -80,7 +80,7 @@ def foresee_and_train(network: ReLUNetwork, recipe: Recipe, seeds: int, asked: A
     return Trained(network, run, recipe.law, *foreseen, True, recipe.capped, recipe.drop)
 
 
-def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -> Trained:
+def trained_before(run: Trajectory, initial: Initializer | None, asked: Asked) -> Trained:
     """Networks that were trained before, here or elsewhere."""
     network, settings = network_of(run), run.settings["settings"]
     refuse_diverged(run)
@@ -93,7 +93,7 @@ def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -
     law, rule = law_of(run) if initial is None else initial, settings["rule"]["rule"]
     if law is None and rule == "checkpoints":
         law = law_like(run)
-    # of several layers they serve only to measure what an optimiser did
+    # of several layers they serve only to measure what an optimizer did
     if not weight_records(run) and (len(network.hidden) == 1 or rule == "optax"):
         if can_repeat(run):
             asked.say("training the networks of the run once more, for their weights over time")
@@ -108,9 +108,9 @@ def trained_before(run: Trajectory, initial: Initialiser | None, asked: Asked) -
 
 
 def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
-    """The run of an optimiser that may or may not descend: that is measured, as it is of checkpoints.
+    """The run of an optimizer that may or may not descend: that is measured, as it is of checkpoints.
 
-    Where it descends the rate that is measured counts: the run's own is a unit of time, and not what the optimiser was
+    Where it descends the rate that is measured counts: the run's own is a unit of time, and not what the optimizer was
     given.
     """
     steps = run.data["step"].values
@@ -125,7 +125,7 @@ def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
 
 
 def _foresee(
-    network: ReLUNetwork, law: Initialiser, rate: float, times: np.ndarray, asked: Asked
+    network: ReLUNetwork, law: Initializer, rate: float, times: np.ndarray, asked: Asked
 ) -> tuple[Forecast, Foretold]:
     """Loss and modules from the law of the weights, by the steps that are planned: for few neurons the cheapest way.
 
@@ -160,7 +160,7 @@ def along_gradient(run: Trajectory) -> float:
     return float(run.settings["settings"]["rule"].get("cosine", 1.0))
 
 
-def law_like(run: Trajectory) -> Initialiser:
+def law_like(run: Trajectory) -> Initializer:
     """Independent normal weights of the sizes that the first ones have, edge by edge; nothing later is looked at."""
     network = network_of(run)
     sizes = {}

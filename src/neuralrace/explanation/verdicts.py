@@ -24,7 +24,7 @@ def beside(value: float, limit: float) -> str:
 def distances_in_words(apart: Agreement) -> str:
     """Both distances, the first in words as well."""
     return (
-        f"normalised L1 {beside(apart.normalised_l1, NEAR_L1)}, that is {apart.normalised_l1:.1%} of the area "
+        f"normalized L1 {beside(apart.normalized_l1, NEAR_L1)}, that is {apart.normalized_l1:.1%} of the area "
         f"between the loss and the lowest that it reaches; log10 gap {beside(apart.log10_gap, NEAR_LOG)}"
     )
 

@@ -26,7 +26,7 @@ ADVICE = {
     "loss at predicted weights": "start smaller, or take fewer inputs and outputs without correlation",
     "lumping symmetry": "nothing: the variables are then kept apart",
     "modes that grow apart": "take more hidden units: modes overlap less in them",
-    "mutual diagonalisability": "choose gates under which all pathways see the same modes",
+    "mutual diagonalizability": "choose gates under which all pathways see the same modes",
     "one rectified hidden layer": "take two layers of weights",
     "open paths": "open a gate on the way from input to output",
     "own modes stay diagonal": "choose gates under which pathways do not mix each other's modes",

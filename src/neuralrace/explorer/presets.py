@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from neuralrace.experiments import listed
 from neuralrace.explorer.bounds import BODY_BYTES, MAP_VALUES, SCENE, TASKS
 from neuralrace.explorer.scene import Scene
-from neuralrace.plotting.style import COLOURS, SERIES
+from neuralrace.papers import listed
+from neuralrace.plotting.style import COLORS, SERIES
 
 Fields = dict[str, Any]
 
@@ -103,7 +103,7 @@ PRESETS: Mapping[str, tuple[Fields, str]] = {
     "pairs": (
         _scene("routing", {"domains": 7, "trained": 3}, width=16, scale=0.1, **_ROUTED)
         | {"rate": 0.1, "steps": 500, "seeds": 2},
-        "neighbouring pairs, one of the choices that are compared",
+        "neighboring pairs, one of the choices that are compared",
     ),
     "views-law": (_scene("views", **_VIEWS), "three views that occur together"),
     "views-gated": (
@@ -240,7 +240,7 @@ def about() -> Fields:
         "guided": [_complete(guided) for guided in GUIDED],
         "limits": {"bytes": BODY_BYTES},
         "measures": list(MAP_VALUES),
-        "colours": COLOURS,
+        "colors": COLORS,
         "series": list(SERIES),
     }
 

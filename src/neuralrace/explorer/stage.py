@@ -109,7 +109,7 @@ def make_stage(scene: Scene, tables: Tables) -> Stage:
     return Stage(task, gating, tuple(gatings), problem, rows, pathways, named, whole)
 
 
-def law_of(scene: Scene) -> initial.Initialiser:
+def law_of(scene: Scene) -> initial.Initializer:
     """The law of first weights."""
     return initial.gaussian(scene.scale) if scene.law == "gaussian" else initial.orthogonal(scene.scale)
 

@@ -14,10 +14,10 @@ from neuralrace.plotting.curves import (
 )
 from neuralrace.plotting.labels import end_labels, label_axes
 from neuralrace.plotting.pictures import draw_network, heat_map
-from neuralrace.plotting.style import COLOURS, SERIES, lay_out, new_figure, new_panels, sequence
+from neuralrace.plotting.style import COLORS, SERIES, lay_out, new_figure, new_panels, sequence
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "SERIES",
     "TIME",
     "difference_strip",

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from neuralrace.plotting.labels import below, inches_below, label_axes
-from neuralrace.plotting.style import COLOURS, sequence
+from neuralrace.plotting.style import COLORS, sequence
 
 TIME = "time t (learning rate x step)"
 NONE: Mapping[str, Any] = {}
@@ -23,11 +23,11 @@ STRIP = (-0.36, 0.26)  # where a strip of differences lies and how high it is, i
 def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: str | None) -> None:
     """Draw the mean over seeds and a band from the lowest to the highest; values are (seeds, T).
 
-    kind: what is trained, which has a colour everywhere, or a colour of its own.
+    kind: what is trained, which has a color everywhere, or a color of its own.
     """
-    colour = COLOURS.get(kind, kind)
-    axis.fill_between(time, values.min(axis=0), values.max(axis=0), color=colour, alpha=0.25, linewidth=0)
-    axis.plot(time, values.mean(axis=0), color=colour, linewidth=1.8, label=label)
+    color = COLORS.get(kind, kind)
+    axis.fill_between(time, values.min(axis=0), values.max(axis=0), color=color, alpha=0.25, linewidth=0)
+    axis.plot(time, values.mean(axis=0), color=color, linewidth=1.8, label=label)
 
 
 def theory_line(
@@ -36,13 +36,13 @@ def theory_line(
     """Draw a prediction; a second one on the same axis is dotted, one of many draws faint."""
     look: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.4} if faint else {"linewidth": 1.3}
     style = DOTS if dotted else DASHES["theory"]
-    axis.plot(time, values, color=COLOURS["theory"], linestyle=style, label=label, **look)
+    axis.plot(time, values, color=COLORS["theory"], linestyle=style, label=label, **look)
 
 
 def reconstruction_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
     """Draw what was made with the help of a run, which is no prediction; a second one on the same axis is dotted."""
     style = DOTS if dotted else DASHES["reconstruction"]
-    axis.plot(time, values, color=COLOURS["reconstruction"], linewidth=1.5, linestyle=style, label=label)
+    axis.plot(time, values, color=COLORS["reconstruction"], linewidth=1.5, linestyle=style, label=label)
 
 
 def mode_lines(
@@ -89,7 +89,7 @@ def loss_curves(
     horizontal: str = TIME,
     tolerance: float | None = None,
 ) -> None:
-    """Draw losses: trainings in colour, forecasts in black dashes, reconstructions in violet, each with its label.
+    """Draw losses: trainings in color, forecasts in black dashes, reconstructions in violet, each with its label.
 
     trained: label -> what is trained, and its loss, (seeds, T) or (T,). theory, rebuilt: (T,), or several in one style,
     (n, T); a second label is dotted. tolerance: of log10; all that comes after the
@@ -120,12 +120,12 @@ def difference_strip(axis: Axes, time: NDArray, differences: Sequence[tuple[str,
     axis.set_yscale("log")
     bottom, height = STRIP
     strip = axis.inset_axes((0.0, bottom, 1.0, height))
-    strip.axhspan(-tolerance, tolerance, color=COLOURS["reference"], alpha=0.25, linewidth=0)
-    strip.axhline(0.0, color=COLOURS["reference"], linewidth=0.6)
+    strip.axhspan(-tolerance, tolerance, color=COLORS["reference"], alpha=0.25, linewidth=0)
+    strip.axhline(0.0, color=COLORS["reference"], linewidth=0.6)
     drawn: set[str] = set()
     for kind, values in differences:
         style = DOTS if kind in drawn and kind in DASHES else DASHES.get(kind, "-")
-        strip.plot(time, values, color=COLOURS.get(kind, kind), linestyle=style, linewidth=1.2)
+        strip.plot(time, values, color=COLORS.get(kind, kind), linestyle=style, linewidth=1.2)
         drawn.add(kind)
     low, high = strip.get_ylim()
     strip.set_ylim(max(low, -FAR * tolerance), min(high, FAR * tolerance))
@@ -148,10 +148,10 @@ def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], t
     lines: dict[int | None, list[tuple[int, float]]] = {}
     for modules, stretches, value in rows:
         lines.setdefault(modules, []).append((stretches, value))
-    colours = sequence(sum(modules is not None for modules in lines))
+    colors = sequence(sum(modules is not None for modules in lines))
     for modules, points in lines.items():
         own = modules is None
-        colour = COLOURS["reconstruction"] if own else colours.pop(0)
+        color = COLORS["reconstruction"] if own else colors.pop(0)
         label = "every neuron" if own else f"{modules} modules"
-        axis.loglog(*zip(*points, strict=True), "s-" if own else "o-", color=colour, markersize=4, label=label)
+        axis.loglog(*zip(*points, strict=True), "s-" if own else "o-", color=color, markersize=4, label=label)
     label_axes(axis, title, "stretches of constant gates", distance)

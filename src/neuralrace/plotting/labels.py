@@ -17,7 +17,7 @@ SHORT = 19  # letters up to which labels stand in two columns
 
 
 def label_axes(axis: Axes, title: str, horizontal: str, vertical: str, legend: Place = "below") -> None:
-    """Title, axes and legend: below the axis, or with "ends" a name at the end of every line, in its colour."""
+    """Title, axes and legend: below the axis, or with "ends" a name at the end of every line, in its color."""
     axis.set_title(_fitting(axis, title), fontsize=10, x=0.0, ha="left")
     axis.set_xlabel(horizontal, fontsize=SIZE)
     axis.set_ylabel(vertical, fontsize=SIZE)
@@ -74,23 +74,23 @@ def end_labels(axis: Axes) -> None:
         ends.append((float(np.clip(to_axis.transform(last)[1], 0, 1)), label, line.get_color()))
     step = LINE * SIZE / 72 / (0.68 * _cell(axis)[1])  # an axis has so much of its cell, before it is laid out
     ends.sort(key=lambda one: one[0])
-    for (end, label, colour), place in zip(ends, _apart([end for end, *_ in ends], step), strict=True):
+    for (end, label, color), place in zip(ends, _apart([end for end, *_ in ends], step), strict=True):
         axis.annotate(
             label,
             (1.0, end),
             (1.04, place),
             xycoords="axes fraction",
             textcoords="axes fraction",
-            color=colour,
+            color=color,
             fontsize=SIZE,
             va="center",
-            arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
             annotation_clip=False,
         )
 
 
 def _apart(places: list[float], step: float) -> list[float]:
-    """Sorted places, moved as little as is easy so that neighbours are a step apart and all begin above zero."""
+    """Sorted places, moved as little as is easy so that neighbors are a step apart and all begin above zero."""
     found: list[float] = []
     for place in places:
         found.append(max(place, found[-1] + step) if found else place)

@@ -26,7 +26,7 @@ def heat_map(
     names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None),
     largest: float | None = None,
 ) -> None:
-    """Draw a matrix with a colour bar for its value, zero in white: from zero up, or to both sides where it has signs.
+    """Draw a matrix with a color bar for its value, zero in white: from zero up, or to both sides where it has signs.
 
     blocks: how many rows and columns belong together; they are numbered from one. names: of single rows and columns.
     largest: the end of the scale, where several pictures share one; they then have both signs.

@@ -1,4 +1,4 @@
-"""One colour for one thing across all figures, safe for colour-blind readers (after Okabe and Ito)."""
+"""One color for one thing across all figures, safe for color-blind readers (after Okabe and Ito)."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-COLOURS = {
+COLORS = {
     "theory": "#000000",
     "gated": "#0072B2",
     "relu": "#D55E00",
@@ -22,7 +22,7 @@ SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F
 
 
 def sequence(count: int) -> list[str]:
-    """Colours for an ordered series, such as depths or scales: of one perceptual map, from dark to light."""
+    """Colors for an ordered series, such as depths or scales: of one perceptual map, from dark to light."""
     return [to_hex(colormaps["viridis"](0.82 * place / max(count - 1, 1))) for place in range(count)]
 
 
@@ -54,7 +54,7 @@ def lay_out(figure: Figure) -> Figure:
 
 
 def tidy(axis: Axes) -> None:
-    """Take away what carries no information, and draw unnamed lines in the colours of a series."""
+    """Take away what carries no information, and draw unnamed lines in the colors of a series."""
     axis.set_prop_cycle(color=SERIES)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)

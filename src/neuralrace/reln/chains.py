@@ -10,7 +10,7 @@ from neuralrace.activations import LeakyReLU, as_activation
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, require_kind
-from neuralrace.initial import ByShape, Initialiser, as_data, from_data
+from neuralrace.initial import ByShape, Initializer, as_data, from_data
 from neuralrace.problem import BIAS, Problem, ReLUNetwork
 from neuralrace.task import Task
 from neuralrace.trajectory import Trajectory
@@ -24,12 +24,12 @@ class Chain:
     edges: Mapping[Edge, Edge]
     slope: float
 
-    def law(self, given: Initialiser) -> Initialiser:
+    def law(self, given: Initializer) -> Initializer:
         """The law of first weights by the edges of the ReLU network."""
         return given.like(self.edges) if isinstance(given, ByShape) else given
 
 
-def as_relu_network(network: Problem, law: Initialiser) -> tuple[ReLUNetwork, Initialiser]:
+def as_relu_network(network: Problem, law: Initializer) -> tuple[ReLUNetwork, Initializer]:
     """The same network with the layers h1, h2, ..., and the law of first weights for it."""
     require_kind("network", network, Problem, ProblemError)
     if isinstance(network, ReLUNetwork):
@@ -71,7 +71,7 @@ def as_relu_run(run: Trajectory) -> Trajectory:
     return Trajectory(run.data.rename(variables).assign_attrs({key: json.dumps(part) for key, part in attrs.items()}))
 
 
-def as_relu_law(run: Trajectory, law: Initialiser) -> Initialiser:
+def as_relu_law(run: Trajectory, law: Initializer) -> Initializer:
     """A law of first weights by the edges of a run, for the same record as a ReLU network's."""
     described = run.settings["problem"]
     return law if "slope" in described else _chain(described, run.edges).law(law)

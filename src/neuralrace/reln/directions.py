@@ -17,7 +17,7 @@ import numpy as np
 from neuralrace.activations import LeakyReLU
 from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, WeightError, require_count, require_kind, require_number, shortened
-from neuralrace.initial import Gaussian, Initialiser, as_key
+from neuralrace.initial import Gaussian, Initializer, as_key
 from neuralrace.problem import Problem, side_by_side
 from neuralrace.reln.growth import OneLayer
 from neuralrace.theory.ladder import THEORY_STREAM
@@ -101,7 +101,7 @@ class Directions:
 
 
 def directions(
-    network: Problem, initial: Initialiser, *, end: float | None = None, most: int = 8, key: Any = None
+    network: Problem, initial: Initializer, *, end: float | None = None, most: int = 8, key: Any = None
 ) -> Directions:
     """Foresee the first drops of the loss of a network with one hidden layer from small first weights.
 
@@ -121,7 +121,7 @@ def directions(
 
 
 @float64
-def _race(network: Problem, initial: Initialiser, key: Any) -> "_NeuronRace":
+def _race(network: Problem, initial: Initializer, key: Any) -> "_NeuronRace":
     """Neurons of one draw from the law, at the start."""
     require_kind("network", network, Problem, ProblemError)
     assumed = one_hidden_layer(network)

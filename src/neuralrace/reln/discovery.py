@@ -7,7 +7,7 @@ import numpy as np
 
 from neuralrace.analysis import Agreement, Line
 from neuralrace.errors import GateError
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initializer
 from neuralrace.reln.chains import as_relu_law, as_relu_run
 from neuralrace.reln.gating import find_gating
 from neuralrace.reln.modular import (
@@ -50,7 +50,7 @@ def discover(
     *,
     fractional: bool = False,
     bare: bool = False,
-    initial: Initialiser | None = None,
+    initial: Initializer | None = None,
     key: int = 0,
     draws: int = DRAWS,
 ) -> Discovery:
@@ -107,7 +107,7 @@ def _layers(row: Priced, names: tuple[str, ...]) -> tuple[Layer, ...]:
 def _tried(row: Priced) -> Tried:
     consistency = np.concatenate([gating.consistency for gating in row.gatings])
     apart = row.agreement
-    return Tried(row.modules, apart.normalised_l1, apart.log10_gap, float(consistency.min(initial=1.0)), row.stretches)
+    return Tried(row.modules, apart.normalized_l1, apart.log10_gap, float(consistency.min(initial=1.0)), row.stretches)
 
 
 def _needed(run: Trajectory, from_law: bool) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from neuralrace.analysis import Agreement
 from neuralrace.axes import Weights
 from neuralrace.errors import WeightError, require_count, require_known, shortened
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initializer
 from neuralrace.problem import Problem
 from neuralrace.reln.chains import as_relu_network
 from neuralrace.reln.course import Course, course_of_weights
@@ -91,7 +91,7 @@ class Foreseen(Modular):
 
 def foresee(
     network: Problem,
-    initial: Initialiser,
+    initial: Initializer,
     times: Sequence[float] | np.ndarray,
     modules: int | str = "auto",
     *,

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuralrace.analysis import Agreement, agreement
 from neuralrace.errors import GateError, RangeError, require_count
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initializer
 from neuralrace.problem import Problem, ReLUNetwork
 from neuralrace.reln.chains import as_relu_run
 from neuralrace.reln.modules import EXACT, RTOL, Modules, find_modules, gated_problem, law_of_modules
@@ -27,7 +27,7 @@ class Tried(NamedTuple):
     """One row of the elbow: how many modules, and how far their reconstruction is from the ReLU networks."""
 
     modules: int
-    normalised_l1: float
+    normalized_l1: float
     log10_gap: float
     consistency: float  # the least over the modules
     stretches: int = 1
@@ -109,7 +109,7 @@ class Modular:
         gates = [layer.modules.gates if self.fractional else layer.modules.patterns for layer in self.layers]
         return gated_problem(self.task, gates, [layer.widths for layer in self.layers], self.network.biases)
 
-    def law(self, given: Initialiser) -> Initialiser:
+    def law(self, given: Initializer) -> Initializer:
         """A law of the ReLU network's first weights for the gated network."""
         return law_of_modules(self.problem, given)
 
@@ -178,7 +178,7 @@ def check_modules(modules: int | str, most: int = MOST_MODULES) -> None:
 
 
 def solve_each(
-    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
+    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initializer, draws: int, key: Any
 ) -> list[tuple[Forecast, Agreement]]:
     """Solve the gated networks of some modules and compare them with a learning curve."""
     solved = [
@@ -188,13 +188,13 @@ def solve_each(
 
 
 def fewest_that_serve(
-    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initialiser, draws: int, key: Any
+    described: Sequence[Modular], curve: Trajectory | Forecast, law: Initializer, draws: int, key: Any
 ) -> tuple[Modular, Forecast, Agreement, tuple[Tried, ...]]:
     """Of some modules the first whose error is at most ELBOW times the least, and the errors of all."""
     solved, rows = solve_each(described, curve, law, draws, key), []
     for one, (_, apart) in zip(described, solved, strict=True):
         least = min(float(layer.modules.consistency.min()) for layer in one.layers)
-        rows.append(Tried(one.most, apart.normalised_l1, apart.log10_gap, least))
-    errors = [row.normalised_l1 for row in rows]
+        rows.append(Tried(one.most, apart.normalized_l1, apart.log10_gap, least))
+    errors = [row.normalized_l1 for row in rows]
     best = next(i for i, error in enumerate(errors) if error <= ELBOW * min(errors))
     return described[best], *solved[best], tuple(rows)

@@ -11,7 +11,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.arrays import real_array
 from neuralrace.errors import GateError, RangeError, TaskError, require_count, require_kind, shortened
 from neuralrace.gates import Gates
-from neuralrace.initial import ByShape, Initialiser
+from neuralrace.initial import ByShape, Initializer
 from neuralrace.problem import Problem, side_by_side
 from neuralrace.task import Task
 from neuralrace.theory import Aligned, Flow
@@ -129,7 +129,7 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     return Problem(architecture, examples, Gates(nodes=gates), biases=biases)
 
 
-def law_of_modules(problem: Problem, law: Initialiser) -> Initialiser:
+def law_of_modules(problem: Problem, law: Initializer) -> Initializer:
     """A law of a ReLU network's first weights for a gated network: a module's edges are like those of its layer."""
     if not isinstance(law, ByShape):
         return law

@@ -8,7 +8,7 @@ import numpy as np
 from neuralrace.analysis import Agreement, Line, agreement
 from neuralrace.analysis.agreement import LossCurve
 from neuralrace.errors import ProblemError
-from neuralrace.initial import Initialiser
+from neuralrace.initial import Initializer
 from neuralrace.reln.gating import LayerGating, find_gating
 from neuralrace.reln.modular import modules_to_try, solve_each
 from neuralrace.reln.playing import play
@@ -25,7 +25,7 @@ WORK = 1.5e12  # operations after which no further tier is begun
 
 def near(apart: Agreement) -> bool:
     """Whether a curve is within NEAR_L1 and NEAR_LOG of training, by `distance_learned`."""
-    return apart.normalised_l1 <= NEAR_L1 and apart.log10_gap <= NEAR_LOG
+    return apart.normalized_l1 <= NEAR_L1 and apart.log10_gap <= NEAR_LOG
 
 
 def distance_learned(curve: LossCurve, run: LossCurve) -> Agreement:
@@ -37,7 +37,7 @@ def distance_learned(curve: LossCurve, run: LossCurve) -> Agreement:
     plain = agreement(curve, run)
     measured, predicted = (np.atleast_2d(one.loss).mean(axis=0) for one in (run, curve))
     floor = float(measured.min())
-    if not np.isfinite(plain.normalised_l1):
+    if not np.isfinite(plain.normalized_l1):
         return plain
     above = agreement(Line(run.time, predicted - floor), Line(run.time, measured - floor))
     return replace(above, log10_gap=plain.log10_gap)
@@ -102,7 +102,7 @@ def prices(
 
 def deep_prices(
     run: Trajectory,
-    law: Initialiser | None,
+    law: Initializer | None,
     modules: int | None,
     key: int,
     measured: Callable[[np.ndarray], float] | None = None,
@@ -131,7 +131,7 @@ def fewest(rows: Sequence[Priced]) -> Priced:
     good = [row for row in rows if row.meets]
     if good:
         return min(good, key=lambda row: (row.stretches, row.modules))
-    return min(rows, key=lambda row: (np.nan_to_num(row.agreement.normalised_l1, nan=np.inf), row.modules))
+    return min(rows, key=lambda row: (np.nan_to_num(row.agreement.normalized_l1, nan=np.inf), row.modules))
 
 
 def fewer(rows: Sequence[Priced], chosen: Priced) -> Priced | None:

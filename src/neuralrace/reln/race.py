@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
-from neuralrace.initial import Initialiser, gaussian
+from neuralrace.initial import Initializer, gaussian
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import EXACT, RTOL, gated_problem, law_of_modules
 from neuralrace.task import Task
@@ -88,7 +88,7 @@ def race(
     task: Task,
     candidates: Mapping[str, Any],
     *,
-    initial: Initialiser | None = None,
+    initial: Initializer | None = None,
     times: Any = None,
     criterion: float | None = None,
     neurons: int = 120,

@@ -139,11 +139,11 @@ def _rebuilt(
 
 def table_of(rows: Sequence[Rebuilt]) -> str:
     """The trade-off as text, one row for each way to rebuild."""
-    lines = [f"{'modules':>12s} {'stretches':>10s} {'normalised L1':>14s} {'log10 gap':>10s}"]
+    lines = [f"{'modules':>12s} {'stretches':>10s} {'normalized L1':>14s} {'log10 gap':>10s}"]
     for row in rows:
         size = "every neuron" if row.modules is None else str(row.modules)
         apart = row.agreement
-        lines.append(f"{size:>12s} {row.stretches:10d} {apart.normalised_l1:14.3f} {apart.log10_gap:10.3f}")
+        lines.append(f"{size:>12s} {row.stretches:10d} {apart.normalized_l1:14.3f} {apart.log10_gap:10.3f}")
     return "\n".join(lines)
 
 

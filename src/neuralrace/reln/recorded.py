@@ -8,7 +8,7 @@ import numpy as np
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import GateError, ProblemError, RangeError, UnknownNameError, require_count
-from neuralrace.initial import Initialiser, from_data, key_from_data
+from neuralrace.initial import Initializer, from_data, key_from_data
 from neuralrace.problem import BIAS
 from neuralrace.reln.chains import as_relu_run
 from neuralrace.task import Task
@@ -51,7 +51,7 @@ def network_of(run: Trajectory) -> ReLUNetwork:
     return ReLUNetwork(task, widths, described["slope"], described["biases"])
 
 
-def law_of(run: Trajectory) -> Initialiser | None:
+def law_of(run: Trajectory) -> Initializer | None:
     """The law that the first weights were drawn from; None where the run started from given weights."""
     return from_data(run.settings["settings"]["initial"])
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from neuralrace.experiments.claim import KINDS, Claim
-from neuralrace.experiments.experiment import Result
-from neuralrace.experiments.papers import heading
+from neuralrace.papers.claim import KINDS, Claim
+from neuralrace.papers.experiment import Result
+from neuralrace.papers.papers import heading
 from neuralrace.report.verdicts import WHOSE, counted, counts, verdict
 
-# style of a verdict -> its mark and its name; a shape for each, so that no colour is needed to tell them apart
+# style of a verdict -> its mark and its name; a shape for each, so that no color is needed to tell them apart
 MARKS = {
     "holds": ("●", "holds"),
     "refuted": ("◆", "refuted"),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from neuralrace._page import document, set_maths
 from neuralrace.datafiles import write_text
-from neuralrace.experiments.experiment import Result
-from neuralrace.experiments.papers import PAPERS, by_paper, heading
+from neuralrace.papers.experiment import Result
+from neuralrace.papers.papers import PAPERS, by_paper, heading
 from neuralrace.report.matrix import render_matrix
 from neuralrace.report.section import render_section
 from neuralrace.report.verdicts import WHOSE, compared_with_record, counted, counts, tally
@@ -16,13 +16,13 @@ TITLE = "neuralrace: predicted and trained"
 WORDS = {
     "theory": "What is computed from the statistics of a task and the law of the first weights, before and without any "
     "training; nothing in it is fitted. Black dashes in every figure.",
-    "training": "Gradient descent on the examples. In colour: the mean over the seeds, and a band from the lowest to "
+    "training": "Gradient descent on the examples. In color: the mean over the seeds, and a band from the lowest to "
     "the highest.",
     "reconstruction": "What is computed with anything read off a trained network. It describes and forecasts nothing; "
     "violet, dash and dot.",
     "seeds": "Networks trained from different first weights. Theory has draws of its own and never those of training.",
     "time": "Learning rate times step. Epochs are steps over all examples.",
-    "normalised L1": "The area between two loss curves over the area under the trained one: 0.05 can hardly be seen in "
+    "normalized L1": "The area between two loss curves over the area under the trained one: 0.05 can hardly be seen in "
     "a printed figure.",
     "log10 gap": "The mean distance of log10 of two losses: it also sees the end of learning, where L1 sees nothing.",
     "holds": "Measured, and within the limit that stands beside it.",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from html import escape
 
 from neuralrace._page import Panel, panels, set_maths
-from neuralrace.experiments.claim import Claim
-from neuralrace.experiments.experiment import Result
-from neuralrace.experiments.papers import paper_of
-from neuralrace.experiments.settings import as_json
+from neuralrace.papers.claim import Claim
+from neuralrace.papers.experiment import Result
+from neuralrace.papers.papers import paper_of
+from neuralrace.papers.settings import as_json
 from neuralrace.report.matrix import data, mark, style
 from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, verdict
 

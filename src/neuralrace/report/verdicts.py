@@ -5,7 +5,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuralrace.experiments.claim import FAILS, HOLDS, KINDS, Claim
+from neuralrace.papers.claim import FAILS, HOLDS, KINDS, Claim
 
 WHOSE = {"paper": "Sentences of the paper", "ours": "What we asked", "check": "Checks of code and algebra"}
 FAILED = {kind: words.removesuffix(": ") for kind, words in FAILS.items()}  # "refuted", "does not hold"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from neuralrace.cluster import ClusterError, interruption_deferred
 from neuralrace.errors import ResourceError, in_one_line
-from neuralrace.experiments.listing import listed
+from neuralrace.papers.listing import listed
 from neuralrace.source import versions
 from neuralrace.sweeps.points import Point, Sweep, shape_of
 from neuralrace.sweeps.work import MEMORY, Finished, compute_point, keep_experiment

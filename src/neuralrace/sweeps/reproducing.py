@@ -7,8 +7,8 @@ from typing import Any
 
 from neuralrace.cluster import LOCAL, UNLIMITED, connected, cores
 from neuralrace.errors import require_count
-from neuralrace.experiments.experiment import Result
 from neuralrace.memory import free_memory
+from neuralrace.papers.experiment import Result
 from neuralrace.sweeps.dispatch import finished_experiments
 from neuralrace.sweeps.work import Keep
 

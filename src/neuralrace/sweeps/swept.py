@@ -71,12 +71,12 @@ class Swept:
         numeric = labels.dtype.kind in "fiu"
         places = labels if numeric else np.arange(len(labels))
         count = min(lines.sizes["line"], LINES)
-        for place, colour in zip(range(count), sequence(count), strict=True):
+        for place, color in zip(range(count), sequence(count), strict=True):
             line = lines.isel(line=place)
             low, high = (line.sel(end=end).transpose(along).values for end in ("lowest", "highest"))
             named = ", ".join(f"{name} {line[name].item()}" for name in others)
-            axis.plot(places, high, "o-", color=colour, markersize=3, label=named or None)
-            axis.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
+            axis.plot(places, high, "o-", color=color, markersize=3, label=named or None)
+            axis.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
         if not numeric:
             axis.set_xticks(places, [str(label) for label in labels])
         elif (labels > 0).all() and labels.max() > 20 * labels.min():

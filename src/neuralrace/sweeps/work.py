@@ -14,10 +14,10 @@ import xarray
 from neuralrace.cluster import ClusterError
 from neuralrace.datafiles import save_dataset
 from neuralrace.errors import in_one_line
-from neuralrace.experiments.experiment import Experiment, Result, get
-from neuralrace.experiments.settings import as_json
-from neuralrace.experiments.store import run, save_result
 from neuralrace.memory import is_out_of_memory, memory_at_most
+from neuralrace.papers.experiment import Experiment, Result, get
+from neuralrace.papers.settings import as_json
+from neuralrace.papers.store import run, save_result
 from neuralrace.source import versions
 
 MEMORY = "it needs more memory than its worker has: make it smaller, or give workers more"

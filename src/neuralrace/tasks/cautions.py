@@ -18,10 +18,10 @@ def cautions(task: Task, labels: Mapping[str, Sequence[str]] | None = None) -> t
     labels: data node -> the names of its columns, as a NamedTask has them.
     """
     names = labels or {}
-    return (*_uncentred(task), *_uneven(task, names))
+    return (*_uncenterd(task), *_uneven(task, names))
 
 
-def _uncentred(task: Task) -> tuple[str, ...]:
+def _uncenterd(task: Task) -> tuple[str, ...]:
     inputs, targets = side_by_side(task.inputs), side_by_side(task.targets)
     largest = float(np.abs(targets).max())
     if largest == 0:
@@ -32,9 +32,9 @@ def _uncentred(task: Task) -> tuple[str, ...]:
         return ()
     indicators = bool(np.isin(targets, (0, 1)).all() and (targets.sum(axis=1) == 1).all())
     return (
-        f"the targets are not centred ({share:.0%} of their second moment is their mean) and no input is constant: a "
+        f"the targets are not centerd ({share:.0%} of their second moment is their mean) and no input is constant: a "
         "network without biases has to build the mean from the inputs. Add a constant input (bias)"
-        + ("" if indicators else ", or take the mean off the targets (standardise)"),
+        + ("" if indicators else ", or take the mean off the targets (standardize)"),
     )
 
 
@@ -59,7 +59,7 @@ def _uneven(task: Task, labels: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
         return ()
     return (
         f"the inputs differ in scale: {most!r} is of size {sizes[most]:.3g} and {least!r} of {sizes[least]:.3g}. The "
-        "small ones are learned last or never, and more steps will not mend it: standardise them",
+        "small ones are learned last or never, and more steps will not mend it: standardize them",
     )
 
 

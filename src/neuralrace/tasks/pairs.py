@@ -15,15 +15,15 @@ from neuralrace.errors import RangeError, require_count, require_known
 TRADES = 20  # trades of the random regular graph, per input domain
 
 
-def neighbours(domains: int, trained: int, generator: np.random.Generator) -> np.ndarray:
+def neighbors(domains: int, trained: int, generator: np.random.Generator) -> np.ndarray:
     """Input i with outputs (i + j) mod M, j from -floor((K-1)/2) to floor(K/2), as in P1 section 4."""
     place = np.arange(domains)
     return np.asarray((place - place[:, None] + (trained - 1) // 2) % domains < trained)
 
 
 def circulant(domains: int, trained: int, generator: np.random.Generator) -> np.ndarray:
-    """The neighbours with the outputs in random order, as in P1 section 5; where j begins is lost in the order."""
-    return neighbours(domains, trained, generator)[:, generator.permutation(domains)]
+    """The neighbors with the outputs in random order, as in P1 section 5; where j begins is lost in the order."""
+    return neighbors(domains, trained, generator)[:, generator.permutation(domains)]
 
 
 def regular(domains: int, trained: int, generator: np.random.Generator) -> np.ndarray:
@@ -32,7 +32,7 @@ def regular(domains: int, trained: int, generator: np.random.Generator) -> np.nd
     Two inputs trade at random the outputs that only one of them has. This walk on the graphs with given degrees has
     the uniform law as its limit.
     """
-    pattern = neighbours(domains, trained, generator)
+    pattern = neighbors(domains, trained, generator)
     for _ in range(TRADES * domains if domains > 1 else 0):
         one, other = generator.choice(domains, 2, replace=False)
         traded = np.flatnonzero(pattern[one] != pattern[other])
@@ -51,7 +51,7 @@ def blocks(domains: int, trained: int, generator: np.random.Generator) -> np.nda
     pattern = np.zeros((domains, domains), dtype=bool)
     places = np.array_split(np.arange(domains), domains // trained)
     for place in places:
-        pattern[np.ix_(place, place)] = neighbours(len(place), trained, generator)
+        pattern[np.ix_(place, place)] = neighbors(len(place), trained, generator)
     for before, after in itertools.pairwise(places):
         one, other = (_a_pair(pattern, place, generator) for place in (before, after))
         pattern[one], pattern[other] = False, False
@@ -83,7 +83,7 @@ def hubs(domains: int, trained: int, generator: np.random.Generator) -> np.ndarr
 
 
 PAIRS: Mapping[str, Callable[[int, int, np.random.Generator], np.ndarray]] = {
-    "neighbours": neighbours,
+    "neighbors": neighbors,
     "circulant": circulant,
     "regular": regular,
     "blocks": blocks,

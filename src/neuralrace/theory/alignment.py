@@ -17,7 +17,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.axes import Edge
-from neuralrace.initial import Gaussian, Initialiser
+from neuralrace.initial import Gaussian, Initializer
 from neuralrace.shared_bases import SharedBases
 from neuralrace.theory.reduction.path_table import PathTable
 
@@ -293,7 +293,7 @@ def _misplaced(seen: np.ndarray, speeds: np.ndarray, reach: np.ndarray) -> np.nd
 
 
 def gaussian_law(
-    initial: Initialiser | tuple[Mapping[Edge, np.ndarray], ...], architecture: Architecture
+    initial: Initializer | tuple[Mapping[Edge, np.ndarray], ...], architecture: Architecture
 ) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation of a_0 = |p + q|^2 / 4 at nodes with one edge in and one out: chi-square."""
     law: dict[str, tuple[float, float]] = {}

@@ -60,7 +60,7 @@ def check_outcome(
         rows = tuple(replace(row, needed=True) for row in rows)
         return rows, f"the flow was not followed to its end: it takes more than {STEPS:,} steps"
     detail = f"the forecast of draw {worst} (normalized L1; mean gap of log10 loss {flow.log10_gap:.2g})"
-    return (*rows, Assumption(CHECKED, flow.normalised_l1, TOLERANCE, detail)), ""
+    return (*rows, Assumption(CHECKED, flow.normalized_l1, TOLERANCE, detail)), ""
 
 
 def _work(request: Request) -> float:
@@ -86,7 +86,7 @@ def _at_predicted_weights(request: Request, outcome: Outcome, draw: int) -> floa
     start, *predicted = outcome.draws[draw].weights(at)
     rest = {edge: matrix - start[edge] for edge, matrix in request.weights[draw].items()}
     exact = [request.statistics.loss(_sum(weights, rest)) for weights in predicted]
-    return agreement(Line(times[chosen], losses[chosen]), Line(times[chosen], np.array(exact))).normalised_l1
+    return agreement(Line(times[chosen], losses[chosen]), Line(times[chosen], np.array(exact))).normalized_l1
 
 
 def _sum(first: Mapping[Edge, np.ndarray], second: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:

@@ -12,7 +12,7 @@ from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
 from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
-from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalisability, listed_paths
+from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalizability, listed_paths
 from neuralrace.theory.reduction.path_table import Terms
 from neuralrace.theory.reduction.system import StateCurves
 
@@ -48,7 +48,7 @@ class ClosedForm(Method[Formulas]):
         flow, listed = Assumption("gradient flow", rate, 0.0, steps), request.statistics.once(listed_paths)
         if not flow.holds or not listed.holds:
             return Examined((flow, listed), None)
-        own = not self.force and not diagonalisability(request).holds
+        own = not self.force and not diagonalizability(request).holds
         rows, reduced = self._in_own_modes(request) if own else self._in_shared_bases(request)
         if reduced is None:
             return Examined((flow, *rows), None)

@@ -22,7 +22,7 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.initial import Initialiser, as_key, draw
+from neuralrace.initial import Initializer, as_key, draw
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
@@ -62,7 +62,7 @@ THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the
 @float64
 def predict(
     network: Problem | PathStatistics,
-    initial: Initialiser | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]],
+    initial: Initializer | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]],
     times: Sequence[float] | np.ndarray,
     method: str | Method[Any] | Sequence[str | Method[Any]] = "auto",
     key: Any = None,
@@ -260,15 +260,15 @@ def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> fl
 
 
 def _checked_initial(
-    initial: Initialiser | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]], network: Problem | PathStatistics
-) -> Initialiser | tuple[dict[Edge, np.ndarray], ...]:
+    initial: Initializer | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]], network: Problem | PathStatistics
+) -> Initializer | tuple[dict[Edge, np.ndarray], ...]:
     if callable(initial):
         return initial
     sets = [initial] if isinstance(initial, Mapping) else initial
     if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):
         found = shortened(initial)
         raise WeightError(
-            f"initial must be weights, a list of these, or an initialiser such as initial.gaussian; it was {found}"
+            f"initial must be weights, a list of these, or an initializer such as initial.gaussian; it was {found}"
         )
     return tuple(check_weights(network.architecture, one) for one in sets)
 

@@ -15,7 +15,7 @@ import numpy as np
 from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.errors import require_count, require_known, require_number, shortened
-from neuralrace.initial import Decoupled, Initialiser
+from neuralrace.initial import Decoupled, Initializer
 from neuralrace.memory import require_memory
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
@@ -151,7 +151,7 @@ class Request:
     moments: Callable[[], PathStatistics]
     problem: Problem | None
     linear: bool  # moments say all: no node has an activation, and no neuron a gate of its own
-    initial: Initialiser | tuple[dict[Edge, np.ndarray], ...]
+    initial: Initializer | tuple[dict[Edge, np.ndarray], ...]
     draw: Callable[[jax.Array], Mapping[Edge, Any]]
     stream: jax.Array
     draws: int

@@ -25,7 +25,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.arrays import float64
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count, require_number
-from neuralrace.initial import Initialiser, as_key, draw
+from neuralrace.initial import Initializer, as_key, draw
 from neuralrace.theory.integration.integrate import Curve, integrate
 from neuralrace.theory.integration.system import System, record_of
 from neuralrace.theory.ladder import THEORY_STREAM
@@ -193,7 +193,7 @@ def wide_weights(domains: int, gain: float, depth: int = 3) -> RoutedWeights:
 
 
 def drawn_weights(
-    law: Initialiser, domains: int, sizes: tuple[int, int, int], depth: int = 3, key: Any = 0
+    law: Initializer, domains: int, sizes: tuple[int, int, int], depth: int = 3, key: Any = 0
 ) -> RoutedWeights:
     """First weights drawn from a law by theory, whose draws are never those of a training.
 

@@ -13,7 +13,7 @@ from neuralrace.architecture import check_weights
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, RangeError, WeightError, require_count, require_kind, shortened
-from neuralrace.initial import ByShape, Initialiser, as_key, draw
+from neuralrace.initial import ByShape, Initializer, as_key, draw
 from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, Penalty, make_learner
 from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
@@ -32,14 +32,14 @@ STREAMS = 64  # seeds whose keys are made at once
 class Condition:
     """One way to train a network.
 
-    initial: an initialiser, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
+    initial: an initializer, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
     rule: how weights move. time: of a step, a number or one for every step. drawn: mini-batches are drawn by the
     examples' weights at every step, instead of going through all examples in each epoch. penalty: what is descended
     beside the loss.
     """
 
     network: Problem | RoutedNetwork
-    initial: Initialiser | Weights | Sequence[Weights]
+    initial: Initializer | Weights | Sequence[Weights]
     rule: Rule
     time: float | np.ndarray
     loss: str | Objective = "squared"

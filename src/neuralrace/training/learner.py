@@ -57,7 +57,7 @@ class Landscape(eqx.Module):
 
 
 class Learner(Landscape):
-    """That of a network on examples: it knows weights by edge, for records and optimisers, and mini-batches."""
+    """That of a network on examples: it knows weights by edge, for records and optimizers, and mini-batches."""
 
     architecture: eqx.AbstractVar[Architecture]
     objective: eqx.AbstractVar[Objective]

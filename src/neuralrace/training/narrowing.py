@@ -4,7 +4,7 @@ Gradient descent moves the weights into a linear hidden node along the weights o
 activity that comes in. So everything stays in the span, inside the node, of its first incoming columns and
 outgoing rows. In an orthonormal basis of that span the node has at most (what enters + what leaves) units, and
 descent there is the same descent, exactly. It holds for any step that is a combination of gradients, not for
-optimisers that treat each entry on its own, and for a linear node among nodes with activations too. Where neurons have
+optimizers that treat each entry on its own, and for a linear node among nodes with activations too. Where neurons have
 gates of their own, it holds for those that have equal gates.
 """
 

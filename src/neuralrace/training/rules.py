@@ -127,78 +127,78 @@ class RungeKutta(Rule):
 
 
 class Optax(Rule):
-    """Any optax optimiser, which sees one matrix per edge, however the weights are stacked for computing."""
+    """Any optax optimizer, which sees one matrix per edge, however the weights are stacked for computing."""
 
-    optimiser: optax.GradientTransformation = eqx.field(static=True)
+    optimizer: optax.GradientTransformation = eqx.field(static=True)
     described: str = eqx.field(static=True)  # as JSON
 
     def start(self, learner: Landscape, parameters: Parameters) -> Any:
-        """The optimiser's own state."""
+        """The optimizer's own state."""
         assert isinstance(learner, Learner)
-        with _working_optimiser():
-            return self.optimiser.init(_by_name(learner, parameters))
+        with _working_optimizer():
+            return self.optimizer.init(_by_name(learner, parameters))
 
     def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """The optimiser's own step."""
+        """The optimizer's own step."""
         assert isinstance(learner, Learner)
         weights = _by_name(learner, at.parameters)
-        with _working_optimiser():
-            updates, memory = self.optimiser.update(_by_name(learner, at.slope), memory, weights)
+        with _working_optimizer():
+            updates, memory = self.optimizer.update(_by_name(learner, at.slope), memory, weights)
             moved = optax.apply_updates(weights, updates)
         edges = learner.architecture.edges
         return learner.pack({edge: moved[f"edge {i}"] for i, edge in enumerate(edges)}), memory
 
     def as_data(self) -> dict[str, Any]:
-        """The optimiser's name and settings, or what can be read of one that was given."""
-        return {"rule": "optax", "optimiser": json.loads(self.described)}
+        """The optimizer's name and settings, or what can be read of one that was given."""
+        return {"rule": "optax", "optimizer": json.loads(self.described)}
 
     @property
     def narrows(self) -> bool:
-        """Most optimisers treat each entry on its own."""
+        """Most optimizers treat each entry on its own."""
         return False
 
 
-def make_rule(learning_rate: Any, optimiser: Any, steps: int) -> tuple[Rule, np.ndarray | float]:
+def make_rule(learning_rate: Any, optimizer: Any, steps: int) -> tuple[Rule, np.ndarray | float]:
     """The rule that was asked for, and the time of a step: a number, or one for every step.
 
-    learning_rate: a number, or an optax schedule of the step. optimiser: None for plain descent, an optax gradient
+    learning_rate: a number, or an optax schedule of the step. optimizer: None for plain descent, an optax gradient
     transformation, a name such as "adam", or a mapping with a name and settings; the time of its steps is
     learning_rate if that is given, and else one.
     """
     rate = 1.0 if learning_rate is None else _checked_rate(learning_rate, steps)
-    if optimiser is None:
+    if optimizer is None:
         if learning_rate is None:
-            raise RangeError("learning_rate is required: give learning_rate=..., or an optax optimiser=...")
+            raise RangeError("learning_rate is required: give learning_rate=..., or an optax optimizer=...")
         return Descent(np.asarray(rate)), rate
-    if isinstance(optimiser, str):
+    if isinstance(optimizer, str):
         given = learning_rate if callable(learning_rate) else rate
-        optimiser = {"name": optimiser} | ({} if learning_rate is None else {"learning_rate": given})
-    if isinstance(optimiser, Mapping):
-        settings = {str(name): value for name, value in optimiser.items() if name != "name"}
-        for name, value in optimiser.items():
+        optimizer = {"name": optimizer} | ({} if learning_rate is None else {"learning_rate": given})
+    if isinstance(optimizer, Mapping):
+        settings = {str(name): value for name, value in optimizer.items() if name != "name"}
+        for name, value in optimizer.items():
             if not isinstance(value, Hashable):
-                raise WeightError(f"setting {name!r} of an optimiser must be one value; it was {shortened(value)}")
-        return _named_optimiser(optimiser.get("name"), tuple(sorted(settings.items()))), rate
-    if not isinstance(optimiser, optax.GradientTransformation):
+                raise WeightError(f"setting {name!r} of an optimizer must be one value; it was {shortened(value)}")
+        return _named_optimizer(optimizer.get("name"), tuple(sorted(settings.items()))), rate
+    if not isinstance(optimizer, optax.GradientTransformation):
         raise WeightError(
-            f"optimiser must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
-            f"it was {type(optimiser).__name__}"
+            f"optimizer must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
+            f"it was {type(optimizer).__name__}"
         )
-    return _given_optimiser(_Given(_parts(optimiser), optimiser)), rate
+    return _given_optimizer(_Given(_parts(optimizer), optimizer)), rate
 
 
 @dataclass(frozen=True)
 class _Given:
-    """An optimiser that is equal to another if both do the same."""
+    """An optimizer that is equal to another if both do the same."""
 
     parts: Hashable
-    optimiser: optax.GradientTransformation = field(compare=False)
+    optimizer: optax.GradientTransformation = field(compare=False)
 
 
 @lru_cache(maxsize=64)
-def _given_optimiser(given: _Given) -> Optax:
-    """The same value for optimisers that do the same, so that a second training compiles nothing."""
-    return Optax(given.optimiser, json.dumps(made_of(given.optimiser)))
+def _given_optimizer(given: _Given) -> Optax:
+    """The same value for optimizers that do the same, so that a second training compiles nothing."""
+    return Optax(given.optimizer, json.dumps(made_of(given.optimizer)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,35 +232,35 @@ def _parts(value: Any, depth: int = 0) -> Hashable:
 
 
 @contextlib.contextmanager
-def _working_optimiser() -> Iterator[None]:
-    """Say of an optimiser that fails as it is tried what it is given."""
+def _working_optimizer() -> Iterator[None]:
+    """Say of an optimizer that fails as it is tried what it is given."""
     try:
         yield
     except (TypeError, ValueError, KeyError) as error:
         raise WeightError(
-            f"the optimiser must make a step from gradients and weights alone, and this one fails: "
+            f"the optimizer must make a step from gradients and weights alone, and this one fails: "
             f"{in_one_line(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not "
-            "serve, and a schedule that an optimiser follows takes jnp.where in place of if"
+            "serve, and a schedule that an optimizer follows takes jnp.where in place of if"
         ) from error
 
 
 @cache
-def _named_optimiser(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
+def _named_optimizer(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
     """The same value for the same settings, so that a second training compiles nothing."""
     make = getattr(optax, str(name), None)
     if not callable(make):
         known = [one for one in dir(optax) if one.islower() and not one.startswith("_")]
-        raise UnknownNameError(f"optax has no optimiser {name!r}; {nearest(name, known)}")
+        raise UnknownNameError(f"optax has no optimizer {name!r}; {nearest(name, known)}")
     try:
         made = make(**dict(settings))
     except (TypeError, ValueError) as error:
         example = f'{{"name": "{name}", "learning_rate": 1e-3}}'
         raise WeightError(
             f"optax.{name} cannot be made with {dict(settings)}: {error}; its settings stand beside its name, "
-            f"optimiser={example}"
+            f"optimizer={example}"
         ) from None
     if not isinstance(made, optax.GradientTransformation):
-        raise UnknownNameError(f"optax.{name} is not an optimiser")
+        raise UnknownNameError(f"optax.{name} is not an optimizer")
     return Optax(made, json.dumps({"name": name} | {key: made_of(value) for key, value in settings}))
 
 

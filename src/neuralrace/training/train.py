@@ -24,7 +24,7 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.initial import Initialiser, as_data, key_as_data
+from neuralrace.initial import Initializer, as_data, key_as_data
 from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
@@ -51,14 +51,13 @@ Callback = Callable[[int, np.ndarray], bool | None]
 @float64
 def train(
     network: Problem | RoutedNetwork,
-    initial: Initialiser | Weights | Sequence[Weights],
+    initial: Initializer | Weights | Sequence[Weights],
     learning_rate: Any = None,
     steps: int = 1000,
     *,
     seeds: int = 1,
     key: Any = 0,
     loss: str | Objective = "squared",
-    optimiser: Any = None,
     optimizer: Any = None,
     batch_size: int | None = None,
     coupling: str = "joint",
@@ -73,8 +72,8 @@ def train(
 ) -> Trajectory:
     """Train a network by gradient descent from one initial condition per seed.
 
-    initial: an initialiser, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
-    the step size, or an optax schedule of it; time is the sum of the step sizes. optimiser: an optax gradient
+    initial: an initializer, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
+    the step size, or an optax schedule of it; time is the sum of the step sizes. optimizer: an optax gradient
     transformation, or a name such as "adam", or {"name": "adam", ...settings}; learning_rate, 1 unless given, is then
     the unit of time. loss: "squared", "cross-entropy", or an objective as a value. batch_size: examples per step, the
     full batch unless given. coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights,
@@ -88,13 +87,11 @@ def train(
     in 64 bits in any case. A diverging seed is marked in `status` and does not stop the others.
     """
     check_memory(network, steps, every if at is None else None, seeds)
-    if optimiser is not None and optimizer is not None:
-        raise RangeError("optimiser and optimizer are two spellings of one setting; both came: give one of them")
     if callback is not None:
         require_call("callback", callback, "the step and the losses", 0, None)
     path = None if checkpoint is None else check_place("checkpoint", checkpoint)
     schedule = make_schedule(steps, every, at)
-    rule, time = make_rule(learning_rate, optimiser if optimiser is not None else optimizer, steps)
+    rule, time = make_rule(learning_rate, optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     level = None if stop_at is None else require_number("stop_at", stop_at)
     prepared = prepare(condition, seeds, key, record, level)

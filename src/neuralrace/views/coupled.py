@@ -71,7 +71,7 @@ class CoupledRace:
 
     @property
     def shares(self) -> np.ndarray:
-        """a_m^L at the end, normalised to one, (M,)."""
+        """a_m^L at the end, normalized to one, (M,)."""
         strengths = self.final**self.depth
         return np.asarray(strengths / strengths.sum())
 

@@ -45,7 +45,7 @@ class Race:
 
     @property
     def shares(self) -> np.ndarray:
-        """a_m^L at the end, normalised to one, (M,)."""
+        """a_m^L at the end, normalized to one, (M,)."""
         return np.asarray(self._end.shares)
 
     @property

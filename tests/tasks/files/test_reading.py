@@ -164,32 +164,32 @@ def test_encodings(table, encoding):
     assert ("Latin-1" in " ".join(named.notes)) == (encoding == "latin-1")
 
 
-def test_standardise_and_bias(table):
+def test_standardize_and_bias(table):
     text = "p,q,y\n1,7,10\n2,7,20\n6,7,60\n"
-    named = table(text, standardise=True, bias=True)
+    named = table(text, standardize=True, bias=True)
     inputs, targets = named.task.inputs["x"], named.task.targets["y"]
     expected = (np.array([1, 2, 6]) - 3) / np.sqrt((4 + 1 + 9) / 3)
     np.testing.assert_allclose(inputs[:, 0], expected, rtol=1e-14)
     np.testing.assert_array_equal(inputs[:, 1], 1)  # constant already: it stays so, and serves as the bias
     np.testing.assert_allclose(targets[:, 0], expected, rtol=1e-14)
     assert (inputs.shape, "constant already" in named.notes[0]) == ((3, 2), True)
-    biased = table("constant,y\n1,b\n2,a\n3,b\n6,a\n", bias=True, standardise=True)
+    biased = table("constant,y\n1,b\n2,a\n3,b\n6,a\n", bias=True, standardize=True)
     assert biased.labels["x"] == ("constant", "constant 2")
     np.testing.assert_array_equal(biased.task.inputs["x"][:, 1], 1)
     np.testing.assert_array_equal(biased.task.targets["y"], [[0, 1], [1, 0], [0, 1], [1, 0]])
-    assert biased.settings == {"targets": "y", "standardise": True, "bias": True}
+    assert biased.settings == {"targets": "y", "standardize": True, "bias": True}
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e99])
-def test_standardise_neither_overflows_nor_vanishes(table, scale):
-    named = table(f"p,y\n{1 * scale!r},1\n{2 * scale!r},2\n{6 * scale!r},3\n", standardise=True)
+def test_standardize_neither_overflows_nor_vanishes(table, scale):
+    named = table(f"p,y\n{1 * scale!r},1\n{2 * scale!r},2\n{6 * scale!r},3\n", standardize=True)
     expected = (np.array([1, 2, 6]) - 3) / np.sqrt(14 / 3)
     np.testing.assert_allclose(named.task.inputs["x"][:, 0], expected, rtol=1e-13)
 
 
 def test_what_varies_where_nothing_counts_is_constant(tmp_path):
     np.savez(tmp_path / "w.npz", inputs=[[2.0], [2.0], [8.0]], targets=[[1.0], [2.0], [9.0]], weights=[1.0, 1.0, 0.0])
-    task = nr.tasks.read(tmp_path / "w.npz", standardise=True).task
+    task = nr.tasks.read(tmp_path / "w.npz", standardize=True).task
     np.testing.assert_array_equal(task.inputs["x"], [[1.0], [1.0], [4.0]])
     np.testing.assert_allclose(task.targets["y"], [[-1], [1], [15]], rtol=1e-14)
 

@@ -53,7 +53,7 @@ def test_a_rotation_takes_the_nearest_pixel():
     image = np.arange(1.0, 32 * 32 + 1).reshape(32, 32)
     turned = np.append(image.ravel(), 0.0)[rotations((1, 32, 32), 10, 270)[1]].reshape(32, 32)
     oracle = scipy.ndimage.rotate(image, 27, reshape=False, order=0)
-    known = oracle > 0  # scipy stops at the centres of the outermost pixels, half a pixel earlier
+    known = oracle > 0  # scipy stops at the centers of the outermost pixels, half a pixel earlier
     assert known.mean() > 0.7
     np.testing.assert_array_equal(turned[known], oracle[known])
 

@@ -10,7 +10,7 @@ from neuralrace import tasks
     ("name", "shape", "outputs"),
     [("iris", (150, 5), 3), ("wine", (178, 14), 3), ("digits", (1797, 62), 10), ("diabetes", (442, 11), 1)],
 )
-def test_standardised_with_a_constant_input(name, shape, outputs):
+def test_standardized_with_a_constant_input(name, shape, outputs):
     made = tasks.get(name)
     rows, wanted = made.task.inputs["x"], made.task.targets["y"]
     assert rows.shape == shape
@@ -26,7 +26,7 @@ def test_standardised_with_a_constant_input(name, shape, outputs):
 
 
 def test_raw_data_are_as_they_came():
-    raw = tasks.wine(standardise=False, bias=False).task
+    raw = tasks.wine(standardize=False, bias=False).task
     assert raw.inputs["x"].shape == (178, 13)
     (told,) = tasks.cautions(raw)
     assert "differ in scale" in told

@@ -30,7 +30,7 @@ def test_an_example_holds_its_route_and_nothing_else():
             np.testing.assert_array_equal(named.task.inputs[f"x{domain}"][example], shown)
             np.testing.assert_array_equal(named.task.targets[f"y{domain}"][example], wanted)
     routes = {(int(i), int(j)) for i, j in zip(source, sink, strict=True)}
-    assert routes == set(map(tuple, np.argwhere(trained_pairs("neighbours", 5, 2)).tolist()))
+    assert routes == set(map(tuple, np.argwhere(trained_pairs("neighbors", 5, 2)).tolist()))
     assert named.groups["trained"].all()
 
 
@@ -40,7 +40,7 @@ def test_path_moments_are_those_of_p1():
     assert problem.architecture.count_paths() == domains**2
     stats = problem.statistics()
     assert len(stats.open_paths) == domains * trained
-    pattern = trained_pairs("neighbours", domains, trained)
+    pattern = trained_pairs("neighbors", domains, trained)
     for path in problem.architecture.paths():
         share = pattern[int(path.source[1:]), int(path.target[1:])] / (trained * domains)
         expected = share * np.array(TARGETS).T / 4  # eq. 41, <y x^T> of the data set

@@ -123,7 +123,7 @@ def test_the_correction_keeps_the_gates_of_neurons_that_a_step_turns_around():
     descent = predict(problem, weights, times, learning_rate=STEP, dynamics="descent")
     corrected = predict(problem, weights, times, learning_rate=STEP)
     # .03 apart, as is the flow itself; .36 with the gates of the weights uphill
-    assert nr.agreement(corrected, descent).normalised_l1 < 0.1
+    assert nr.agreement(corrected, descent).normalized_l1 < 0.1
 
 
 def test_a_first_step_that_is_longer_than_the_weights_is_told():

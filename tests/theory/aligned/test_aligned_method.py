@@ -20,8 +20,8 @@ def overlapping(contexts=3, size=3):
     random = np.random.default_rng(0)
     base = np.linalg.qr(random.normal(size=(size, size)))[0] * np.array([3.0, 2.0, 1.0])[:size]
     context, item = np.repeat(np.arange(contexts), size), np.tile(np.arange(size), contexts)
-    centred = np.eye(contexts) - 1.0 / contexts  # what a common pathway would have left over
-    targets = np.einsum("nc,no->nco", centred[context], base.T[item]).reshape(len(item), -1)
+    centerd = np.eye(contexts) - 1.0 / contexts  # what a common pathway would have left over
+    targets = np.einsum("nc,no->nco", centerd[context], base.T[item]).reshape(len(item), -1)
     names = [f"h{c}" for c in range(contexts)]
     architecture = Architecture(
         {"x": size, **dict.fromkeys(names, 4), "y": targets.shape[1]},
@@ -58,7 +58,7 @@ def test_appendix_f_is_exact_with_diagonal_strengths():
     times = np.linspace(0, 20, 41)
     forecast = predict(problem, weights, times, rtol=1e-9)
     assert forecast.method in ("closed_form", "aligned")
-    assert "mutual diagonalisability" in str(forecast.certificate)
+    assert "mutual diagonalizability" in str(forecast.certificate)
     assert forecast.certificate["own modes stay diagonal"].holds
     flow = predict(problem, weights, times, "flow", rtol=1e-9)
     np.testing.assert_allclose(forecast.loss, flow.loss, rtol=1e-6, atol=1e-10)

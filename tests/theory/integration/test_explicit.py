@@ -14,7 +14,7 @@ FAST = 200.0
 
 
 def race(_, state, args):
-    """Two strengths that grow together, and beside them a fast decay, which asks for a stabilised method."""
+    """Two strengths that grow together, and beside them a fast decay, which asks for a stabilized method."""
     a, b, decaying = state
     gap = 1 - a * b
     return jnp.stack([b * gap, a * gap, -args * decaying])
@@ -89,7 +89,7 @@ def test_the_power_iteration_finds_the_largest_eigenvalue():
     begin = Memory(-rates, np.array(False), np.array(30.0), start)
     term = diffrax.ODETerm(decay)
     found = jax.jit(lambda begin: Explicit().step(term, 0.0, 0.1, start, rates, begin, False)[3])(begin)
-    assert bool(found.stabilised)
+    assert bool(found.stabilized)
     assert float(found.radius) == pytest.approx(40.0, rel=1e-5)  # (2 / 40)^8, and finite differences of 1e-7
 
 

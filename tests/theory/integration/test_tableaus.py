@@ -1,4 +1,4 @@
-"""The coefficients of the stabilised methods: order conditions and stability."""
+"""The coefficients of the stabilized methods: order conditions and stability."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def grown(matrix, z):
 
 
 @pytest.mark.parametrize("stages", tableaus.STAGES)
-def test_the_stabilised_methods_are_of_fourth_order_and_stable(stages):
+def test_the_stabilized_methods_are_of_fourth_order_and_stable(stages):
     method = tableaus.make_method(stages)
     matrix = tableaus.completed(tableaus._recurrence(method.mu, method.nu), method.last)
     # sums of a hundred terms of order one

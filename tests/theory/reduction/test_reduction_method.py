@@ -28,7 +28,7 @@ def test_reduction_is_the_flow():
     reduced = predict(problem, weights, TIMES, "reduction", rtol=1e-8)
     flow = predict(problem, weights, TIMES, "flow", rtol=1e-8)
     np.testing.assert_allclose(reduced.loss, flow.loss, rtol=1e-6, atol=1e-9)
-    assert reduced.certificate["mutual diagonalisability"].holds
+    assert reduced.certificate["mutual diagonalizability"].holds
     for edge, matrix in flow.weights(8.0).items():
         np.testing.assert_allclose(reduced.weights(8.0)[edge], matrix, atol=1e-5)
 
@@ -125,7 +125,7 @@ def test_a_forced_forecast_is_one_solution():
     forced = predict(problem, initial.gaussian(0.01), TIMES[:9], Reduction(force=True), draws=2)
     assert "reduction (does NOT hold" in str(forced.certificate)
     assert forced.handover is None
-    assert not forced.certificate["mutual diagonalisability"].holds
+    assert not forced.certificate["mutual diagonalizability"].holds
     assert forced.reduction is not None
     for draw in range(2):
         states = forced.reduction.spread_out(forced.reduction.initial_state()[draw], draw)

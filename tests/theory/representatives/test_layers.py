@@ -37,11 +37,11 @@ def test_a_narrower_network_learns_like_the_wide_one():
     foreseen = predict(network, LAW, TIMES, NarrowerLayers(themselves=20), draws=4, **STEPS)
     assert foreseen.simulated.architecture.nodes["h2"] == 20
     trained = nr.train(network, LAW, 0.2, 300, every=10, seeds=4, progress=False)
-    apart = nr.agreement(foreseen, trained).normalised_l1
+    apart = nr.agreement(foreseen, trained).normalized_l1
     one = predict(network, LAW, TIMES, "flow", draws=1, **STEPS)
     plain = predict(nr.ReLUNetwork(TASK, hidden=(20, 20)), LAW, TIMES, "flow", draws=4, **STEPS)
-    assert apart < max(2 * nr.agreement(one, trained).normalised_l1, 0.1)
-    assert apart < 0.5 * nr.agreement(plain, trained).normalised_l1  # without larger weights it is late
+    assert apart < max(2 * nr.agreement(one, trained).normalized_l1, 0.1)
+    assert apart < 0.5 * nr.agreement(plain, trained).normalized_l1  # without larger weights it is late
     assert foreseen.certificate["draws agree"].residual > 0
 
 

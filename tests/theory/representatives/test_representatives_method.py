@@ -42,9 +42,9 @@ def leaky():
 
 def test_near_the_layer_that_they_stand_for(leaky):
     layer = predict(LEAKY, LAW, TIMES, NetworkFlow(), draws=4)
-    spread = max(nr.agreement(one, layer).normalised_l1 for one in singles(layer))
+    spread = max(nr.agreement(one, layer).normalized_l1 for one in singles(layer))
     # the mean of four differs from the law by half of what each does, and that of two by 60 neurons by as much
-    assert nr.agreement(leaky, layer).normalised_l1 < 2 * spread
+    assert nr.agreement(leaky, layer).normalized_l1 < 2 * spread
 
 
 def singles(forecast):
@@ -83,8 +83,8 @@ def test_descent_goes_by_steps_or_strides(monkeypatch):
     trained = nr.train(network, weights, 0.1, 400, every=5, progress=False)
     np.testing.assert_allclose(cheap.losses[0], trained.loss[0], rtol=1e-9)
     np.testing.assert_allclose(one.losses[0], trained.loss[0], rtol=1e-4)  # single precision
-    assert nr.agreement(six, one).normalised_l1 < 0.003  # less than two draws are apart
-    assert nr.agreement(six, one).normalised_l1 < 0.3 * one.certificate["draws agree"].residual
+    assert nr.agreement(six, one).normalized_l1 < 0.003  # less than two draws are apart
+    assert nr.agreement(six, one).normalized_l1 < 0.3 * one.certificate["draws agree"].residual
     again = network.loss(six.weights(40.0))
     assert again == pytest.approx(six.losses[0, -1], rel=0.02)
     assert six.certificate["flow regime"].residual == pytest.approx(one.certificate["flow regime"].residual, rel=0.03)

@@ -1,6 +1,6 @@
-// The loss: theory in black dashes, training in colour with its range, the difference below, one cursor.
+// The loss: theory in black dashes, training in color with its range, the difference below, one cursor.
 
-import { $, colour, placeOf, tell } from "./dom.js";
+import { $, color, placeOf, tell } from "./dom.js";
 
 const MARGIN = { l: 58, r: 14, t: 8, b: 42 };
 const LOSS = [0.32, 1]; // of the height
@@ -38,33 +38,33 @@ export class Chart {
     this.limits = this.range(state, log);
     this.log = log;
     const traces = [];
-    if (!hidden) traces.push(...this.theory(forecast), ...untrained("theory", machine, colour("theory")));
+    if (!hidden) traces.push(...this.theory(forecast), ...untrained("theory", machine, color("theory")));
     pins.forEach((pin) => traces.push(...this.pinned(pin)));
-    if (training) traces.push(...this.trained(training, scene), ...untrained("training", training.done?.machine, this.about.colours.untrained));
+    if (training) traces.push(...this.trained(training, scene), ...untrained("training", training.done?.machine, this.about.colors.untrained));
     traces.push({ x: [0], y: [0], xaxis: "x", yaxis: "y2", mode: "lines", hoverinfo: "skip", showlegend: false }); // keeps the lower panel
     await Plotly.react(this.plot, traces, this.layout(forecast, training, log), FIXED);
     this.cursor(this.time ?? this.end);
   }
 
   theory(forecast) {
-    const ink = colour("theory");
+    const ink = color("theory");
     const edge = { x: forecast.time, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
     return [
       { ...edge, y: forecast.low },
-      { ...edge, y: forecast.high, fill: "tonexty", fillcolor: `${colour("soft")}33` },
+      { ...edge, y: forecast.high, fill: "tonexty", fillcolor: `${color("soft")}33` },
       line(forecast.time, forecast.loss, "theory", { color: ink, width: 2, dash: "6px,4px" }),
     ];
   }
 
   pinned(pin) {
-    const told = { color: pin.colour, width: 1.6 };
+    const told = { color: pin.color, width: 1.6 };
     const found = [line(pin.forecast.time, pin.forecast.loss, `pinned ${pin.number}, theory`, { ...told, dash: "3px,3px" })];
     if (pin.training) found.push(line(pin.training.time, pin.training.mean, `pinned ${pin.number}, training`, told));
     return found;
   }
 
   trained(training, scene) {
-    const ink = this.about.colours[scene.network];
+    const ink = this.about.colors[scene.network];
     const { time } = training;
     const edge = { x: time, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
     const seeds = training.loss.length > 1 ? training.loss.map((loss, k) => ({
@@ -78,25 +78,25 @@ export class Chart {
     if (training.done) {
       const below = { xaxis: "x", yaxis: "y2" };
       const { gap, low, high } = training.done;
-      found.push({ ...edge, ...below, y: low }, { ...edge, ...below, y: high, fill: "tonexty", fillcolor: `${colour("soft")}33` });
+      found.push({ ...edge, ...below, y: low }, { ...edge, ...below, y: high, fill: "tonexty", fillcolor: `${color("soft")}33` });
       found.push({ ...line(time, gap, "training less theory", { color: ink, width: 1.5 }), ...below, showlegend: false });
     }
     return found;
   }
 
   layout(forecast, training, log) {
-    const axis = { fixedrange: true, gridcolor: colour("line"), zeroline: false, linecolor: colour("soft"), ticks: "outside", ticklen: 4,
-      tickcolor: colour("soft"), automargin: false };
+    const axis = { fixedrange: true, gridcolor: color("line"), zeroline: false, linecolor: color("soft"), ticks: "outside", ticklen: 4,
+      tickcolor: color("soft"), automargin: false };
     const reach = training?.done ? 1.15 * Math.max(...[training.done.gap, training.done.low, training.done.high].flat().map(Math.abs), 1e-12) : 1;
     return {
       margin: MARGIN, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest", dragmode: false,
-      font: { family: "system-ui, sans-serif", size: 12, color: colour("ink") }, showlegend: true,
+      font: { family: "system-ui, sans-serif", size: 12, color: color("ink") }, showlegend: true,
       legend: { x: 1, y: 1, xanchor: "right", yanchor: "top", bgcolor: "rgba(0,0,0,0)", font: { size: this.plot.clientWidth < 480 ? 9 : 12 } },
       xaxis: { ...axis, range: [0, this.end], title: { text: "time t (learning rate × step)", standoff: 6, font: { size: 12 } }, anchor: "y2" },
       yaxis: { ...axis, domain: LOSS, range: this.limits, type: log ? "log" : "linear", title: { text: "loss", standoff: 4, font: { size: 12 } },
         exponentformat: "power", nticks: 6, ...(log ? { dtick: Math.max(1, Math.ceil((this.limits[1] - this.limits[0]) / 6)) } : {}) },
       yaxis2: { ...axis, domain: GAP, range: [-reach, reach], nticks: 3, title: { text: "difference", standoff: 4, font: { size: 12 } }, zeroline: true,
-        zerolinecolor: colour("soft"), exponentformat: "power", showticklabels: Boolean(training?.done) },
+        zerolinecolor: color("soft"), exponentformat: "power", showticklabels: Boolean(training?.done) },
     };
   }
 
@@ -146,6 +146,6 @@ export function readout({ forecast, training }, time, hidden) {
   const said = [];
   const found = training?.done?.agreement;
   if (found && !hidden)
-    said.push(`apart by ${tell(found.normalised_l1)} of the area (L1), ${tell(found.max_gap)} of the first loss at most`);
+    said.push(`apart by ${tell(found.normalized_l1)} of the area (L1), ${tell(found.max_gap)} of the first loss at most`);
   return [parts.join("  ·  "), ...said].join("\n");
 }

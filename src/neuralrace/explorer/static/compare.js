@@ -10,7 +10,7 @@ function describe(scene) {
 }
 
 export function showPins(pins, open, remove) {
-  $("pins").replaceChildren(...pins.map((pin) => make("li", {}, make("span", { class: "swatch", style: `background:${pin.colour}` }),
+  $("pins").replaceChildren(...pins.map((pin) => make("li", {}, make("span", { class: "swatch", style: `background:${pin.color}` }),
     make("span", { class: "text", title: describe(pin.scene) }, `${pin.number}: ${describe(pin.scene)}`),
     make("button", { onclick: () => open(pin), "aria-label": `Open pinned run ${pin.number}` }, "open"),
     make("button", { onclick: () => remove(pin), "aria-label": `Remove pinned run ${pin.number}` }, "remove"))));

@@ -28,7 +28,7 @@ export function tell(value, digits = 3) {
   return String(Number(value.toPrecision(digits)));
 }
 
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // the place of a time among increasing times, as a whole number
 export function placeOf(times, time) {

@@ -1,6 +1,6 @@
 // The machine: the graph with edges as thick as their strength and the gates of one example, and four ways to look.
 
-import { $, colour, draw, make, placeOf, tell } from "./dom.js";
+import { $, color, draw, make, placeOf, tell } from "./dom.js";
 
 export function showGraph(state, time, row, about) {
   const { stage } = state.forecast;
@@ -19,7 +19,7 @@ export function showGraph(state, time, row, about) {
   const place = seen ? placeOf(seen.time, time) : 0;
   const strongest = seen ? Math.max(...Object.values(seen.edges).flat(), 1e-30) : 1;
   const open = (name) => (stage.open[name]?.[row] ?? 1) !== 0;
-  const ink = about.colours[state.scene.network];
+  const ink = about.colors[state.scene.network];
   const svg = draw("svg", { height, viewBox: `0 0 ${width} ${height}`, role: "img",
     "aria-label": `The graph of ${whose}; for ${stage.rows[row] ?? "every example"} these nodes are open: ${stage.nodes.filter((n) => open(n.name)).map((n) => n.name).join(", ")}` });
   for (const edge of stage.edges) {
@@ -58,19 +58,19 @@ async function showValues(state, time, about, moved) {
     box = make("div", { class: "curve", role: "img", "aria-label": "Singular values over time" });
     $("panel").replaceChildren(make("div", { class: "row small soft" }, "of edge ", choose), box);
   }
-  const ink = about.colours[state.scene.network];
+  const ink = about.colors[state.scene.network];
   const traces = [];
   const add = (machine, style, name) => (machine?.values[chosenEdge]?.[0] ?? []).forEach((_, k) => traces.push({
     x: machine.time, y: machine.values[chosenEdge].map((values) => values[k]), mode: "lines", line: style, name, showlegend: k === 0,
     hovertemplate: `${name} ${k + 1}: %{y:.3g}<extra></extra>` }));
   add(state.training?.done?.machine, { color: ink, width: 2 }, "training");
-  add(state.hidden ? null : state.machine, { color: colour("theory"), width: 1.4, dash: "6px,4px" }, "theory");
-  const axis = { fixedrange: true, gridcolor: colour("line"), zeroline: false, tickfont: { size: 11 } };
+  add(state.hidden ? null : state.machine, { color: color("theory"), width: 1.4, dash: "6px,4px" }, "theory");
+  const axis = { fixedrange: true, gridcolor: color("line"), zeroline: false, tickfont: { size: 11 } };
   await Plotly.react(box, traces, {
-    margin: { l: 40, r: 6, t: 6, b: 34 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: colour("ink"), size: 11, family: "system-ui, sans-serif" },
+    margin: { l: 40, r: 6, t: 6, b: 34 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: color("ink"), size: 11, family: "system-ui, sans-serif" },
     xaxis: { ...axis, range: [0, state.forecast.time.at(-1)], title: { text: "time t", standoff: 4 } }, yaxis: { ...axis, rangemode: "tozero" },
     showlegend: false, hovermode: "closest", dragmode: false,
-    shapes: [{ type: "line", x0: time, x1: time, y0: 0, y1: 1, yref: "paper", line: { color: colour("accent"), width: 1 } }],
+    shapes: [{ type: "line", x0: time, x1: time, y0: 0, y1: 1, yref: "paper", line: { color: color("accent"), width: 1 } }],
   }, { displayModeBar: false, responsive: true });
 }
 
@@ -138,7 +138,7 @@ function showUnits(state, time) {
       context.strokeRect(x - 6, y - 6, 12, 12);
     });
   });
-  $("panel").append(make("p", { class: "soft small" }, "Each disc is a hidden neuron: what it reads from the first two inputs times what it sends on; its colour is the sign it sends. Squares are the examples, in the colour of their target."));
+  $("panel").append(make("p", { class: "soft small" }, "Each disc is a hidden neuron: what it reads from the first two inputs times what it sends on; its color is the sign it sends. Squares are the examples, in the color of their target."));
 }
 
 function showEquations(state) {

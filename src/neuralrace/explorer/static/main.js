@@ -228,8 +228,8 @@ async function pin(scene) {
   const here = same(scene, state.scene);
   const found = here ? state.forecast : await source.forecast(scene);
   const number = 1 + Math.max(0, ...state.pins.map((one) => one.number));
-  const shades = about.series.filter((shade) => shade !== about.colours[state.scene.network]);
-  state.pins.push({ scene: structuredClone(found.scene), forecast: found, training: here && state.training?.done ? state.training : null, number, colour: shades[number % shades.length] });
+  const shades = about.series.filter((shade) => shade !== about.colors[state.scene.network]);
+  state.pins.push({ scene: structuredClone(found.scene), forecast: found, training: here && state.training?.done ? state.training : null, number, color: shades[number % shades.length] });
   state.pins = state.pins.slice(-MOST_PINS);
   await pinsChanged();
 }
@@ -289,7 +289,7 @@ async function reveal() {
   const found = await source.guess(state.scene, drawn);
   $("guess-box").hidden = false;
   $("reveal").hidden = true;
-  $("guess-told").textContent = `Your curve is ${tell(100 * found.normalised_l1)} % of the area away from the forecast.`;
+  $("guess-told").textContent = `Your curve is ${tell(100 * found.normalized_l1)} % of the area away from the forecast.`;
   setTimeout(() => { $("guess-box").hidden = true; $("reveal").hidden = false; }, 15000);
   train();
 }

@@ -14,7 +14,7 @@ export function showRace(state, time, about, hidden) {
   const [LABEL, TOLD] = width < 480 ? [66, 116] : [96, 138]; // room for names, and for finish times
   const most = Math.max(...[theory, trained].filter(Boolean).flatMap((one) => one.lanes.flatMap((lane) => lane.strength)), 1e-30);
   const place = (value) => LABEL + 6 + (Math.max(value, 0) / most) * (width - LABEL - TOLD - 16);
-  const ink = about.colours[state.scene.network];
+  const ink = about.colors[state.scene.network];
   const svg = draw("svg", { height: ROW * shown.lanes.length + 18, role: "img", "aria-label": `The race: ${$("race-told").textContent}` });
   shown.lanes.forEach((lane, row) => svg.append(...drawLane(row)));
   svg.append(draw("text", { x: width - TOLD, y: ROW * shown.lanes.length + 12, class: "soft" }, theory && trained ? "theory / training" : theory ? "theory" : "training"));

@@ -13,7 +13,7 @@ from neuralrace.datafiles import as_path
 from neuralrace.errors import FileFormatError, TaskError, require_count
 from neuralrace.task import Task
 from neuralrace.tasks.files.columns import Targets, find_columns, input_columns, is_a_code, make_targets, one_hot
-from neuralrace.tasks.files.preparation import has_constant, standardised, with_constant
+from neuralrace.tasks.files.preparation import has_constant, standardized, with_constant
 from neuralrace.tasks.files.tables import Table, read_table
 from neuralrace.tasks.registry import NamedTask
 
@@ -42,7 +42,7 @@ def read(
     drop: Columns = None,
     separator: str | None = None,
     classes: bool | None = None,
-    standardise: bool = False,
+    standardize: bool = False,
     bias: bool = False,
     most_bytes: int = MOST_BYTES,
 ) -> NamedTask:
@@ -52,7 +52,7 @@ def read(
     .txt) has one example per line; a first line of names is noticed. targets, drop: columns by name or by number,
     which counts from 1, or from -1 at the end; a text may hold several, with commas. separator: found if not given.
     classes: whether targets are labels, each class an output of its own; words always are, and so are whole numbers
-    without a gap, three or more, unless False is given. standardise: inputs and numeric targets get mean 0 and
+    without a gap, three or more, unless False is given. standardize: inputs and numeric targets get mean 0 and
     standard deviation 1, constant ones size 1. bias: a constant input is added. most_bytes: what a file may hold at
     most, unpacked.
 
@@ -80,7 +80,7 @@ def read(
             "one .npz is required, one .csv with targets, or two or three .csv: inputs, targets, groups; "
             f"{', '.join(path.name for path in files) or 'nothing'} came"
         )
-    return _named(files[0], found, wanted, standardise, bias)
+    return _named(files[0], found, wanted, standardize, bias)
 
 
 def _listed(name: str, columns: Columns) -> list[str]:
@@ -237,7 +237,7 @@ def _names(path: Path, name: str, arrays: dict[str, np.ndarray], count: int) -> 
 # both
 
 
-def _named(path: Path, found: Contents, wanted: list[str], standardise: bool, bias: bool) -> NamedTask:
+def _named(path: Path, found: Contents, wanted: list[str], standardize: bool, bias: bool) -> NamedTask:
     """The task, with what was asked done to its columns."""
     try:
         given = Task({"x": found.inputs}, {"y": found.targets.rows}, found.weights)
@@ -245,16 +245,16 @@ def _named(path: Path, found: Contents, wanted: list[str], standardise: bool, bi
         names = (
             found.names or tuple(f"input {column + 1}" for column in range(inputs.shape[1])) if bias else found.names
         )
-        if standardise:
-            inputs = standardised(inputs, given.weights)
-            targets = np.where(found.targets.numeric, standardised(targets, given.weights), targets)
+        if standardize:
+            inputs = standardized(inputs, given.weights)
+            targets = np.where(found.targets.numeric, standardized(targets, given.weights), targets)
         if bias and has_constant(inputs):
             notes.append("an input is constant already, so none was added")
         elif bias:
             inputs, names = with_constant(inputs, names)
         labels = {"x": names, "y": found.targets.names}
         groups = dict(found.targets.labels) if found.groups is None else {"group": found.groups.reshape(-1)}
-        asked = {"targets": ",".join(wanted), "standardise": bool(standardise), "bias": bool(bias)}
+        asked = {"targets": ",".join(wanted), "standardize": bool(standardize), "bias": bool(bias)}
         return NamedTask(
             name=path.stem,
             settings={name: value for name, value in asked.items() if value},

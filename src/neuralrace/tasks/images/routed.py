@@ -91,7 +91,7 @@ def rotations(shape: tuple[int, ...], domains: int, degrees: float) -> np.ndarra
     """Where each pixel of a rotated image comes from, (domains, pixels); pixels that come from outside: `pixels`.
 
     Domain i is turned counter-clockwise by degrees * i / domains about the middle of the image; the nearest pixel is
-    taken. Colour planes, (planes, rows, columns), turn together.
+    taken. Color planes, (planes, rows, columns), turn together.
     """
     planes, rows, columns = shape
     row, column = np.meshgrid(np.arange(rows), np.arange(columns), indexing="ij")

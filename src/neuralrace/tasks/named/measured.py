@@ -3,35 +3,35 @@
 import numpy as np
 
 from neuralrace.task import Task
-from neuralrace.tasks.files.preparation import standardised, with_constant
+from neuralrace.tasks.files.preparation import standardized, with_constant
 from neuralrace.tasks.registry import NamedTask, register
 
 
 @register("iris", summary="three kinds of iris by four lengths (Fisher 1936), 150 flowers")
-def iris(standardise: bool = True, bias: bool = True) -> NamedTask:
+def iris(standardize: bool = True, bias: bool = True) -> NamedTask:
     """Which kind of iris it is, one output for each. Groups: "class"."""
-    return _measured("iris", standardise, bias)
+    return _measured("iris", standardize, bias)
 
 
 @register("wine", summary="three growers of wine by thirteen measurements, 178 wines")
-def wine(standardise: bool = True, bias: bool = True) -> NamedTask:
+def wine(standardize: bool = True, bias: bool = True) -> NamedTask:
     """Which grower a wine is from, one output for each. Groups: "class"."""
-    return _measured("wine", standardise, bias)
+    return _measured("wine", standardize, bias)
 
 
 @register("digits", summary="ten handwritten digits of 8 x 8 pixels, 1797 images")
-def digits(standardise: bool = True, bias: bool = True) -> NamedTask:
+def digits(standardize: bool = True, bias: bool = True) -> NamedTask:
     """Which digit it is, one output for each; pixels that are the same in all images are left out. Groups: "class"."""
-    return _measured("digits", standardise, bias)
+    return _measured("digits", standardize, bias)
 
 
 @register("diabetes", summary="progression of diabetes after a year by ten measurements, 442 patients")
-def diabetes(standardise: bool = True, bias: bool = True) -> NamedTask:
+def diabetes(standardize: bool = True, bias: bool = True) -> NamedTask:
     """A number for each patient."""
-    return _measured("diabetes", standardise, bias)
+    return _measured("diabetes", standardize, bias)
 
 
-def _measured(name: str, standardise: bool, bias: bool) -> NamedTask:
+def _measured(name: str, standardize: bool, bias: bool) -> NamedTask:
     """The data without columns that are the same for all; classes as one output each."""
     from sklearn import datasets  # a second of imports that other tasks do not need
 
@@ -42,13 +42,13 @@ def _measured(name: str, standardise: bool, bias: bool) -> NamedTask:
     names = tuple(str(title) for title, tells in zip(found.feature_names, telling, strict=True) if tells)
     classes = tuple(map(str, found.get("target_names", ())))
     targets = np.eye(len(classes))[found.target] if classes else np.asarray(found.target, dtype=float)[:, None]
-    if standardise:
-        rows, targets = standardised(rows, equal), targets if classes else standardised(targets, equal)
+    if standardize:
+        rows, targets = standardized(rows, equal), targets if classes else standardized(targets, equal)
     if bias:
         rows, names = with_constant(rows, names)
     return NamedTask(
         name=name,
-        settings={"standardise": standardise, "bias": bias},
+        settings={"standardize": standardize, "bias": bias},
         task=Task({"x": rows}, {"y": targets}),
         groups={"class": np.array(classes)[found.target]} if classes else {},
         labels={"x": names, "y": classes or ("progression",)},

@@ -24,7 +24,7 @@ def routing(
     trained: int = 4,
     inputs: Any = None,
     targets: Any = None,
-    pairs: str = "neighbours",
+    pairs: str = "neighbors",
     key: int = 0,
 ) -> NamedTask:
     """The same small data set on every route from an input domain to an output domain (P1 section 4).

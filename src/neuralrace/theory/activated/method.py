@@ -18,7 +18,7 @@ from neuralrace.theory.sharpness import regime
 FINER = 0.04  # ratio of the two tolerances that are compared: gates that open over 2.5e-3, and over 1e-4
 REFINEMENTS = 3  # most tolerances that are tried
 STEPS = 4_000  # most steps of a flow that is only a check
-AGREE = 0.01  # in normalised L1: draws so far from their mean are still called enough
+AGREE = 0.01  # in normalized L1: draws so far from their mean are still called enough
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +107,7 @@ def draws_agree(losses: np.ndarray) -> tuple[Assumption, ...]:
         return ()
     mean = losses.mean(axis=0)
     apart = np.abs(losses - mean).sum(axis=1).mean() / max(float(np.abs(mean).sum()), np.finfo(float).tiny)
-    detail = f"normalised L1 of {len(losses)} draws from their mean"
+    detail = f"normalized L1 of {len(losses)} draws from their mean"
     return (Assumption("draws agree", float(apart), AGREE, detail, needed=False),)
 
 

@@ -10,7 +10,7 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.smoothing import held, smoothed
 from neuralrace.theory.integration.system import System
 
-# On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalised L1 and .003 to .014 in log10 from
+# On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalized L1 and .003 to .014 in log10 from
 # descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.
 ACTIVATED_RTOL = 5e-4
 SMALL = 300_000  # most products of weights, examples and draws for which a second flow at a smaller rtol is affordable

@@ -93,7 +93,7 @@ def _check_mean_mode(gram: np.ndarray) -> None:
         )
 
 
-def _centred_values(factor: np.ndarray) -> np.ndarray:
+def _centerd_values(factor: np.ndarray) -> np.ndarray:
     """Return the singular values of a structure without its mean over items, the zero ones left out."""
     values = np.linalg.svd(factor - factor.mean(1, keepdims=True), compute_uv=False)
     return values[values > RANK_TOLERANCE * (float(np.linalg.norm(factor)) + 1e-300)]
@@ -121,12 +121,12 @@ def contextual_statistics(
         )
     factor = np.vstack([shared, own / np.sqrt(c)])
     _check_mean_mode(factor.T @ factor)
-    item = _centred_values(factor) / n
+    item = _centerd_values(factor) / n
     mean_norm = np.linalg.norm(factor.sum(1)) / np.sqrt(n)
     mean = [mean_norm * np.sqrt(n + c) / (n * np.sqrt(c))] if mean_norm > RANK_TOLERANCE else []
     context_value = np.linalg.norm(own.sum(1)) / (n * c)
     context = [context_value] * (c - 1) if context_value > RANK_TOLERANCE else []
-    contextual = _centred_values(own) * np.sqrt(1 - 1 / c) / (n * c)
+    contextual = _centerd_values(own) * np.sqrt(1 - 1 / c) / (n * c)
     variance = np.full(len(contextual), (c - 1) / (n * c))
     counts = (len(item), len(mean), len(context))
     put = jax.device_put

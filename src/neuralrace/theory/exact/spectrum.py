@@ -26,7 +26,7 @@ class LearningOrder(NamedTuple):
     plateau_ends: jax.Array  # inf for the last one
     plateau_lengths: jax.Array  # zero where transitions overlap and there is no plateau
     plateau_losses: jax.Array  # half the sum of s^2/d over the modes still to come
-    separations: jax.Array  # gap between neighbours over the longer of their transitions, (n - 1,)
+    separations: jax.Array  # gap between neighbors over the longer of their transitions, (n - 1,)
 
 
 class Plateau(NamedTuple):

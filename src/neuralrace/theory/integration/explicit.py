@@ -1,7 +1,7 @@
 """An explicit diffrax solver that changes its method where stability and not accuracy would hold down the step.
 
-Tsitouras' method of fifth order, and stabilised ones of fourth (tableaus.py). The Jacobian of a gradient flow is
-symmetric, so its eigenvalues are real and the stabilised methods are made for it. All are one program, a recurrence and
+Tsitouras' method of fifth order, and stabilized ones of fourth (tableaus.py). The Jacobian of a gradient flow is
+symmetric, so its eigenvalues are real and the stabilized methods are made for it. All are one program, a recurrence and
 then a few stages that each mix the slopes before them, because a velocity is slow to compile.
 """
 
@@ -17,10 +17,10 @@ from neuralrace.theory.integration.system import Autonomous, norm
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
-LONG = 4.0  # a wish for more than this takes a stabilised method, whose steps are shorter for the same accuracy
+LONG = 4.0  # a wish for more than this takes a stabilized method, whose steps are shorter for the same accuracy
 SHORT = 2.5  # a wish for less than this goes back
 MARGIN = 1.1  # of the radius, which the power iteration finds from below
-ROUNDS = 8  # of the power iteration when a stabilised method takes over; one in each step after
+ROUNDS = 8  # of the power iteration when a stabilized method takes over; one in each step after
 NUDGE = 1e-7  # relative size of the finite difference in it
 Velocity = Callable[[Any], Any]
 
@@ -29,7 +29,7 @@ class Memory(NamedTuple):
     """What is known at the start of a step: the velocity, and the largest eigenvalue of the Jacobian."""
 
     slope: Any
-    stabilised: Array  # whether the step before was
+    stabilized: Array  # whether the step before was
     radius: Array
     direction: Any  # near the eigenvector
 
@@ -40,15 +40,15 @@ class Estimate(NamedTuple):
     error: Any
     order: jax.Array  # of the error in the width of the step
     radius: Array
-    stabilised: jax.Array
+    stabilized: jax.Array
 
     def allowed(self, wish: jax.Array) -> jax.Array:
         """The width of the next step, from the width that accuracy allows; the solver takes its method from it."""
         reach = wish * self.radius
-        longest = jnp.where(self.stabilised > 0, 0.9 * LONGEST / MARGIN, STABLE)
+        longest = jnp.where(self.stabilized > 0, 0.9 * LONGEST / MARGIN, STABLE)
         scale = jnp.where(self.radius > 0, self.radius, 1.0)
-        # one that changes over to a stabilised method is cut, but not below where that begins
-        changing = (self.stabilised == 0) & (reach > LONG)
+        # one that changes over to a stabilized method is cut, but not below where that begins
+        changing = (self.stabilized == 0) & (reach > LONG)
         limited = jnp.where(changing, jnp.maximum(0.5 * reach, 1.01 * STABLE), jnp.minimum(reach, longest))
         return jnp.where(self.radius > 0, limited / scale, wish)
 
@@ -73,25 +73,25 @@ class Explicit(Autonomous):
         def velocity(state: Any) -> Any:
             return terms.vf(t0, state, args)
 
-        stabilised = width * memory.radius > jnp.where(memory.stabilised, SHORT, STABLE)
-        rounds = jnp.where(stabilised, jnp.where(memory.stabilised, 1, ROUNDS), 0)
+        stabilized = width * memory.radius > jnp.where(memory.stabilized, SHORT, STABLE)
+        rounds = jnp.where(stabilized, jnp.where(memory.stabilized, 1, ROUNDS), 0)
         radius, pull = _power(velocity, y0, memory, rounds)
         wide = jnp.sum(jnp.asarray(table.extent[1:-1]) < MARGIN * width * radius)
-        which = jnp.where(stabilised, 1 + wide, 0)
+        which = jnp.where(stabilized, 1 + wide, 0)
         at = _recurrence(velocity, y0, memory.slope, which, width)
         first, weights, error, chord, middle = (
             jnp.asarray(part)[which] for part in (table.first, table.weights, table.error, table.chord, table.middle)
         )
-        base = _where(stabilised, at, y0)
+        base = _where(stabilized, at, y0)
         after, slopes = _last_stages(velocity, base, at, memory.slope, first, weights * width)
         last, nothing = jax.tree.map(lambda k: k[-1], slopes), jax.tree.map(jnp.zeros_like, y0)
         wrong = _mixed(nothing, slopes, width * error)
         half_way = jax.tree.map(lambda y, z: y + chord * (z - y), y0, after)
         half_way = _mixed(half_way, slopes, width * middle)
-        found = _where(stabilised, (radius, pull), _radius(after, slopes, width, memory))
-        memory = Memory(last, stabilised, *found)
-        order = jnp.where(stabilised, 4.0, 5.0)
-        estimate = Estimate(wrong, order, memory.radius, stabilised.astype(order.dtype))
+        found = _where(stabilized, (radius, pull), _radius(after, slopes, width, memory))
+        memory = Memory(last, stabilized, *found)
+        order = jnp.where(stabilized, 4.0, 5.0)
+        estimate = Estimate(wrong, order, memory.radius, stabilized.astype(order.dtype))
         info = {"start": y0, "middle": half_way, "end": after}
         slopes_at = {"start_slope": solver_state.slope, "end_slope": last}
         at_ends = jax.tree.map(lambda k: width * k, slopes_at)

@@ -1,6 +1,6 @@
-"""The coefficients of all explicit methods, padded to one size: Tsitouras' first, then stabilised ones.
+"""The coefficients of all explicit methods, padded to one size: Tsitouras' first, then stabilized ones.
 
-The stabilised methods are of fourth order and stable far along the negative real axis, after Abdulle (Fourth order
+The stabilized methods are of fourth order and stable far along the negative real axis, after Abdulle (Fourth order
 Chebyshev methods with recurrence relation, 2002). The stability polynomial is R = w p: p of degree s - 4 is orthogonal
 on the interval of stability for the weight w^2, so that R ripples evenly there (Bernstein), and w of degree 4 makes R
 the exponential to fourth order. p is run by its three-term recurrence, w by four stages that meet the conditions of
@@ -21,7 +21,7 @@ CLASSICAL = np.array([0.5, 0, 0.5, 0, 0, 1, 1 / 6, 1 / 3, 1 / 3, 1 / 6])  # wher
 LOWER = np.tril_indices(4)
 
 
-class Stabilised(NamedTuple):
+class Stabilized(NamedTuple):
     """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j), and from the last of these four stages more.
 
     error: weights of the last five slopes in an estimate that is z^4 / 384 on an exponential, as large as the error
@@ -35,7 +35,7 @@ class Stabilised(NamedTuple):
     error: np.ndarray  # (5,)
 
 
-def make_method(stages: int) -> Stabilised:
+def make_method(stages: int) -> Stabilized:
     """Find w and p by iteration, from w the exponential, and then the last four stages."""
     rest, far = EXPONENTIAL, extent(stages)
     for _ in range(30):
@@ -45,7 +45,7 @@ def make_method(stages: int) -> Stabilised:
             break
     first = _recurrence(mu, nu)
     last = _last_stages(first)
-    return Stabilised(far, mu, nu, last, _estimate(completed(first, last)))
+    return Stabilized(far, mu, nu, last, _estimate(completed(first, last)))
 
 
 def extent(stages: int) -> float:
@@ -94,11 +94,11 @@ def _orthogonal(rest: np.ndarray, degree: int, far: float) -> tuple[np.ndarray, 
     for j in range(degree):
         density = weight * here**2
         size_before, size = size, density.sum()
-        centre, link = x @ density / size, scale / mu[j - 1] * size / size_before if j else 0.0
-        # x p_j = p_j+1 / m + centre p_j + link p_j-1, and all are one at zero
-        m = 1 / (zero - centre - link)
+        center, link = x @ density / size, scale / mu[j - 1] * size / size_before if j else 0.0
+        # x p_j = p_j+1 / m + center p_j + link p_j-1, and all are one at zero
+        m = 1 / (zero - center - link)
         mu[j], nu[j] = scale * m, link * m
-        before, here = here, m * ((x - centre) * here - link * before)
+        before, here = here, m * ((x - center) * here - link * before)
         shifted = np.concatenate([[0.0], series[:-1]])
         series_before, series = series, (1 + nu[j]) * series - nu[j] * series_before + mu[j] * shifted
     return mu, nu, series
@@ -178,7 +178,7 @@ class Tableaus(NamedTuple):
 @cache
 def tableaus() -> Tableaus:
     """The methods, computed once."""
-    rows = [_tsitouras(), *(_stabilised(make_method(stages)) for stages in STAGES)]
+    rows = [_tsitouras(), *(_stabilized(make_method(stages)) for stages in STAGES)]
     return Tableaus(*(np.array(column) for column in zip(*rows, strict=True)))
 
 
@@ -190,7 +190,7 @@ def _tsitouras() -> tuple[Any, ...]:
     return 3.5, 0, 1, mu, 0 * mu, weights, table.b_error, 0.0, HALF_WAY
 
 
-def _stabilised(method: Stabilised) -> tuple[Any, ...]:
+def _stabilized(method: Stabilized) -> tuple[Any, ...]:
     """The state half way is on the cubic through both ends with their slopes."""
     weights = np.zeros((SLOTS, SLOTS))
     weights[2:6, 2:6], weights[6, 2:6] = method.last, method.last[-1]

@@ -83,10 +83,10 @@ def listed_paths(statistics: PathStatistics) -> Assumption:
     return Assumption("paths that can be listed", 0.0 if few else 1.0, 0.0, detail)
 
 
-def diagonalisability(request: Request) -> Assumption:
+def diagonalizability(request: Request) -> Assumption:
     """How far the statistics are from diagonal in the bases that come nearest."""
     statistic, residual = shared_bases(request.statistics).worst
-    return Assumption("mutual diagonalisability", residual, request.tolerance, f"statistic {statistic}")
+    return Assumption("mutual diagonalizability", residual, request.tolerance, f"statistic {statistic}")
 
 
 def find_start(request: Request, small: float) -> tuple[tuple[Assumption, ...], str, Starts]:
@@ -211,7 +211,7 @@ class Reduction(Method[Reduced | Nearest]):
         listed = request.statistics.once(listed_paths)
         if not listed.holds:
             return Examined((listed,), None)
-        diagonal = diagonalisability(request)
+        diagonal = diagonalizability(request)
         if not diagonal.holds and not self.force:
             return Examined((listed, diagonal), None)
         rows, source, starts = request.once(find_start, self.small)

@@ -1,0 +1,148 @@
+"""A claim writes its sentence and compares by one threshold."""
+
+import numpy as np
+import pytest
+
+from neuralrace.analysis.intervals import Interval
+from neuralrace.errors import RangeError, UnknownNameError
+from neuralrace.papers.claim import Claim, Claims, enumerated
+from neuralrace.report import verdict
+
+WIDE = Interval(0.5, 0.3, 0.7)
+
+
+def made(*conditions, kind="ours", fails=None):
+    """One claim; conditions: the name of each and what it is given."""
+    claim = Claims()
+    claim.said(kind, "here", "It is so.")
+    for name, *given in conditions:
+        getattr(claim, name)(*given)
+    claim.fails(fails)
+    (only,) = claim
+    return only
+
+
+def test_a_threshold_writes_the_sentence_and_decides():
+    low, high = (made(("at_most", "its size", value, 0.05)) for value in (0.04, 0.06))
+    assert (low.expected, low.measured, low.holds) == ("its size at most 0.05", "0.04", True)
+    assert not high.holds
+    assert made(("at_least", "its size", [1.0, 2.0], 1)).holds
+    assert not made(("within", "its size", {"a": 1.0, "b": 3.0}, (0, 2))).holds
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        (("at_most", "x", WIDE, 0.6), False),  # its mean is below, not all of it
+        (("at_most", "x", WIDE, 0.7), True),
+        (("at_least", "x", {"a": WIDE}, 0.4), False),
+        (("within", "x", [WIDE, WIDE], (0.3, 0.7)), True),
+        (("at_most", "x", np.nan, 1), False),
+        (("at_least", "x", np.nan, 1), False),
+        (("at_most", "x", [], 1), False),  # of none, nothing was measured
+        (("rising", "x", [1.0, 2.0, 2.5], "depth"), True),
+        (("rising", "x", [1.0, 2.0, 2.0], "depth"), False),
+        (("falling", "x", {"a": 2.0, "b": 1.0}, "depth"), True),
+        (("falling", "x", [2.0], "depth"), False),
+        (("falling", "x", [np.inf, np.inf], "depth"), False),
+        (("rising", "x", [Interval(1, 0, 2), Interval(2, 1, 3)], "depth"), False),  # means rise, intervals meet
+        (("rising", "x", [Interval(1, 0, 2), Interval(4, 3, 5)], "depth"), True),
+        (("falling", "x", [Interval(4, 3, 5), Interval(1, 0, 2)], "depth"), True),
+    ],
+)
+def test_conditions(condition, holds):
+    assert made(condition).holds is holds
+
+
+@pytest.mark.parametrize(
+    ("condition", "near"),
+    [
+        (("at_most", "x", 0.159, 0.15), True),  # fails, and would hold at 0.165
+        (("at_most", "x", 0.14, 0.15), True),  # holds, and would fail at 0.135
+        (("at_most", "x", 0.13, 0.15), False),
+        (("at_most", "x", [10.2, 16.0], 10, " %"), False),  # the other value fails by far
+        (("at_least", "x", 0.9905, 0.99), True),  # of a share the distance is counted from the whole
+        (("at_least", "x", 0.993, 0.99), False),
+        (("at_least", "x", 98.0, 95, " %"), False),
+        (("at_least", "x", 1.9, 2), True),
+        (("at_least", "x", 0.95, 1), True),  # a ratio
+        (("at_least", "x", 100.0, 100, " %"), False),
+        (("at_least", "x", 4, 4), False),  # a count
+        (("at_most", "x", 0.3, 0), False),  # nothing is near zero
+        (("within", "x", 1.9, (0.5, 2)), True),
+        (("within", "x", 1.0, (0.5, 2)), False),
+        (("within", "x", 0.81, (0.80, 0.82)), False),  # a tenth of the width
+        (("within", "x", 1.0, (1, 1)), False),
+        (("at_most", "x", np.nan, 1), False),
+        (("rising", "x", [1.0, 1.01], "depth"), False),
+    ],
+)
+def test_a_verdict_near_its_threshold_says_so(condition, near):
+    claim = made(condition)
+    assert claim.near is near
+    assert ("near its threshold" in verdict(claim)) is near
+    assert not made(condition, kind="check").near
+
+
+def test_a_verdict_is_near_if_all_that_fails_is() -> None:
+    assert made(("at_most", "x", 0.02, 0.05), ("at_most", "y", 0.159, 0.15)).near
+    assert not made(("at_most", "x", 0.20, 0.05), ("at_most", "y", 0.159, 0.15)).near
+
+
+def test_no_verdict_prints_nan() -> None:
+    for value in (np.nan, [np.nan], {}, Interval(np.nan, np.nan, np.nan)):
+        claim = made(("at_most", "its size", value, 1, " %"))
+        assert (claim.measured, claim.holds, claim.quantities) == ("none", False, ())
+    some = made(("at_most", "its size", {"a": 0.5, "b": np.nan}, 1, " %"))
+    assert (some.measured, some.quantities) == ("a: 0.5, b: none %", (("its size", 0.5, 0.5),))
+    assert enumerated([np.nan, *range(9)]) == "0 to 8 over 9"
+
+
+def test_several_conditions_all_count_and_say_what_they_are_of():
+    claim = made(("at_most", "the one", 1, 2), ("detail", "so"), ("at_least", "the other", 1, 2, " %"))
+    assert not claim.holds
+    assert claim.expected == "the one at most 2; the other at least 2 %"
+    assert claim.measured == "the one 1 (so); the other 1 %"
+    assert claim.quantities == (("the one", 1.0, 1.0), ("the other", 1.0, 1.0))
+
+
+def test_a_sheet_keeps_its_order_and_says_whose_and_where():
+    claim = Claims(paper="P2 ", ours="ours, ")
+    claim.paper("Fig 1a", "First.")
+    claim.at_most("its size", 1, 2)
+    shown = claim.shown_in("B")
+    shown.ours("beyond it", "Second.")
+    shown.at_most("its size", 1, 2)
+    shown.check("algebra", "Third.", "C")
+    shown.at_most("its size", 1, 2)
+    found = [(one.source, one.kind, one.text, one.panel) for one in claim]
+    assert found == [
+        ("P2 Fig 1a", "paper", "First.", ""),
+        ("ours, beyond it", "ours", "Second.", "B"),
+        ("algebra", "check", "Third.", "C"),
+    ]
+
+
+def test_a_sentence_without_a_measurement_is_refused_and_so_is_the_reverse():
+    with pytest.raises(RangeError, match="must follow a sentence; none was said yet"):
+        Claims().at_most("its size", 1, 2)
+    with pytest.raises(RangeError, match=r"must ask for something, .*'It is so.' does not"):
+        made()
+
+
+def test_values_are_listed_for_a_person():
+    assert enumerated({}) == enumerated([]) == "none"
+    assert enumerated(range(9)) == "0 to 8 over 9"
+    assert enumerated({"a": 1.0, "b": WIDE}) == "a: 1; b: 0.5 [0.3, 0.7]"
+    assert enumerated([WIDE, WIDE], ".1f") == "0.5 [0.3, 0.7]; 0.5 [0.3, 0.7]"
+
+
+def test_only_a_paper_is_refuted():
+    for kind, words in (("paper", "refuted: why"), ("ours", "does not hold: why"), ("check", "does not hold: why")):
+        claim = made(("at_most", "its size", 2, 1), kind=kind, fails="why")
+        assert (claim.on_record, claim.as_recorded) == (words, True)
+        assert not made(("at_most", "its size", 1, 1), kind=kind, fails="why").as_recorded
+    with pytest.raises(RangeError, match="on_record must be 'holds', or start with 'does not hold: '"):
+        Claim("It is small.", "here", "ours", "its size at most 1", "2", False, "refuted: why")
+    with pytest.raises(UnknownNameError, match="kind must be one of paper, ours, check"):
+        made(("at_most", "its size", 2, 1), kind="theirs")

@@ -5,9 +5,9 @@ import pytest
 
 import neuralrace as nr
 import oracle
-from neuralrace.training.narrowing import narrow
+from neuralrace._engine.subspace import project_hidden
 
-# fifty steps, each exact to rounding; compression and narrowing change the order of sums
+# fifty steps, each exact to rounding; compression and projection change the order of sums
 HAND = 1e-12
 STEPS = 50
 
@@ -84,7 +84,8 @@ def test_neurons_with_equal_gates_are_trained_at_the_width_that_they_can_use():
     gates = nr.Gates({**problem.gates.nodes, "h": shares[:, members]})
     gated = nr.Problem(problem.architecture, problem.task, gates)
     weights = {edge: matrix[None] for edge, matrix in oracle.random_weights(gated.architecture, 5, 0.3).items()}
-    assert narrow(gated, weights).problem.architecture.nodes["h"] == 4 * 5
+    bases = project_hidden(gated.architecture, weights, (), gated.gates.neurons)[1]
+    assert bases["h"].shape == (1, 60, 4 * 5)
     assert_trained_as_by_hand(gated)
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import compiled
+from neuralrace._engine.subspace import Bases, lift, project_hidden
 from neuralrace.architecture import check_weights
 from neuralrace.arrays import real_array
 from neuralrace.axes import Edge, Weights
@@ -16,7 +17,6 @@ from neuralrace.errors import ProblemError, RangeError, WeightError, require_cou
 from neuralrace.initial import ByShape, Initializer, as_key, draw
 from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, Penalty, make_learner
-from neuralrace.training.narrowing import Narrowing, narrow, widen_weights
 from neuralrace.training.objectives import Objective, as_objective
 from neuralrace.training.program import Batches, Program
 from neuralrace.training.records import Record, make_recorder
@@ -68,12 +68,13 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A condition ready for the loop: its program, first weights, and the way back from narrowed nodes."""
+    """A condition ready for the loop: its program, its initial weights, and the bases of projected nodes."""
 
     condition: Condition
     program: Program
     first: Mapping[Edge, np.ndarray]  # (seeds, target, source)
-    narrowing: Narrowing
+    projected: Mapping[Edge, np.ndarray]  # the same in the bases
+    bases: Bases
 
     @property
     def learner(self) -> Learner:
@@ -83,7 +84,7 @@ class Prepared:
 
     def parameters(self) -> Any:
         """The first weights as the loop has them, seeds first."""
-        return self.learner.pack(self.narrowing.weights)
+        return self.learner.pack(self.projected)
 
     def groups(self, seeds: int) -> list[slice]:
         """As many seeds side by side as memory allows; each group is one run of the same program."""
@@ -97,17 +98,18 @@ class Prepared:
     def final(self, parameters: Mapping[str, np.ndarray]) -> dict[Edge, np.ndarray]:
         """Weights by edge, (seeds, target, source), as those of the original network."""
         found = self.learner.unpack(parameters)
-        return {edge: widen_weights(self.narrowing, edge, matrix) for edge, matrix in found.items()}
+        edges, bases = self.condition.network.architecture.edges, self.bases
+        return {e: lift(matrix, bases.get(edges[e][1]), bases.get(edges[e][0])) for e, matrix in found.items()}
 
 
 def joined_parameters(group: Sequence[Prepared]) -> Any:
     """The first weights of several conditions as the loop has them, packed once where conditions share them."""
-    owners = {id(one.narrowing.weights): one for one in group}
+    owners = {id(one.projected): one for one in group}
     packed = {place: one.parameters() for place, one in owners.items()}
     # on the host: nothing to compile
     return jax.tree.map(
         lambda *parts: jax.device_put(np.concatenate([np.asarray(part) for part in parts])),
-        *(packed[id(one.narrowing.weights)] for one in group),
+        *(packed[id(one.projected)] for one in group),
     )
 
 
@@ -128,15 +130,20 @@ def prepare(
     recorder = make_recorder(network, record)
     batches = _batches(condition)
     first = _first_weights(network, condition.initial, seeds, key, {} if drawn is None else drawn)
-    narrowing = Narrowing(network, first, {})
+    projected: Mapping[Edge, np.ndarray] = first
+    bases = Bases()
     if isinstance(network, RoutedNetwork):
         learner: Learner = _routed_learner(condition, network, batches, test=recorder.costly)
     else:
         objective = as_objective(condition.loss, network.task)
+        inner = network
         if condition.rule.narrows:
-            narrowing = narrow(network, first)
+            parts = network.architecture, first, network.activations, network.gates.neurons
+            projected, bases, neuron_gates = project_hidden(*parts)
+            sizes = {node: basis.shape[-1] for node, basis in bases.items()}
+            inner = network.resized({**network.architecture.nodes, **sizes}, neuron_gates) if bases else network
         learner = make_learner(
-            narrowing.problem,
+            inner,
             objective,
             condition.coupling,
             batches=batches is not None,
@@ -144,7 +151,7 @@ def prepare(
             penalty=condition.penalty,
         )
     level = None if stop_at is None else np.asarray(float(stop_at))
-    return Prepared(condition, Program(learner, condition.rule, recorder, batches, level, ()), first, narrowing)
+    return Prepared(condition, Program(learner, condition.rule, recorder, batches, level, ()), first, projected, bases)
 
 
 def _batches(condition: Condition) -> Batches | None:

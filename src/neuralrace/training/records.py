@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.network import BlockRows, Stacks
-from neuralrace.architecture import PATH_LIMIT, Path, edge_name
+from neuralrace._engine.subspace import Bases, lift
+from neuralrace.architecture import PATH_LIMIT, Architecture, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, require_known
 from neuralrace.problem import Problem
 from neuralrace.training.learner import GatedLearner, Learner
-from neuralrace.training.narrowing import Narrowing, widen_activity, widen_weights
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork
 
 THREADS = 2  # LAPACK runs beside the training of the next chunk
@@ -75,9 +75,10 @@ class Record:
     """A declaration of what can be recorded.
 
     over: problem -> the things it goes over. look: what is seen of one of them. axes: the names of the axes after seed
-    and time. finish: what is done with the recorded arrays, (records, seeds, ...), on the host. widen: from narrow to
-    wide arrays, (seeds, records, ...); None: the same at any width. examples: whether it looks at every example.
-    costly: it is then only made where it is recorded, and not at every look at the loss. of: the networks that have it.
+    and time. finish: what is done with the recorded arrays, (records, seeds, ...), on the host. widen: lifts the
+    arrays (seeds, records, ...) of projected nodes; None: the same at any width. examples: whether it looks at every
+    example. costly: it is then only made where it is recorded, and not at every look at the loss. of: the networks
+    that have it.
     """
 
     name: str
@@ -85,7 +86,7 @@ class Record:
     look: Callable[[Sight, Any], jax.Array]
     axes: Callable[[Any, Any], tuple[str, ...]]
     finish: Callable[[np.ndarray], np.ndarray] | None = None
-    widen: Callable[[Narrowing, Any, np.ndarray], np.ndarray] | None = None
+    widen: Callable[[Architecture, Bases, Any, np.ndarray], np.ndarray] | None = None
     examples: bool = False
     costly: bool = False
     of: tuple[type, ...] = (Problem,)
@@ -139,6 +140,11 @@ def _modes(problem: Problem, ends: Edge | Path) -> tuple[str, ...]:
 
 ANY = (Problem, RoutedNetwork)
 
+
+def _lift_weights(graph: Architecture, bases: Bases, edge: Edge, matrices: np.ndarray) -> np.ndarray:
+    return lift(matrices, bases.get(graph.target(edge)), bases.get(graph.source(edge)))
+
+
 RECORDS = (
     Record(
         "outputs",
@@ -147,7 +153,7 @@ RECORDS = (
         _units,
         examples=True,
     ),
-    Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=widen_weights, of=ANY),
+    Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=_lift_weights, of=ANY),
     Record("path_singular_values", _paths, lambda sight, path: path.product(sight.weights), _modes, singular_values),
     Record("weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY),
     Record(
@@ -155,7 +161,7 @@ RECORDS = (
         lambda problem: problem.architecture.hidden,
         lambda sight, node: sight.activity(node),
         _units,
-        widen=widen_activity,
+        widen=lambda graph, bases, node, rows: lift(rows, columns=bases.get(node)),
         examples=True,
     ),
     Record("gate_patterns", _gating, lambda sight, node: sight.received(node) > 0, _units, examples=True),
@@ -205,12 +211,12 @@ class Recorder(eqx.Module):
         """Variable -> the names of its axes after seed and time."""
         return {name: record.axes(problem, thing) for name, (record, thing) in self.variables().items()}
 
-    def widen(self, narrowing: Narrowing, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The records of a narrowed network as those of the original."""
+    def widen(self, graph: Architecture, bases: Bases, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The records of a projected network as those of the original."""
         wide = dict(records)
         for name, (record, thing) in self.variables().items():
             if record.widen is not None:
-                wide[name] = record.widen(narrowing, thing, wide[name])
+                wide[name] = record.widen(graph, bases, thing, wide[name])
         return wide
 
 

@@ -271,7 +271,7 @@ def _trajectory(
     problem, recorder = prepared.condition.network, prepared.program.recorder
     longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
     records = _joined([one.memory.records(one.schedule) for one in done])
-    records = recorder.widen(prepared.narrowing, records)
+    records = recorder.widen(problem.architecture, prepared.bases, records)
     axes = recorder.axes(problem) | {"loss": ()}
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}
     kept = {"final_weights": prepared.final(_final_parameters(done))} if weights else {}

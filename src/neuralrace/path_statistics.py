@@ -155,13 +155,17 @@ class PathStatistics:
 
     def loss(self, weights: Weights) -> float:
         """The loss from the statistics alone: half <|y|^2>, less what the network explains."""
-        loss = 0.5 * self.target_energy
+        return float(self.losses(weights))
+
+    def losses(self, weights: Weights) -> np.ndarray:
+        """The loss of many sets of weights: matrices have any leading axes, the same for all edges."""
+        loss = np.asarray(0.5 * self.target_energy)
         for configuration in range(self.configuration_count):
             maps = self._maps(configuration, weights)
             here = self.moments[configuration]
             for node, correlation in here.outputs.items():
-                loss += float(np.sum(maps[node] * (0.5 * maps[node] @ here.inputs - correlation)))
-        return loss
+                loss = loss + np.sum(maps[node] * (0.5 * maps[node] @ here.inputs - correlation), axis=(-2, -1))
+        return np.asarray(loss)
 
     def gradient(self, weights: Weights) -> dict[Edge, Matrix]:
         """dL/dW_e from the statistics alone (eqs 3-4), the sum over paths taken node by node."""
@@ -244,7 +248,9 @@ class PathStatistics:
             for edge in architecture.incoming[node]:
                 gate, source = self.edge_gates[edge][configuration], architecture.source(edge)
                 if gate != 0:
-                    through = gate * np.asarray(weights[edge]) @ maps[source]
+                    through = gate * np.asarray(weights[edge])
+                    if source not in here.place or len(here.place) > 1:  # else the product with the identity
+                        through = through @ maps[source]
                     maps[node] = maps[node] + through if node in maps else through
         return maps
 

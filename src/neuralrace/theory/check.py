@@ -1,12 +1,10 @@
 """Measurements of a finished forecast of linear nodes: the exact loss at its weights, and the exact flow of a draw."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from neuralrace.analysis.agreement import Agreement, Line, agreement
-from neuralrace.axes import Edge
 from neuralrace.errors import RangeError
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.method import CHECKED, Assumption, Outcome, Request
@@ -85,12 +83,8 @@ def _at_predicted_weights(request: Request, outcome: Outcome, draw: int) -> floa
     at = np.concatenate([[0.0], times[chosen]])
     start, *predicted = outcome.draws[draw].weights(at)
     rest = {edge: matrix - start[edge] for edge, matrix in request.weights[draw].items()}
-    exact = [request.statistics.loss(_sum(weights, rest)) for weights in predicted]
-    return agreement(Line(times[chosen], losses[chosen]), Line(times[chosen], np.array(exact))).normalized_l1
-
-
-def _sum(first: Mapping[Edge, np.ndarray], second: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
-    return {edge: matrix + second[edge] for edge, matrix in first.items()}
+    exact = request.statistics.losses({edge: np.array([one[edge] for one in predicted]) + rest[edge] for edge in rest})
+    return agreement(Line(times[chosen], losses[chosen]), Line(times[chosen], exact)).normalized_l1
 
 
 def _distance_from_flow(request: Request, outcome: Outcome, draw: int) -> Agreement:

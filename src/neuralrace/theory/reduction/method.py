@@ -132,7 +132,7 @@ def outside_modes(request: Request, starts: Sequence[Alignment], small: float) -
     for start, weights in zip(starts, request.weights, strict=True):
         followed = start.weights(start.matrices)
         later = added_loss(request, start.weights({**start.strengths, **start.grown}), followed, weights)
-        first = abs(request.statistics.loss(weights) - request.statistics.loss(followed)) / request.once(smallest_loss)
+        first = abs(np.subtract(*_losses(request, weights, followed))) / request.once(smallest_loss)
         added = {name: max(worst, here) for (name, worst), here in zip(added.items(), (later, first), strict=True)}
     where = max(added, key=lambda name: added[name])
     return Assumption("weights outside the modes", added[where], small, where)
@@ -150,8 +150,12 @@ def added_loss(
     averages out: it is learned along with the rest.
     """
     shifted = [{e: learned[e] + sign * (weights[e] - followed[e]) for e in learned} for sign in (1, -1)]
-    change = 0.5 * sum(map(request.statistics.loss, shifted)) - request.statistics.loss(learned)
-    return max(change, 0.0) / request.once(smallest_loss)
+    one, other, between = _losses(request, *shifted, learned)
+    return float(max(0.5 * (one + other) - between, 0.0)) / request.once(smallest_loss)
+
+
+def _losses(request: Request, *sets: Mapping[Edge, np.ndarray]) -> np.ndarray:
+    return request.statistics.losses({edge: np.stack([one[edge] for one in sets]) for edge in sets[0]})
 
 
 def smallest_loss(request: Request) -> float:

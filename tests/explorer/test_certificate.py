@@ -6,7 +6,7 @@ from pathlib import Path
 import neuralrace as nr
 from neuralrace.explorer.certificate import ADVICE, certificate_data
 from neuralrace.theory import Assumption
-from neuralrace.theory.method import CHECKED, Certificate, Declined
+from neuralrace.theory.certificate import CHECKED, Certificate, Declined
 
 THEORY = Path(nr.theory.__file__).parent
 

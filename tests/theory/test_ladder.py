@@ -126,9 +126,9 @@ def test_no_loss_is_below_zero():
 
 def test_methods_for_linear_nodes_are_given_no_example(monkeypatch):
     given = []
-    monkeypatch.setattr(Flow, "assumptions", lambda method, request: given.append(request))
+    monkeypatch.setattr(Flow, "setup", lambda method, request: given.append(request))
     for method in ("flow", Flow(), [Flow(), NetworkFlow()]):
-        with pytest.raises(AttributeError):  # nothing was examined
+        with pytest.raises(TypeError):  # nothing was set up
             predict(chain(), initial.decoupled(0.1), [0.0, 1.0], method)
     assert [request.problem is None for request in given] == [True, True, False]
     assert {type(value) for value in vars(given[0].statistics).values()}.isdisjoint({Task, Problem})

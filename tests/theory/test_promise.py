@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 import neuralrace as nr
 from frozen import SEEDS, SHAPE, assert_as_frozen, summary
 from neuralrace.errors import AssumptionError, RangeError
-from neuralrace.theory.method import CHECKED
+from neuralrace.theory.certificate import CHECKED
 from random_forecasts import KINDS, TOLERANCE, Case, judge, make_case, promised
 
 

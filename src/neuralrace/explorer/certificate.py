@@ -3,8 +3,8 @@
 from typing import Any
 
 from neuralrace.explorer.rounding import numbers
-from neuralrace.theory.ladder import LADDER
-from neuralrace.theory.method import CHECKED, Assumption, Certificate
+from neuralrace.theory.certificate import CHECKED, Assumption, Certificate
+from neuralrace.theory.predict import LADDER
 
 # what a visitor can do about an assumption that fails
 ADVICE = {

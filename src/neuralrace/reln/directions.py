@@ -20,7 +20,7 @@ from neuralrace.errors import ProblemError, WeightError, require_count, require_
 from neuralrace.initial import Gaussian, Initializer, as_key
 from neuralrace.problem import Problem, side_by_side
 from neuralrace.reln.growth import OneLayer
-from neuralrace.theory.ladder import THEORY_STREAM
+from neuralrace.theory.predict import THEORY_STREAM
 from neuralrace.theory.representatives.population import drawn_neurons
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
 

@@ -3,7 +3,7 @@
 # isort: off
 
 # The front door
-from neuralrace.theory.ladder import LADDER, METHODS, predict
+from neuralrace.theory.predict import LADDER, METHODS, predict
 
 # Its methods, strongest first: for linear nodes, and for nodes with activations
 from neuralrace.theory.closed_form import ClosedForm
@@ -17,7 +17,7 @@ from neuralrace.theory.activated.method import NetworkFlow
 # What it returns
 from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.forecast import Band, Forecast, Learned, Modes
-from neuralrace.theory.method import Assumption, Certificate, Declined
+from neuralrace.theory.certificate import Assumption, Certificate, Declined
 from neuralrace.theory.reduction.equations import Equations, Variable
 from neuralrace.theory.reduction.system import ReducedSystem
 

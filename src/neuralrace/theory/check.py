@@ -6,8 +6,9 @@ import numpy as np
 
 from neuralrace.analysis.agreement import Agreement, Line, agreement
 from neuralrace.errors import RangeError
+from neuralrace.theory.certificate import CHECKED, Assumption
 from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.method import CHECKED, Assumption, Outcome, Request
+from neuralrace.theory.method import Outcome, Request
 
 TOLERANCE = 0.01  # normalized L1 that a certificate promises
 TIMES = 20  # at which the exact loss is compared

@@ -8,10 +8,11 @@ import numpy as np
 
 from neuralrace._engine.devices import shared_room
 from neuralrace.theory.aligned.method import Aligned, staying_diagonal
+from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact.depth import deep_mode
 from neuralrace.theory.exact.routing import routing_layers
 from neuralrace.theory.exact.unbalanced import unbalanced_layers
-from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
+from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalizability, listed_paths
 from neuralrace.theory.reduction.path_table import Terms
 from neuralrace.theory.reduction.system import StateCurves
@@ -41,21 +42,21 @@ class ClosedForm(Method[Formulas]):
     symmetric: bool = False
     small: float = 1e-2
 
-    def assumptions(self, request: Request) -> Examined[Formulas]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Formulas | None]:
         """Gradient flow, a reduced system, and a formula for every term of it."""
         rate = request.descent or 0.0
         steps = f"descent in steps of {rate:g} was asked for" if rate else "no steps are taken"
         flow, listed = Assumption("gradient flow", rate, 0.0, steps), request.statistics.once(listed_paths)
         if not flow.holds or not listed.holds:
-            return Examined((flow, listed), None)
+            return (flow, listed), None
         own = not self.force and not diagonalizability(request).holds
         rows, reduced = self._in_own_modes(request) if own else self._in_shared_bases(request)
         if reduced is None:
-            return Examined((flow, *rows), None)
+            return (flow, *rows), None
         missing, states = closed_form(reduced.system.terms, reduced.system.initial_state())
         row = Assumption("terms with a formula", len(missing), 0.0, missing[0] if missing else "every term")
         ground = None if missing else Formulas(reduced, own, states)
-        return Examined((flow, *rows, row), ground)
+        return (flow, *rows, row), ground
 
     def solve(self, request: Request, ground: Formulas) -> Outcome:
         """Evaluate the formulas."""
@@ -64,15 +65,15 @@ class ClosedForm(Method[Formulas]):
 
     def _in_shared_bases(self, request: Request) -> tuple[tuple[Assumption, ...], Reduced | None]:
         method = Reduction(self.force, self.lump, self.symmetric, handover=False, small=self.small)
-        examined = method.assumptions(request)
-        return examined.assumptions, examined.ground if isinstance(examined.ground, Reduced) else None
+        rows, ground = method.setup(request)
+        return rows, ground if isinstance(ground, Reduced) else None
 
     def _in_own_modes(self, request: Request) -> tuple[tuple[Assumption, ...], Reduced | None]:
         method = Aligned(lump=self.lump, small=self.small)
-        examined = method.assumptions(request)
-        if examined.ground is None or first_failing(examined.assumptions) is not None:
-            return examined.assumptions, None
-        return examined.assumptions, method.reduced(request, examined.ground)
+        rows, ground = method.setup(request)
+        if ground is None or first_failing(rows) is not None:
+            return rows, None
+        return rows, method.reduced(request, ground)
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ from neuralrace.errors import (
 )
 from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength
+from neuralrace.theory.certificate import Certificate
 from neuralrace.theory.evolution import Evolution
-from neuralrace.theory.method import Certificate
 from neuralrace.theory.reduction.system import ReducedSystem
 from neuralrace.trajectory import Trajectory, make_trajectory, plot_loss
 

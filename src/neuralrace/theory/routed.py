@@ -28,7 +28,7 @@ from neuralrace.errors import RangeError, require_count, require_number
 from neuralrace.initial import Initializer, as_key, draw
 from neuralrace.theory.integration.integrate import Curve, integrate
 from neuralrace.theory.integration.system import System, record_of
-from neuralrace.theory.ladder import THEORY_STREAM
+from neuralrace.theory.predict import THEORY_STREAM
 
 NEVER_SHOWN = 1e-12  # part of the largest variance below which an input direction is left out
 

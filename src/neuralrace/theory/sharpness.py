@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from neuralrace._engine.devices import compiled
-from neuralrace.theory.method import Assumption
+from neuralrace.theory.certificate import Assumption
 
 
 def sharpness(velocity: Callable[[Any], Any], state: Any) -> float:

@@ -10,9 +10,10 @@ from neuralrace.errors import RangeError
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.simulation import Simulation, Translate
 from neuralrace.theory.activated.system import SMOOTHING, is_small
+from neuralrace.theory.certificate import CHECKED, Assumption
 from neuralrace.theory.check import TOLERANCE
 from neuralrace.theory.integration.strides import SINGLE
-from neuralrace.theory.method import CHECKED, Assumption, Examined, Method, Outcome, Request, saddle_notes
+from neuralrace.theory.method import Method, Outcome, Request, saddle_notes
 from neuralrace.theory.sharpness import regime
 
 FINER = 0.04  # ratio of the two tolerances that are compared: gates that open over 2.5e-3, and over 1e-4
@@ -29,10 +30,10 @@ class NetworkFlow(Method[Problem]):
     linear: ClassVar[bool] = False
     last: ClassVar[bool] = True
 
-    def assumptions(self, request: Request) -> Examined[Problem]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Problem | None]:
         """That the examples are there."""
         problem, assumption = examples(request)
-        return Examined((assumption,), problem)
+        return (assumption,), problem
 
     def solve(self, request: Request, ground: Problem) -> Outcome:
         """Integrate, or take steps, all draws in one program."""

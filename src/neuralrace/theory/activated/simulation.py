@@ -15,11 +15,12 @@ from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
-from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.strides import begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend, steps_between
-from neuralrace.theory.method import Assumption, Request
+from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
 
 AS_LONG = 1.0  # a first step, as the weights that it moves
@@ -101,7 +102,7 @@ class Simulation:
         by_edge = self.problem.network.unstack({name: np.asarray(part)[draw] for name, part in state.items()})
         return {edge: by_edge[edge] for edge in self.problem.architecture.edges}
 
-    def evolution(self, draw: int, translate: Translate | None = None) -> MatrixEvolution:
+    def evolution(self, draw: int, translate: Translate | None = None) -> Evolution:
         """The weights of one draw at any times; paths have no modes."""
         alone = Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
         kept = self.request.descent is None and self._followed.keeps  # all were, when the losses were found
@@ -113,7 +114,7 @@ class Simulation:
         def refuse(path: Path) -> NoReturn:
             raise ProblemError(f"modes are those of linear nodes; the path {path} goes through an activation")
 
-        return MatrixEvolution(matrices, refuse)
+        return matrix_evolution(matrices, refuse)
 
     def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of a draw at increasing times."""

@@ -10,9 +10,10 @@ from neuralrace._engine.devices import each_on_a_device
 from neuralrace.theory.aligned.own_modes import off_diagonal, own_modes, own_start, own_table, paths_apart
 from neuralrace.theory.aligned.path_flow import PathFactory
 from neuralrace.theory.alignment import Alignment, InitialStrength
-from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.certificate import Assumption, first_failing
+from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.method import own_vectors, start_flow
-from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
+from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.method import (
     Reduced,
     Starts,
@@ -48,14 +49,14 @@ class Aligned(Method[Starts]):
         """One strength per mode, or whole matrices."""
         return "one strength per mode" if self.diagonal else "whole matrices"
 
-    def assumptions(self, request: Request) -> Examined[Starts]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Starts | None]:
         """Paths apart from each other, and weights that are aligned to their modes."""
         rows, starts = request.once(_find_start, self.small)
         if starts is not None:
             rows = (*rows, replace(growing_apart(request, starts, self.small), needed=self.diagonal))
             if self.diagonal and not self.force:
                 rows = (*rows, *request.once(_plainly_turning, starts, self.small))
-        return Examined(rows, starts)
+        return rows, starts
 
     def solve(self, request: Request, ground: Starts) -> Outcome:
         """The reduced system in the paths' own modes, or the flow of the aligned part of the weights."""
@@ -74,19 +75,19 @@ class Aligned(Method[Starts]):
         factory = statistics.once(PathFactory) if quick else None
         vectors = partial(own_vectors, statistics)
 
-        def followed(start: Alignment) -> tuple[np.ndarray, MatrixEvolution]:
+        def followed(start: Alignment) -> tuple[np.ndarray, Evolution]:
             if factory is not None:
                 few = factory.start(start, request.rtol, request.max_steps, self.keep or request.check is not False)
-                return few.losses(request.times), MatrixEvolution(few.weights_at, vectors, at_hand=few.strengths)
+                return few.losses(request.times), matrix_evolution(few.weights_at, vectors, paths=few.strengths)
             flow = start_flow(request, start.weights(start.matrices))
-            return flow.losses(request.times), MatrixEvolution(flow.weights_at, vectors)
+            return flow.losses(request.times), matrix_evolution(flow.weights_at, vectors)
 
         losses, draws = zip(*each_on_a_device(followed, starts), strict=True)
         return Outcome(
             np.array(losses),
             draws,
             tuple(modes),
-            initial_strength=InitialStrength.of_draws(SOURCE, starts, request.law),
+            initial_strength=InitialStrength.of_draws(SOURCE, starts, request.known_strengths),
             notes=("whole matrices are followed in each path's own modes",),
         )
 

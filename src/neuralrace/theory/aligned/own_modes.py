@@ -20,7 +20,7 @@ from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import SharedBases
 from neuralrace.theory.alignment import Alignment, align, growing_at_node
-from neuralrace.theory.method import Assumption
+from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.reduction.path_table import PathTable
 
 RANK = 1e-10  # relative size of a singular value that still counts

@@ -12,9 +12,10 @@ from neuralrace.architecture import Path
 from neuralrace.arrays import LARGEST
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
-from neuralrace.theory.evolution import Evolution, MatrixEvolution
+from neuralrace.theory.certificate import CHECKED, Assumption
+from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.matrix_flow import FlowFactory, MatrixFlow
-from neuralrace.theory.method import CHECKED, Assumption, Examined, Method, Outcome, Request
+from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.sharpness import regime, sharpness
 
 ACCURATE = 1e-3  # rtol up to which the integration error is far below one percent of the loss
@@ -27,10 +28,10 @@ class Flow(Method[FlowFactory]):
     name: ClassVar[str] = "flow"
     last: ClassVar[bool] = True
 
-    def assumptions(self, request: Request) -> Examined[FlowFactory]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], FlowFactory | None]:
         """None, but for the accuracy of the integration."""
         row = Assumption(CHECKED, 0.0, request.rtol, "the forecast is the exact flow, integrated to this rtol")
-        return Examined((row,) if request.rtol <= ACCURATE else (), request.statistics.once(FlowFactory))
+        return (row,) if request.rtol <= ACCURATE else (), request.statistics.once(FlowFactory)
 
     def solve(self, request: Request, ground: FlowFactory) -> Outcome:
         """Integrate, or take steps, draw by draw."""
@@ -38,7 +39,7 @@ class Flow(Method[FlowFactory]):
         statistics = request.statistics
         return Outcome(
             np.array(each_on_a_device(lambda flow: flow.losses(request.times), flows)),
-            tuple(MatrixEvolution(flow.weights_at, partial(own_vectors, statistics)) for flow in flows),
+            tuple(matrix_evolution(flow.weights_at, partial(own_vectors, statistics)) for flow in flows),
             tuple(statistics.open_paths) if statistics.listable else (),
         )
 

@@ -5,26 +5,24 @@ followed until the reduction, started from the weights of that moment, has the s
 same speed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.path_statistics import PathStatistics
 from neuralrace.shared_bases import shared_bases
 from neuralrace.theory.alignment import Alignment, align
-from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.flow.equation import BlockStacks
 from neuralrace.theory.flow.matrix_flow import MatrixFlow
 from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.method import Request
 from neuralrace.theory.reduction.path_table import PathTable, path_table
-from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, reduced_system
-
-ModeCurves = Callable[[Sequence[Any], np.ndarray], list[np.ndarray]]  # things, times -> (times, modes) of each
+from neuralrace.theory.reduction.system import ReducedSystem, reduced_system
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,29 +102,17 @@ def _drive(table: PathTable, strengths: Mapping[Edge, np.ndarray]) -> np.ndarray
     return np.asarray(total[:-1].max(axis=0, initial=0.0))
 
 
-@dataclass(frozen=True, eq=False)
-class HandedOver:
+def handed_over(before: Evolution, after: Evolution, time: float) -> Evolution:
     """The exact flow up to a time, the reduction from there on, in the bases of the hand-over."""
 
-    before: MatrixEvolution
-    after: ReducedEvolution
-    time: float
+    def both(kind: str, things: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
+        early = times < time
+        parts = [getattr(before, kind)(things, times[early])] if early.any() else []
+        parts += [getattr(after, kind)(things, times[~early] - time)] if not early.all() else []
+        return [np.concatenate(found) for found in zip(*parts, strict=True)]
 
-    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
-        """The weight matrices."""
-        early = times < self.time
-        return self.before.weights(times[early]) + self.after.weights(times[~early] - self.time)
+    def weights(times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
+        early = times < time
+        return before.weights(times[early]) + after.weights(times[~early] - time)
 
-    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
-        """The diagonal of R_t^T W_e R_s of each edge."""
-        return self._both(self.before.edges, self.after.edges, edges, times)
-
-    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        """The diagonal of U^T W_p V of each path."""
-        return self._both(self.before.paths, self.after.paths, paths, times)
-
-    def _both(self, first: ModeCurves, last: ModeCurves, things: Sequence[Any], times: np.ndarray) -> list[np.ndarray]:
-        early = times < self.time
-        parts = [first(things, times[early])] if early.any() else []
-        parts += [last(things, times[~early] - self.time)] if not early.all() else []
-        return [np.concatenate(seen) for seen in zip(*parts, strict=True)]
+    return Evolution(weights, partial(both, "edges"), partial(both, "paths"))

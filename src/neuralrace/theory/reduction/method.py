@@ -20,13 +20,14 @@ from neuralrace.theory.alignment import (
     growing_strengths,
     is_two_layer,
 )
+from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.check import FLOOR
-from neuralrace.theory.evolution import MatrixEvolution
+from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.method import start_flow
-from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request, first_failing
-from neuralrace.theory.reduction.handover import HandedOver, Look, follow_until_aligned
+from neuralrace.theory.method import Method, Outcome, Request
+from neuralrace.theory.reduction.handover import Look, follow_until_aligned, handed_over
 from neuralrace.theory.reduction.path_table import PathTable, path_table
-from neuralrace.theory.reduction.system import ReducedEvolution, ReducedSystem, StateCurves, reduced_system
+from neuralrace.theory.reduction.system import ReducedSystem, StateCurves, reduced_evolution, reduced_system
 
 PAIR_LIMIT = 4_000_000
 Starts = tuple[Alignment, ...]  # one per draw
@@ -52,10 +53,10 @@ class Reduced:
 
         return Outcome(
             self.system.loss(kept(request.times)).T,
-            tuple(ReducedEvolution(self.system, kept, d, start) for d, start in enumerate(self.starts)),
+            tuple(reduced_evolution(self.system, kept, d, start) for d, start in enumerate(self.starts)),
             self.paths,
             reduction=self.system,
-            initial_strength=InitialStrength.of_draws(self.source, self.starts, request.law),
+            initial_strength=InitialStrength.of_draws(self.source, self.starts, request.known_strengths),
             notes=self.notes,
         )
 
@@ -210,23 +211,23 @@ class Reduction(Method[Reduced | Nearest]):
     handover: bool = True
     small: float = 1e-2
 
-    def assumptions(self, request: Request) -> Examined[Reduced | Nearest]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Reduced | Nearest | None]:
         """Shared bases, and a start in them."""
         listed = request.statistics.once(listed_paths)
         if not listed.holds:
-            return Examined((listed,), None)
+            return (listed,), None
         diagonal = diagonalizability(request)
         if not diagonal.holds and not self.force:
-            return Examined((listed, diagonal), None)
+            return (listed, diagonal), None
         rows, source, starts = request.once(find_start, self.small)
         rows, aligned = (listed, diagonal, *rows), first_failing(rows) is None
         if not aligned and self.handover and diagonal.holds and request.descent is None:
             known = (*rows[:2], *(replace(row, needed=False) for row in rows[2:]))
-            return Examined(known, (source, starts))
+            return known, (source, starts)
         if not aligned and not self.force:
-            return Examined(rows, None)
+            return rows, None
         reduced = self._reduced(request, source, starts)
-        return Examined((*rows, self._symmetry(request, reduced.system)), reduced)
+        return (*rows, self._symmetry(request, reduced.system)), reduced
 
     def solve(self, request: Request, ground: Reduced | Nearest) -> Outcome:
         """Integrate the reduced system, after the flow where the weights have yet to align.
@@ -254,36 +255,39 @@ class Reduction(Method[Reduced | Nearest]):
         return Assumption("lumping symmetry", 0.0, request.tolerance, count)
 
     def _after_flow(self, request: Request) -> Outcome:
-        def followed(weights: Mapping[Edge, np.ndarray]) -> tuple[list[float], HandedOver, Look]:
+        def followed(weights: Mapping[Edge, np.ndarray]) -> tuple[list[float], tuple[Evolution, Evolution], Look]:
             flow = start_flow(request, weights)
             left, curve = follow_until_aligned(request, flow, tolerance=self.small, lump=self.lump)
-            after = ReducedEvolution(left.system, solved(request, left.system), 0, left.alignment)
-            before = MatrixEvolution(flow.weights_at, left.alignment.of_path, left.alignment.ends)
+            states = solved(request, left.system)
+            after = reduced_evolution(left.system, states, 0, left.alignment)
+            before = matrix_evolution(flow.weights_at, left.alignment.of_path, left.alignment.ends)
             early = request.times < left.time
-            late = left.system.loss(after.states(request.times[~early] - left.time))[:, 0]
+            late = left.system.loss(states(request.times[~early] - left.time))[:, 0]
             losses = [*(np.asarray(curve.at(request.times[early])) + flow.constant), *late]
-            return losses, HandedOver(before, after, left.time), left
+            return losses, (before, after), left
 
         losses, draws, moments = zip(*each_on_a_device(followed, request.weights), strict=True)
         times = tuple(left.time for left in moments)
-        added = [self._added_after(request, one) for one in draws]
+        added = [
+            self._added_after(request, before, after, time) for (before, after), time in zip(draws, times, strict=True)
+        ]
         outside = Assumption("weights left at hand-over", max(added), self.small, "the loss they add by the end")
         return Outcome(
             np.array(losses),
-            draws,
+            tuple(handed_over(before, after, time) for (before, after), time in zip(draws, times, strict=True)),
             tuple(request.statistics.open_paths),
             (*_in_time(request, moments, self.small), outside),
             moments[0].system,
-            InitialStrength.of_draws("hand-over", [left.alignment for left in moments], request.law),
+            InitialStrength.of_draws("hand-over", [left.alignment for left in moments], request.known_strengths),
             times,
             (f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}",),
         )
 
-    def _added_after(self, request: Request, handed: HandedOver) -> float:
+    def _added_after(self, request: Request, before: Evolution, after: Evolution, time: float) -> float:
         """The loss that the weights dropped at the hand-over would add at the end."""
-        at = np.array([handed.time])
-        (followed,), (weights,) = handed.after.weights(at - handed.time), handed.before.weights(at)
-        (learned,) = handed.after.weights(np.array([max(request.end - handed.time, 0.0)]))
+        at = np.array([time])
+        (followed,), (weights,) = after.weights(at - time), before.weights(at)
+        (learned,) = after.weights(np.array([max(request.end - time, 0.0)]))
         return added_loss(request, learned, followed, weights)
 
 

@@ -13,6 +13,7 @@ from neuralrace._engine.devices import compiled, shared_room, spread
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.theory.alignment import Alignment
+from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.system import System, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
@@ -228,30 +229,22 @@ def reduced_system(
     return ReducedSystem(table, lumping, start)
 
 
-@dataclass(frozen=True, eq=False)
-class ReducedEvolution:
-    """Strengths of the reduced system, of one of its draws; start: has the bases that they are in."""
+def reduced_evolution(system: ReducedSystem, states: StateCurves, draw: int, start: Alignment) -> Evolution:
+    """Strengths of one draw of the reduced system; its weights are W_e = R_t B_e R_s^T in the bases of the start."""
 
-    reduction: ReducedSystem
-    states: StateCurves
-    draw: int
-    start: Alignment
+    def strengths(times: np.ndarray) -> dict[Edge, np.ndarray]:
+        return system.spread_out(states(times)[:, draw], draw)
 
-    def weights(self, times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
-        """W_e = R_t B_e R_s^T."""
-        strengths = self._strengths(times)
-        return [self.start.weights({edge: values[i] for edge, values in strengths.items()}) for i in range(len(times))]
+    def weights(times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
+        found = strengths(times)
+        return [start.weights({edge: values[i] for edge, values in found.items()}) for i in range(len(times))]
 
-    def edges(self, edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
-        """The strengths of the edges' modes."""
-        strengths = self._strengths(times)
-        return [strengths[edge] for edge in edges]
+    def edges(wanted: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+        found = strengths(times)
+        return [found[edge] for edge in wanted]
 
-    def paths(self, paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        """The product of the strengths along each path."""
-        strengths = self._strengths(times)
-        return [np.prod([strengths[edge] for edge in path.edges], axis=0) for path in paths]
+    def paths(wanted: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        found = strengths(times)
+        return [np.prod([found[edge] for edge in path.edges], axis=0) for path in wanted]
 
-    def _strengths(self, times: np.ndarray) -> dict[Edge, np.ndarray]:
-        states = self.states(times)[:, self.draw]
-        return self.reduction.spread_out(states, self.draw)
+    return Evolution(weights, edges, paths)

@@ -16,7 +16,8 @@ from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import examples, outcome_of
 from neuralrace.theory.activated.simulation import Simulation
-from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
+from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.representatives.population import independent, initial_output
 from neuralrace.theory.representatives.spans import not_rectified
 
@@ -36,17 +37,17 @@ class NarrowerLayers(Method[Problem]):
     share: float = 1 / 4
     small: float = 0.01
 
-    def assumptions(self, request: Request) -> Examined[Problem]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Problem | None]:
         """Several wide rectified layers of independent normal neurons, at first of small output."""
         problem, there = examples(request)
         if problem is None:
-            return Examined((there,), None)
+            return (there,), None
         layers, normal = self._wide(problem), independent(request)
         if not layers.holds or not isinstance(request.initial, Gaussian):
-            return Examined((there, layers, normal), None)
+            return (there, layers, normal), None
         size = initial_output(problem, request.initial)
         tiny = Assumption("small first weights", size, self.small, "the first output relative to the targets")
-        return Examined((there, layers, normal, tiny), problem)
+        return (there, layers, normal, tiny), problem
 
     def solve(self, request: Request, ground: Problem) -> Outcome:
         """Follow draws of the narrower network."""

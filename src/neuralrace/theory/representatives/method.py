@@ -8,7 +8,8 @@ import jax
 from neuralrace.initial import Gaussian
 from neuralrace.theory.activated.method import examples, outcome_of
 from neuralrace.theory.activated.simulation import Simulation
-from neuralrace.theory.method import Assumption, Examined, Method, Outcome, Request
+from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.representatives.population import drawn_neurons, independent, initial_output
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
 
@@ -29,17 +30,17 @@ class Representatives(Method[Spans]):
     small: float = 0.01
     at_once: int = 6
 
-    def assumptions(self, request: Request) -> Examined[Spans]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Spans | None]:
         """One rectified layer of independent normal neurons, at first of small output."""
         problem, there = examples(request)
         if problem is None:
-            return Examined((there,), None)
+            return (there,), None
         layer, normal = one_hidden_layer(problem), independent(request)
         if not layer.holds or not isinstance(request.initial, Gaussian):
-            return Examined((there, layer, normal), None)
+            return (there, layer, normal), None
         size = initial_output(problem, request.initial)
         tiny = Assumption("small first weights", size, self.small, "the first output relative to the targets")
-        return Examined((there, layer, normal, tiny), Spans.of(problem))
+        return (there, layer, normal, tiny), Spans.of(problem)
 
     def solve(self, request: Request, ground: Spans) -> Outcome:
         """Follow the layer itself, or those that stand for it."""

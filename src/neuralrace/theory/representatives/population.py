@@ -7,7 +7,8 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian
 from neuralrace.problem import Problem
-from neuralrace.theory.method import Assumption, Request
+from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.method import Request
 from neuralrace.theory.representatives.spans import Spans
 
 

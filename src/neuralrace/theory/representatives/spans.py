@@ -10,7 +10,7 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.axes import Edge
 from neuralrace.problem import Problem
 from neuralrace.task import Task
-from neuralrace.theory.method import Assumption
+from neuralrace.theory.certificate import Assumption
 
 RANK = 1e-10  # of the largest singular value, below which a direction is not there
 

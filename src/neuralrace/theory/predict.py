@@ -28,22 +28,13 @@ from neuralrace.problem import Problem
 from neuralrace.theory.activated.method import NetworkFlow
 from neuralrace.theory.activated.system import ACTIVATED_RTOL
 from neuralrace.theory.aligned.method import Aligned
+from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
 from neuralrace.theory.check import check_outcome
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow, flow_regime
 from neuralrace.theory.forecast import Forecast, Modes
-from neuralrace.theory.method import (
-    Assumption,
-    Certificate,
-    Declined,
-    Ground,
-    Method,
-    Outcome,
-    Request,
-    first_failing,
-    saddle_notes,
-)
+from neuralrace.theory.method import Ground, Method, Outcome, Request, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives.method import Representatives
 
@@ -184,13 +175,13 @@ def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
     """What a method finds, with all that it assumed; or the assumption that fails."""
     if method.linear and not request.linear:
         return Declined(method.name, _curved(request))
-    examined = method.assumptions(request)
-    failed = first_failing(examined.assumptions)
-    if failed is not None and (examined.ground is None or not method.force):
+    rows, ground = method.setup(request)
+    failed = first_failing(rows)
+    if failed is not None and (ground is None or not method.force):
         return Declined(method.name, failed, method.way)
-    assert examined.ground is not None  # only a failing assumption leaves nothing to solve
-    outcome = method.solve(request, examined.ground)
-    rows = (*examined.assumptions, *outcome.assumptions)
+    assert ground is not None  # only a failing assumption leaves nothing to solve
+    outcome = method.solve(request, ground)
+    rows = (*rows, *outcome.assumptions)
     failed, notes = first_failing(outcome.assumptions), outcome.notes
     if request.linear and method.linear and (failed is None or method.force) and not isinstance(method, Flow):
         measured, unchecked = check_outcome(request, outcome, rows)
@@ -212,7 +203,7 @@ def _advice(request: Request, refused: Sequence[Method[Any]]) -> str:
     """What always works, and whether the refused method can be forced."""
     _ = request.weights  # where the law has none for this network no method applies, and it says why
     could = [replace(one, force=True) for one in refused if not one.force and (request.linear or not one.linear)]
-    forced = [method for method in could if method.assumptions(request).ground is not None]
+    forced = [method for method in could if method.setup(request)[1] is not None]
     return "use method='auto'" + "".join(f", or go on with {method!r}" for method in forced)
 
 

@@ -43,7 +43,7 @@ def test_losses_gates_and_weights_are_those_of_the_run(run, made):
 
 def test_the_pace_is_measured(made):
     """From weights in single precision, whose differences are good to a thousandth."""
-    settings = made.settings["settings"]
+    settings = made.settings
     assert settings["learning_rate"] == pytest.approx(RATE, rel=3e-3)
     assert settings["rule"]["cosine"] > 0.99
     np.testing.assert_allclose(made.time, settings["learning_rate"] * np.array(STEPS))

@@ -71,6 +71,6 @@ def test_functions_of_one_name_are_told_apart_by_their_code_and_defaults():
 
 def test_both_are_in_the_record_of_a_run():
     network = nr.ReLUNetwork(nr.tasks.xor().task, 2)
-    settings = nr.train(network, Scaled(0.2), steps=1, optimizer=optax.adam(0.01), progress=False).settings["settings"]
+    settings = nr.train(network, Scaled(0.2), steps=1, optimizer=optax.adam(0.01), progress=False).settings
     assert settings["initial"]["made"]["std"] == 0.2
     assert settings["rule"]["optimizer"] == made_of(optax.adam(0.01))

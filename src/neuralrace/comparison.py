@@ -1,5 +1,6 @@
 """A prediction and a run in one picture, with their distance."""
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from neuralrace.analysis import agreement
@@ -14,11 +15,9 @@ def compare(forecast: LossCurve, run: Trajectory) -> Figure:
     apart = agreement(forecast, run)
     require_kind("run", run, Trajectory, RangeError)
     figure, axes = new_figure(width=5.2, height=3.8)
-    axis, described = axes[0, 0], run.settings["problem"]
-    kind = "relu" if "slope" in described or described.get("activations") else "gated"
+    axis, kind = axes[0, 0], "relu" if run.problem is not None and run.problem.activations else "gated"
     training_band(axis, run.time, run.loss, kind, "training")
-    loss = forecast.loss if forecast.loss.ndim == 1 else forecast.loss.mean(axis=0)
-    theory_line(axis, forecast.time, loss, "forecast")
+    theory_line(axis, forecast.time, np.atleast_2d(forecast.loss).mean(axis=0), "forecast")
     axis.set_ylim(bottom=0)
     loss_axis(axis, f"normalized L1 {apart.normalized_l1:.2g}, log10 gap {apart.log10_gap:.2g}")
     return figure

@@ -75,7 +75,7 @@ def _variables(network: "Problem", seen: Sequence[Sequence[dict[Edge, np.ndarray
         axes = (f"{target}_unit", f"{source}_unit")
         variables[f"weights[{edge_name(edge)}]"] = (("seed", "time", *axes), over_time)
         variables[f"final_weights[{edge_name(edge)}]"] = (("seed", *axes), over_time[:, -1])
-        variables[f"first_weights[{edge_name(edge)}]"] = (("seed", *axes), over_time[:, 0])
+        variables[f"initial_weights[{edge_name(edge)}]"] = (("seed", *axes), over_time[:, 0])
     received = [[network.preactivations(one) for one in mine] for mine in seen]
     for node in received[0][0]:
         gates = np.array([[one[node] > 0 for one in mine] for mine in received])

@@ -126,6 +126,6 @@ def _normalized(weights: Any, count: int) -> np.ndarray:
     total = checked.sum()
     if total <= 0:
         raise TaskError("weights must have a positive sum; every example has weight zero")
-    normalized: np.ndarray = checked / total
+    normalized: np.ndarray = checked if abs(total - 1) < 1e-12 else checked / total  # unchanged when made again
     normalized.setflags(write=False)
     return normalized

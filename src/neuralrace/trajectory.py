@@ -1,58 +1,68 @@
-"""The record of a learning curve, from training or from theory: named axes, settings and versions, one file."""
+"""A learning curve with its records, from training or from theory: named axes, the problem, settings and versions."""
 
 import importlib.metadata
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray
 
-from neuralrace.architecture import edge_name
+from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
 from neuralrace.datafiles import load_dataset, save_dataset
-from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kind, require_place, shortened
+from neuralrace.errors import (
+    FileFormatError,
+    NeuralRaceError,
+    RangeError,
+    UnknownNameError,
+    nearest,
+    require_kind,
+    require_place,
+    shortened,
+)
 from neuralrace.from_checkpoints import recorded
+from neuralrace.gates import Gates
+from neuralrace.problem import Problem, ReLUNetwork
 from neuralrace.task import Task
-from neuralrace.trajectory_schema import EXAMPLES, FORMAT, STATUS, check_trajectory
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-    from neuralrace.problem import Problem
+__all__ = ["FORMAT", "STATUS", "Trajectory", "make_trajectory", "status_of"]
 
-__all__ = ["FORMAT", "STATUS", "Trajectory", "make_trajectory", "plot_loss", "status_of", "with_examples"]
-
-SETTLED = 1e-3  # see status_of
-EXPLODED = 1e6  # a loss so many times the first one is divergence
-FEWEST_LOOKS = 50  # at the loss in a run, to tell whether it has settled
+FORMAT = 3  # 3 holds the problem
 RECORDED_VERSIONS = ("neuralrace", "jax", "numpy", "optax", "diffrax")
+STORED = ("example_weights", "inputs", "targets", "node_gates", "edge_gates")  # variables that hold the problem
+STATUS = ("running", "converged", "diverged")
+SETTLED = 1e-3  # see status_of
+EXPLODED = 1e6  # a loss that grew by this factor has diverged
+FEWEST_LOOKS = 50  # evaluations of the loss in a run, to tell whether it has settled
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """What was recorded over time for each seed, as an xarray dataset.
+    """What was recorded over time for each seed, as an xarray dataset, and the problem that was learned.
 
-    Variables: loss (seed, time), status (seed) and whatever else was asked for. Coordinates: time
-    (learning_rate * step, so gradient flow has tau = 1) and step. Attributes hold the problem's description,
-    the settings, the seed and the versions. Gate patterns come with what they are patterns over, the examples, and
-    with the first weights.
+    Variables of `data`: loss (seed, time), status (seed), initial and final weights, and the records. Coordinates: time
+    (learning_rate * step, so gradient flow has tau = 1) and step. problem: None for a forecast from statistics alone.
     """
 
     data: xarray.Dataset
+    problem: Problem | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         require_kind("data", self.data, xarray.Dataset, RangeError)
 
     def __repr__(self) -> str:
         ends = f"{self.time[0]:g} to {self.time[-1]:g}" if len(self.time) else "none"
-        recorded = ", ".join(dict.fromkeys(str(name).partition("[")[0] for name in self.data.data_vars))
-        return f"Trajectory({len(self.loss)} seeds, {len(self.time)} times from {ends}: {recorded})"
+        names = ", ".join(dict.fromkeys(str(name).partition("[")[0] for name in self.data.data_vars))
+        return f"{type(self).__name__}({len(self.losses)} seeds, {len(self.time)} times from {ends}: {names})"
 
     def _repr_html_(self) -> str:
         return str(self.data._repr_html_())
@@ -63,48 +73,48 @@ class Trajectory:
         return np.asarray(self.data["time"].values)
 
     @property
-    def loss(self) -> np.ndarray:
+    def losses(self) -> np.ndarray:
         """(seeds, T)."""
         return np.asarray(self.data["loss"].values)
+
+    @property
+    def loss(self) -> np.ndarray:
+        """(seeds, T); a forecast's is the mean over its draws, (T,)."""
+        return self.losses
 
     @property
     def status(self) -> np.ndarray:
         """Per seed: converged, running or diverged."""
         return np.array(STATUS)[self.data["status"].values]
 
-    @property
+    @cached_property
     def settings(self) -> dict[str, Any]:
-        """What the run was made with: problem, settings, key and versions."""
-        return {name: json.loads(self.data.attrs[name]) for name in ("problem", "settings", "versions")}
+        """How the curve was made, in plain values: learning rate, steps, seeds, key, loss, rule, initial weights."""
+        return dict(json.loads(self.data.attrs["settings"]))
 
     @property
     def edges(self) -> tuple[Edge, ...]:
         """The edges of the network, in order."""
-        listed = json.loads(self.data.attrs["edges"])
-        return tuple(edge if isinstance(edge, str) else (edge[0], edge[1]) for edge in listed)
+        return tuple(self._known_problem.architecture.edges)
 
     @property
     def task(self) -> Task:
-        """The examples that the network was trained on, where the run holds them (with its gate patterns)."""
-        if "examples" not in self.data.attrs:
-            raise UnknownNameError("the run does not hold its examples: train with record='gate_patterns'")
-        nodes = json.loads(self.data.attrs["examples"])
-        inputs, targets = ({node: self.values(f"{kind}[{node}]") for node in nodes[kind]} for kind in EXAMPLES)
-        return Task(inputs, targets, self.values("example_weights"))
+        """The examples that were learned."""
+        return self._known_problem.task
+
+    @property
+    def _known_problem(self) -> Problem:
+        if self.problem is None:
+            raise UnknownNameError("the curve does not hold its problem: load it with Trajectory.load(path, problem)")
+        return self.problem
 
     def weights(self, seed: int = 0, record: int | None = None) -> dict[Edge, np.ndarray]:
-        """The weights of one seed: at the end, or at one of the recorded moments if weights were recorded."""
+        """The weights of one seed: at the end, or at one of the recorded steps if weights were recorded."""
         return self._weights("final_weights" if record is None else "weights", seed, record)
 
-    def first_weights(self, seed: int = 0) -> dict[Edge, np.ndarray]:
-        """The weights that one seed started from, held with gate patterns or recorded at step 0."""
-        held = {str(name).partition("[")[0] for name in self.data}
-        if "first_weights" in held:
-            return self._weights("first_weights", seed, None)
-        if "weights" not in held or self.data["step"].values[0] != 0:
-            wanted = "train with record='weights', from step 0 on"
-            raise UnknownNameError(f"the run does not hold its first weights: {wanted}")
-        return self.weights(seed, record=0)
+    def initial_weights(self, seed: int = 0) -> dict[Edge, np.ndarray]:
+        """The weights that one seed started from."""
+        return self._weights("initial_weights", seed, None)
 
     def _weights(self, kind: str, seed: int, record: int | None) -> dict[Edge, np.ndarray]:
         found: dict[Edge, np.ndarray] = {}
@@ -117,7 +127,7 @@ class Trajectory:
         return found
 
     def values(self, name: str) -> np.ndarray:
-        """A recorded variable as a plain array, or say what was recorded."""
+        """A recorded variable as a plain array."""
         if not isinstance(name, str) or name not in self.data:
             raise UnknownNameError(
                 f"{name!r} was not recorded; {nearest(name, self.data.data_vars)} (ask for it with record=...)"
@@ -125,21 +135,62 @@ class Trajectory:
         return np.asarray(self.data[name].values)
 
     def to_frame(self, name: str = "loss") -> "pandas.DataFrame":
-        """A recorded variable as a tidy table: one row for each seed, time and whatever else it is indexed by."""
-        self.values(name)  # says what was recorded, if this was not
+        """A recorded variable as a tidy table: one row for each seed, time and other index."""
+        self.values(name)  # raises if it was not recorded
         return self.data[name].to_dataframe().reset_index()
 
     def plot(self, axis: "Axes | None" = None) -> "Axes":
-        """Draw the loss over time, the mean over the seeds and the range of them, on an axis that is given or new."""
-        return plot_loss(self.time, self.loss, f"{len(self.loss)} trained", axis)
+        """Draw the loss over time, its mean and range over the seeds, on a given or a new axis; theory in dashes."""
+        from matplotlib.figure import Figure
+
+        axis = Figure(layout="constrained").subplots() if axis is None else axis
+        if not hasattr(axis, "fill_between"):
+            raise RangeError(
+                f"axis must be a matplotlib axis to draw on, or None for a new one; it was {shortened(axis)}"
+            )
+        time, losses, method = self.time, self.losses, self.settings.get("method")
+        label = f"theory, {method}" if method else f"{len(losses)} trained"
+        (line,) = axis.plot(time, losses.mean(axis=0), label=label)
+        if method:
+            line.set(color="black", linestyle=(0, (4, 2)))
+        axis.fill_between(time, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0)
+        axis.set_xlabel("time t (learning rate x step)")
+        axis.set_ylabel("loss")
+        axis.legend(frameon=False)
+        return axis
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write one netCDF file with a checksum; it appears under its name only when it is complete."""
-        return save_dataset(self.data, path)
+        """Write one netCDF file with checksums and the problem; it appears under its name only when it is complete."""
+        return save_dataset(_with_problem(self.data, self.problem), path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], problem: Problem | None = None) -> "Trajectory":
+        """Read a file that `save` wrote, with its problem; nothing in it is executed.
+
+        problem: in place of the stored one, for activations of your own, which a file cannot hold.
+        """
+        data, source = load_dataset(path), Path(path)
+        found = data.attrs.get("neuralrace_format")
+        if not isinstance(found, (int, np.integer)) or found != FORMAT:
+            raise FileFormatError(f"{source} must be a trajectory of format {FORMAT}; it says {found!r}")
+        described = {}
+        for name in ("problem", "settings", "versions"):
+            try:
+                described[name] = json.loads(data.attrs[name])
+                assert isinstance(described[name], dict)
+            except (KeyError, TypeError, ValueError, AssertionError):
+                raise FileFormatError(f"{source} must describe its {name} in JSON; it does not") from None
+        _check_numbers(source, data)
+        try:
+            data, stored = _without_problem(data, described["problem"], problem)
+        except (KeyError, TypeError, ValueError, NeuralRaceError) as error:
+            raise FileFormatError(f"{source} does not hold a whole problem: {error}") from None
+        _check_weights(source, data, stored)
+        return Trajectory(data, problem=stored)
 
     @classmethod
     def from_checkpoints(
-        cls, network: "Problem", steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
+        cls, network: Problem, steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
     ) -> "Trajectory":
         """Make the record of a training of your own, in any framework, from its weights at some steps.
 
@@ -150,36 +201,7 @@ class Trajectory:
         """
         time, moments, variables, settings = recorded(network, steps, weights, learning_rate)
         running = np.full(len(variables["loss"][1]), STATUS.index("running"))
-        edges = tuple(network.architecture.edges)
-        described = network.describe()
-        run = make_trajectory(time, moments, variables, running, edges=edges, problem=described, settings=settings)
-        return with_examples(run, network.task)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Trajectory":
-        """Read a file that `save` wrote; nothing in it is executed, and what is damaged or does not fit is an error."""
-        data = load_dataset(path)
-        check_trajectory(Path(path), data)
-        return cls(data)
-
-
-def plot_loss(
-    time: np.ndarray, losses: np.ndarray, label: str, axis: "Axes | None" = None, *, theory: bool = False
-) -> "Axes":
-    """Draw losses (seeds, T) as their mean and range; theory, as everywhere, in black dashes."""
-    from matplotlib.figure import Figure
-
-    axis = Figure(layout="constrained").subplots() if axis is None else axis
-    if not hasattr(axis, "fill_between"):
-        raise RangeError(f"axis must be a matplotlib axis to draw on, or None for a new one; it was {shortened(axis)}")
-    (line,) = axis.plot(time, losses.mean(axis=0), label=label)
-    if theory:
-        line.set(color="black", linestyle=(0, (4, 2)))
-    axis.fill_between(time, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0)
-    axis.set_xlabel("time t (learning rate x step)")
-    axis.set_ylabel("loss")
-    axis.legend(frameon=False)
-    return axis
+        return make_trajectory(time, moments, variables, running, problem=network, settings=settings)
 
 
 def make_trajectory(
@@ -188,31 +210,43 @@ def make_trajectory(
     variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]],
     status: np.ndarray,
     *,
-    edges: tuple[Edge, ...],
-    problem: Mapping[str, object],
+    problem: Any,
     settings: Mapping[str, object],
 ) -> Trajectory:
-    """Put recorded arrays and their description together."""
-    data = xarray.Dataset(
+    """Put recorded arrays, their problem and their settings together."""
+    return Trajectory(make_dataset(time, step, variables, status, settings), problem=problem)
+
+
+def make_dataset(
+    time: np.ndarray,
+    step: np.ndarray,
+    variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]],
+    status: np.ndarray,
+    settings: Mapping[str, object],
+) -> xarray.Dataset:
+    """Name the axes of recorded arrays and note how they were made."""
+    return xarray.Dataset(
         {**variables, "status": (("seed",), status.astype(np.int8))},
         coords={"time": ("time", time), "step": ("time", step), "seed": np.arange(len(status))},
         attrs={
             "neuralrace_format": FORMAT,
-            "edges": json.dumps(list(edges)),
-            "problem": json.dumps(problem),
             "settings": json.dumps(settings, default=str),
             "versions": _versions(),
         },
     )
-    return Trajectory(data)
+
+
+@cache
+def _versions() -> str:
+    return json.dumps({name: importlib.metadata.version(name) for name in RECORDED_VERSIONS})
 
 
 def status_of(loss: np.ndarray, stop_at: float | None = None) -> np.ndarray:
-    """Diverged: not finite, or EXPLODED times the first loss. Converged: fell, and is still at the end.
+    """Diverged: not finite, or EXPLODED times the initial loss. Converged: fell, and is constant at the end.
 
-    loss: (seeds, regular looks), so that what is recorded makes no difference. Still means that over the last tenth
-    of the run the loss changed by less than SETTLED of all that it fell; a long plateau looks the same. A seed that
-    came down to the loss it was to stop at has converged too.
+    loss: (seeds, regular evaluations), so that the choice of records makes no difference. Constant means that over the
+    last tenth of the run the loss changed by less than SETTLED of its whole fall; a long plateau looks the same. A seed
+    that reached the loss it was to stop at has converged too.
     """
     status = np.full(len(loss), STATUS.index("running"))
     first = np.maximum(loss[:, 0], np.finfo(float).eps)  # a perfect start leaves rounding, which may grow a little
@@ -227,15 +261,89 @@ def status_of(loss: np.ndarray, stop_at: float | None = None) -> np.ndarray:
     return status
 
 
-@cache
-def _versions() -> str:
-    return json.dumps({name: importlib.metadata.version(name) for name in RECORDED_VERSIONS})
-
-
-def with_examples(run: Trajectory, task: Task) -> Trajectory:
-    """The same record with the examples in it, for `Trajectory.task` to read back."""
+def _with_problem(data: xarray.Dataset, problem: Any) -> xarray.Dataset:
+    """The dataset with the arrays of a problem as variables and the rest of it as JSON; other networks have none."""
+    if not isinstance(problem, Problem):
+        return data.assign_attrs(problem=json.dumps({}))
+    task = problem.given if isinstance(problem, ReLUNetwork) else problem.task
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"example_weights": (("example",), task.weights)}
-    for kind, by_node in zip(EXAMPLES, (task.inputs, task.targets), strict=True):
-        variables |= {f"{kind}[{node}]": (("example", f"{node}_column"), rows) for node, rows in by_node.items()}
-    order = {"example_inputs": list(task.inputs), "example_targets": list(task.targets)}
-    return Trajectory(run.data.assign(variables).assign_attrs(examples=json.dumps(order)))
+    for kind, rows in (("inputs", task.inputs), ("targets", task.targets)):
+        variables |= {f"{kind}[{node}]": (("example", f"{node}_column"), array) for node, array in rows.items()}
+    for node, gate in problem.gates.nodes.items():
+        variables[f"node_gates[{node}]"] = (("example", f"{node}_unit")[: gate.ndim], gate)
+    for edge, gate in problem.gates.edges.items():
+        variables[f"edge_gates[{edge_name(edge)}]"] = (("example",), gate)
+    edges = problem.architecture.edges
+    described: dict[str, Any] = {
+        "nodes": dict(problem.architecture.nodes),
+        "edges": [[edge if isinstance(edge, str) else None, *ends] for edge, ends in edges.items()],
+        "inputs": list(task.inputs),
+        "targets": list(task.targets),
+        "activations": {node: one.as_data() for node, one in problem.activations.items()},
+        "gated": [list(problem.gates.nodes), [edge_name(edge) for edge in problem.gates.edges]],
+        "biases": problem.biases,
+    }
+    if isinstance(problem, ReLUNetwork):
+        described["relu"] = {"hidden": list(problem.hidden), "slope": problem.slope}
+    return data.assign(variables).assign_attrs(problem=json.dumps(described))
+
+
+def _without_problem(
+    data: xarray.Dataset, described: Mapping[str, Any], given: Problem | None
+) -> tuple[xarray.Dataset, Problem | None]:
+    """The dataset and the problem that `_with_problem` put together."""
+    names = [str(name) for name in data.data_vars if str(name).partition("[")[0] in STORED]
+    arrays = {name: data[name].values for name in names}
+    data = data.drop_vars(names)
+    data.attrs.pop("problem")
+    if given is not None or not described:
+        return data, given
+    inputs, targets = ({n: arrays[f"{kind}[{n}]"] for n in described[kind]} for kind in ("inputs", "targets"))
+    task = Task(inputs, targets, arrays["example_weights"])
+    if "relu" in described:
+        return data, ReLUNetwork(task, **described["relu"], biases=described["biases"])
+    named = any(name is not None for name, *_ in described["edges"])
+    edges: Any = {n: (s, t) for n, s, t in described["edges"]} if named else [(s, t) for _, s, t in described["edges"]]
+    architecture = Architecture(described["nodes"], edges)
+    by_name = {edge_name(edge): edge for edge in architecture.edges}
+    gated_nodes, gated_edges = described["gated"]
+    gates = Gates(
+        {node: arrays[f"node_gates[{node}]"] for node in gated_nodes},
+        {by_name[name]: arrays[f"edge_gates[{name}]"] for name in gated_edges},
+    )
+    return data, Problem(architecture, task, gates, described["activations"], described["biases"])
+
+
+def _check_numbers(source: Path, data: xarray.Dataset) -> None:
+    """Times increase from zero; the loss of a seed that did not diverge is finite."""
+    needed = {"loss": ("seed", "time"), "time": ("time",), "step": ("time",), "status": ("seed",)}
+    for name, dimensions in needed.items():
+        if name not in data.variables or data[name].dims != dimensions or data[name].dtype.kind not in "fiu":
+            raise FileFormatError(f"{source} must hold numbers {name!r} over {dimensions}; it does not")
+    for name in ("time", "step"):
+        values = data[name].values
+        if not (np.isfinite(values).all() and (values >= 0).all() and (np.diff(values) >= 0).all()):
+            raise FileFormatError(f"{source} must hold a {name} that is not negative and increases; it does not")
+    status = data["status"].values
+    if not np.isin(status, range(len(STATUS))).all():
+        raise FileFormatError(f"{source} holds a status other than {', '.join(STATUS)}")
+    if not np.isfinite(data["loss"].values[status != STATUS.index("diverged")]).all():
+        raise FileFormatError(f"{source} must hold a finite loss for every seed that did not diverge; it does not")
+
+
+def _check_weights(source: Path, data: xarray.Dataset, problem: Problem | None) -> None:
+    """Weights belong to edges of the network and have the sizes of their nodes."""
+    if problem is None:
+        return
+    shapes = {edge_name(edge): problem.architecture.shape(edge) for edge in problem.architecture.edges}
+    for name in map(str, data.data_vars):
+        kind, _, edge = name.removesuffix("]").partition("[")
+        if kind not in ("final_weights", "initial_weights", "weights"):
+            continue
+        if edge not in shapes:
+            raise FileFormatError(f"{source} holds {name!r}, of an edge that its network does not have")
+        if data[name].shape[-2:] != shapes[edge]:
+            raise FileFormatError(
+                f"{source} must hold {name!r} with the sizes {list(shapes[edge])} of its nodes; it has "
+                f"{list(data[name].shape[-2:])}"
+            )

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import optax
@@ -39,7 +40,7 @@ def test_the_report_has_the_whole_story(report):
 
 
 def test_the_forecast_is_made_before_training_from_other_draws(report):
-    first = report.run.first_weights(0)["x", "h1"]
+    first = report.run.initial_weights(0)["x", "h1"]
     foreseen = next(iter(report.forecast.weights_at(np.zeros(1), 0)))
     assert not np.isclose(np.linalg.norm(next(iter(foreseen.values()))), np.linalg.norm(first), rtol=1e-6)
     assert report.held == (report.foreseen.normalized_l1 <= 0.1 and report.foreseen.log10_gap <= 0.3)
@@ -168,7 +169,7 @@ def test_two_neurons_that_learn_nothing_are_no_accident(tmp_path):
 def fallen(run, part):
     """The same run with a loss that falls to a part of its first."""
     loss = np.broadcast_to(np.linspace(1, part, len(run.time)), run.loss.shape)
-    return nr.Trajectory(run.data.assign(loss=(("seed", "time"), loss)))
+    return replace(run, data=run.data.assign(loss=(("seed", "time"), loss)))
 
 
 def test_two_hidden_layers_without_groups():
@@ -278,10 +279,10 @@ def test_the_rate_of_an_optimizer_that_descends_is_measured():
     network = nr.ReLUNetwork(nr.tasks.contextual(contexts=2, items=2).task, 8)
     how = {"record": ("gate_patterns", "weights"), "every": 20, "progress": False}
     run = nr.train(network, nr.initial.gaussian(0.05), steps=200, optimizer=optax.sgd(0.05), **how)
-    assert run.settings["settings"]["learning_rate"] == 1.0
+    assert run.settings["learning_rate"] == 1.0
     found = nr.explain(run, modules=2, quick=True, progress=False)
     # measured to a thousandth
-    assert found.run.settings["settings"]["learning_rate"] == pytest.approx(0.05, rel=2e-3)
+    assert found.run.settings["learning_rate"] == pytest.approx(0.05, rel=2e-3)
 
 
 def test_runs_that_cannot_be_explained_are_told_why():

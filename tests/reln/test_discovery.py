@@ -1,5 +1,7 @@
 """Modules are found where they were planted, in trained networks, and the staged reconstruction follows the run."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,7 +109,7 @@ def test_the_elbow_of_bare_gates(contextual):
 def given(contextual):
     """A network from given weights, for which there is no law to forecast from."""
     _, network, run = contextual
-    return nr.train(network, run.first_weights(1), RATE, 600, record=("gate_patterns", "weights"), every=120)
+    return nr.train(network, run.initial_weights(1), RATE, 600, record=("gate_patterns", "weights"), every=120)
 
 
 def test_a_run_from_given_weights_is_replayed_from_them(given):
@@ -195,7 +197,7 @@ def test_xor_has_a_module_for_each_example(delta):
     # strengths of so few neurons differ from draw to draw, and the gated network has draws of its own
     gated = nr.predict(found.problem, found.law(law), run.time, method="flow")
     assert nr.agreement(gated, run).normalized_l1 < 0.05
-    without = nr.Trajectory(run.data.drop_vars([f"weights[{edge}]" for edge in ("x->h1", "h1->y")]))
+    without = replace(run, data=run.data.drop_vars([f"weights[{edge}]" for edge in ("x->h1", "h1->y")]))
     by_the_end = passing_of_run(without, "h1")
     assert {tuple(row) for row in reln.find_modules(by_the_end.open, 4, by_the_end.strength).patterns} == each
     if delta == 0:

@@ -1,5 +1,7 @@
 """Modules before any training: those of trained networks, with their sizes; the course and the matching of modules."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ def test_trained_networks_form_them(foreseen):
     assert [pair.alike for pair in pairs] == [1.0] * 4
     assert min(pair.written for pair in pairs) > 0.99
     assert len({pair.second for pair in pairs}) == 4
-    bare = nr.Trajectory(run.data.drop_vars(["weights[x->h1]", "weights[h1->y]"]))
+    bare = replace(run, data=run.data.drop_vars(["weights[x->h1]", "weights[h1->y]"]))
     with pytest.raises(GateError, match="'gate_patterns', 'weights'"):
         reln.course(bare, found)
 

@@ -1,5 +1,7 @@
 """Imposed gates: at the finest they are the network itself, and the trade-off is what was asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,13 +31,13 @@ def test_one_stretch_with_the_gates_of_the_start_is_a_gated_network():
     """The oracle is the training of the gated network that `equivalent` gives."""
     run = trained((10,), steps=1)
     long = nr.train(
-        reln.equivalent(nr.ReLUNetwork(run.task, hidden=(10,)), run.first_weights(0)).problem,
-        reln.equivalent(nr.ReLUNetwork(run.task, hidden=(10,)), run.first_weights(0)).weights,
+        reln.equivalent(nr.ReLUNetwork(run.task, hidden=(10,)), run.initial_weights(0)).problem,
+        reln.equivalent(nr.ReLUNetwork(run.task, hidden=(10,)), run.initial_weights(0)).weights,
         RATE,
         40,
     )
     again = trained((10,), steps=40, every=40)
-    frozen = nr.Trajectory(again.data.copy(deep=True))
+    frozen = replace(again, data=again.data.copy(deep=True))
     frozen.data["gate_patterns[h1]"][:] = again.data["gate_patterns[h1]"].values[:, :1]
     rebuilt = reln.rebuild(frozen, None)
     assert rebuilt.loss[0, -1] == pytest.approx(long.loss[0, -1], rel=1e-10)

@@ -54,13 +54,22 @@ def test_observables():
         forecast.time_to([0.1, 0.2])
 
 
-def test_a_forecast_is_recorded_like_training(tmp_path):
-    forecast = predict(chain(), initial.gaussian(1e-3), TIMES, draws=3)
-    run = forecast.to_trajectory()
-    assert run.loss.shape == (3, len(TIMES))
-    again = Trajectory.load(run.save(tmp_path / "forecast.nc"))
-    np.testing.assert_array_equal(again.loss, forecast.losses)
+def test_a_forecast_is_a_trajectory_with_a_certificate(tmp_path):
+    problem = chain()
+    forecast = predict(problem, initial.gaussian(1e-3), TIMES, draws=3, learning_rate=0.25)
+    assert isinstance(forecast, Trajectory)
+    assert forecast.problem is problem
+    assert forecast.losses.shape == (3, len(TIMES))
+    assert forecast.loss.shape == (len(TIMES),)
     assert forecast.data["loss"].dims == ("seed", "time")
+    assert forecast.data["step"].values.tolist() == list(range(len(TIMES)))
+    again = Trajectory.load(forecast.save(tmp_path / "forecast.nc"))
+    np.testing.assert_array_equal(again.losses, forecast.losses)
+    assert again.settings["method"] == forecast.method
+    assert again.settings["certificate"] == str(forecast.certificate)
+    weights = forecast.weights()
+    assert again.problem.loss(weights) == problem.loss(weights)
+    assert again.plot().get_lines()[0].get_color() == "black"  # theory, also when read back
 
 
 @pytest.mark.parametrize("method", ["flow", "aligned", Aligned(force=True)])
@@ -81,7 +90,7 @@ def test_all_strengths_at_once_are_those_one_by_one(method):
 
 def test_a_short_description_and_a_drawing():
     forecast = predict(tasks.xor().problem("linear", hidden=2), START, TIMES)
-    assert repr(forecast) == f"Forecast({forecast.method}, 1 draws, 41 times from 0 to 10)"
+    assert repr(forecast) == "Forecast(1 seeds, 41 times from 0 to 10: loss, status)"
     assert "loss" in forecast._repr_html_()
     axis = forecast.plot()
     (line,) = axis.get_lines()

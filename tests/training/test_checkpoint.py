@@ -102,7 +102,7 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     nr.train(RELU, LAW, straight, 21, checkpoint=tmp_path / "falling.npz")
     with pytest.raises(FileFormatError, match="checkpoint of another training"):
         nr.train(RELU, LAW, bent, 21, checkpoint=tmp_path / "falling.npz")
-    told = nr.train(RELU, LAW, 0.1, 20, loss=Scaled(1.0), checkpoint=tmp_path / "scaled.npz").settings["settings"]
+    told = nr.train(RELU, LAW, 0.1, 20, loss=Scaled(1.0), checkpoint=tmp_path / "scaled.npz").settings
     assert told["objective"]["times"] == 1.0
     with pytest.raises(FileFormatError, match="checkpoint of another training"):
         nr.train(RELU, LAW, 0.1, 20, loss=Scaled(2.0), checkpoint=tmp_path / "scaled.npz")

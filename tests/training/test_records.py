@@ -55,7 +55,7 @@ def test_every_variable_of_a_gated_network(name):
     problem = nr.tasks.random_problem(19) if name == "random" else nr.tasks.xor(0.5).problem("linear", hidden=30)
     run = nr.train(problem, nr.initial.gaussian(0.3), 0.05, STEPS, seeds=SEEDS, record=EVERYTHING)
     shapes = expected_shapes(problem)
-    recorded = {n: v for n, v in run.data.data_vars.items() if n != "status" and not n.startswith("final")}
+    recorded = {n: v for n, v in run.data.data_vars.items() if n != "status" and not n.startswith(("final", "initial"))}
     assert set(recorded) == set(shapes)
     for variable, (dimensions, shape) in shapes.items():
         assert recorded[variable].dims == ("seed", "time", *dimensions), variable
@@ -164,14 +164,14 @@ def test_a_schedule_looks_often_enough_and_ends_at_the_end():
 def test_the_settings_are_in_the_record():
     problem = nr.tasks.xor().problem("xor", hidden=2)
     run = nr.train(problem, nr.initial.gaussian(0.1), 0.25, 3, seeds=2, key=11)
-    settings = run.settings["settings"]
+    settings = run.settings
     assert settings["learning_rate"] == 0.25
     assert settings["seeds"] == 2
     assert settings["key"] == 11
     assert settings["initial"] == {"law": "gaussian", "std": 0.1}
     assert settings["rule"] == {"rule": "descent", "learning_rate": 0.25}
     assert (settings["loss"], settings["coupling"]) == ("squared", "joint")
-    assert run.settings["problem"]["nodes"] == {"x": 2, "h0": 2, "h1": 2, "h2": 2, "h3": 2, "y": 1}
+    assert run.problem.architecture.nodes == {"x": 2, "h0": 2, "h1": 2, "h2": 2, "h3": 2, "y": 1}
     assert run.data.sizes == {"seed": 2, "time": 4, "x_unit": 2, "y_unit": 1} | {f"h{i}_unit": 2 for i in range(4)}
 
 
@@ -181,7 +181,7 @@ def test_single_variables_are_those_of_the_whole_record():
         nr.train(problem, nr.initial.gaussian(0.1), 0.25, 3, record=record)
         for record in (("weights", "outputs"), ("weights[x->h1]", "outputs", "weights[x->h1]"))
     )
-    kept = {str(name) for name in some.data if not str(name).startswith("final_weights")}
+    kept = {str(name) for name in some.data if not str(name).startswith(("final_weights", "initial_weights"))}
     assert kept == {"loss", "status", "outputs[y]", "weights[x->h1]"}
     for name in ("outputs[y]", "weights[x->h1]"):
         assert np.array_equal(some.values(name), whole.values(name))

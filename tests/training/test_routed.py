@@ -175,7 +175,7 @@ def test_single_precision_is_the_same_to_its_rounding(together):
     runs, _ = together
     for single, double in zip(runs["single"], runs["double"], strict=True):
         assert single.loss.dtype == np.float32
-        assert single.settings["settings"]["precision"] == "single"
+        assert single.settings["precision"] == "single"
         np.testing.assert_allclose(single.loss, double.loss, rtol=1e-5)
 
 

@@ -84,7 +84,7 @@ def test_an_optimizer_by_name_is_the_same_and_is_stored_as_data():
     named = nr.train(problem, weights, steps=20, optimizer={"name": "adam", "learning_rate": 0.02})
     given = nr.train(problem, weights, steps=20, optimizer=optax.adam(0.02))
     np.testing.assert_array_equal(named.loss, given.loss)
-    stored = named.settings["settings"]["rule"]
+    stored = named.settings["rule"]
     assert stored == {"rule": "optax", "optimizer": {"name": "adam", "learning_rate": 0.02}}
 
 

@@ -87,7 +87,7 @@ def _descended(curve: LossCurve) -> str | None:
     settings = getattr(curve, "settings", None)
     if not isinstance(settings, Mapping):
         return None
-    return str(settings.get("settings", settings).get("loss", "squared"))
+    return str(settings.get("loss", "squared"))
 
 
 def _warn_of_ignored_rate(forecast: LossCurve, run: LossCurve) -> None:
@@ -95,7 +95,7 @@ def _warn_of_ignored_rate(forecast: LossCurve, run: LossCurve) -> None:
     foreseen, trained = (getattr(curve, "settings", None) for curve in (forecast, run))
     if not (isinstance(foreseen, Mapping) and isinstance(trained, Mapping)):
         return
-    rate = trained.get("settings", {}).get("learning_rate")
+    rate = trained.get("learning_rate")
     rectified = bool(getattr(getattr(forecast, "problem", None), "activations", None))
     if rectified and rate is not None and foreseen.get("learning_rate", rate) is None:
         warnings.warn(

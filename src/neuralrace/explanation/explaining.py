@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -108,7 +109,7 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
     measure = measure_of(network.targets, outputs, labels, network.task.weights)
     measured = partial(measure.score, targets=network.targets, weights=network.task.weights)
     if watched is not None:
-        rate = run.settings["settings"]["learning_rate"]
+        rate = run.settings["learning_rate"]
         rows = prices(run, watched, rate, asked.modules, key=asked.key, said=asked.say, measured=measured)
         layers = {"h1": fewest(rows).gatings[-1]}  # the last stretch
     else:
@@ -129,7 +130,7 @@ def _explained(named: NamedTask, trained: Trained, labels: np.ndarray | None, as
         settings=_settings(named, trained),
         groups=labels,
         outputs=tuple(outputs),
-        run=Trajectory(run.data.drop_vars(weight_records(run))) if can_repeat(run) else run,  # they are most of a file
+        run=replace(run, data=run.data.drop_vars(weight_records(run))) if can_repeat(run) else run,
         forecast=forecast,
         foreseen=None if forecast is None else distance_learned(forecast, run),
         foretold=foretold,
@@ -194,7 +195,7 @@ def _titles(named: NamedTask, nodes: Mapping[str, np.ndarray]) -> Sequence[str]:
 
 
 def _settings(named: NamedTask, trained: Trained) -> dict[str, Any]:
-    network, made_with = trained.network, trained.run.settings["settings"]
+    network, made_with = trained.network, trained.run.settings
     return {
         "task": named.name,
         "task settings": dict(named.settings),
@@ -211,7 +212,7 @@ def _settings(named: NamedTask, trained: Trained) -> dict[str, Any]:
 def _of_data(named: NamedTask, run: Trajectory) -> tuple[str, ...]:
     """What is to mind of the examples; biases are a constant input."""
     task = named.task
-    if run.settings["problem"]["biases"] and BIAS not in task.inputs:
+    if run.problem is not None and run.problem.biases and BIAS not in task.inputs:
         task = Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights)
     return cautions(task, named.labels)
 

@@ -139,7 +139,7 @@ def measure_assumptions(run: Trajectory, layers: Mapping[str, LayerGating], curv
                 f"a gate turns {first:.3g} times in the first half of training, {second:.3g} in the second, in the mean"
             )
             held.append(Held(f"{kind}gates do not change", told))
-    rate, cosine = run.settings["settings"]["learning_rate"], along_gradient(run)
+    rate, cosine = run.settings["learning_rate"], along_gradient(run)
     if cosine < ALONG:
         held.append(Held("descent follows its flow", f"the weights did not go down the gradient, cosine {cosine:.2f}"))
     elif rate is not None:  # a schedule has no one rate

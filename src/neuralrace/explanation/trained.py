@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -82,7 +82,7 @@ def foresee_and_train(network: ReLUNetwork, recipe: Recipe, seeds: int, asked: A
 
 def trained_before(run: Trajectory, initial: Initializer | None, asked: Asked) -> Trained:
     """Networks that were trained before, here or elsewhere."""
-    network, settings = network_of(run), run.settings["settings"]
+    network, settings = network_of(run), run.settings
     refuse_diverged(run)
     if settings["loss"] != "squared":
         raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
@@ -103,7 +103,7 @@ def trained_before(run: Trajectory, initial: Initializer | None, asked: Asked) -
     if law is None or along_gradient(run) < ALONG:
         return Trained(network, run, law, None, None, False)
     asked.say("foreseeing what the run should have done")
-    foreseen = _foresee(network, law, float(run.settings["settings"]["learning_rate"]), run.time, asked)
+    foreseen = _foresee(network, law, float(run.settings["learning_rate"]), run.time, asked)
     return Trained(network, run, law, *foreseen, False)
 
 
@@ -115,13 +115,13 @@ def _as_from_elsewhere(run: Trajectory, network: ReLUNetwork) -> Trajectory:
     """
     steps = run.data["step"].values
     weights = [[run.weights(seed, record) for record in range(len(steps))] for seed in range(len(run.loss))]
-    rate = run.settings["settings"]["learning_rate"]
+    rate = run.settings["learning_rate"]
     found = Trajectory.from_checkpoints(network, steps.tolist(), weights, learning_rate=rate)
     if along_gradient(found) < ALONG:
         return found
-    settings = found.settings["settings"]
-    settings["learning_rate"] = measured = settings["rule"]["measured_rate"]
-    return Trajectory(found.data.assign_coords(time=measured * steps).assign_attrs(settings=json.dumps(settings)))
+    measured = found.settings["rule"]["measured_rate"]
+    settings = json.dumps(found.settings | {"learning_rate": measured})
+    return replace(found, data=found.data.assign_coords(time=measured * steps).assign_attrs(settings=settings))
 
 
 def _foresee(
@@ -157,7 +157,7 @@ def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: flo
 
 def along_gradient(run: Trajectory) -> float:
     """The cosine between how the weights moved and the gradient; 1 for a training by a rule of ours."""
-    return float(run.settings["settings"]["rule"].get("cosine", 1.0))
+    return float(run.settings["rule"].get("cosine", 1.0))
 
 
 def law_like(run: Trajectory) -> Initializer:
@@ -165,6 +165,6 @@ def law_like(run: Trajectory) -> Initializer:
     network = network_of(run)
     sizes = {}
     for edge in network.architecture.edges:
-        first = np.array([run.first_weights(seed)[edge] for seed in range(len(run.loss))])
+        first = np.array([run.initial_weights(seed)[edge] for seed in range(len(run.loss))])
         sizes[edge] = float(np.sqrt(np.mean(first**2)))
     return initial.gaussian(sizes)

@@ -24,12 +24,12 @@ class Chain:
     edges: Mapping[Edge, Edge]
     slope: float
 
-    def law(self, given: Initializer) -> Initializer:
+    def law(self, given: Any) -> Any:
         """The law of first weights by the edges of the ReLU network."""
         return given.like(self.edges) if isinstance(given, ByShape) else given
 
 
-def as_relu_network(network: Problem, law: Initializer) -> tuple[ReLUNetwork, Initializer]:
+def as_relu_network(network: Problem, law: Any) -> tuple[ReLUNetwork, Any]:
     """The same network with the layers h1, h2, ..., and the law of first weights for it."""
     require_kind("network", network, Problem, ProblemError)
     if isinstance(network, ReLUNetwork):
@@ -44,37 +44,23 @@ def as_relu_network(network: Problem, law: Initializer) -> tuple[ReLUNetwork, In
 def as_relu_run(run: Trajectory) -> Trajectory:
     """The same record with the layers h1, h2, ... and the edges between them; that of a ReLU network is itself."""
     require_kind("run", run, Trajectory, ProblemError)
-    told = run.settings
-    problem, settings = told["problem"], told["settings"]
-    if "slope" in problem:
+    if run.problem is None or isinstance(run.problem, ReLUNetwork):
         return run
-    chain = _chain(problem, run.edges)
-    names = {node: chain.names.get(node, node) for node in problem["nodes"]}
-    inside = names | {edge_name(own): edge_name(edge) for edge, own in chain.edges.items()}
-    problem |= {
-        "nodes": {names[node]: size for node, size in problem["nodes"].items()},
-        "edges": {edge_name(edge): list(edge) for edge in chain.edges},
-        "activations": {names[node]: activation for node, activation in problem["activations"].items()},
-        "slope": chain.slope,
-    }
-    law = from_data(settings["initial"])
-    if law is not None:
-        settings["initial"] = as_data(chain.law(law))
-    attrs = {"edges": list(chain.edges), "problem": problem, "settings": settings}
-    if "examples" in run.data.attrs:
-        listed = json.loads(run.data.attrs["examples"])
-        attrs["examples"] = {kind: [names[node] for node in nodes] for kind, nodes in listed.items()}
+    chain = _chain(run.problem.describe(), run.edges)
+    network, law = as_relu_network(run.problem, from_data(run.settings["initial"]))
+    settings = run.settings if law is None else run.settings | {"initial": as_data(law)}
+    inside = {**chain.names, **{edge_name(own): edge_name(edge) for edge, own in chain.edges.items()}}
     variables = {}
     for name in map(str, run.data.data_vars):
         kind, _, own = name.removesuffix("]").partition("[")
         variables[name] = f"{kind}[{inside[own]}]" if own in inside else name
-    return Trajectory(run.data.rename(variables).assign_attrs({key: json.dumps(part) for key, part in attrs.items()}))
+    data = run.data.rename(variables).assign_attrs(settings=json.dumps(settings))
+    return Trajectory(data, problem=network)
 
 
 def as_relu_law(run: Trajectory, law: Initializer) -> Initializer:
     """A law of first weights by the edges of a run, for the same record as a ReLU network's."""
-    described = run.settings["problem"]
-    return law if "slope" in described else _chain(described, run.edges).law(law)
+    return law if run.problem is None else as_relu_network(run.problem, law)[1]
 
 
 def _chain(described: Mapping[str, Any], listed: Iterable[Edge]) -> Chain:

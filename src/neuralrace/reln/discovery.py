@@ -69,7 +69,7 @@ def discover(
     run = as_relu_run(run)
     network = network_of(run)  # says what is missing before anything is advised
     refuse_diverged(run)
-    settings, count = run.settings["settings"], None if isinstance(modules, str) else modules
+    settings, count = run.settings, None if isinstance(modules, str) else modules
     squared, deep = settings["loss"] == "squared", len(network.hidden) > 1
     law = law_of(run) if squared and initial is None else initial if squared else None
     replayed = law is not None if deep or bare else squared and settings["learning_rate"] is not None
@@ -112,7 +112,7 @@ def _tried(row: Priced) -> Tried:
 
 def _needed(run: Trajectory, from_law: bool) -> str:
     """Why modules="auto" cannot compare learning curves of this run, and what to do."""
-    settings: dict[str, Any] = run.settings["settings"]
+    settings: dict[str, Any] = run.settings
     loss, number = settings["loss"], "give a number of modules"
     if loss != "squared":
         what, found = "squared error", f"descended the {loss} loss: {number}"

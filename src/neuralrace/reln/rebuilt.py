@@ -77,7 +77,7 @@ def trade_off(
     """Rebuild the networks with every number of modules and of stretches: what fidelity costs."""
     run = as_relu_run(run)
     if not is_full_batch_descent(run):
-        settings = run.settings["settings"]
+        settings = run.settings
         raise ProblemError(
             f"a run of full-batch gradient descent is required; this one used the rule {settings['rule']['rule']!r} "
             f"with batch_size={settings['batch_size']}: train it with learning_rate alone"
@@ -115,9 +115,9 @@ def _rebuilt(
         shares = [tuple(_clustered(share, size, key) for share in layers) for layers in shares]
     steps, end = run.data["step"].values, bounds[-1]
     moments = np.unique([*bounds, *np.linspace(0, end, min(MOMENTS, end) + 1).astype(int)])
-    layers, slope = network.architecture.hidden, run.settings["problem"]["slope"]
-    rate = float(run.settings["settings"]["learning_rate"])
-    weights = [run.first_weights(seed) for seed in range(len(run.loss))]
+    layers, slope = network.architecture.hidden, network_of(run).slope
+    rate = float(run.settings["learning_rate"])
+    weights = [run.initial_weights(seed) for seed in range(len(run.loss))]
     losses = []
     with Meter("rebuilding", int(steps[-1]), shown=progress) as meter:
         for gating, (first, last) in zip(shares, itertools.pairwise(bounds), strict=True):

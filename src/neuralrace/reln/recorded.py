@@ -1,6 +1,7 @@
 """What the record of a ReLU network says about itself: the network, the law of its first weights, its gates."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,7 @@ from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import GateError, ProblemError, RangeError, UnknownNameError, require_count
 from neuralrace.initial import Initializer, from_data, key_from_data
-from neuralrace.problem import BIAS
 from neuralrace.reln.chains import as_relu_run
-from neuralrace.task import Task
 from neuralrace.training import ReLUNetwork, train
 from neuralrace.trajectory import Trajectory
 
@@ -42,23 +41,20 @@ def refuse_diverged(run: Trajectory) -> None:
 def network_of(run: Trajectory) -> ReLUNetwork:
     """The network that was trained, with its examples."""
     run = as_relu_run(run)
-    described = run.settings["problem"]
-    widths = [size for node, size in described["nodes"].items() if f"{PATTERNS}[{node}]" in run.data]
-    if not widths:
+    if not any(str(name).startswith(f"{PATTERNS}[") for name in run.data):
         raise GateError(f"the run must hold gate patterns of a ReLU network; it does not: {ASK}")
-    inputs = {node: rows for node, rows in run.task.inputs.items() if not (described["biases"] and node == BIAS)}
-    task = Task(inputs, run.task.targets, run.task.weights)
-    return ReLUNetwork(task, widths, described["slope"], described["biases"])
+    assert isinstance(run.problem, ReLUNetwork)
+    return run.problem
 
 
 def law_of(run: Trajectory) -> Initializer | None:
     """The law that the first weights were drawn from; None where the run started from given weights."""
-    return from_data(run.settings["settings"]["initial"])
+    return from_data(run.settings["initial"])
 
 
 def is_full_batch_descent(run: Trajectory) -> bool:
     """Whether every step was one of plain gradient descent, of one size, on all examples."""
-    settings = run.settings["settings"]
+    settings = run.settings
     constant = settings["learning_rate"] is not None and settings["batch_size"] is None
     return bool(settings["rule"]["rule"] == "descent" and constant)
 
@@ -70,7 +66,7 @@ def can_repeat(run: Trajectory) -> bool:
 
 def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options: Any) -> Trajectory:
     """Train the same networks from the same first weights for some steps, to record something else of them."""
-    settings, law = run.settings["settings"], law_of(run)
+    settings, law = run.settings, law_of(run)
     if law is None or not can_repeat(run):
         raise ProblemError(
             "a run can be repeated from its record if it is full-batch gradient descent from a law of ours; this one "
@@ -100,7 +96,7 @@ def with_weights(run: Trajectory) -> Trajectory:
         )
     steps = run.data["step"].values
     repeated = again(run, int(steps[-1]), record=("gate_patterns", "weights"), at=steps.tolist(), progress=False)
-    return Trajectory(run.data.assign({name: repeated.data[name] for name in weight_records(repeated)}))
+    return replace(run, data=run.data.assign({name: repeated.data[name] for name in weight_records(repeated)}))
 
 
 def weight_records(run: Trajectory) -> list[str]:

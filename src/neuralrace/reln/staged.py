@@ -56,7 +56,7 @@ def staged_reconstruction(run: Trajectory, found: Discovery, *, progress: bool =
     for seed in range(len(run.loss)):
         parts = []
         if record:
-            parts.append(_stretch(found.task, None, together, seed, run.first_weights(seed), run.time[:record]))
+            parts.append(_stretch(found.task, None, together, seed, run.initial_weights(seed), run.time[:record]))
         times = run.time[record:] - run.time[record]
         parts.append(_stretch(found.task, found.patterns, members, seed, early.weights(seed), times))
         losses.append(np.concatenate(parts))

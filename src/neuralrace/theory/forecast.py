@@ -1,11 +1,10 @@
 """A forecast: the predicted learning curve, its certificate, and everything that can be read off the weights."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import xarray
 
 from neuralrace.analysis import time_to
 from neuralrace.architecture import Architecture, Path
@@ -24,11 +23,9 @@ from neuralrace.problem import Problem
 from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Certificate
 from neuralrace.theory.evolution import Evolution
+from neuralrace.theory.method import Outcome
 from neuralrace.theory.reduction.system import ReducedSystem
-from neuralrace.trajectory import Trajectory, make_trajectory, plot_loss
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from neuralrace.trajectory import STATUS, Trajectory, make_dataset
 
 ORDER_PATHS = 500  # more paths than this are not ranked one by one
 
@@ -94,39 +91,27 @@ class Modes:
         return _mean([draw.edges(edges, self.time) for draw in self.draws])
 
 
-@dataclass(frozen=True, eq=False)
-class Forecast:
-    """A predicted learning curve.
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(Trajectory):
+    """A predicted learning curve: a trajectory whose seeds are draws of the initial weights, with a certificate.
 
-    time: (T,). losses: (draws, T). method: closed_form, reduction, aligned, representatives or flow. handover: the
-    times, one per draw, at which the exact flow gave way to the reduction, or None. simulated: the smaller network
-    whose weights the forecast has, where representatives stand for the neurons; otherwise None. Networks with
-    activations have no modes, no order of them and no reduction.
+    handover: the times, one per draw, at which the exact flow gave way to the reduction, or None. simulated: the
+    smaller network whose weights the forecast has, where representatives replace the neurons; otherwise None. Networks
+    with activations have no modes, no order of them and no reduction.
     """
 
-    time: np.ndarray
-    losses: np.ndarray
-    method: str
     certificate: Certificate
-    initial_strength: InitialStrength | None
-    handover: tuple[float, ...] | None
-    reduction: ReducedSystem | None
-    architecture: Architecture = field(repr=False)
-    problem: Problem | None = field(repr=False)
-    simulated: Problem | None = field(repr=False)
-    modes: Modes = field(repr=False)
-    settings: dict[str, Any] = field(repr=False)
+    architecture: Architecture
+    modes: Modes
+    initial_strength: InitialStrength | None = None
+    handover: tuple[float, ...] | None = None
+    reduction: ReducedSystem | None = None
+    simulated: Problem | None = None
 
-    def __repr__(self) -> str:
-        ends = f"{self.time[0]:g} to {self.time[-1]:g}"
-        return f"Forecast({self.method}, {len(self.losses)} draws, {len(self.time)} times from {ends})"
-
-    def _repr_html_(self) -> str:
-        return str(self.data._repr_html_())
-
-    def plot(self, axis: "Axes | None" = None) -> "Axes":
-        """Draw the loss over time, the mean over the draws and the range of them, on an axis that is given or new."""
-        return plot_loss(self.time, self.losses, f"theory, {self.method}", axis, theory=True)
+    @property
+    def method(self) -> str:
+        """The method that solved: closed_form, reduction, aligned, representatives or flow."""
+        return self.certificate.method
 
     @property
     def loss(self) -> np.ndarray:
@@ -141,7 +126,9 @@ class Forecast:
         return Band(*np.quantile(self.losses, (0.1, 0.5, 0.9), axis=0))
 
     @float64
-    def weights(self, time: float | None = None, draw: int = 0) -> dict[Edge, np.ndarray]:
+    def weights(  # type: ignore[override]
+        self, time: float | None = None, draw: int = 0
+    ) -> dict[Edge, np.ndarray]:
         """The predicted weights at a time, the last one if none is given."""
         return self.weights_at([self.time[-1] if time is None else time], draw)[0]
 
@@ -219,26 +206,6 @@ class Forecast:
         ]
         return tuple(sorted(found, key=lambda entry: entry.time))
 
-    def to_trajectory(self) -> Trajectory:
-        """The same record as training gives; every draw is a seed."""
-        rate = self.settings.get("learning_rate")
-        step = np.rint(self.time / rate).astype(int) if rate else np.arange(len(self.time))
-        problem = self.problem.describe() if self.problem is not None else {}
-        return make_trajectory(
-            self.time,
-            step,
-            {"loss": (("seed", "time"), self.losses)},
-            np.zeros(len(self.losses)),
-            edges=self.modes.edges,
-            problem=problem,
-            settings=self.settings | {"method": self.method, "certificate": str(self.certificate)},
-        )
-
-    @property
-    def data(self) -> xarray.Dataset:
-        """The record as a dataset with named axes."""
-        return self.to_trajectory().data
-
     def _example_problem(self, problem: Problem | None) -> Problem:
         chosen = self.problem if problem is None else problem
         if chosen is None:
@@ -249,6 +216,35 @@ class Forecast:
         if self.simulated is None:
             return chosen
         return Problem(self.simulated.architecture, chosen.task, chosen.gates, chosen.activations)
+
+
+def make_forecast(
+    times: np.ndarray,
+    outcome: Outcome,
+    certificate: Certificate,
+    settings: Mapping[str, Any],
+    architecture: Architecture,
+    problem: Problem | None,
+    *,
+    linear: bool,
+) -> Forecast:
+    """Put what a method found together with its certificate; every draw is a seed."""
+    losses = np.maximum(outcome.losses, 0.0)  # interpolated between two steps, the last rest can pass below zero
+    rate = settings.get("learning_rate")
+    steps = np.rint(times / rate).astype(int) if rate else np.arange(len(times))
+    status = np.where(np.isfinite(losses).all(axis=1), STATUS.index("running"), STATUS.index("diverged"))
+    told = {**settings, "method": certificate.method, "certificate": str(certificate)}
+    return Forecast(
+        make_dataset(times, steps, {"loss": (("seed", "time"), losses)}, status, told),
+        problem=problem,
+        certificate=certificate,
+        architecture=architecture,
+        modes=Modes(times, outcome.paths, tuple(architecture.edges), outcome.draws, linear),
+        initial_strength=outcome.initial_strength,
+        handover=outcome.handover,
+        reduction=outcome.reduction,
+        simulated=outcome.simulated,
+    )
 
 
 def _mean(draws: list[list[np.ndarray]]) -> list[np.ndarray]:

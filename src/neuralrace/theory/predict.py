@@ -33,7 +33,7 @@ from neuralrace.theory.check import check_outcome
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.matrix_flow import FlowFactory
 from neuralrace.theory.flow.method import Flow, flow_regime
-from neuralrace.theory.forecast import Forecast, Modes
+from neuralrace.theory.forecast import Forecast, make_forecast
 from neuralrace.theory.method import Ground, Method, Outcome, Request, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives.method import Representatives
@@ -114,25 +114,10 @@ def predict(
         name, outcome, declined = _climb(request, methods)
         planned = _flow_regime(request, outcome)
     saddle = saddle_notes(request.weights) if linear else ()  # other methods say it themselves
-    return Forecast(
-        time=moments,
-        losses=np.maximum(outcome.losses, 0.0),  # drawn between two steps, the last rest can pass below zero
-        method=name,
-        certificate=Certificate(
-            name,
-            (*outcome.assumptions, *planned),
-            declined,
-            tuple(dict.fromkeys((*outcome.notes, *_diverged_note(outcome.losses), *saddle))),
-        ),
-        initial_strength=outcome.initial_strength,
-        handover=outcome.handover,
-        reduction=outcome.reduction,
-        architecture=network.architecture,
-        problem=network if isinstance(network, Problem) else None,
-        simulated=outcome.simulated,
-        modes=Modes(moments, outcome.paths, tuple(network.architecture.edges), outcome.draws, request.linear),
-        settings=settings,
-    )
+    notes = tuple(dict.fromkeys((*outcome.notes, *_diverged_note(outcome.losses), *saddle)))
+    certificate = Certificate(name, (*outcome.assumptions, *planned), declined, notes)
+    known = network if isinstance(network, Problem) else None
+    return make_forecast(moments, outcome, certificate, settings, network.architecture, known, linear=request.linear)
 
 
 def _activated_draws(network: Problem | PathStatistics) -> int:

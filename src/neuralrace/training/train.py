@@ -37,7 +37,7 @@ from neuralrace.training.program import one_program, shape_of
 from neuralrace.training.records import Record, matrix_axes
 from neuralrace.training.routed import RoutedNetwork
 from neuralrace.training.rules import make_rule
-from neuralrace.trajectory import Trajectory, make_trajectory, status_of, with_examples
+from neuralrace.trajectory import Trajectory, make_trajectory, status_of
 
 THREADS = 2  # programs that run side by side
 MOST_STEPS = 2**31 - 1  # they are counted in 32 bits
@@ -267,30 +267,27 @@ def _of_ones_own(objective: Objective) -> dict[str, Any]:
 def _trajectory(
     prepared: Prepared, done: Sequence[Training], settings: Mapping[str, Any], *, weights: bool = True
 ) -> Trajectory:
-    """Put groups of seeds together and name all axes; gate patterns come with the examples and the first weights."""
+    """Put groups of seeds together and name all axes."""
     problem, recorder = prepared.condition.network, prepared.program.recorder
     longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
     records = _joined([one.memory.records(one.schedule) for one in done])
     records = recorder.widen(problem.architecture, prepared.bases, records)
     axes = recorder.axes(problem) | {"loss": ()}
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}
-    kept = {"final_weights": prepared.final(_final_parameters(done))} if weights else {}
-    with_gates = any(record.name == "gate_patterns" for record, _ in recorder.chosen)
-    if with_gates:
-        kept["first_weights"] = dict(prepared.first)
+    kept = {}
+    if weights:
+        kept = {"initial_weights": dict(prepared.first), "final_weights": prepared.final(_final_parameters(done))}
     for kind, by_edge in kept.items():
         for edge, matrix in by_edge.items():
             variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *matrix_axes(problem, edge)), matrix)
-    run = make_trajectory(
+    return make_trajectory(
         _times(prepared.condition.time, longest.recorded),
         longest.recorded,
         variables,
         status_of(records["curve"][:, longest.regular], settings["stop_at"]),
-        edges=tuple(problem.architecture.edges),
-        problem=problem.describe(),
+        problem=problem,
         settings=_settings(prepared, settings),
     )
-    return with_examples(run, problem.task) if with_gates and isinstance(problem, Problem) else run
 
 
 def _final_parameters(done: Sequence[Training]) -> Any:

@@ -173,7 +173,7 @@ def test_any_depth_biases_and_gates_of_neurons():
     for draw in range(3):
         wrong = forecast.outputs(time=0.0, draw=draw)["y"] - TARGETS
         assert forecast.losses[draw, 0] == pytest.approx(0.5 * (wrong**2).sum() / 6, rel=1e-3)  # of the gates' width
-    assert forecast.to_trajectory().loss.shape == (3, len(TIMES))
+    assert forecast.losses.shape == (3, len(TIMES))
     masks = (RANDOM.random((6, 5)) > 0.5).astype(float)
     chain = network().architecture
     gated = Problem(chain, network().task, Gates(nodes={"h1": masks}))

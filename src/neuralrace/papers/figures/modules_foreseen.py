@@ -1,7 +1,7 @@
 """Modules and first drops foreseen before any training, beside those of trained ReLU networks, task by task."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import xarray
@@ -81,7 +81,7 @@ def _case(case: Case, settings: Settings) -> xarray.Dataset:
     race = reln.directions(network, law, end=float(times[-1]), most=12)
     record = ("gate_patterns", "weights")
     run = train(network, law, case.learning_rate, steps, seeds=2 * seeds, record=record, every=every, progress=False)
-    one, other = (Trajectory(run.data.isel(seed=part)) for part in (slice(seeds), slice(seeds, None)))
+    one, other = (replace(run, data=run.data.isel(seed=part)) for part in (slice(seeds), slice(seeds, None)))
     found, again = (reln.modules_in(group, case.modules) for group in (one, other))
     course, seen = foreseen.course, reln.course(one, found)[0]
     pairs = reln.match(foreseen, course, found, seen)

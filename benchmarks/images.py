@@ -57,7 +57,7 @@ def trained(size: Size) -> list[int]:
 
 
 def ours(size: Size, data: dict[str, np.ndarray], steps: int) -> Callable[[], Any]:
-    network = nr.RoutedNetwork(nr.tasks.routed_images(data, size.domains, 1), size.hidden, looked=64)
+    network = nr.RoutedNetwork(nr.tasks.routed_images(data, size.domains, 1), size.hidden)
     rule = Momentum(np.asarray(RATE), np.asarray(MOMENTUM))
     law = nr.initial.xavier(GAIN)
     conditions = [

@@ -1,4 +1,4 @@
-"""Images in many input and output domains, of which some pairs are trained: what routed networks learn."""
+"""Images in many input and output domains, of which some pairs are trained: the task of routed networks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,71 +6,43 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import RangeError, TaskError
-
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Images, one flattened in each row, as bytes or numbers that `scale` brings to [0, 1]; shape: of one image.
-
-    Images with one more axis in front are those of each domain, ready made.
-    """
-
-    name: str
-    images: np.ndarray  # (N, pixels) or (M, N, pixels)
-    labels: np.ndarray  # (N,)
-    test_images: np.ndarray
-    test_labels: np.ndarray
-    shape: tuple[int, ...]
-    scale: float
-    classes: int = 10
-
-    def __post_init__(self) -> None:
-        for kind, rows, labels in (
-            ("training", self.images, self.labels),
-            ("test", self.test_images, self.test_labels),
-        ):
-            if rows.shape[-2] != len(labels):
-                raise TaskError(
-                    f"{self.name} must have one label per {kind} image; it has {rows.shape[-2]} images and "
-                    f"{len(labels)} labels"
-                )
-            if not len(labels):
-                raise TaskError(f"{self.name} must have at least one {kind} image; it has none")
-            if labels.max() >= self.classes or labels.min() < 0:
-                raise TaskError(
-                    f"the labels of {self.name} must be from 0 to {self.classes - 1}; a {kind} label is "
-                    f"{labels.max() if labels.max() >= self.classes else labels.min()}"
-                )
+from neuralrace.errors import TaskError, require_place
 
 
 @dataclass(frozen=True, eq=False)
 class RoutedImages:
-    """Base images with M ways to transform them and M ways to name them, and which pairs of the two are trained.
+    """Base images with M transformations and M labelings, and which pairs of the two are trained.
 
-    Nothing is transformed until it is asked for: `inputs_of(i)` and `targets_of(j)` make one domain. input_maps and
-    label_maps are index maps, (M, pixels) and (M, classes); None: as it is. pairs: (M, M), which pairs of an input and
-    an output domain are trained.
+    Images are stored as bytes or numbers that `scale` brings to [0, 1], one flattened image per row, (N, pixels), or as
+    (M, N, features) with the images of each domain. Domains are made on demand, by `inputs_of(i)` and `targets_of(j)`.
+
+    **Permutations are a gauge.** A permutation of pixels is absorbed by the columns of its encoder and one of labels by
+    the rows of its decoder, and the distribution of independent initial weights does not change under either. So a
+    network on permuted images is, weight for weight, one on plain images, and is trained on those.
     """
 
-    base: Images
-    pairs: np.ndarray
-    input_maps: np.ndarray | None
-    label_maps: np.ndarray | None
+    images: np.ndarray
+    labels: np.ndarray  # (N,)
+    test_images: np.ndarray
+    test_labels: np.ndarray
+    scale: float
+    classes: int
+    pairs: np.ndarray  # (M, M) booleans: input domain, output domain
+    input_maps: np.ndarray | None  # (M, pixels), where each pixel comes from; `pixels`: from outside. None: as stored
+    label_maps: np.ndarray | None  # (M, classes), old label -> new label
     settings: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        base = self.base
-        held, how = len(base.test_labels), self.settings
+        how = self.settings
         return (
-            f"RoutedImages({base.name}: {len(self)} training and {held} test images of {base.images.shape[-1]} "
-            f"numbers, {self.domains} x {self.domains} domains, inputs {how['inputs']}, outputs {how['outputs']}, "
-            f"{int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
+            f"RoutedImages({how['data']}: {len(self)} training and {len(self.test_labels)} test images of "
+            f"{self.images.shape[-1]} numbers, {self.domains} x {self.domains} domains, inputs {how['inputs']}, "
+            f"outputs {how['outputs']}, {int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
         )
 
     def __len__(self) -> int:
         """The number of base images that training sees, each in every domain."""
-        return len(self.base.labels)
+        return len(self.labels)
 
     @property
     def domains(self) -> int:
@@ -78,56 +50,37 @@ class RoutedImages:
         return len(self.pairs)
 
     @property
-    def untrained(self) -> np.ndarray:
-        """Which pairs are never trained, (M, M)."""
-        return ~self.pairs
-
-    @property
-    def shown(self) -> np.ndarray | None:
-        """The index maps that training needs: those that no choice of gauge removes.
-
-        A permutation of pixels is absorbed by the columns of its encoder and one of labels by the rows of its decoder,
-        and the law of independent first weights is the same after either. So a network on permuted images is, in law
-        and weight for weight, one on plain images, and is trained there.
-        """
+    def trained_maps(self) -> np.ndarray | None:
+        """The index maps that training applies: rotations, since permutations are a gauge."""
         return self.input_maps if self.settings["inputs"] == "rotated" else None
 
     def inputs_of(self, domain: int, *, test: bool = False) -> np.ndarray:
-        """The images of one input domain, (N, pixels), in [0, 1]."""
-        self._check(domain)
-        rows = self.base.test_images if test else self.base.images
+        """Return the images of one input domain, (N, pixels), in [0, 1]."""
+        rows = self.test_images if test else self.images
+        require_place("domain", domain, self.domains)
         if rows.ndim == 3:
             rows = rows[domain]
         if self.input_maps is not None:
-            rows = transformed(rows, self.input_maps[domain])
-        return rows * self.base.scale
+            dark = np.zeros((len(rows), 1), dtype=rows.dtype)
+            rows = np.concatenate([rows, dark], axis=1)[:, self.input_maps[domain]]
+        return rows * self.scale
 
     def targets_of(self, domain: int, *, test: bool = False) -> np.ndarray:
-        """The labels of one output domain, (N,)."""
-        self._check(domain)
-        labels = self.base.test_labels if test else self.base.labels
+        """Return the labels of one output domain, (N,)."""
+        labels = self.test_labels if test else self.labels
+        require_place("domain", domain, self.domains)
         return np.asarray(labels if self.label_maps is None else self.label_maps[domain][labels])
 
-    def with_pairs(self, pairs: np.ndarray) -> "RoutedImages":
-        """The same domains with other trained pairs."""
+    def with_pairs(self, pairs: Any) -> "RoutedImages":
+        """Return the same domains with other trained pairs: booleans (M, M), at least one of them true."""
         return replace(self, pairs=check_pairs(pairs, self.domains), settings={**self.settings, "pairs": "given"})
-
-    def _check(self, domain: int) -> None:
-        if not 0 <= domain < self.domains:
-            raise RangeError(f"a domain must be from 0 to {self.domains - 1}; it was {domain}")
 
 
 def check_pairs(pairs: Any, domains: int) -> np.ndarray:
-    """Given pairs: booleans (M, M), at least one of them."""
+    """Return given pairs after checking that they are booleans (M, M), at least one of them true."""
     found = np.asarray(pairs)
     if found.shape != (domains, domains) or found.dtype != bool:
         raise TaskError(f"pairs must be booleans ({domains}, {domains}); they are {found.dtype} {found.shape}")
     if not found.any():
         raise TaskError("at least one pair must be trained; none is")
     return found
-
-
-def transformed(rows: np.ndarray, where: np.ndarray) -> np.ndarray:
-    """Images, one in each row, after an index map; what comes from outside is zero."""
-    beyond = np.zeros((*rows.shape[:-1], 1), dtype=rows.dtype)
-    return np.concatenate([rows, beyond], axis=-1)[..., where]

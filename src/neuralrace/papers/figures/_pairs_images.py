@@ -1,6 +1,6 @@
 """Routed images, trained on pairs of every kind, and what moments alone say of them before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -8,9 +8,9 @@ import xarray
 
 from neuralrace import initial
 from neuralrace.activations import LeakyReLU
-from neuralrace.papers.figures._pairs_tables import SLOPE, pair_means, stacked
+from neuralrace.papers.figures._pairs_tables import SLOPE, pair_means, ratio, stacked
 from neuralrace.tasks import RoutedImages, routed_images
-from neuralrace.tasks.pairs import spectrum, trained_pairs
+from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.theory.exact import pair_race, routing_loss
 from neuralrace.theory.routed import RoutedFlow, drawn_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
@@ -50,7 +50,9 @@ class Pictures:
     @cached_property
     def task(self) -> RoutedImages:
         """The images in their domains."""
-        return routed_images(self.data, self.domains, min(4, self.domains), folder=self.folder or None)
+        task = routed_images(self.data, self.domains, min(4, self.domains), folder=self.folder or None)
+        tested = slice(self.tested)
+        return replace(task, test_images=task.test_images[tested], test_labels=task.test_labels[tested])
 
     def pattern(self, name: str, trained: int) -> np.ndarray:
         """Which pairs are trained."""
@@ -61,7 +63,7 @@ def measure(given: Pictures) -> xarray.Dataset:
     """Errors on test images after training, and the curves of squared errors beside their forecast."""
     patterns = [given.pattern(*pairs) for pairs in given.pairs]
     found = xarray.Dataset()
-    found["image_ratio"] = ("graph", [spectrum(pattern).ratio for pattern in patterns])
+    found["image_ratio"] = ("graph", [ratio(pattern) for pattern in patterns])
     found["image_pairs"] = ("graph", [name for name, _ in given.pairs])
     found["image_trained"] = ("graph", [trained for _, trained in given.pairs])
     wrong = [_test_errors(given, patterns, kind) for kind in KINDS]
@@ -87,7 +89,7 @@ def curves(given: Pictures) -> xarray.Dataset:
 def _condition(given: Pictures, pattern: np.ndarray, kind: str) -> Condition:
     loss, activation = KINDS[kind]
     task = given.task.with_pairs(pattern)
-    network = RoutedNetwork(task, given.width, activation, biases=False, tested=given.tested)
+    network = RoutedNetwork(task, given.width, activation, biases=False)
     rule, time = make_rule(given.rate, None, given.steps)
     return Condition(network, initial.orthogonal(given.gain), rule, time, loss, batch_size=given.batch)
 
@@ -102,7 +104,7 @@ def _test_errors(given: Pictures, patterns: list[np.ndarray], kind: str) -> np.n
 
 
 def _curve(given: Pictures, moments: DomainMoments, pattern: np.ndarray, run: Trajectory) -> xarray.Dataset:
-    flow = RoutedFlow.of(pattern, *moments)
+    flow = RoutedFlow(pattern, *moments)
     measured = [
         [
             pair_means(flow.errors(stacked(run.weights(seed, look), given.domains)), pattern)
@@ -115,21 +117,20 @@ def _curve(given: Pictures, moments: DomainMoments, pattern: np.ndarray, run: Tr
     for draw in range(given.draws):
         first = drawn_weights(law, given.domains, sizes, key=draw)
         errors = flow.follow(first, float(run.time[-1]), rtol=1e-4).at(run.time)
-        exact.append(np.stack([errors.trained, errors.untrained], axis=1))
+        exact.append(np.stack([errors["trained"], errors["untrained"]], axis=1))
     reduced = _reduced(moments, pattern, given, run.time)
     data = xarray.Dataset(coords={"image_time": run.time})
     data["curve_trained"] = (("draw", "image_time", "kind"), np.array(measured))
     data["curve_flow"] = (("draw", "image_time", "kind"), np.array(exact))
     data["curve_reduction"] = ("image_time", reduced[0])
     data["left_reduction"] = ((), reduced[1])
-    data["best"] = ((), flow.best)
+    data["best"] = ((), float(flow.unexplained))
     return data
 
 
 def moments_of(task: RoutedImages) -> DomainMoments:
     """Sigma_x, Sigma_yx and <|y|^2> of one domain."""
-    base = task.base
-    rows, targets = base.images * base.scale, np.eye(base.classes)[base.labels]
+    rows, targets = task.inputs_of(0), np.eye(task.classes)[task.targets_of(0)]
     return rows.T @ rows / len(rows), targets.T @ rows / len(rows), 1.0
 
 

@@ -13,7 +13,7 @@ from neuralrace.tasks import routed_images, routing
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.tasks.pathways import with_depth
 from neuralrace.theory.exact import pair_race
-from neuralrace.theory.routed import RoutedFlow, RoutedWeights, wide_weights
+from neuralrace.theory.routed import RoutedFlow, wide_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
 
@@ -65,8 +65,8 @@ def measure(tables: list[PairTable], domains: int, steps: int, seeds: int) -> xa
     data["error"] = (("table", "seed", "kind"), errors)
     data["closed"] = ("table", closed)  # of untrained pairs by the closed form
     data["wide"] = (("table", "kind"), _wide(tables, patterns))
-    data["ratio"] = ("table", [spectrum(pattern).ratio for pattern in patterns])
-    data["levelled"] = ("table", [spectrum(pattern).levelled for pattern in patterns])
+    data["ratio"] = ("table", [ratio(pattern) for pattern in patterns])
+    data["levelled"] = ("table", [ratio(pattern, leveled=True) for pattern in patterns])
     return data
 
 
@@ -98,18 +98,27 @@ def _chain(table: PairTable, domains: int) -> Problem:
     return with_depth(named.problem("shared", hidden=table.width), table.depth)
 
 
-def stacked(weights: Weights, domains: int) -> RoutedWeights:
+def stacked(weights: Weights, domains: int) -> dict[str, np.ndarray]:
     """The matrices of a routing network, which come in their order from inputs to outputs."""
     matrices = list(weights.values())
-    return RoutedWeights(
-        np.stack(matrices[:domains]), np.array(matrices[domains:-domains]), np.stack(matrices[-domains:])
-    )
+    parts = {
+        "encoders": matrices[:domains],
+        "hidden": matrices[domains:-domains],
+        "decoders": matrices[-domains:],
+    }
+    return {name: np.stack(part) for name, part in parts.items() if part}
 
 
-def pair_errors(weights: RoutedWeights, table: PairTable, domains: int) -> tuple[float, float]:
+def ratio(pairs: np.ndarray, leveled: bool = False) -> float:
+    """The ratio of the second to the first singular value."""
+    values = spectrum(pairs, leveled=leveled)
+    return float(values[1] / values[0])
+
+
+def pair_errors(weights: dict[str, np.ndarray], table: PairTable, domains: int) -> tuple[float, float]:
     """Squared errors of trained and untrained pairs over that of output zero."""
-    activity, hidden, decoders = weights  # (domain, width, item), ...
-    for matrix in hidden:
+    activity, decoders = weights["encoders"], weights["decoders"]  # (domain, width, item), ...
+    for matrix in weights.get("hidden", ()):
         activity = matrix @ _active(activity, table.leaky)
     outputs = np.einsum("jch,ihn->ijcn", decoders, _active(activity, table.leaky))
     off = np.sum((outputs - np.eye(ITEMS)) ** 2, axis=(2, 3)) / ITEMS
@@ -134,7 +143,7 @@ def _wide(tables: list[PairTable], patterns: list[np.ndarray]) -> np.ndarray:
             continue
         alike = replace(table, width=0, series="")
         if alike not in known:
-            flow = RoutedFlow.of(pattern, [[1 / ITEMS]], [[1 / ITEMS]], 1 / ITEMS)
+            flow = RoutedFlow(pattern, [[1 / ITEMS]], [[1 / ITEMS]], 1 / ITEMS)
             first = wide_weights(len(pattern), table.gain, table.depth)
             last = flow.follow(first, table.time(len(pattern))).last
             known[alike] = pair_means(2 * ITEMS * flow.errors(last), pattern)

@@ -1,0 +1,244 @@
+"""Domains of images and the trained pairs; files are read as published, and damaged ones refused before use."""
+
+import gzip
+import itertools
+import struct
+import tracemalloc
+
+import numpy as np
+import pytest
+import scipy.ndimage
+
+import neuralrace as nr
+from neuralrace.errors import FileFormatError, RangeError, TaskError, UnknownNameError
+from neuralrace.tasks.images import rotations
+
+
+def test_digits_are_the_default():
+    task = nr.tasks.routed_images()
+    assert repr(task) == (
+        "RoutedImages(digits: 1437 training and 360 test images of 64 numbers, 10 x 10 domains, inputs permuted, "
+        "outputs permuted, 40 of 100 pairs trained)"
+    )
+    assert task.inputs_of(3).max() == 1
+    assert (task.pairs.sum(axis=0) == 4).all()
+    assert (task.pairs.sum(axis=1) == 4).all()
+    held = {row.tobytes() for row in task.test_images}
+    assert sum(row.tobytes() in held for row in task.images) < 5  # hardly any digit is there twice
+
+
+def test_permuted_domains_hold_the_same_pixels_and_the_first_orders_of_labels():
+    task = nr.tasks.routed_images(domains=4, trained=2)
+    plain = nr.tasks.routed_images(domains=4, trained=2, inputs="plain", outputs="plain")
+    orders = list(itertools.islice(itertools.permutations(range(10)), 4))
+    for domain in range(4):
+        np.testing.assert_array_equal(np.sort(task.inputs_of(domain)), np.sort(plain.inputs_of(domain)))
+        np.testing.assert_array_equal(task.targets_of(domain), np.array(orders[domain])[plain.targets_of(0)])
+    assert not np.array_equal(task.inputs_of(1), task.inputs_of(2))
+    assert task.trained_maps is None  # a gauge: training sees plain images
+
+
+def test_rotations_turn_and_forget_pixels_from_outside():
+    image = np.arange(1.0, 26).reshape(5, 5)
+    padded = np.append(image.ravel(), 0.0)
+    maps = rotations((1, 5, 5), 8, 360)
+    for domain in range(0, 8, 2):
+        np.testing.assert_array_equal(padded[maps[domain]].reshape(5, 5), np.rot90(image, domain // 2))
+    turned = padded[maps[1]].reshape(5, 5)  # by 45 degrees the corners come from outside
+    assert [turned[0, 0], turned[0, 4], turned[4, 0], turned[4, 4]] == [0, 0, 0, 0]
+    assert turned[0, 2] == image[1, 3]  # two pixels from the center towards the upper right, rounded
+
+
+def test_a_rotation_takes_the_nearest_pixel():
+    image = np.arange(1.0, 32 * 32 + 1).reshape(32, 32)
+    turned = np.append(image.ravel(), 0.0)[rotations((1, 32, 32), 10, 270)[1]].reshape(32, 32)
+    oracle = scipy.ndimage.rotate(image, 27, reshape=False, order=0)
+    known = oracle > 0  # scipy stops at the centers of the outermost pixels, half a pixel earlier
+    assert known.mean() > 0.7
+    np.testing.assert_array_equal(turned[known], oracle[known])
+
+
+def test_domains_are_made_on_demand():
+    """A hundred domains of 2,000 images with 784 pixels would be 1.2 GB of numbers."""
+    arrays = {"images": np.zeros((2000, 28, 28), np.uint8), "labels": np.arange(2000) % 10}
+    arrays |= {"test_images": np.zeros((10, 28, 28), np.uint8), "test_labels": np.arange(10)}
+    tracemalloc.start()
+    for inputs in ("permuted", "rotated"):
+        nr.tasks.routed_images(arrays, 100, 40, inputs)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6  # two index maps, and what it takes to make them
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"domains": 1, "trained": 1}, RangeError, "domains must be a whole number, at least 2; it was 1"),
+        ({"domains": 3}, RangeError, "trained must be at most the number of domains, 3; it was 4"),
+        ({"inputs": "rotatd"}, UnknownNameError, "did you mean 'rotated'"),
+        ({"outputs": "rotated"}, UnknownNameError, "outputs must be one of permuted, plain"),
+        ({"pairs": np.zeros((10, 10), bool)}, TaskError, "at least one pair must be trained"),
+        ({"pairs": np.ones((3, 3), bool)}, TaskError, r"booleans \(10, 10\); they are bool \(3, 3\)"),
+        ({"data": np.zeros((4, 3))}, TaskError, "a mapping with images, labels, test_images"),
+        ({"data": "minst"}, UnknownNameError, "did you mean 'mnist'"),
+        ({"folder": "images"}, TaskError, "read from no folder"),
+        ({"data": "features"}, FileFormatError, "data='features' needs folder"),
+        ({"data": "mnist", "folder": 3}, FileFormatError, "folder must be the name of a folder; it was 3"),
+        ({"degrees": 0}, RangeError, "degrees must be a finite number, above 0"),
+    ],
+)
+def test_bad_settings_are_refused(settings, error, says):
+    with pytest.raises(error, match=says):
+        nr.tasks.routed_images(**settings)
+
+
+def test_bad_arrays_are_refused():
+    arrays = {"images": np.ones((4, 5)), "labels": np.arange(4), "test_images": np.ones((2, 5))}
+    with pytest.raises(TaskError, match="test_labels is missing"):
+        nr.tasks.routed_images(arrays)
+    arrays["test_labels"] = np.arange(2)
+    for changes, says in (
+        ({"images": np.full((4, 5), np.nan)}, "must be finite"),
+        ({"labels": np.linspace(0, 1, 4)}, "one whole number per image"),
+        ({"labels": np.arange(4) - 1}, "must be from 0 to 2; one is -1"),
+        ({"labels": np.arange(3)}, "it has 4 images and 3 labels"),
+        ({"test_images": np.ones((2, 6))}, "of one size"),
+    ):
+        with pytest.raises(TaskError, match=says):
+            nr.tasks.routed_images(arrays | changes)
+    with pytest.raises(TaskError, match=r"rotation needs images.*the given arrays are \(5,\)"):
+        nr.tasks.routed_images(arrays, 3, 1, "rotated")
+    with pytest.raises(RangeError, match=r"2 classes have 2 permutations; 3 domains were asked for"):
+        nr.tasks.routed_images(arrays | {"labels": np.arange(4) % 2}, 3, 1)
+
+
+# files
+
+SIDE = 4
+
+
+@pytest.fixture
+def mnist(tmp_path):
+    """A folder like MNIST's with 12 and 5 small images, half of the files compressed; and the arrays."""
+    random, arrays = np.random.default_rng(0), {}
+    for part, count in (("train", 12), ("t10k", 5)):
+        arrays[part] = random.integers(0, 256, (count, SIDE, SIDE)), np.arange(count) % 10
+        for kind, array in zip(("images-idx3", "labels-idx1"), arrays[part], strict=True):
+            content, path = idx(array), tmp_path / f"{part}-{kind}-ubyte"
+            path.write_bytes(content) if part == "train" else path.with_suffix(".gz").write_bytes(
+                gzip.compress(content)
+            )
+    return tmp_path, arrays
+
+
+def idx(array):
+    """The bytes of an IDX file, as its definition has them."""
+    sizes = struct.pack(f">{array.ndim}I", *array.shape)
+    return bytes([0, 0, 8, array.ndim]) + sizes + array.astype(np.uint8).tobytes()
+
+
+def test_idx_files_plain_and_compressed(mnist):
+    folder, arrays = mnist
+    task = nr.tasks.routed_images("mnist", 3, 2, inputs="plain", outputs="plain", folder=folder)
+    for test, part in ((False, "train"), (True, "t10k")):
+        images, labels = arrays[part]
+        np.testing.assert_allclose(task.inputs_of(1, test=test), images.reshape(len(images), -1) / 255, rtol=1e-15)
+        np.testing.assert_array_equal(task.targets_of(1, test=test), labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "says"),
+    [
+        ("train", lambda plain: plain[:-3], "192 bytes after its header; it holds 189"),
+        ("train", lambda plain: plain + b"x", "192 bytes after its header; it holds more"),
+        ("train", lambda plain: b"\0\0\x0d\3" + plain[4:], "starts with 00 00 08 03; it starts with 00 00 0d 03"),
+        ("train", lambda plain: plain[:4] + b"\xff" * 12 + plain[16:], "4294967295 x 4294967295: that cannot"),
+        ("train", lambda plain: b"", "it starts with nothing"),
+        ("train", lambda plain: plain[:7], "IDX file of unsigned bytes with 3 axes"),
+        ("t10k", lambda plain: gzip.compress(plain + bytes(10_000_000)), "80 bytes after its header; it holds more"),
+        ("t10k", lambda plain: gzip.compress(plain)[:-9], "not a readable IDX file"),
+        ("t10k", lambda plain: plain, "not a readable IDX file"),
+    ],
+)
+def test_a_damaged_file_is_refused(mnist, name, damage, says):
+    folder, arrays = mnist
+    path = folder / f"{name}-images-idx3-ubyte{'.gz' if name == 't10k' else ''}"
+    path.write_bytes(damage(idx(arrays[name][0])))
+    with pytest.raises(FileFormatError, match=says):
+        nr.tasks.routed_images("mnist", 3, 2, folder=folder)
+
+
+def test_labels_of_a_file_must_fit(mnist):
+    folder, _ = mnist
+    (folder / "train-labels-idx1-ubyte").write_bytes(idx(np.arange(12)))
+    with pytest.raises(TaskError, match="labels of mnist must be from 0 to 9; one is 11"):
+        nr.tasks.routed_images("mnist", 3, 2, folder=folder)
+
+
+def test_a_folder_without_the_files_tells_its_content(tmp_path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(FileFormatError, match=r"train-images-idx3-ubyte or .*\.gz; it holds notes.txt"):
+        nr.tasks.routed_images("mnist", folder=tmp_path)
+    with pytest.raises(FileFormatError, match="there is no folder"):
+        nr.tasks.routed_images("mnist", folder=tmp_path / "none")
+
+
+def test_cifar_records(tmp_path):
+    rows = np.random.default_rng(0).integers(0, 256, (2, 3073)).astype(np.uint8)
+    rows[:, 0] = 3, 7
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        (tmp_path / f"{name}.bin").write_bytes(rows.tobytes())
+    task = nr.tasks.routed_images("cifar10", 2, 1, inputs="rotated", degrees=180, folder=tmp_path)
+    assert len(task) == 10
+    assert task.targets_of(0).tolist() == [3, 7] * 5
+    image = rows[1, 1:].reshape(3, 32, 32)
+    turned = np.stack([np.rot90(plane) for plane in image])  # 180 degrees over two domains: a quarter turn
+    np.testing.assert_allclose(task.inputs_of(1, test=True)[1], turned.ravel() / 255, rtol=1e-15)
+    (tmp_path / "data_batch_2.bin").write_bytes(rows[:1].tobytes())
+    with pytest.raises(FileFormatError, match="as many images each; they hold 2, 1, 2, 2, 2: one was cut short"):
+        nr.tasks.routed_images("cifar10", 2, 1, folder=tmp_path)
+    (tmp_path / "data_batch_1.bin").write_bytes(rows.tobytes()[:-1])
+    with pytest.raises(FileFormatError, match="records of 3073 bytes, a label and an image; it holds 6145 bytes"):
+        nr.tasks.routed_images("cifar10", 2, 1, folder=tmp_path)
+
+
+def test_openml(monkeypatch):
+    rows = np.random.default_rng(0).integers(0, 256, (10_003, 784)).astype(float)
+    labels = (np.arange(10_003) % 10).astype(str)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: (rows, labels))
+    task = nr.tasks.routed_images("fashion", 2, 1)
+    assert len(task) == 3
+    np.testing.assert_allclose(task.inputs_of(0, test=True), rows[3:] / 255, rtol=1e-15)
+    assert task.targets_of(0).tolist() == [0, 1, 2]
+
+    def fail(*_, **__):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fail)
+    with pytest.raises(TaskError, match=r"could not be fetched from OpenML \(OSError: no route to host\).*folder="):
+        nr.tasks.routed_images("mnist")
+
+
+def test_arrays_of_files(tmp_path):
+    """Images of each domain, as features of rotated images are, from an .npz and from a folder of .npy files."""
+    random = np.random.default_rng(0)
+    arrays = {"images": random.normal(size=(2, 6, 5)), "labels": np.arange(6) % 3}
+    arrays |= {"test_images": random.normal(size=(2, 4, 5)), "test_labels": np.arange(4) % 3}
+    np.savez(tmp_path / "features.npz", **arrays)
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    for folder in (tmp_path, tmp_path / "features.npz"):
+        task = nr.tasks.routed_images("arrays", 2, 1, folder=folder)
+        np.testing.assert_array_equal(task.inputs_of(1), arrays["images"][1])
+        assert task.settings["inputs"] == "given"
+    with pytest.raises(TaskError, match="has the images of 2 domains; 3 were asked for"):
+        nr.tasks.routed_images(arrays, 3, 1)
+    np.savez(tmp_path / "half.npz", images=arrays["images"])
+    with pytest.raises(TaskError, match="labels, test_images, test_labels is missing"):
+        nr.tasks.routed_images("arrays", 2, 1, folder=tmp_path / "half.npz")
+    np.savez(tmp_path / "objects.npz", **arrays | {"labels": np.array([object()] * 6)})
+    with pytest.raises(FileFormatError, match="of plain arrays: labels holds Python objects"):
+        nr.tasks.routed_images("arrays", 2, 1, folder=tmp_path / "objects.npz")
+    (tmp_path / "images.npy").write_bytes(b"not an array")
+    with pytest.raises(FileFormatError, match=r"does not hold readable .npy files"):
+        nr.tasks.routed_images("features", 2, 1, folder=tmp_path)

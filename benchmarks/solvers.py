@@ -11,7 +11,7 @@ import neuralrace as nr
 from benchmarks.theory import FLOW_RTOL, warm
 from neuralrace._engine.devices import compiled
 from neuralrace.arrays import float64
-from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.flow.linear import linear_flow
 from neuralrace.theory.integration.integrate import integrate
 
 STEPS = 10**6
@@ -50,12 +50,15 @@ def rows() -> list[tuple[str, float, str]]:
 @float64
 def ratio(case: Case, rtol: float) -> float:
     """Seconds of Tsit5 over ours at a tolerance, with the largest tolerance whose error is not above ours."""
-    flow, end = FlowFactory(case.problem.statistics()).start(case.weights, case.times[-1], rtol), case.times[-1]
-    system, start = flow.followed.system, flow.start
-    size = np.sqrt(np.mean(np.concatenate([np.ravel(stack) for stack in start]) ** 2))  # below it errors are absolute
+    end = case.times[-1]
+    flow = linear_flow(case.problem.statistics(), case.weights, end, rtol)
+    system, start = flow.followed.system, flow.followed.start
+    size = np.sqrt(
+        np.mean(np.concatenate([np.ravel(stack) for stack in start.values()]) ** 2)
+    )  # below it errors are absolute
 
     def ours() -> Any:
-        return integrate(system, start, end, rtol=rtol, max_steps=STEPS).at(case.times)
+        return integrate(system, start, end, rtol=rtol, max_steps=STEPS).at(case.times)[:, 0]
 
     def theirs(solver: Any, tolerance: float) -> Any:
         return jax.block_until_ready(_solved(solver, system, start, case.times, np.asarray(tolerance), size))
@@ -82,7 +85,7 @@ def _solved(solver: Any, system: Any, start: Any, times: Any, tolerance: Any, si
         None,
         start,
         system,
-        saveat=diffrax.SaveAt(ts=times, fn=lambda t, state, args: args.record(state)),
+        saveat=diffrax.SaveAt(ts=times, fn=lambda t, state, args: args.record(state)[0]),
         stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance * size),
         adjoint=diffrax.ForwardMode(),
         max_steps=STEPS,

@@ -97,5 +97,5 @@ settings.load_profile("neuralrace")
 
 # Shapes and types are checked at every call of the modules that name them. Not at the front doors: what a user hands
 # over is refused there by the package's own errors, which the tests are about.
-CHECKED = ("_engine", "path_statistics", "shared_bases")
+CHECKED = ("_engine", "statistics")
 install_import_hook([f"neuralrace.{module}" for module in CHECKED], "beartype.beartype")

@@ -3,7 +3,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import neuralrace as nr
-from neuralrace.shared_bases import shared_bases
+from neuralrace.statistics import shared_bases
 
 ROUNDING = 1e-10  # singular vectors of statistics of size one, whose gaps are at least a tenth
 

@@ -13,7 +13,7 @@ if _typing.TYPE_CHECKING:  # for those who read types; the names below are impor
     from neuralrace.gates import Gates
     from neuralrace.arrays import float64
     from neuralrace.problem import Problem
-    from neuralrace.path_statistics import PathStatistics
+    from neuralrace.statistics import PathStatistics
     from neuralrace.task import Task
 
     # theory: from statistics to a learning curve
@@ -47,7 +47,7 @@ _HOMES = {
     "neuralrace.errors": ("NeuralRaceError",),
     "neuralrace.explanation": ("Explanation", "explain"),
     "neuralrace.gates": ("Gates",),
-    "neuralrace.path_statistics": ("PathStatistics",),
+    "neuralrace.statistics": ("PathStatistics",),
     "neuralrace.arrays": ("float64",),
     "neuralrace.problem": ("Problem",),
     "neuralrace.sweeps": ("sweep",),

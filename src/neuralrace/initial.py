@@ -14,8 +14,8 @@ from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, WeightError, require_call, require_known, require_number, shortened
 from neuralrace.memory import require_memory
 from neuralrace.problem import BIAS
-from neuralrace.shared_bases import shared_bases
 from neuralrace.source import made_of
+from neuralrace.statistics import shared_bases
 
 PerEdge = float | Mapping[Edge, float]
 

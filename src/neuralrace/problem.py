@@ -28,7 +28,7 @@ from neuralrace.errors import (
 )
 from neuralrace.gates import Gates
 from neuralrace.markup import titled_table
-from neuralrace.path_statistics import PathStatistics
+from neuralrace.statistics import PathStatistics
 from neuralrace.task import Task
 
 BIAS = "bias"  # the input node of size one that biases are the weights of

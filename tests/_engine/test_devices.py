@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from neuralrace._engine import devices
-from neuralrace.theory.activated import simulation
+from neuralrace.theory.flow import simulation
 from neuralrace.theory.integration import integrate
 from neuralrace.training import loop
 
@@ -25,7 +25,7 @@ import jax, numpy as np
 import neuralrace as nr
 from neuralrace.memory import search_seldom
 from neuralrace.training import Condition, train_together
-from neuralrace.theory.activated import simulation
+from neuralrace.theory.flow import simulation
 from neuralrace.theory.integration import integrate
 from neuralrace.training import loop
 from neuralrace.training.rules import make_rule

@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from neuralrace import initial
-from neuralrace.shared_bases import shared_bases
+from neuralrace.statistics import shared_bases
 from neuralrace.theory import ClosedForm, Reduction, predict
 from neuralrace.theory.alignment import growing_strengths
 from neuralrace.theory.reduction.path_table import path_table

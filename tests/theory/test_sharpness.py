@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from neuralrace.arrays import float64
-from neuralrace.theory.activated.system import NetworkSystem
-from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import flow_sharpness
+from neuralrace.theory.flow.linear import flow_sharpness
+from neuralrace.theory.flow.system import NetworkSystem
 from neuralrace.theory.sharpness import sharpness
 from theory_problems import flatten, small_weights, tangled, unflatten
 
@@ -22,7 +21,7 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_hessian():
     ]
     hessian = np.array([(up - down) / (2 * width) for up, down in sides])
     largest = pytest.approx(float(np.linalg.eigvalsh(hessian + hessian.T)[-1] / 2), rel=1e-3)
-    assert flow_sharpness(FlowFactory(problem.statistics()), weights) == largest
+    assert flow_sharpness(problem.statistics(), weights) == largest
     # the same of the examples, one draw
     stacks = {name: stack[None] for name, stack in problem.network.stack(weights).items()}
     assert sharpness(NetworkSystem(problem.network).velocity, stacks) == largest

@@ -17,7 +17,7 @@ from neuralrace._engine.sparse_rows import SparseRows
 from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights
 
-Block = tuple[int, int]  # (level, size): the nodes whose rows are stacked into one array
+Block = tuple[int, int, bool]  # (level, size, outputs or not): the nodes whose rows are stacked into one array
 ConstantMatrix = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
 # group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]

@@ -90,7 +90,8 @@ def _places(
     members: dict[Block, list[str]] = {}
     for node in architecture.order:
         if node not in architecture.inputs:
-            members.setdefault((architecture.level[node], architecture.nodes[node]), []).append(node)
+            kind = architecture.level[node], architecture.nodes[node], node in architecture.outputs
+            members.setdefault(kind, []).append(node)
     for block, nodes in members.items():
         start = 0
         for bucket in _buckets({node: states[node].rows for node in nodes}):
@@ -142,7 +143,8 @@ def _stand(architecture: Architecture, place: Mapping[str, tuple[Block, slice]],
 def _group_key(architecture: Architecture, edge: Edge) -> tuple[object, ...]:
     source, target = architecture.edges[edge]
     known = source in architecture.inputs
-    return (known, architecture.level[source], architecture.level[target], architecture.shape(edge))
+    levels = architecture.level[source], architecture.level[target]
+    return (known, *levels, architecture.shape(edge), target in architecture.outputs)
 
 
 def _buckets(rows: Mapping[Key, int]) -> list[list[Key]]:

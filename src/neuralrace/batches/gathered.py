@@ -21,8 +21,8 @@ from neuralrace.batches.batch import Batch, as_batch
 from neuralrace.cluster import connected
 from neuralrace.errors import NeuralRaceError, ProblemError, TaskError, require_kind
 from neuralrace.gates import Gates
-from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
+from neuralrace.statistics import PathStatistics
 from neuralrace.task import Task
 
 BLOCK = 1024  # rows that are factored at once: they stay in the cache

@@ -19,8 +19,7 @@ from neuralrace.explorer.rounding import numbers
 from neuralrace.explorer.scene import Scene
 from neuralrace.explorer.stage import Stage, frames_of, law_of, make_stage, schedule_of
 from neuralrace.theory import Forecast, predict
-from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import flow_regime
+from neuralrace.theory.flow.linear import flow_regime
 from neuralrace.training import train
 from neuralrace.trajectory import Trajectory
 
@@ -82,8 +81,7 @@ def machine_data(desk: Desk, scene: Scene) -> dict[str, Any]:
 
 @float64
 def _regime(stage: Stage, forecast: Forecast, rate: float) -> dict[str, Any]:
-    factory = stage.problem.statistics().once(FlowFactory)
-    return chip(flow_regime(factory, rate, forecast.time, forecast.modes.draws[0]))
+    return chip(flow_regime(stage.problem.statistics(), rate, forecast.time, forecast.modes.draws[0]))
 
 
 def training_events(desk: Desk, scene: Scene, token: Token, send: Send) -> None:

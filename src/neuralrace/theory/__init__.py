@@ -9,10 +9,8 @@ from neuralrace.theory.predict import LADDER, METHODS, predict
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.aligned.method import Aligned
-from neuralrace.theory.flow.method import Flow
-from neuralrace.theory.representatives.layers import NarrowerLayers
+from neuralrace.theory.flow.method import Flow, NetworkFlow
 from neuralrace.theory.representatives.method import Representatives
-from neuralrace.theory.activated.method import NetworkFlow
 
 # What it returns
 from neuralrace.theory.alignment import InitialStrength
@@ -36,7 +34,6 @@ __all__ = [
     "InitialStrength",
     "Learned",
     "Modes",
-    "NarrowerLayers",
     "NetworkFlow",
     "ReducedSystem",
     "Reduction",

@@ -18,7 +18,7 @@ import numpy as np
 from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian, Initializer
-from neuralrace.shared_bases import SharedBases
+from neuralrace.statistics import SharedBases
 from neuralrace.theory.reduction.path_table import PathTable
 
 ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding, not a strength

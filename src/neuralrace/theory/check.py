@@ -7,7 +7,7 @@ import numpy as np
 from neuralrace.analysis.agreement import Agreement, Line, agreement
 from neuralrace.errors import RangeError
 from neuralrace.theory.certificate import CHECKED, Assumption
-from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.flow.linear import linear_flow
 from neuralrace.theory.method import Outcome, Request
 
 TOLERANCE = 0.01  # normalized L1 that a certificate promises
@@ -91,9 +91,8 @@ def _at_predicted_weights(request: Request, outcome: Outcome, draw: int) -> floa
 def _distance_from_flow(request: Request, outcome: Outcome, draw: int) -> Agreement:
     """The forecast of a draw and the exact flow (or descent) of the same initial weights."""
     steps = request.max_steps if request.check is True else min(request.max_steps, STEPS)
-    factory, rtol = request.statistics.once(FlowFactory), max(RTOL, request.rtol)
-    flow = factory.start(request.weights[draw], request.end, rtol, steps, request.descent)
-    exact = flow.losses(request.times)
+    given = request.statistics, request.weights[draw], request.end, max(RTOL, request.rtol), steps, request.descent
+    exact = linear_flow(*given).losses(request.times)
     floor = FLOOR * 0.5 * request.statistics.target_energy
     curves = [Line(request.times, np.maximum(losses, floor)) for losses in (outcome.losses[draw], exact)]
     return agreement(*curves)

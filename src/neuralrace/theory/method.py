@@ -14,8 +14,8 @@ from neuralrace.axes import Edge
 from neuralrace.errors import require_count, require_number
 from neuralrace.initial import Decoupled, Initializer
 from neuralrace.memory import require_memory
-from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
+from neuralrace.statistics import PathStatistics
 from neuralrace.theory.alignment import InitialStrength, gaussian_law
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution

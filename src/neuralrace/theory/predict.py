@@ -23,16 +23,14 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.initial import Initializer, as_key, draw
-from neuralrace.path_statistics import PathStatistics
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.method import NetworkFlow
-from neuralrace.theory.activated.system import ACTIVATED_RTOL
+from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned.method import Aligned
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
 from neuralrace.theory.check import check_outcome
 from neuralrace.theory.closed_form import ClosedForm
-from neuralrace.theory.flow.matrix_flow import FlowFactory
-from neuralrace.theory.flow.method import Flow, flow_regime
+from neuralrace.theory.flow.linear import flow_regime
+from neuralrace.theory.flow.method import ACTIVATED_RTOL, Flow, NetworkFlow
 from neuralrace.theory.forecast import Forecast, make_forecast
 from neuralrace.theory.method import Ground, Method, Outcome, Request, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
@@ -258,5 +256,4 @@ def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
     """The planned step size against the curvature of the first draw; of linear nodes, others measure it themselves."""
     if request.learning_rate is None or not request.linear:
         return ()
-    factory = request.statistics.once(FlowFactory)
-    return (flow_regime(factory, request.learning_rate, request.times, outcome.draws[0]),)
+    return (flow_regime(request.statistics, request.learning_rate, request.times, outcome.draws[0]),)

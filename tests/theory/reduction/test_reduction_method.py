@@ -8,7 +8,7 @@ from neuralrace import initial, tasks
 from neuralrace.architecture import Architecture
 from neuralrace.errors import AssumptionError
 from neuralrace.problem import Problem
-from neuralrace.shared_bases import shared_bases
+from neuralrace.statistics import shared_bases
 from neuralrace.task import Task
 from neuralrace.theory import Reduction, predict
 from theory_problems import chain, descent, gated, tangled

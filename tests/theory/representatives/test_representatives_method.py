@@ -6,7 +6,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.errors import AssumptionError, RangeError
 from neuralrace.theory import NetworkFlow, Representatives, predict
-from neuralrace.theory.activated import simulation
+from neuralrace.theory.flow import simulation
 
 RANDOM = np.random.default_rng(1)
 TASK = nr.Task({"x": RANDOM.normal(size=(8, 3))}, {"y": RANDOM.normal(size=(8, 2))})

@@ -12,7 +12,8 @@ from neuralrace.theory.aligned.path_flow import PathFactory
 from neuralrace.theory.alignment import Alignment, InitialStrength
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import Evolution, matrix_evolution
-from neuralrace.theory.flow.method import own_vectors, start_flow
+from neuralrace.theory.flow.linear import own_vectors
+from neuralrace.theory.flow.method import start_flow
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.method import (
     Reduced,

@@ -17,8 +17,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture, Path, edge_name
 from neuralrace.axes import Edge
-from neuralrace.path_statistics import PathStatistics
-from neuralrace.shared_bases import SharedBases
+from neuralrace.statistics import PathStatistics, SharedBases
 from neuralrace.theory.alignment import Alignment, align, growing_at_node
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.reduction.path_table import PathTable

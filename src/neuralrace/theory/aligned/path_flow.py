@@ -12,7 +12,7 @@ import numpy as np
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.path_statistics import PathStatistics
+from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import RANK, own_modes
 from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Followed

@@ -1,1 +1,1 @@
-"""The exact matrix flow from moments alone (P1 eqs 3-4)."""
+"""The exact gradient flow of any network (P1 eqs 3-4), and gradient descent."""

@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace._engine.network import Stacks
 from neuralrace.axes import Edge
-from neuralrace.path_statistics import PathStatistics
-from neuralrace.shared_bases import shared_bases
+from neuralrace.statistics import PathStatistics, shared_bases
 from neuralrace.theory.alignment import Alignment, align
 from neuralrace.theory.evolution import Evolution
-from neuralrace.theory.flow.equation import BlockStacks
-from neuralrace.theory.flow.matrix_flow import MatrixFlow
+from neuralrace.theory.flow.linear import LinearFlow
 from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.method import Request
 from neuralrace.theory.reduction.path_table import PathTable, path_table
@@ -36,7 +35,7 @@ class Look:
     where: str
 
 
-def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float, lump: bool) -> tuple[Look, Curve]:
+def follow_until_aligned(request: Request, flow: LinearFlow, *, tolerance: float, lump: bool) -> tuple[Look, Curve]:
     """Follow the flow until the reduction may take over, or to the end; the residual says which it was.
 
     Returns the moment at which the flow was left, and its excess loss up to there.
@@ -45,8 +44,8 @@ def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float
     table, bases = statistics.once(path_table), shared_bases(statistics)
     looks: list[Look] = []
 
-    def aligned(time: float, state: BlockStacks) -> bool:
-        alignment = align(statistics.architecture, flow.matrices(state), bases)
+    def aligned(time: float, state: Stacks) -> bool:
+        alignment = align(statistics.architecture, flow.weights(state), bases)
         system = reduced_system(table, [alignment.strengths], lump=lump)
         residual, where = _mismatch(statistics, flow, state, alignment, system, tolerance)
         looks.append(Look(time, alignment, system, residual, where))
@@ -54,14 +53,14 @@ def follow_until_aligned(request: Request, flow: MatrixFlow, *, tolerance: float
 
     curve = flow.followed.curve(request.end, aligned)
     if not looks:  # nothing to follow
-        aligned(0.0, flow.start)
+        aligned(0.0, flow.followed.start)
     return looks[-1], curve
 
 
 def _mismatch(
     statistics: PathStatistics,
-    flow: MatrixFlow,
-    state: BlockStacks,
+    flow: LinearFlow,
+    state: Stacks,
     alignment: Alignment,
     system: ReducedSystem,
     tolerance: float,
@@ -70,18 +69,17 @@ def _mismatch(
     table = system.table
     projected = alignment.weights(alignment.strengths)
     energy = max(0.5 * table.target_energy, np.finfo(float).tiny)
-    loss = flow.excess(state) + flow.constant
+    loss = flow.loss(state)
     gap = abs(statistics.loss(projected) - loss) / energy
     if gap > tolerance:
         return gap, "the loss"
-    velocity = flow.matrices(flow.velocity(state))
+    velocity = flow.velocity(state)
     reduced = system.spread_out(system.velocity()[0])
     drive = _drive(table, alignment.strengths)
     speed_gap = np.zeros(table.modes)
     for row, (edge, (target, source)) in enumerate(alignment.ends.items()):
-        matrix = velocity[edge] - flow.bases.fixed[edge]
         moving = np.where(system.lumping.variables[row] >= 0, reduced[edge], 0.0)
-        rest = matrix - (target * moving) @ source.T
+        rest = velocity[edge] - (target * moving) @ source.T
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest @ source, axis=0))
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest.T @ target, axis=0))
     relative = np.divide(speed_gap, drive, out=np.zeros_like(drive), where=drive > 0)

@@ -10,8 +10,7 @@ import numpy as np
 from neuralrace._engine.devices import each_on_a_device
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.path_statistics import PathStatistics
-from neuralrace.shared_bases import shared_bases
+from neuralrace.statistics import PathStatistics, shared_bases
 from neuralrace.theory.alignment import (
     Alignment,
     InitialStrength,
@@ -263,7 +262,7 @@ class Reduction(Method[Reduced | Nearest]):
             before = matrix_evolution(flow.weights_at, left.alignment.of_path, left.alignment.ends)
             early = request.times < left.time
             late = left.system.loss(states(request.times[~early] - left.time))[:, 0]
-            losses = [*(np.asarray(curve.at(request.times[early])) + flow.constant), *late]
+            losses = [*(np.asarray(curve.at(request.times[early]))[:, 0] + flow.constant), *late]
             return losses, (before, after), left
 
         losses, draws, moments = zip(*each_on_a_device(followed, request.weights), strict=True)

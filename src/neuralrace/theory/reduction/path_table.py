@@ -15,8 +15,7 @@ from scipy import sparse
 
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.path_statistics import PathStatistics
-from neuralrace.shared_bases import shared_bases
+from neuralrace.statistics import PathStatistics, shared_bases
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from typing import ClassVar
 import jax
 
 from neuralrace.initial import Gaussian
-from neuralrace.theory.activated.method import examples, outcome_of
-from neuralrace.theory.activated.simulation import Simulation
 from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.flow.method import examples, outcome_of
+from neuralrace.theory.flow.simulation import Simulation
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.representatives.population import drawn_neurons, independent, initial_output
 from neuralrace.theory.representatives.spans import Spans, one_hidden_layer

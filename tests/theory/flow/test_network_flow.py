@@ -194,7 +194,7 @@ def test_what_only_linear_networks_have_is_refused():
     assert forecast.modes.edge(("x", "h1")).shape == (3, 1)  # singular values, times
     with pytest.raises(AssumptionError, match=r"linear nodes required; 'h1' has .*: use method='auto'$"):
         predict(problem, weights, TIMES, "reduction")
-    with pytest.raises(AssumptionError, match=r"examples .* required; statistics alone came"):
+    with pytest.raises(AssumptionError, match=r"examples .* required; only statistics were given"):
         predict(Problem(problem.architecture, problem.task).statistics(), weights, TIMES, NetworkFlow())
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 import neuralrace as nr
 import oracle
 from neuralrace.errors import PathLimitError, UnknownNameError
-from neuralrace.path_statistics import PathStatistics
+from neuralrace.statistics import PathStatistics
 
 ROUNDING = 1e-12  # averages over a few dozen examples, in another order
 

@@ -1,4 +1,4 @@
-"""The gradient flow of a planned network, several draws at once, with or without the correction for a finite step."""
+"""The gradient flow of a planned network, for several draws at once, with or without a correction for finite steps."""
 
 import equinox as eqx
 import jax
@@ -6,28 +6,16 @@ import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks, squared_gradient, squared_loss
 from neuralrace.axes import Array
-from neuralrace.problem import Problem
-from neuralrace.theory.activated.smoothing import held, smoothed
+from neuralrace.theory.flow.smoothing import held, smoothed
 from neuralrace.theory.integration.system import System
-
-# On P2's mixed task, from one set of weights, the flow is .001 to .002 in normalized L1 and .003 to .014 in log10 from
-# descent (two ways of choosing steps); two trained networks differ by .002 to .014 and .004 to .076.
-ACTIVATED_RTOL = 5e-4
-SMALL = 300_000  # most products of weights, examples and draws for which a second flow at a smaller rtol is affordable
-SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
-ROUNDING = 1e-10  # of the outputs, relative, below which their error does not count
-
-
-def is_small(problem: Problem, draws: int) -> bool:
-    """Whether the network may be followed at a small tolerance, and twice."""
-    return problem.architecture.weight_count * len(problem.task) * draws <= SMALL
 
 
 @eqx.filter_custom_jvp
 def gradient(network: Network, width: Array | None, stacks: Stacks) -> Stacks:
-    """The derivative of the squared error; its own derivative, the Hessian, is symmetric and found in reverse too.
+    """The derivative of the squared error.
 
-    (The products of a network can be differentiated in reverse only.)
+    The products of a network can be differentiated in reverse only; the Hessian is symmetric, so that a derivative of
+    the gradient along a direction is found in reverse too.
     """
     return squared_gradient(smoothed(network, width), stacks)
 
@@ -47,7 +35,7 @@ gradient.def_jvp(_along)  # type: ignore[no-untyped-call]
 def held_gradient(network: Network, width: Array | None, stacks: Stacks, there: Stacks) -> Stacks:
     """The derivative of the squared error at weights `there`, with the gates of the weights `stacks`.
 
-    Its own derivative, which only implicit steps ask for, is taken as if gates moved along, which is symmetric.
+    Its own derivative, which only implicit steps need, is taken as if gates moved along, which is symmetric.
     """
     return squared_gradient(held(smoothed(network, width), stacks), there)
 
@@ -69,17 +57,21 @@ class NetworkSystem(System):
 
     step: gradient descent with a step eta follows, to first order, the flow of L + (eta/4) |grad L|^2, whose velocity
     -(g + (eta/2) H g) is minus the gradient half a step uphill. H knows no thresholds: gates stay as they are, or a
-    neuron that moves by more than its own size in a step would have those of its opposite. The error of a step is
-    relative to all weights that enter the nodes of one block (a bias alone may be zero), and that of the outputs to
-    what is left to learn, or the tail of the loss would be noise.
+    neuron that moves by more than its own size in a step would get the gates of its opposite.
+
+    by_mode: linear networks with data in its own modes. Then rows of matrices into outputs and columns of matrices
+    from inputs are modes whose errors are relative to themselves. Otherwise the error is relative to all weights that
+    enter the nodes of one block (a bias alone may be zero), and the error of the outputs to what is left to learn,
+    or the tail of the loss would be noise.
     """
 
     network: Network
     step: Array | None = None  # None: the flow itself
     width: Array | None = None  # over which gates open; None: bare gates
+    by_mode: bool = eqx.field(static=True, default=False)
 
     def gradient(self, state: Stacks) -> Stacks:
-        """By automatic differentiation, draw by draw."""
+        """The derivative of the loss, draw by draw."""
         return jax.vmap(lambda stacks: gradient(self.network, self.width, stacks))(state)
 
     def velocity(self, state: Stacks) -> Stacks:
@@ -97,23 +89,33 @@ class NetworkSystem(System):
 
     def rate(self, state: Stacks, velocity: Stacks) -> jax.Array:
         """dL/dt."""
-        slope = self.gradient(state)
-        draws = next(iter(slope.values())).shape[0]  # edges that no example passes have one axis less
+        slope = jax.tree.map(jnp.negative, velocity) if self.step is None else self.gradient(state)
+        draws = next(iter(slope.values())).shape[0]
         parts = (jnp.sum((slope[name] * velocity[name]).reshape(draws, -1), axis=1) for name in slope)
         return sum(parts, start=jnp.zeros(()))
 
     def modes(self, state: Stacks) -> list[jax.Array]:
-        """All weights that enter a block are one, in each draw."""
+        """The sizes of rows, columns and whole matrices, or of all weights that enter a block."""
+        found: list[jax.Array] = []
         blocks: dict[object, jax.Array] = {}
         for i, group in enumerate(self.network.groups):
-            square = jnp.sum(state[f"group {i}"] ** 2, (1, 2, 3))
-            blocks[group.target] = blocks.get(group.target, jnp.zeros(())) + square
-        return [jnp.sqrt(square) for square in blocks.values()]
+            square, known = state[f"group {i}"] ** 2, group.source is None
+            if not self.by_mode:
+                blocks[group.target] = blocks.get(group.target, jnp.zeros(())) + jnp.sum(square, (1, 2, 3))
+                continue
+            rows, columns = (3, 2) if known else (2, 3)  # matrices of known inputs are stored transposed
+            if known:
+                found.append(jnp.sum(square, rows))
+            if group.target in self.network.outputs:
+                found.append(jnp.sum(square, columns))
+            elif not known:
+                found.append(jnp.sum(square, (rows, columns)))
+        return [jnp.sqrt(square) for square in (*found, *blocks.values())]
 
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:
-        """The largest error of a block's incoming weights, or of the outputs, relative to what is allowed."""
+        """The largest error of a mode, or of the outputs, relative to the allowed error."""
         worst = super().error(error, before, after, rtol)
-        return jnp.maximum(worst, jnp.max(jax.vmap(self._missed)(after, error)) / rtol)
+        return worst if self.by_mode else jnp.maximum(worst, jnp.max(jax.vmap(self._missed)(after, error)) / rtol)
 
     def _missed(self, after: Stacks, error: Stacks) -> jax.Array:
         """The error of the outputs relative to what is left to learn, which is small in the tail of the loss."""
@@ -125,4 +127,4 @@ class NetworkSystem(System):
             wrong = wrong + jnp.dot(output.weights, jnp.sum((there[block] - here[block]) ** 2, axis=1))
             size = size + jnp.dot(output.weights, jnp.sum(there[block] ** 2, axis=1))
         left = 2 * squared_loss(smooth, after)
-        return jnp.sqrt(wrong) / (jnp.sqrt(left) + ROUNDING * jnp.sqrt(size) + 1e-290)
+        return jnp.sqrt(wrong) / (jnp.sqrt(left) + 1e-10 * jnp.sqrt(size) + 1e-290)  # rounding of the outputs

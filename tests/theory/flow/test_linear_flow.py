@@ -11,7 +11,7 @@ from neuralrace.errors import RangeError
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import predict
-from neuralrace.theory.flow.matrix_flow import FlowFactory
+from neuralrace.theory.flow.linear import linear_flow
 from theory_problems import chain, descent, flatten, small_weights, tangled, unflatten
 
 TIMES = np.linspace(0.0, 6.0, 25)
@@ -19,11 +19,8 @@ TIMES = np.linspace(0.0, 6.0, 25)
 
 @float64
 def velocity(problem, weights):
-    flow = FlowFactory(problem.statistics()).start(weights, 1.0, 1e-6)
-    inner = flow.blocks.unstack(flow.velocity(flow.start))
-    moved = flow.bases.leave(inner)
-    loss = flow.excess(flow.start) + flow.constant
-    return {edge: moved[edge] - flow.bases.fixed[edge] for edge in moved}, loss
+    flow = linear_flow(problem.statistics(), weights, 1.0, 1e-6)
+    return flow.velocity(flow.followed.start), flow.loss(flow.followed.start)
 
 
 def test_velocity_is_minus_the_gradient_of_the_examples():

@@ -1,4 +1,4 @@
-"""Draws of a network followed together: by the flow, or by steps of descent."""
+"""Draws of a network with activations, followed together: by the flow, or by steps of gradient descent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,26 +14,26 @@ from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
-from neuralrace.theory.activated.system import SMOOTHING, NetworkSystem
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, matrix_evolution
+from neuralrace.theory.flow.system import NetworkSystem
 from neuralrace.theory.integration.integrate import Followed
 from neuralrace.theory.integration.strides import begin, last, sharpest, stride
 from neuralrace.theory.integration.system import descend, steps_between
 from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
 
-AS_LONG = 1.0  # a first step, as the weights that it moves
-CHEAP = 1 << 31  # products of weights and examples: to compile strides takes longer than so many
+SMOOTHING = 5.0  # width over which a gate opens, as a multiple of rtol
+CHEAP = 1 << 31  # products of weights and examples: compiling strides takes longer than this many
 Translate = Callable[[dict[Edge, np.ndarray]], dict[Edge, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """Several draws of one network from their first weights, as a request asks for: its step, rtol and dynamics.
+    """Several draws of one network from their initial weights, with the step, rtol and dynamics of a request.
 
-    first: the weights of every draw at time zero of the simulation; times are counted from there. at_once: steps of
-    descent that a stride takes at most; None: single steps in double precision, as are taken where these are cheap.
+    at_once: the most steps of descent that are taken as one, in single precision; None: single steps in double
+    precision, which are also taken where they are cheap.
     """
 
     problem: Problem
@@ -44,41 +44,37 @@ class Simulation:
     @cached_property
     def system(self) -> NetworkSystem:
         """The smoothed flow, corrected for the planned step; descent takes the plain gradient."""
+        rate, width = self.request.learning_rate, np.asarray(SMOOTHING * self.request.rtol)
         if self.request.descent is not None:
             return NetworkSystem(self.problem.network)
-        rate = self.request.learning_rate
-        width = np.asarray(SMOOTHING * self.request.rtol)
         return NetworkSystem(self.problem.network, None if rate is None else np.asarray(rate), width)
 
-    def follow(self) -> tuple[np.ndarray, Callable[[], float]]:
-        """The losses (draws, T) at the times, and what finds the curvature of the first draw at the end."""
-        request = self.request
-        if request.descent is not None:
-            return self._descend(request.descent)
-        curve = self._followed.curve(request.end)
-        return np.asarray(curve.at(request.times)).T, lambda: self.sharpness(curve.last)
+    @cached_property
+    def strides(self) -> int | None:
+        """The most steps of descent that are taken as one; None for single steps or the flow."""
+        return None if self.request.descent is None or self._cheap else self.at_once
 
-    def _descend(self, rate: float) -> tuple[np.ndarray, Callable[[], float]]:
-        counts, most = steps_between(self.request.times, rate), self.strides
-        if most is None:
+    @cached_property
+    def _cheap(self) -> bool:
+        steps = round(self.request.end / (self.request.descent or np.inf))
+        return steps * self.problem.architecture.weight_count * len(self.problem.task) <= CHEAP
+
+    def follow(self) -> tuple[np.ndarray, Callable[[], float]]:
+        """Return the losses (draws, T), and a function that finds the curvature of the first draw at the end."""
+        rate, times = self.request.descent, self.request.times
+        if rate is None:
+            curve = self._followed.curve(self.request.end)
+            return np.asarray(curve.at(times)).T, lambda: self.sharpness(curve.last)
+        counts = steps_between(times, rate)
+        if self.strides is None:
             # a CPU has no quick product of several matrices at once
             starts = self._apart if jax.default_backend() == "cpu" else [self.start]
             found = each_on_a_device(lambda one: descend(self.system, one, rate, counts), starts, short=self._cheap)
             return np.concatenate([np.asarray(part).T for _, part in found]), lambda: self.sharpness(found[0][0])
-        ends, losses = stride(self.system, [begin(self.system, one) for one in self._apart], rate, counts, most)
+        begun = [begin(self.system, one) for one in self._apart]
+        ends, losses = stride(self.system, begun, rate, counts, self.strides)
         known = sharpest(self.system, ends[0])
         return losses, lambda: known if known > 0 else self.sharpness(last(ends[0]))
-
-    @property
-    def strides(self) -> int | None:
-        """Steps of descent that a stride takes at most; None where all are single steps, or the flow is followed."""
-        return None if self.request.descent is None or self._cheap else self.at_once
-
-    @property
-    def _cheap(self) -> bool:
-        """Whether all steps of descent take moments."""
-        steps = round(self.request.end / (self.request.descent or np.inf))
-        return steps * self.problem.architecture.weight_count * len(self.problem.task) <= CHEAP
 
     def sharpness(self, state: Stacks) -> float:
         """The largest curvature of the loss of the first draw, gates as they are."""
@@ -86,21 +82,17 @@ class Simulation:
         return sharpness(plain.velocity, {name: np.asarray(part)[:1] for name, part in state.items()})
 
     def first_step(self, rate: float) -> Assumption:
-        """How far a step moves the first weights of the first draw: long ones turn neurons that the flow does not."""
+        """Measure how far a step moves the initial weights: long steps turn neurons that the flow does not turn."""
         weights, slope = self.first[0], self.problem.gradient(self.first[0])
         worst, where = 0.0, "no weights move"
         for node in self.problem.activations:
-            edges = [edge for edge in slope if self.problem.architecture.target(edge) == node]
+            edges = self.problem.architecture.incoming[node]
             size, moved = (float(np.sqrt(sum(np.sum(part[e] ** 2) for e in edges))) for part in (weights, slope))
             if size > 0 and rate * moved / size > worst:
                 worst, where = rate * moved / size, f"of the size of the weights into {node!r}"
-        told = f"{where}; descent may differ" if worst > AS_LONG else where
-        return Assumption("first step", worst, AS_LONG, told, needed=False)
-
-    def weights(self, state: Mapping[str, jax.Array | np.ndarray], draw: int) -> dict[Edge, np.ndarray]:
-        """The weights of a draw in a state."""
-        by_edge = self.problem.network.unstack({name: np.asarray(part)[draw] for name, part in state.items()})
-        return {edge: by_edge[edge] for edge in self.problem.architecture.edges}
+        return Assumption(
+            "first step", worst, 1.0, f"{where}; descent may differ" if worst > 1 else where, needed=False
+        )
 
     def evolution(self, draw: int, translate: Translate | None = None) -> Evolution:
         """The weights of one draw at any times; paths have no modes."""
@@ -118,16 +110,21 @@ class Simulation:
 
     def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of a draw at increasing times."""
+
+        def unstacked(state: Mapping[str, jax.Array | np.ndarray]) -> dict[Edge, np.ndarray]:
+            by_edge = self.problem.network.unstack({name: np.asarray(part)[draw] for name, part in state.items()})
+            return {edge: by_edge[edge] for edge in self.problem.architecture.edges}
+
         rate, most = self.request.descent, self.strides
         if rate is None or most is None:
-            yield from (self.weights(state, draw) for state in self._followed.states(times))
+            yield from map(unstacked, self._followed.states(times))
             return
         state, at = self.start, [begin(self.system, self.start)]
         for count in steps_between(times, rate):
             if count:
                 at, _ = stride(self.system, at, rate, np.array([count]), most)
                 state = last(at[0])
-            yield self.weights(state, draw)
+            yield unstacked(state)
 
     @cached_property
     def _followed(self) -> Followed:
@@ -136,11 +133,10 @@ class Simulation:
 
     @cached_property
     def start(self) -> Stacks:
-        """The first weights of all draws, which are spread over the local devices."""
+        """The initial weights of all draws, spread over the local devices."""
         return spread({name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]})
 
     @cached_property
     def _apart(self) -> list[Stacks]:
-        """The first weights of each draw, as one of one draw."""
         stacks = [self.problem.network.stack(weights) for weights in self.first]
         return [{name: jax.device_put(np.asarray(part)[None]) for name, part in one.items()} for one in stacks]

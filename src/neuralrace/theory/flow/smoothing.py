@@ -1,8 +1,8 @@
 """Gates that open over a small width, so that a flow along thresholds is smooth.
 
-Many neurons of a rectified layer come to sit at the threshold of some example and stay there: the velocity drives
-them back from both sides, and the gate takes a value in between (sliding). An integrator that sees the bare gate jump
-in every step can only take first-order steps; with a gate that rises over a width the same motion is smooth.
+Many neurons of a rectified layer come to the threshold of some example and stay there: the velocity drives them back
+from both sides, and the gate takes a value in between (sliding). An integrator that sees the bare gate jump in every
+step can only take first-order steps; with a gate that rises over a width the same motion is smooth.
 """
 
 from dataclasses import dataclass, replace
@@ -14,15 +14,13 @@ from neuralrace._engine.network import Network, Stacks
 from neuralrace.activations import Activation, LeakyReLU
 from neuralrace.axes import Array
 
-TINY = 1e-290
-
 
 @dataclass(frozen=True, eq=False)
 class SmoothedReLU(Activation):
     """A leaky rectifier whose gate rises linearly while the input is within `width` of zero.
 
-    The width is relative to the root mean square of what the neuron receives over the weighted examples, so that a
-    neuron of any size is smoothed alike. weights: those of the rows.
+    The width is relative to the root mean square of what the neuron receives over the examples, so that neurons of any
+    size are smoothed alike. weights: those of the rows.
     """
 
     slope: float
@@ -30,38 +28,38 @@ class SmoothedReLU(Activation):
     weights: Array
 
     def __call__(self, received: jax.Array) -> jax.Array:
-        """z where z is large, slope * z where it is very negative, a parabola between."""
+        """Return z where z is large, slope * z where it is very negative, and a parabola between."""
         weights = jnp.asarray(self.weights)
         size = jnp.sqrt(weights @ jax.lax.stop_gradient(received) ** 2 / jnp.sum(weights))
-        reach = self.width * size + TINY
+        reach = self.width * size + 1e-290
         inner = jnp.clip(received, -reach, reach)
         rising = jnp.maximum(received - reach, 0.0) + inner + (reach - inner) ** 2 / (4 * reach)
         return self.slope * received + (1 - self.slope) * jnp.where(received > -reach, rising, 0.0)
 
     def as_data(self) -> dict[str, float | str]:
-        """Its name and numbers."""
+        """Return its name and numbers."""
         return {"name": "smoothed_relu", "slope": self.slope, "width": float(self.width)}
 
     @property
     def homogeneous(self) -> bool:
-        """The width grows with what is received."""
+        """The width grows with the input."""
         return True
 
 
 @dataclass(frozen=True, eq=False)
 class HeldActivation(Activation):
-    """An activation with the gates that it has where `at` is received: its tangent there."""
+    """The tangent of an activation at `at`: its gates stay as they are there."""
 
     kind: Activation
     at: jax.Array
 
     def __call__(self, received: jax.Array) -> jax.Array:
-        """On the tangent."""
+        """Evaluate the tangent."""
         activity, gate = jax.jvp(self.kind, (self.at,), (jnp.ones_like(self.at),))
         return activity + gate * (received - self.at)
 
     def as_data(self) -> dict[str, float | str]:
-        """Those of the activation."""
+        """Return the data of the activation."""
         return self.kind.as_data()
 
     @property
@@ -70,25 +68,25 @@ class HeldActivation(Activation):
         return False
 
 
-def held(network: Network, stacks: Stacks) -> Network:
-    """The network with the gates of its smoothed rectifiers held as they are at some weights."""
-    _, received = network.rows(stacks)
-    activations = tuple(
-        (node, HeldActivation(kind, network.node_rows(received, node)) if isinstance(kind, SmoothedReLU) else kind)
-        for node, kind in network.activations
-    )
-    return replace(network, activations=activations)
-
-
 def smoothed(network: Network, width: Array | None) -> Network:
-    """The network with every rectifier smoothed; width None leaves it as it is.
+    """Smooth every rectifier; width None changes nothing.
 
-    To be called where a program is traced, so that one program serves all widths and weights of examples.
+    Called where a program is traced, so that one program serves all widths and weights of examples.
     """
     if width is None:
         return network
     activations = tuple(
         (node, SmoothedReLU(kind.slope, width, network.row_weights[node]) if isinstance(kind, LeakyReLU) else kind)
+        for node, kind in network.activations
+    )
+    return replace(network, activations=activations)
+
+
+def held(network: Network, stacks: Stacks) -> Network:
+    """Hold the gates of smoothed rectifiers as they are at some weights."""
+    _, received = network.rows(stacks)
+    activations = tuple(
+        (node, HeldActivation(kind, network.node_rows(received, node)) if isinstance(kind, SmoothedReLU) else kind)
         for node, kind in network.activations
     )
     return replace(network, activations=activations)

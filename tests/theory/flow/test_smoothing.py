@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.arrays import float64
-from neuralrace.theory.activated.smoothing import SmoothedReLU
+from neuralrace.theory.flow.smoothing import SmoothedReLU
 
 
 @float64

@@ -1,1 +1,0 @@
-"""Networks with activations, followed as they are: the flow of fresh draws from the law of the weights."""

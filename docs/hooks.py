@@ -17,7 +17,7 @@ from latex2mathml.converter import convert
 import neuralrace as nr
 from neuralrace._page import set_maths
 from neuralrace.datafiles import load_dataset
-from neuralrace.papers import papers
+from neuralrace.papers.registry import FIGURES, by_paper, heading
 from neuralrace.report import counted, counts
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
@@ -27,8 +27,7 @@ CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in the listings that the registries know, and the verdicts on record."""
-    experiments = [nr.papers.get(name) for name in nr.papers.names()]
-    rows = "\n".join(f"| `{e.name}` | {e.title} | {e.source} |" for e in experiments)
+    rows = "\n".join(f"| `{name}` | {entry.title} | {entry.source} |" for name, entry in FIGURES.items())
     tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
     markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
@@ -55,11 +54,10 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def cards() -> str:
     """A card for each experiment, in the order of the papers: picture, finding, counts of its claims, command."""
     kept = {record["name"]: record for record in verdicts.read()}
-    entries = nr.papers.listed().values()
     parts = []
-    for sign, chosen in papers.by_paper(entries, lambda entry: (entry.name, entry.source)).items():
-        shown = "\n".join(_card(entry.name, kept.get(entry.name)) for entry in chosen)
-        parts.append(f'## {papers.heading(sign)}\n\n<div class="gallery">\n{shown}\n</div>')
+    for sign, chosen in by_paper(nr.papers.names()).items():
+        shown = "\n".join(_card(name, kept.get(name)) for name in chosen)
+        parts.append(f'## {heading(sign)}\n\n<div class="gallery">\n{shown}\n</div>')
     return "\n\n".join(parts)
 
 
@@ -81,8 +79,8 @@ def claims_of(name: str) -> str:
     """The claims of one experiment as they are on record, as a table."""
     records = [record for record in verdicts.read() if record["name"] == name]
     lines = ["| claim | asked | measured | holds |", "|---|---|---|---|"]
-    for claim in (claim for record in records for claim in record["claims"]):
-        cells = (claim["text"], claim["expected"], claim["measured"], "yes" if claim["holds"] else "no")
+    for claim in verdicts.claims_of(records):
+        cells = (claim.text, claim.asked, claim.shown, "yes" if claim.holds else "no")
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 

@@ -21,12 +21,12 @@ from typing import Any
 import xarray
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset
-from neuralrace.papers.experiment import Experiment, Result, get
-from neuralrace.papers.figures import _routed
-from neuralrace.papers.figures._routed import Settings
-from neuralrace.papers.figures._routed_figure import RoutedFigure, all_panels
+from neuralrace.papers import get
+from neuralrace.papers.experiment import Experiment, Result
+from neuralrace.papers.saxe2022 import _routed
+from neuralrace.papers.saxe2022._routed import Settings
+from neuralrace.papers.saxe2022._routed_figure import RoutedFigure, all_panels
 from neuralrace.papers.settings import override
-from neuralrace.papers.store import save_result
 
 FIGURES = ("saxe2022-fig8", "saxe2022-fig10", "saxe2022-fig9", "saxe2022-fig7", "pairs")
 
@@ -96,10 +96,8 @@ def whole(out: Path, experiment: Experiment, settings: Any, dry: bool) -> xarray
 def finish(folder: Path, result: Result) -> None:
     """Judge and draw a figure."""
     for claim in result.claims:
-        print(
-            f"  {'holds' if claim.holds else 'FAILS'}: {claim.text} asked: {claim.expected}; measured: {claim.measured}"
-        )
-    save_result(result, make_folder(folder))
+        print(f"  {'holds' if claim.holds else 'FAILS'}: {claim.text} asked: {claim.asked}; measured: {claim.shown}")
+    result.save(make_folder(folder))
     save_dataset(result.data, folder / result.experiment.name / "data.nc")
 
 

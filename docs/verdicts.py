@@ -18,10 +18,10 @@ from PIL import Image
 import neuralrace as nr
 from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import FileFormatError
-from neuralrace.papers import Claim, papers
-from neuralrace.papers.claim import FAILS, HOLDS
+from neuralrace.papers.claims import Claim, by_kind
+from neuralrace.papers.registry import FIGURES, by_paper, heading
 from neuralrace.papers.settings import as_json
-from neuralrace.report import by_kind, counted, counts, reason, verdict
+from neuralrace.report import counted, counts, verdict
 from neuralrace.report.verdicts import WHOSE
 
 RECORDS = Path(__file__).parent / "records"
@@ -45,7 +45,7 @@ def collect(results: Path, names: Sequence[str]) -> list[dict[str, Any]]:
             raise FileFormatError(
                 f"{path} is of size {told['size']!r}, at which nothing is judged: run it at full size"
             )
-        listed = nr.papers.listed()[name]
+        listed = FIGURES[name]
         head = {"name": name, "title": listed.title, "source": listed.source}
         found.append(head | {key: told[key] for key in KEPT})
     return found
@@ -93,8 +93,8 @@ def _run(record: Record) -> str:
 
 def _on_its_own(claim: dict[str, Any]) -> dict[str, Any]:
     """What is on record of a claim is said of the usual settings; where these come out otherwise, it is left out."""
-    as_recorded = claim["holds"] is (claim["on_record"] == HOLDS)
-    return claim if as_recorded else claim | {"on_record": HOLDS if claim["holds"] else FAILS[claim["kind"]]}
+    as_recorded = claim["holds"] is (not claim["fails"])
+    return claim if as_recorded else claim | {"fails": "" if claim["holds"] else "with these settings"}
 
 
 def read(path: Path = FILE) -> list[Record]:
@@ -105,17 +105,18 @@ def read(path: Path = FILE) -> list[Record]:
 
 def claims_of(records: Sequence[Record]) -> list[Claim]:
     """All claims of some experiments."""
-    return [Claim(**claim) for record in records for claim in record["claims"]]
+    return [Claim.from_values(claim) for record in records for claim in record["claims"]]
 
 
-def by_paper(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """The experiments of each paper, in its own order; of two papers named, the first is the one that is spoken of."""
-    return papers.by_paper(records, lambda record: (record["name"], record["source"]))
+def of_papers(records: Sequence[Record]) -> dict[str, list[Record]]:
+    """The experiments of each paper, in its own order."""
+    found = {record["name"]: record for record in records}
+    return {paper: [found[name] for name in chosen] for paper, chosen in by_paper(list(found)).items()}
 
 
 def render_counts(records: Sequence[Record]) -> str:
     """A table of how many claims of each kind hold, paper by paper."""
-    rows = [(f"[{paper}](#{paper.lower()})", counts(claims_of(chosen))) for paper, chosen in by_paper(records).items()]
+    rows = [(f"[{paper}](#{paper.lower()})", counts(claims_of(chosen))) for paper, chosen in of_papers(records).items()]
     rows.append(("**all**", counts(claims_of(records))))
     nothing = {"hold": 0, "do_not": 0}
     lines = [f"| | {' | '.join(words.lower() for words in WHOSE.values())} |", "|---|---|---|---|"]
@@ -128,8 +129,8 @@ def render_counts(records: Sequence[Record]) -> str:
 def render(records: Sequence[Record]) -> str:
     """Every claim of every paper, as Markdown with tables of HTML."""
     parts = []
-    for paper, chosen in by_paper(records).items():
-        parts.append(f"## {papers.heading(paper)} {{ #{paper.lower()} }}")
+    for paper, chosen in of_papers(records).items():
+        parts.append(f"## {heading(paper)} {{ #{paper.lower()} }}")
         parts.extend(_experiment(record) for record in chosen)
     return "\n\n".join(parts)
 
@@ -172,7 +173,7 @@ def _table(claims: Sequence[Claim]) -> str:
 
 def _row(claim: Claim) -> str:
     lines = [f"{escape(claim.text)} <em>{escape(claim.source)}</em>"]
-    told = {"asked": claim.expected, "measured": claim.measured, "why": reason(claim)}
+    told = {"asked": claim.asked, "measured": claim.shown, "why": claim.fails}
     lines += [f"<em>{word}:</em> {escape(words)}" for word, words in told.items() if words]
     return f"<tr><td><strong>{verdict(claim)}</strong></td><td>{'<br>'.join(lines)}</td></tr>"
 

@@ -55,7 +55,6 @@ def test_run_prints_claims_and_keeps_its_files(capsys: pytest.CaptureFixture[str
     printed = capsys.readouterr().out
     assert "paper: 2, not judged at this size" in printed
     assert "where the settings are not the paper's: The text gives no initial strength" in printed
-    assert "gated loss" in printed
     assert {path.name for path in (tmp_path / NAME).iterdir()} == {"data.nc", "claims.json", "figure.png", "figure.svg"}
 
 

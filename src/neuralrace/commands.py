@@ -15,7 +15,7 @@ from neuralrace import papers
 from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_known, require_number
 
 if TYPE_CHECKING:
-    from neuralrace.papers.claim import Claim
+    from neuralrace.papers.claims import Claim
     from neuralrace.papers.experiment import Result
 
 OTHER_THAN_RECORDED = 1
@@ -91,7 +91,7 @@ def list_what_there_is(
         rows = [{"name": task, "what": summary} for task, summary in summaries().items()]
         head, told = ("name", "what it is"), {"tasks": rows}
     else:
-        rows = [{"name": e.name, "title": e.title, "source": e.source} for e in papers.listed().values()]
+        rows = [{"name": n, "title": e.title, "source": e.source} for n, e in papers.FIGURES.items()]
         head, told = ("name", "what it shows", "source"), {"papers": rows}
     if not as_json:
         _table(head, (map(_typed, row.values()) for row in rows))
@@ -115,17 +115,18 @@ def run(
 ) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.datafiles import make_folder
+    from neuralrace.papers.experiment import check_formats
 
-    papers.check_formats(formats or ())
+    check_formats(formats or ())
     wanted = _changes(changes or [], seeds)
     folder = None if out is None else make_folder(out)
     result = papers.run(name, size, changes=wanted, out=folder)
-    pictures = papers.save_result(result, folder, formats or ("png",)) if folder is not None else []
+    pictures = result.save(folder, formats or ("png",)) if folder is not None else []
     if not as_json:
         _show(result)
         for picture in pictures:
             print(f"figure: {picture}")
-    return 0 if result.as_recorded else OTHER_THAN_RECORDED, papers.summarize(result)
+    return 0 if result.as_recorded else OTHER_THAN_RECORDED, result.summary()
 
 
 @app.command()
@@ -141,11 +142,12 @@ def reproduce(
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     from neuralrace.datafiles import make_folder
+    from neuralrace.papers.experiment import check_formats, check_size
     from neuralrace.report import counts, render_section, tally, write_report
     from neuralrace.sweeps import reproduced
 
-    papers.check_formats(formats or ())
-    papers.check_size(size)
+    check_formats(formats or ())
+    check_size(size)
     names = _chosen(only) if only else list(papers.names())
     folder, results, drawn, failed, begun = make_folder(out), [], {}, [], itertools.count(1)
 
@@ -172,7 +174,7 @@ def reproduce(
         print(f"report: {page}")
     status = 0 if all(result.as_recorded for result in results) else OTHER_THAN_RECORDED
     told = {"report": str(page), "counts": counts(judged)}
-    return status, told | {"results": [papers.summarize(result) for result in results]}
+    return status, told | {"results": [result.summary() for result in results]}
 
 
 @app.command()
@@ -309,14 +311,12 @@ def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
 
 
 def _show(result: "Result") -> None:
-    """Print an experiment's claims: the paper's, ours and checks apart."""
-    from neuralrace.report import by_kind, counted, counts
+    """Print an experiment's claims: the paper's, findings and checks apart."""
+    from neuralrace.papers.claims import by_kind
+    from neuralrace.report import counted, counts
 
     experiment = result.experiment
     print(f"{experiment.name}: {experiment.title}")
-    text = experiment.summary(result.data)
-    if text:
-        print(text)
     if experiment.differs:
         print(f"where the settings are not the paper's: {experiment.differs}")
     for kind, claims in by_kind(result.claims).items():
@@ -327,9 +327,9 @@ def _show(result: "Result") -> None:
 
 
 def _show_claim(claim: "Claim", judged: bool) -> None:
-    from neuralrace.report import reason, verdict
+    from neuralrace.report import verdict
 
     print(f"- {verdict(claim)}: {claim.text} [{claim.source}]" if judged else f"- {claim.text} [{claim.source}]")
-    for word, words in (("asked", claim.expected), ("measured", claim.measured), ("on record", reason(claim))):
+    for word, words in (("asked", claim.asked), ("measured", claim.shown), ("why", claim.fails)):
         if words:
             print(f"    {word}: {words}")

@@ -1,28 +1,221 @@
-"""Experiments come in the order of their papers, and each says what was found."""
+"""Every experiment at its tiny size: it computes, claims and draws; the store reuses only what still fits."""
 
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import numpy as np
 import pytest
+import xarray
+from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers.papers import BEYOND, ORDER, PAPERS, by_paper, heading, paper_of
+from neuralrace._page import letters_of
+from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
+from neuralrace.papers import experiment as experiments
+from neuralrace.papers.claims import Claims
+from neuralrace.papers.experiment import Experiment, Result
+from neuralrace.papers.registry import BEYOND, FIGURES, PAPERS, by_paper, heading
+from neuralrace.papers.settings import override
+from neuralrace.plotting import new_figure
+from neuralrace.report.section import letters
 
 
-def test_experiments_of_each_paper_in_its_order() -> None:
-    assert set(ORDER) <= set(nr.papers.names())
-    things = [("saxe2022-fig10", "P1"), ("saxe2022-fig9", "P1"), ("views-law", "P3, P1"), ("mine", "here")]
-    things += [("saxe2022-fig3", "P1 Fig 3")]
-    found = by_paper(things, lambda thing: thing)
-    assert [name for name, _ in found["P1"]] == ["saxe2022-fig3", "saxe2022-fig9", "saxe2022-fig10"]
-    assert list(found) == ["P1", "P3", BEYOND]
+@pytest.fixture(scope="module", params=nr.papers.names())
+def result(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """Computed once and kept in a folder that all processes of the suite share."""
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "experiments"
+    return nr.papers.run(request.param, size="tiny", out=shared, reuse=True)
 
 
-def test_papers_have_short_names() -> None:
-    assert heading("P1") == "P1: The Neural Race Reduction (Saxe, Sodhani, Lewallen 2022)"
-    assert heading(BEYOND) == "Beyond the papers"
-    assert {paper_of(entry.source) for entry in nr.papers.listed().values()} <= {*PAPERS, BEYOND}
+def test_claims_are_complete(result: Result) -> None:
+    assert result.claims
+    for claim in result.claims:
+        assert claim.text.endswith(".")
+        assert claim.source
+        assert claim.asked
+        assert claim.shown
+
+
+# experiment -> for each axis in turn, how many lines and pictures it shows (color bars left out)
+SHOWN = {
+    "jarvis2025-fig6": [(0, 0), (12, 0), (4, 0), (12, 0), (12, 0), *[(0, 1)] * 3],
+    "saxe2022-contextual": [(4, 0)],
+    "saxe2022-fig3": [(5, 0), (0, 0), (4, 0)],
+    "saxe2022-fig4": [(0, 0), (0, 1), (0, 1), (4, 0), (16, 0), (1, 0), (0, 1), (0, 1)],
+    "saxe2022-fig5": [(0, 0), (0, 0), (0, 0), (4, 0), (7, 0), (0, 0)],
+    "saxe2022-fig6": [(3, 0), (7, 0), (1, 0), *[(0, 1)] * 6],
+    "saxe2022-linear": [(0, 1), (0, 1), (2, 0), (8, 0)],
+}
+
+
+def test_figures_show_what_they_should(result: Result) -> None:
+    axes = result.figure().axes
+    assert axes
+    for axis in axes:
+        assert axis.get_xlabel()
+        assert axis.get_title()
+    named = {letter for axis in axes for letter in letters_of(axis.get_title())[0]}
+    for claim in result.claims:  # each is shown somewhere; what is algebra may be a number alone
+        assert claim.kind == "check" or len(axes) == 1 or letters(claim) & named, claim.text
+    if result.experiment.name in SHOWN:
+        # an error bar is one container of several lines, a histogram one of patches
+        lines = [0 if axis.patches else len(axis.containers) or len(axis.lines) for axis in axes]
+        pictures = [len(axis.images) for axis in axes]
+        assert list(zip(lines, pictures, strict=True)) == SHOWN[result.experiment.name]
+
+
+def test_what_is_drawn_lies_within_its_axes(result: Result) -> None:
+    for axis in result.figure().axes:
+        low, high = sorted(axis.get_ylim())
+        for line in (line for line in axis.lines if line.get_transform() == axis.transData):
+            values = np.asarray(line.get_ydata(), dtype=float)
+            values = values[np.isfinite(values)]
+            # error bars and bands may be cut by no more than rounding
+            assert len(values) == 0 or (values.min() >= low - 1e-9 and values.max() <= high + 1e-9)
+
+
+# those that take less than ten seconds at full size; `make verdicts` runs them all
+QUICK = (
+    "jarvis2025-fig2",
+    "saxe2022-contextual",
+    "saxe2022-fig3",
+    "saxe2022-fig6",
+    "saxe2022-linear",
+    "views-law",
+    "views-winner",
+)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_verdicts_are_those_on_record(name: str) -> None:
+    other = [claim for claim in nr.papers.run(name).claims if not claim.as_recorded]
+    assert other == []
 
 
 @pytest.mark.parametrize("name", nr.papers.names())
-def test_every_experiment_says_what_was_found(name: str) -> None:
-    finding = nr.papers.get(name).finding
-    assert finding.endswith(".")
-    assert 40 < len(finding) < 260
+def test_the_registry_lists_what_is_declared(name: str) -> None:
+    experiment = nr.papers.get(name)
+    assert experiment.name == name
+    assert type(experiment.full) is type(experiment.tiny)
+    assert dataclasses.is_dataclass(experiment.full)
+    assert experiment.finding.endswith(".")
+    assert 40 < len(experiment.finding) < 260
+
+
+def test_experiments_of_each_paper_in_its_order() -> None:
+    assert by_paper(["views-law", "saxe2022-fig9", "saxe2022-fig4"]) == {
+        "P1": ["saxe2022-fig4", "saxe2022-fig9"],
+        "P3": ["views-law"],
+    }
+    assert {entry.paper for entry in FIGURES.values()} <= set(PAPERS)
+    assert heading("P1") == "P1: The Neural Race Reduction (Saxe, Sodhani, Lewallen 2022)"
+    assert heading(BEYOND) == "Beyond the papers"
+
+
+def counting(calls: list[int]) -> Experiment:
+    @dataclasses.dataclass(frozen=True)
+    class Settings:
+        seeds: int = 2
+        rate: float = 0.5
+        shape: tuple[int, ...] = (1, 2)
+        quick: bool = False
+
+    def compute(settings: Settings) -> xarray.Dataset:
+        calls.append(settings.seeds)
+        return xarray.Dataset({"value": ("seed", [settings.rate] * settings.seeds)})
+
+    def claims(data: xarray.Dataset) -> Claims:
+        claim = Claims()
+        claim.paper("here", "It is half.")
+        claim.within("its value", data["value"][0], (0.5, 0.5))
+        return claim
+
+    def draw(data: xarray.Dataset) -> Figure:
+        return new_figure()[0]
+
+    return Experiment("saxe2022-fig3", Settings(), Settings(seeds=1), compute, claims, draw, "It was counted.")
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    made: list[int] = []
+    experiment = counting(made)
+    monkeypatch.setattr(nr.papers, "get", lambda name: experiment)
+    return made
+
+
+def test_finished_work_is_reused_until_settings_or_code_change(
+    calls: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nr.papers.run("saxe2022-fig3", out=tmp_path, reuse=True)
+    again = nr.papers.run("saxe2022-fig3", out=tmp_path, reuse=True)
+    assert calls == [2]
+    assert again.claims[0].holds
+    nr.papers.run("saxe2022-fig3", out=tmp_path, reuse=True, changes={"seeds": "3"})
+    assert calls == [2, 3]
+    monkeypatch.setattr(experiments, "code_version", lambda: "another")
+    nr.papers.run("saxe2022-fig3", out=tmp_path, reuse=True, changes={"seeds": "3"})
+    assert calls == [2, 3, 3]
+
+
+def test_a_damaged_file_is_computed_again(calls: list[int], tmp_path: Path) -> None:
+    nr.papers.run("saxe2022-fig3", out=tmp_path, reuse=True)
+    path = tmp_path / "saxe2022-fig3" / "data.nc"
+    path.write_text("not a data set")
+    nr.papers.run("saxe2022-fig3", out=tmp_path, reuse=True)
+    assert calls == [2, 2]
+    whole = bytearray(path.read_bytes())
+    whole[len(whole) // 2] ^= 1  # netCDF still reads it
+    path.write_bytes(whole)
+    nr.papers.run("saxe2022-fig3", out=tmp_path, reuse=True)
+    assert calls == [2, 2, 2]
+
+
+def test_an_unusable_folder_is_said_before_any_work(calls: list[int], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileFormatError, match="out must be a folder that can be written"):
+        nr.papers.run("saxe2022-fig3", out=tmp_path / "file")
+    assert calls == []
+
+
+def test_a_verdict_other_than_recorded_shows_where_it_is_judged(calls: list[int]) -> None:
+    assert nr.papers.run("saxe2022-fig3").as_recorded
+    other = nr.papers.run("saxe2022-fig3", changes={"rate": 0.25})
+    assert not other.as_recorded
+    assert "1 of 1 verdicts are others here" in other.figure().get_suptitle()
+    assert not nr.papers.run("saxe2022-fig3").figure().get_suptitle()
+    assert nr.papers.run("saxe2022-fig3", "tiny", changes={"rate": 0.25}).as_recorded  # computed and not judged
+
+
+def test_summary_is_plain(calls: list[int]) -> None:
+    assert json.loads(json.dumps(nr.papers.run("saxe2022-fig3").summary()))["claims"][0]["holds"] is True
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"sedes": 1}, UnknownNameError, "did you mean 'seeds'"),
+        ({"seeds": "many"}, RangeError, "'seeds' must be a whole number"),
+        ({"seeds": 1.5}, RangeError, "'seeds' must be a whole number"),
+        ({"rate": "fast"}, RangeError, "'rate' must be a number"),
+        ({"quick": "maybe"}, RangeError, "'quick' must be true or false"),
+    ],
+)
+def test_bad_settings(changes: dict[str, object], error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        override(counting([]).full, changes)
+
+
+def test_settings_read_text() -> None:
+    changed = override(counting([]).full, {"shape": "3,4,5", "quick": "true", "rate": "1e-3"})
+    assert (changed.shape, changed.quick, changed.rate) == ((3, 4, 5), True, 1e-3)
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'saxe2022-fig3'"):
+        nr.papers.get("saxe2022-fig33")
+    with pytest.raises(UnknownNameError, match="size must be full or tiny"):
+        nr.papers.run("saxe2022-fig3", size="huge")

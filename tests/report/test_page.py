@@ -9,9 +9,9 @@ import pytest
 
 import neuralrace as nr
 from neuralrace._page import letters_of, panels
-from neuralrace.papers.claim import Claim
+from neuralrace.papers.claims import Claim, Quantity
 from neuralrace.papers.experiment import Result
-from neuralrace.papers.papers import PAPERS
+from neuralrace.papers.registry import PAPERS
 from neuralrace.plotting import heat_map, new_figure
 from neuralrace.report import render_report
 from neuralrace.report.section import letters
@@ -41,8 +41,9 @@ def judged(tiny: Result, *claims: Claim) -> Result:
     return dataclasses.replace(other(tiny, claims=lambda data: list(claims)), size="full")
 
 
-def claim(holds: bool, on_record: str = "holds", kind: str = "paper") -> Claim:
-    return Claim("It is <so> & so.", "a paper, Fig 3c", kind, "1 < 2", "0.5", holds, on_record)
+def claim(holds: bool, fails: str = "", kind: str = "paper", place: int = 1, panel: str = "c") -> Claim:
+    quantity = Quantity("x", (0.0 if holds else 2.0,), high=1.0)
+    return Claim(str(place), kind, "a paper, Fig 3c", "It is <so> & so.", panel, (quantity,), "", fails)
 
 
 def test_the_page_needs_no_other_file(tiny: Result) -> None:
@@ -59,7 +60,7 @@ def test_the_page_needs_no_other_file(tiny: Result) -> None:
 
 
 def test_every_link_within_the_page_leads_somewhere(tiny: Result) -> None:
-    page = render_report([judged(tiny, claim(True), claim(False, "refuted: because"))])
+    page = render_report([judged(tiny, claim(True), claim(False, "because"))])
     ids = re.findall(r' id="([^"]*)"', page)
     assert len(set(ids)) == len(ids)
     links = re.findall(r'href="#([^"]*)"', page)
@@ -74,7 +75,7 @@ def test_tiny_claims_are_not_judged(tiny: Result) -> None:
 
 
 def test_verdicts_and_tally(tiny: Result) -> None:
-    claims = [claim(True), claim(False, "refuted: because"), claim(False), claim(True, "refuted: because")]
+    claims = [claim(True), claim(False, "because"), claim(False), claim(True, "because")]
     page = render_report([judged(tiny, *claims)])
     assert "1 experiment, 4 claims. 2 came out other than recorded." in page
     assert "<strong>2 hold, 2 refuted</strong> sentences of the paper" in page
@@ -86,19 +87,19 @@ def test_verdicts_and_tally(tiny: Result) -> None:
 
 
 def test_every_claim_has_its_mark_and_refuted_ones_are_not_folded(tiny: Result) -> None:
-    failed = "does not hold: so it is"
-    claims = [claim(True, kind="check"), claim(False, failed, "ours"), claim(False, "refuted: so"), claim(True)]
+    failed = "so it is"
+    claims = [claim(True, kind="check"), claim(False, failed, "finding"), claim(False, "so"), claim(True)]
     page = render_report([judged(tiny, *claims)])
     matrix = page[page.index('<table class="matrix">') : page.index("</table>")]
     marks = re.findall(r'<a class="mark (\w+)" data-paper="P1" data-kind="(\w+)" data-verdict="(\w+)"', matrix)
     assert marks == [
         ("refuted", "paper", "refuted"),
         ("holds", "paper", "holds"),
-        ("known", "ours", "known"),
+        ("known", "finding", "known"),
         ("holds", "check", "holds"),
     ]
     assert page.index(">Refuted.<") < page.index('<details class="claims"') < page.index(">Does not hold.<")
-    places = [page.index(f"<summary>{heading}") for heading in ("Sentences of the paper", "What we asked", "Checks of")]
+    places = [page.index(f"<summary>{heading}") for heading in ("Sentences of the paper", "Findings", "Checks of")]
     assert places == sorted(places)
 
 
@@ -114,10 +115,9 @@ def test_text_is_escaped(tiny: Result) -> None:
 
 
 def test_papers_come_in_their_order(tiny: Result) -> None:
-    second = other(tiny, name="another", source="P2 Fig 2", title="Another")
-    beyond = other(tiny, name="last", source="nowhere", title="The last")
-    page = render_report([beyond, second, other(tiny)])
-    places = [page.index(f'<section id="{name}"') for name in ("saxe2022-fig3", "another", "last")]
+    second, last = other(tiny, name="jarvis2025-fig2"), other(tiny, name="views-law")
+    page = render_report([last, second, other(tiny)])
+    places = [page.index(f'<section id="{name}"') for name in ("saxe2022-fig3", "jarvis2025-fig2", "views-law")]
     assert places == sorted(places)
 
 
@@ -132,7 +132,7 @@ def test_papers_come_in_their_order(tiny: Result) -> None:
     ],
 )
 def test_panels_that_a_claim_names(source: str, panel: str, found: set[str]) -> None:
-    assert letters(Claim("So.", source, "ours", "1", "1", True, panel=panel)) == found
+    assert letters(Claim("1", "finding", source, "So.", panel, (Quantity("x", (1.0,), high=1.0),))) == found
 
 
 def test_panels_are_taken_apart_with_what_belongs_to_them() -> None:

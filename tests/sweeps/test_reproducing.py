@@ -12,7 +12,7 @@ import pytest
 
 from neuralrace import cli
 from neuralrace.cluster import ClusterError, interruption_deferred
-from neuralrace.papers import listed
+from neuralrace.papers.registry import FIGURES
 from neuralrace.sweeps import dispatch, reproducing, work
 from neuralrace.sweeps.reproducing import reproduced
 
@@ -39,7 +39,7 @@ def test_the_longest_start_first_and_one_that_fails_leaves_the_others_alone(monk
     alone = {"processes": False, "n_workers": 1, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
     with distributed.Client(**alone, set_as_default=False) as client:
         found = dict(dispatch.finished_experiments(client, names, begun.append, *task))
-        assert begun == sorted(names, key=lambda name: -listed()[name].seconds)
+        assert begun == sorted(names, key=lambda name: -FIGURES[name].seconds)
         assert begun[0] == "jarvis2025-fig5"
         assert str(found.pop("saxe2022-fig3")) == str(LOST)
         assert found == {name: len(one_fails(name)) for name in ("jarvis2025-fig5", "views-law")}

@@ -12,7 +12,7 @@ from neuralrace import cluster as room
 from neuralrace import source
 from neuralrace.cluster import ClusterError
 from neuralrace.errors import NeuralRaceError, ResourceError
-from neuralrace.papers.experiment import get
+from neuralrace.papers import get
 from neuralrace.sweeps import dispatch, work
 from neuralrace.sweeps.points import make_sweep
 from neuralrace.sweeps.work import compute_point

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 from neuralrace import source
-from neuralrace.papers.experiment import get
+from neuralrace.papers import get
 from neuralrace.sweeps.work import compute_point
 
 COMPILED = "/jax/core/compile/backend_compile_duration"

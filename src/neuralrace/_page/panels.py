@@ -57,7 +57,9 @@ def letters_of(title: str) -> tuple[tuple[str, ...], str]:
 
 def _panel(figure: Figure, axis: Axes) -> Panel:
     title = axis.title.get_text() or axis.get_title(loc="left")
-    letters, words = letters_of(" ".join(title.split("\n")))
+    title = " ".join(title.split("\n"))
+    label = str(axis.get_label())
+    letters, words = (tuple(label.split(", ")), title.removeprefix(label).strip()) if label else letters_of(title)
     hidden = [other for other in figure.axes if other is not axis and other.get_visible()]
     axis.title.set_visible(False)
     for other in hidden:

@@ -5,7 +5,7 @@ from typing import Any
 
 from neuralrace.explorer.bounds import BODY_BYTES, MAP_VALUES, SCENE, TASKS
 from neuralrace.explorer.scene import Scene
-from neuralrace.papers import listed
+from neuralrace.papers.registry import FIGURES
 from neuralrace.plotting.style import COLORS, SERIES
 
 Fields = dict[str, Any]
@@ -226,7 +226,7 @@ GUIDED: tuple[Fields, ...] = (
 
 def about() -> Fields:
     """Everything that the page needs to know before it asks for a forecast."""
-    known = listed()
+    known = FIGURES
     return {
         "bounds": {name: bound.as_data() for name, bound in SCENE.items()},
         "tasks": {task: {name: bound.as_data() for name, bound in given.items()} for task, given in TASKS.items()},

@@ -1,39 +1,49 @@
-"""The figures of the papers again, each with its claims measured."""
+"""The figures of the papers, each with its claims measured.
 
+`registry.FIGURES` lists them. A figure's module is imported when the figure is run, so that a listing is quick.
+"""
+
+import importlib
 import typing as _typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-from neuralrace._lazy import open_on_demand as _open_on_demand
+from neuralrace.errors import require_known
+from neuralrace.papers.registry import FIGURES
 
-if _typing.TYPE_CHECKING:  # for those who read types; a listing needs none of the machinery
-    from neuralrace.papers.claim import Claim, Claims
-    from neuralrace.papers.experiment import Experiment, Result, get
-    from neuralrace.papers.listing import listed, names
-    from neuralrace.papers.settings import setting
-    from neuralrace.papers.store import check_formats, check_size, run, save_result, summarize
+if _typing.TYPE_CHECKING:
+    from neuralrace.papers.experiment import Experiment, Result
 
-__all__ = [
-    "Claim",
-    "Claims",
-    "Experiment",
-    "Result",
-    "check_formats",
-    "check_size",
-    "get",
-    "listed",
-    "names",
-    "run",
-    "save_result",
-    "setting",
-    "summarize",
-]
+__all__ = ["FIGURES", "get", "names", "run"]
 
-__getattr__, __dir__ = _open_on_demand(
-    __name__,
-    {
-        "neuralrace.papers.claim": ("Claim", "Claims"),
-        "neuralrace.papers.experiment": ("Experiment", "Result", "get"),
-        "neuralrace.papers.listing": ("listed", "names"),
-        "neuralrace.papers.settings": ("setting",),
-        "neuralrace.papers.store": ("check_formats", "check_size", "run", "save_result", "summarize"),
-    },
-)
+
+def names() -> tuple[str, ...]:
+    """List the names of all figures, in the order of their papers."""
+    return tuple(FIGURES)
+
+
+def get(name: str) -> "Experiment":
+    """Look a figure up by its name; no other is imported for it."""
+    require_known(name, FIGURES, f"there is no experiment {name!r}")
+    found: Experiment = importlib.import_module(f"neuralrace.papers.{FIGURES[name].module}").EXPERIMENT
+    return found
+
+
+def run(
+    name: str,
+    size: str = "full",
+    *,
+    changes: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    reuse: bool = False,
+) -> "Result":
+    """Compute a figure; its `claims` are measured and its `figure()` drawn from the result.
+
+    size: "full", the paper's parameters, or "tiny", seconds, at which no claim is judged. changes: other values of
+    settings. out: a folder in which the data are kept; with `reuse` they are taken from there while settings and code
+    are the same.
+    """
+    from neuralrace.papers import experiment
+
+    return experiment.run(get(name), size, changes=changes, out=out, reuse=reuse)

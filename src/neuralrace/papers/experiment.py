@@ -1,44 +1,57 @@
-"""What an experiment is: settings, what it computes, what it claims, what it draws; and each of them by its name."""
+"""What a figure is: settings, what it computes, what it claims, what it draws; and its result, kept on disk."""
 
-import importlib
-from collections.abc import Callable, Iterable
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace.errors import require_known
-from neuralrace.papers.claim import Claim
-from neuralrace.papers.listing import SECONDS, listed
+from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
+from neuralrace.errors import FileFormatError, UnknownNameError, require_known
+from neuralrace.papers.claims import Claim
+from neuralrace.papers.registry import FIGURES
+from neuralrace.papers.settings import as_json, override
 from neuralrace.plotting import lay_out
+from neuralrace.source import code_version
+
+SIZES = ("full", "tiny")
+FORMATS = ("png", "svg", "pdf")
 
 
 @dataclass(frozen=True)
 class Experiment:
     """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
 
-    full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. finding: what
-    came out, in one sentence that the record bears out. differs: where the full settings are not the paper's, or say
-    what it leaves open; empty where they are the same. check: refuses settings that do not
-    go together, before anything starts; what each may be for itself stands with it, see `setting`. seconds: of one
-    core, about, at full size: of experiments side by side the longest start first.
+    name: as `neuralrace.papers.registry` lists it. full, tiny: two frozen settings. compute: settings -> dataset.
+    claims, draw: from the dataset alone. finding: what came out, in one sentence that the record bears out. differs:
+    where the full settings are not the paper's, or say what it leaves open. check: refuses settings that do not go
+    together, before anything starts; what each may be for itself stands with it, see `setting`.
     """
 
     name: str
-    title: str
-    source: str
     full: Any
     tiny: Any
     compute: Callable[[Any], xarray.Dataset]
     claims: Callable[[xarray.Dataset], Iterable[Claim]]
     draw: Callable[[xarray.Dataset], Figure]
-    summary: Callable[[xarray.Dataset], str] = lambda data: ""
+    finding: str
     differs: str = ""
-    finding: str = ""
     check: Callable[[Any], object] = lambda settings: None
-    seconds: float = SECONDS
+
+    @property
+    def title(self) -> str:
+        """The title in the listing."""
+        return FIGURES[self.name].title
+
+    @property
+    def source(self) -> str:
+        """The place in the paper."""
+        return FIGURES[self.name].source
 
 
 @dataclass(frozen=True)
@@ -53,7 +66,8 @@ class Result:
     @cached_property
     def claims(self) -> list[Claim]:
         """Every claim of the experiment, measured; computed once."""
-        return list(self.experiment.claims(self.data))
+        name = self.experiment.name
+        return [dataclasses.replace(claim, id=f"{name}-{claim.id}") for claim in self.experiment.claims(self.data)]
 
     @property
     def judged(self) -> bool:
@@ -66,8 +80,14 @@ class Result:
         return not self.judged or all(claim.as_recorded for claim in self.claims)
 
     def figure(self) -> Figure:
-        """Draw the figure anew; its titles say what came out with the usual settings, and so it says where they err."""
+        """Draw the figure anew; its titles say what came out with the usual settings, and so it says where they err.
+
+        The letters of a panel, the label of its axes, come before its title.
+        """
         figure = self.experiment.draw(self.data)
+        for axis in figure.axes:
+            if axis.get_label() and axis.get_title():
+                axis.set_title(f"{axis.get_label()}  {axis.get_title()}")
         others = sum(not claim.as_recorded for claim in self.claims) if self.judged else 0
         if others:
             told = f"Titles say what came out with the usual settings; {others} of {len(self.claims)} verdicts"
@@ -79,10 +99,64 @@ class Result:
         """The figure with everything in its place: what its files and its part of a page are made of."""
         return lay_out(self.figure())
 
+    def summary(self) -> dict[str, Any]:
+        """The result in plain values: what was run and what came of each claim."""
+        return {
+            "experiment": self.experiment.name,
+            "title": self.experiment.title,
+            "differs": self.experiment.differs,
+            "finding": self.experiment.finding,
+            "size": self.size,
+            "settings": json.loads(as_json(self.settings)),
+            "judged": self.judged,
+            "as_recorded": self.as_recorded,
+            "claims": [claim.as_values() for claim in self.claims],
+        }
 
-def get(name: str) -> Experiment:
-    """Look an experiment up; no other is imported for it."""
-    require_known(name, listed(), f"there is no experiment {name!r}")
-    module = importlib.import_module(f"neuralrace.papers.figures.{listed()[name].module}")
-    experiment: Experiment = module.EXPERIMENT
-    return experiment
+    def save(self, out: str | Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+        """Write claims and figure into a folder of the experiment's name; return the pictures, one for each format."""
+        check_formats(formats)
+        folder = make_folder(Path(out) / self.experiment.name)
+        summary = json.dumps(self.summary(), indent=2)
+        write_whole(folder / "claims.json", lambda part: part.write_text(summary, encoding="utf-8"))
+        paths = [folder / f"figure.{kind}" for kind in formats]
+        return [write_whole(path, lambda part: self.laid_out.savefig(part, dpi=150)) for path in paths]
+
+
+def run(
+    experiment: Experiment,
+    size: str = "full",
+    *,
+    changes: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    reuse: bool = False,
+) -> Result:
+    """Run one experiment, see `neuralrace.papers.run`."""
+    check_size(size)
+    settings = override(experiment.full if size == "full" else experiment.tiny, changes or {})
+    experiment.check(settings)
+    stamp = {"experiment": experiment.name, "size": size, "settings": as_json(settings), "code": code_version()}
+    path = None if out is None else make_folder(make_folder(out) / experiment.name) / "data.nc"
+    if path is not None and reuse:
+        try:
+            stored = load_dataset(path)
+        except FileFormatError:  # it is computed again
+            stored = xarray.Dataset()
+        if all(stored.attrs.get(key) == value for key, value in stamp.items()):
+            return Result(experiment, size, settings, stored)
+    data = experiment.compute(settings).assign_attrs(stamp)
+    if path is not None:
+        save_dataset(data, path)
+    return Result(experiment, size, settings, data)
+
+
+def check_size(size: str) -> None:
+    """Refuse an unknown size."""
+    require_known(size, SIZES, f"size must be full or tiny; it was {size!r}")
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Refuse a picture format that cannot be written."""
+    for kind in formats:
+        if kind not in FORMATS:
+            raise UnknownNameError(f"a figure can be {', '.join(FORMATS)}; {kind!r} was asked")

@@ -2,13 +2,11 @@
 
 from neuralrace.report.page import render_report, write_report
 from neuralrace.report.section import render_section
-from neuralrace.report.verdicts import by_kind, counted, counts, reason, tally, verdict
+from neuralrace.report.verdicts import counted, counts, tally, verdict
 
 __all__ = [
-    "by_kind",
     "counted",
     "counts",
-    "reason",
     "render_report",
     "render_section",
     "tally",

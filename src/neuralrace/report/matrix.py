@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from neuralrace.papers.claim import KINDS, Claim
+from neuralrace.papers.claims import KINDS, Claim
 from neuralrace.papers.experiment import Result
-from neuralrace.papers.papers import heading
+from neuralrace.papers.registry import heading
 from neuralrace.report.verdicts import WHOSE, counted, counts, verdict
 
 # style of a verdict -> its mark and its name; a shape for each, so that no color is needed to tell them apart

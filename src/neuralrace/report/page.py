@@ -7,7 +7,7 @@ from pathlib import Path
 from neuralrace._page import document, set_maths
 from neuralrace.datafiles import write_text
 from neuralrace.papers.experiment import Result
-from neuralrace.papers.papers import PAPERS, by_paper, heading
+from neuralrace.papers.registry import PAPERS, by_paper, heading
 from neuralrace.report.matrix import render_matrix
 from neuralrace.report.section import render_section
 from neuralrace.report.verdicts import WHOSE, compared_with_record, counted, counts, tally
@@ -42,7 +42,8 @@ def render_report(results: Sequence[Result], drawn: Mapping[str, str] | None = N
 
     drawn: name -> its section, of experiments that `render_section` was asked for before: drawing takes its time.
     """
-    groups = by_paper(results, lambda result: (result.experiment.name, result.experiment.source))
+    found = {result.experiment.name: result for result in results}
+    groups = {sign: [found[name] for name in chosen] for sign, chosen in by_paper(list(found)).items()}
     papers = "".join(_paper(sign, chosen, drawn or {}) for sign, chosen in groups.items())
     body = f"{render_opening(results, groups)}{render_key()}{render_matrix(groups)}{papers}"
     return document(TITLE, body)
@@ -80,7 +81,7 @@ def render_key() -> str:
 def _texts(groups: Mapping[str, Sequence[Result]]) -> str:
     """The texts in full, what each says and what came of it."""
     cited = (
-        f'<li id="{paper.sign}"><strong>{paper.sign}</strong> {escape(paper.authors)}. '
+        f'<li id="{sign}"><strong>{sign}</strong> {escape(paper.authors)}. '
         f"<cite>{escape(paper.name)}</cite>. {escape(paper.place)}.<br>"
         f'<span class="soft">It says:</span> {escape(paper.says)}<br>'
         f'<span class="soft">What came out:</span> <strong>{escape(paper.found)}</strong></li>'

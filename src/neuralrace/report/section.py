@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from html import escape
 
 from neuralrace._page import Panel, panels, set_maths
-from neuralrace.papers.claim import Claim
+from neuralrace.papers.claims import Claim, by_kind
 from neuralrace.papers.experiment import Result
-from neuralrace.papers.papers import paper_of
+from neuralrace.papers.registry import FIGURES
 from neuralrace.papers.settings import as_json
 from neuralrace.report.matrix import data, mark, style
-from neuralrace.report.verdicts import WHOSE, by_kind, counted, counts, reason, verdict
+from neuralrace.report.verdicts import WHOSE, counted, counts, verdict
 
 EXPLORER = "http://127.0.0.1:8642/"  # where `neuralrace explore` answers unless told otherwise
 ONE = r"(?:\d+[a-h]?(?:-[a-h])?|[a-h]\b)"  # 4, 4c, 2a-c, or a further letter
-FIGURES = re.compile(rf"Figs? ({ONE}(?:(?:, | and ){ONE})*)")  # Fig 4c; Figs 7b, 7c and 8
+NAMED = re.compile(rf"Figs? ({ONE}(?:(?:, | and ){ONE})*)")  # Fig 4c; Figs 7b, 7c and 8
 PARTS = re.compile(r"(\d*)([a-h]?)(?:-([a-h]))?")
 
 
 def render_section(result: Result) -> str:
     """The section of a result."""
-    experiment, claims, paper = result.experiment, result.claims, paper_of(result.experiment.source)
+    experiment, claims, paper = result.experiment, result.claims, FIGURES[result.experiment.name].paper
     drawn = panels(result.laid_out)
     of_claims, of_panels = linked(claims, drawn)
     shown = "".join(_panel(experiment.name, place, panel, of_panels[place]) for place, panel in enumerate(drawn))
@@ -80,7 +80,7 @@ def _claims(result: Result, items: dict[int, str]) -> str:
 def _claim(
     result: Result, paper: str, number: int, claim: Claim, drawn: Sequence[Panel], places: Sequence[Sequence[int]]
 ) -> str:
-    name, judged, known = result.experiment.name, result.judged, reason(claim)
+    name, judged, known = result.experiment.name, result.judged, claim.fails
     word = verdict(claim).capitalize() if judged else "Not judged"
     why = f"<dt>why</dt><dd>{set_maths(known)}</dd>" if known else ""
     firsts: dict[str, int] = {}  # of panels with the same letter the first, beside which the others stand
@@ -90,8 +90,8 @@ def _claim(
     shown = ", ".join(links) or "none: a number alone"
     return f"""<li id="{name}-{number}" {data(paper, claim, judged)}>{mark(claim, judged)} {number}.
 <span class="verdict {style(claim, judged)}">{word}.</span> {set_maths(claim.text)}
-<dl><dt>place</dt><dd>{set_maths(claim.source)}</dd><dt>asked</dt><dd>{set_maths(claim.expected)}</dd>
-<dt>measured</dt><dd>{set_maths(claim.measured)}</dd>{why}<dt>panel</dt><dd>{shown}</dd></dl></li>
+<dl><dt>place</dt><dd>{set_maths(claim.source)}</dd><dt>asked</dt><dd>{set_maths(claim.asked)}</dd>
+<dt>measured</dt><dd>{set_maths(claim.shown)}</dd>{why}<dt>panel</dt><dd>{shown}</dd></dl></li>
 """
 
 
@@ -99,7 +99,7 @@ def letters(claim: Claim) -> set[str]:
     """What a claim calls its panels: letters of its own, or those of its source, or the number of its figure."""
     if claim.panel:
         return set(claim.panel.replace(" ", "").split(","))
-    listed = [one for found in FIGURES.findall(claim.source) for one in re.split(", | and ", found)]
+    listed = [one for found in NAMED.findall(claim.source) for one in re.split(", | and ", found)]
     names: set[str] = set()
     for number, first, last in (match.groups() for one in listed if (match := PARTS.fullmatch(one))):
         names |= {chr(code) for code in range(ord(first), ord(last or first) + 1)} if first else {number}

@@ -5,18 +5,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from neuralrace.papers.claim import FAILS, HOLDS, KINDS, Claim
+from neuralrace.papers.claims import Claim, by_kind
 
-WHOSE = {"paper": "Sentences of the paper", "ours": "What we asked", "check": "Checks of code and algebra"}
-FAILED = {kind: words.removesuffix(": ") for kind, words in FAILS.items()}  # "refuted", "does not hold"
+WHOSE = {"paper": "Sentences of the paper", "finding": "Findings", "check": "Checks of code and algebra"}
+FAILED = {"paper": "refuted", "finding": "does not hold", "check": "does not hold"}
 SEVERAL = {"refuted": "refuted", "does not hold": "do not hold"}
-
-
-def by_kind(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
-    """The claims of each kind that there are any of, the paper's first."""
-    listed = list(claims)
-    found = {kind: [claim for claim in listed if claim.kind == kind] for kind in KINDS}
-    return {kind: chosen for kind, chosen in found.items() if chosen}
 
 
 def counts(claims: Iterable[Claim]) -> dict[str, dict[str, int]]:
@@ -54,11 +47,5 @@ def compared_with_record(claims: Sequence[Claim]) -> str:
 
 def verdict(claim: Claim) -> str:
     """The verdict in words."""
-    word = HOLDS if claim.holds else FAILED[claim.kind]
-    word += ", near its threshold" if claim.near else ""
+    word = "holds" if claim.holds else FAILED[claim.kind]
     return word if claim.as_recorded else f"{word}, other than recorded"
-
-
-def reason(claim: Claim) -> str:
-    """Why a claim that is on record as failing fails; empty for one that holds."""
-    return "" if claim.on_record == HOLDS else claim.on_record.removeprefix(FAILS[claim.kind])

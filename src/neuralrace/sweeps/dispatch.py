@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from neuralrace.cluster import ClusterError, interruption_deferred
 from neuralrace.errors import ResourceError, in_one_line
-from neuralrace.papers.listing import listed
+from neuralrace.papers.registry import FIGURES
 from neuralrace.source import versions
 from neuralrace.sweeps.points import Point, Sweep, shape_of
 from neuralrace.sweeps.work import MEMORY, Finished, compute_point, keep_experiment
@@ -63,7 +63,7 @@ def finished_experiments(
     import distributed
 
     code, under_way = versions()["code"], {}
-    waiting = iter(sorted(names, key=lambda name: -listed()[name].seconds))
+    waiting = iter(sorted(names, key=lambda name: -FIGURES[name].seconds))
     completed: Any = distributed.as_completed
     futures = completed(loop=client.loop)
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import RangeError, require_count, require_kind, shortened
-from neuralrace.papers.experiment import Experiment, get
+from neuralrace.papers import get
+from neuralrace.papers.experiment import Experiment, check_size
 from neuralrace.papers.settings import as_json, override
-from neuralrace.papers.store import check_size
 from neuralrace.source import versions
 
 APART = ";"  # between two values of a setting that is itself a list

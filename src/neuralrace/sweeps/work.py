@@ -1,7 +1,6 @@
 """What a worker does: send a point back as the bytes of its sealed file, or keep the files of an experiment."""
 
 import contextlib
-import dataclasses
 import io
 import json
 import tempfile
@@ -9,15 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import xarray
 
 from neuralrace.cluster import ClusterError
 from neuralrace.datafiles import save_dataset
 from neuralrace.errors import in_one_line
 from neuralrace.memory import is_out_of_memory, memory_at_most
-from neuralrace.papers.experiment import Experiment, Result, get
+from neuralrace.papers import get, run
+from neuralrace.papers.claims import Claim
+from neuralrace.papers.experiment import Experiment, Result
 from neuralrace.papers.settings import as_json
-from neuralrace.papers.store import run, save_result
 from neuralrace.source import versions
 
 MEMORY = "it needs more memory than its worker has: make it smaller, or give workers more"
@@ -64,7 +65,7 @@ class Keep(NamedTuple):
     def __call__(self, name: str) -> tuple[Result, Any]:
         """The result, and what else was made of it."""
         result = self.result(name)
-        save_result(result, self.out, self.formats)
+        result.save(self.out, self.formats)
         return result, self.also(result)
 
     def result(self, name: str) -> Result:
@@ -97,10 +98,17 @@ def _limit_of_this_worker() -> int | None:
 def _sealed(experiment: Experiment, key: str, settings: Any, data: xarray.Dataset) -> Finished:
     """With its claims, which some settings may leave without anything to measure."""
     try:
-        told = {"claims": json.dumps([dataclasses.asdict(claim) for claim in experiment.claims(data)])}
+        told = {"claims": json.dumps([_told(claim) for claim in experiment.claims(data)])}
     except Exception as error:
         told = {"claims": "[]", "without_claims": in_one_line(error)}
     stamp = {"experiment": experiment.name, "settings": as_json(settings), "code": versions()["code"]}
     with tempfile.TemporaryDirectory() as folder:
         path = save_dataset(data.assign_attrs(stamp | told), Path(folder) / "point.nc")
         return Finished(key, path.read_bytes())
+
+
+def _told(claim: Claim) -> dict[str, Any]:
+    """A claim with the lowest and highest number of each quantity."""
+    known = {one.what: one.numbers[~np.isnan(one.numbers)] for one in claim.quantities}
+    spans = [[what, numbers.min(), numbers.max()] for what, numbers in known.items() if numbers.size]
+    return {"text": claim.text, "holds": claim.holds, "quantities": spans}

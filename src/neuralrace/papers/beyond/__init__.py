@@ -1,0 +1,1 @@
+"""Figures of questions that the papers leave open."""

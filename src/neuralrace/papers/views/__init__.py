@@ -1,0 +1,1 @@
+"""Measurements of the race of views (P3)."""

@@ -1,0 +1,77 @@
+"""What P2's figures share: the modules of the text, what no linear map learns, and the two roads to its pathways."""
+
+import jax
+import numpy as np
+import pytest
+
+from neuralrace import tasks
+from neuralrace.papers.jarvis2025 import _contextual as common
+from neuralrace.training import train
+
+SMALL = common.ContextualSettings(seeds=1, hidden=12, width=5, paper_rate=0.01, std=0.05, steps=200, every=50)
+
+
+@pytest.mark.parametrize("contexts", [2, 3, 5])
+def test_modules_of_the_text(contexts: int) -> None:
+    context = np.repeat(np.arange(contexts), 4)
+    patterns = common.text_patterns(context)
+    assert len(patterns) == contexts + 1
+    assert sorted(sum(row) for row in patterns) == [4 * (contexts - 1)] * contexts + [4 * contexts]
+    assert common.as_set(0.4 + 0.2 * np.array(sorted(patterns))) == patterns
+
+
+def test_what_is_left_is_what_no_linear_map_learns() -> None:
+    task = tasks.contextual(3, "mixed").task
+    left = common.left_over(task)
+    assert np.abs(task.inputs["x"].T @ left).max() < 1e-12  # normal equations, to rounding
+    assert 0 < np.sum(left**2) < np.sum(task.targets["y"] ** 2)
+
+
+def test_the_protocol_trains_the_common_pathway_alone() -> None:
+    named = tasks.contextual(3, "mixed")
+    problem, run = SMALL.protocol(named, "common + all-but-one", record="path_singular_values")
+    values = common.trained_values(problem, run)
+    assert set(values) == {"common", "without0", "without1", "without2"}
+    alone = common.parallel_pathways(named.task, {"common": None}, SMALL.width)
+    first = SMALL.law(problem, jax.random.fold_in(jax.random.key(0), 0))  # the draw of seed 0
+    weights = {edge: first[edge] for edge in alone.architecture.edges}
+    single = train(
+        alone, weights, SMALL.rate(named.task), SMALL.steps, every=SMALL.every, record="path_singular_values"
+    )
+    wanted = common.trained_values(alone, single)["common"]
+    np.testing.assert_allclose(values["common"], wanted, rtol=1e-9, atol=1e-12)  # the same steps, to rounding
+
+
+def test_the_published_scales() -> None:
+    """P2's code has 700, 500 and 600 neurons for 3, 4 and 5 contexts, and weights of 0.005 over that number."""
+    for contexts, hidden in ((3, 700), (4, 500), (5, 600), (8, 700)):
+        found = common.ContextualSettings().published(contexts)
+        assert (found.hidden, found.std) == (hidden, pytest.approx(0.005 / hidden, rel=1e-12))
+    assert common.ContextualSettings().appendix_h.std == 1e-7
+    named = tasks.contextual(3, "mixed")
+    (problem, one), (_, two) = (SMALL.protocol(named, common.EVERY_MODULE, by, record="weights") for by in (1, 2))
+    assert len(problem.architecture.edges) == 14  # seven pathways of two layers
+    for start, end in problem.architecture.edges:
+        first = [run.values(f"weights[{start}->{end}]")[0, 0] for run in (one, two)]
+        np.testing.assert_array_equal(first[1], (1 if "common" in (start, end) else 2) * first[0])
+
+
+def test_kinds_of_pathways() -> None:
+    values = {"common": np.ones((2, 1)), "a": np.zeros((2, 3)), "b": np.full((2, 3), 4.0), "only0": np.ones((2, 3))}
+    found = common.by_pathway("x", values, 4)
+    assert found["x_common"].tolist() == [[1, 0, 0, 0]] * 2
+    assert found["x_contextual"].tolist() == [[2, 2, 2, 0]] * 2
+
+
+def test_whose_claims_they_are() -> None:
+    claim = common.claims()
+    claim.paper("Fig 1", "It is so.")
+    claim.at_most("share", 0.5, 1)
+    claim.finding("after P2 Fig 1", "So.")
+    claim.at_most("share", 0.5, 1)
+    claim.fails("why")
+    held, failed = claim
+    assert (held.source, held.kind, held.fails) == ("P2 Fig 1", "paper", "")
+    assert (failed.source, failed.kind, failed.fails) == ("after P2 Fig 1", "finding", "why")
+    assert held.as_recorded
+    assert not failed.as_recorded

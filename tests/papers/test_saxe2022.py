@@ -1,0 +1,59 @@
+"""What the figures of P1 measure with: stages of a loss, straight lines in its logarithm, crosstalk between modes."""
+
+import numpy as np
+import pytest
+
+from neuralrace import initial, tasks
+from neuralrace.papers.saxe2022 import _routing as routing
+from neuralrace.papers.saxe2022 import fig4, fig5, fig6
+from neuralrace.training import train
+
+TIME = np.linspace(0, 100, 1001)
+
+
+def drops(moments):
+    """A loss that falls from level to level."""
+    return 1e-3 + sum(1 / (1 + np.exp(TIME - moment)) for moment in moments)
+
+
+def test_drops_are_counted_and_a_decay_has_none():
+    assert fig6.stages(TIME, drops([20, 50, 80])) == 3
+    assert fig6.stages(TIME, drops([50])) == 1
+    assert fig6.stages(TIME, np.exp(-TIME / 10)) == 0
+
+
+def test_a_decay_is_straight_and_drops_are_not():
+    assert fig6.straightness(TIME, np.exp(-TIME / 10)) == pytest.approx(1)
+    assert fig6.straightness(TIME, drops([20, 50, 80])) < 0.95  # the limit that Fig 6a is judged by
+
+
+@pytest.mark.parametrize(("law", "share"), [(initial.decoupled(0.3), 0.0), (initial.orthogonal(0.3), 0.8)])
+def test_decoupled_weights_have_no_crosstalk(law, share):
+    settings = fig4.Settings(domains=3, trained=2, hidden=8, seeds=2)
+    problem = tasks.routing(3, 2).problem("shared", hidden=8)
+    run = train(problem, law, 0.1, 1, seeds=2, record="weights", at=[0])
+    # random: of 7 x 4 entries 22 lie outside the modes
+    assert fig4._crosstalk(problem, run, settings) == pytest.approx(share, abs=1e-12 if share == 0 else 0.1)
+
+
+def test_the_units_of_the_paper():
+    np.testing.assert_allclose(routing.MODES * 4, np.sqrt([185, 41, 9, 9]))
+    assert routing.ZERO_OUTPUT == 122
+    assert routing.paper_rate(7, 4, 0.02) == pytest.approx(0.16)  # one step of Fig 4 in units of our time
+
+
+def test_outputs_are_taken_apart_by_route():
+    named = tasks.routing(2, 1)
+    problem = named.evaluation("shared", hidden=8)
+    weights = initial.orthogonal(0.5)(problem, 0)
+    apart = routing.outputs_by_route(problem.forward(weights).values())
+    assert apart.shape == (2, 2, 4, 7)
+    product = weights["h2", "y1"] @ weights["h1", "h2"] @ weights["x0", "h1"]
+    np.testing.assert_allclose(apart[0, 1], product.T, rtol=1e-9, atol=1e-12)
+
+
+def test_half_times_are_interpolated():
+    level = 0.5 * routing.MODES[0] / routing.VARIANCE
+    strength = level * np.array([0.0, 0.5, 1.5, 2.0])
+    assert fig5.half_time(np.arange(4.0), strength) == pytest.approx(1.5)
+    assert fig5.half_time(np.arange(4.0), 0.1 * strength) == np.inf

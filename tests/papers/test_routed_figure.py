@@ -55,7 +55,7 @@ def test_pairs_that_were_never_learned_do_not_work():
 
 
 def test_sentences_are_the_papers_on_its_data_only():
-    for data, kind in (("mnist", "paper"), ("digits", "ours")):
+    for data, kind in (("mnist", "paper"), ("digits", "finding")):
         measured = errors([0.1, 0.1, 0.1, 0.1], [0.9, 0.5, 0.3, 0.12], data=data)
         assert {claim.kind for claim in FIG8.claims(measured)} == {kind}
         assert all(claim.holds for claim in FIG8.claims(measured))
@@ -65,7 +65,7 @@ def test_gains_are_judged_where_trained_pairs_are_learned():
     """The smallest gain has not learned anything yet: that its pairs are equally bad says nothing."""
     measured = errors([0.9, 0.1, 0.1, 0.1], [0.9, 0.2, 0.3, 0.6], gains=[0.01, 0.1, 1.0, 10.0])
     small, good = FIG10.claims(measured)
-    assert small.kind == "ours"  # the paper has K = 10
+    assert small.kind == "finding"  # the paper has K = 10
     assert next(iter(FIG10.claims(measured.assign(trained=0 * measured["trained"] + 10)))).kind == "paper"
     assert not small.holds
     assert "0.1" in small.measured

@@ -102,7 +102,7 @@ def test_momentum_is_judged_where_shares_can_change():
     found = dict(zip(SAYS, judged(data, {}), strict=True))
     assert found["momentum"].holds
     assert found["momentum at depth two"].holds
-    assert "L = 2" not in found["momentum"].measured
+    assert "L = 2" not in found["momentum"].shown
 
 
 def test_every_prediction_is_judged_with_its_kind_and_reason():
@@ -110,10 +110,10 @@ def test_every_prediction_is_judged_with_its_kind_and_reason():
     claims = judged(data, {"losers": "they stay"})
     assert [claim.text for claim in claims] == [text for text, *_ in SAYS.values()]
     kept = claims[list(SAYS).index("losers")]
-    assert (kept.kind, kept.on_record, kept.as_recorded) == ("paper", "refuted: they stay", True)
-    assert kept.measured.endswith(f"{SEEDS} seeds")
+    assert (kept.kind, kept.fails, kept.as_recorded) == ("paper", "they stay", True)
+    assert kept.note.endswith(f"{SEEDS} seeds")
     elsewhere = judged(data, {"losers": "they stay"}, assumed=False)[list(SAYS).index("losers")]
-    assert (elsewhere.kind, elsewhere.on_record) == ("ours", "does not hold: they stay")
+    assert (elsewhere.kind, elsewhere.fails) == ("finding", "they stay")
 
 
 def test_log_ratio_falls_at_the_rate_of_the_losers():
@@ -126,5 +126,5 @@ def test_seeds_that_diverge_are_counted_and_left_out():
     data = made_up(True)
     data["responses"].loc[{"training": "compete L2", "seed": 0}] = np.nan
     found = judged(data, {})[list(SAYS).index("competition loss")]
-    assert "(1 diverged)" in found.measured
+    assert "(1 diverged)" in found.shown
     assert found.holds

@@ -16,6 +16,7 @@ from neuralrace.errors import RangeError, require_name
 
 KINDS = ("paper", "finding", "check")
 SHOWN = 8  # numbers that are listed one by one
+APART = 1e-15  # by at least this much one number is above another
 
 
 class Quantity(NamedTuple):
@@ -216,7 +217,7 @@ class Claims:
             changes = np.diff(numbers if numbers.ndim == 1 else numbers[:, 0])
         if numbers.ndim > 1:
             changes = np.append(changes, numbers[-1].min() - numbers[0].max())
-        self._ask(f"{what} {how}, from one to the next by", changes, 0.0, None, unit, form)
+        self._ask(f"{what} {how}, from one to the next by", changes, APART, None, unit, form)
         self.detail(enumerated(values, form))
 
     def _ask(self, what: str, value: Any, low: float | None, high: float | None, unit: str, form: str) -> None:

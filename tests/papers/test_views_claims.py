@@ -126,5 +126,5 @@ def test_seeds_that_diverge_are_counted_and_left_out():
     data = made_up(True)
     data["responses"].loc[{"training": "compete L2", "seed": 0}] = np.nan
     found = judged(data, {})[list(SAYS).index("competition loss")]
-    assert "(1 diverged)" in found.shown
+    assert "1 diverged" in found.note
     assert found.holds

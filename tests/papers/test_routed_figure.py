@@ -68,7 +68,7 @@ def test_gains_are_judged_where_trained_pairs_are_learned():
     assert small.kind == "finding"  # the paper has K = 10
     assert next(iter(FIG10.claims(measured.assign(trained=0 * measured["trained"] + 10)))).kind == "paper"
     assert not small.holds
-    assert "0.1" in small.measured
+    assert "0.1" in small.shown
     assert not good.holds
     assert all(claim.holds for claim in FIG10.claims(errors([0.1] * 2, [0.1, 0.5], gains=[0.1, 10.0])))
 

@@ -9,7 +9,7 @@ from neuralrace import RoutedNetwork, initial
 from neuralrace.errors import RangeError
 from neuralrace.tasks import routed_images
 from neuralrace.tasks.pairs import trained_pairs
-from neuralrace.theory.exact import pair_race
+from neuralrace.theory.exact import PairRace
 from neuralrace.theory.routed import RoutedFlow, drawn_weights, wide_weights
 
 MODE = ([[0.5]], [[0.5]], 0.5)  # Sigma_x, Sigma_yx and <y^2> of one mode that has to reach one
@@ -80,7 +80,7 @@ def test_the_closed_form_agrees_with_the_wide_flow(flow):
     pairs = np.asarray(flow.pairs) == 1
     for gain in (0.1, 0.4):
         last = flow.follow(wide_weights(4, gain), 1e5, rtol=1e-8).last
-        closed = float(pair_race(pairs, gain, 1.0).untrained)
+        closed = float(PairRace(pairs, gain, 1.0).untrained)
         assert closed == pytest.approx(4 * flow.errors(last)[~pairs].mean(), rel=1e-5)
 
 

@@ -9,9 +9,7 @@ import numpy as np
 from neuralrace._engine.devices import shared_room
 from neuralrace.theory.aligned.method import Aligned, staying_diagonal
 from neuralrace.theory.certificate import Assumption, first_failing
-from neuralrace.theory.exact.depth import deep_mode
-from neuralrace.theory.exact.routing import routing_layers
-from neuralrace.theory.exact.unbalanced import unbalanced_layers
+from neuralrace.theory.exact import Deep, Routing, Unbalanced
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.method import Reduced, Reduction, diagonalizability, listed_paths
 from neuralrace.theory.reduction.path_table import Terms
@@ -189,7 +187,7 @@ def _two_layers(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strength
     start = np.array([case.start[list(case.term.factors)] for case in cases]) / roots
     strengths = np.array([scale * term.strength for scale, term in zip(scales, terms, strict=True)])
     variances = np.array([scale**2 * term.variance for scale, term in zip(scales, terms, strict=True)])
-    layers = unbalanced_layers(times[:, None], strengths, variances, start[:, 0], start[:, 1])
+    layers = Unbalanced(strengths, variances, start[:, 0], start[:, 1]).layers(times[:, None])
     found = roots * np.stack(layers, axis=2)  # (times, cases, 2)
     return [dict(zip(term.factors, found[:, i].T, strict=True)) for i, term in enumerate(terms)]
 
@@ -197,8 +195,8 @@ def _two_layers(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strength
 def _equal_layers(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
     for term, _, start in cases:
         depth, count, begin = len(term.factors), term.counts[0], float(start[term.factors[0]])
-        strength = deep_mode(times, count * term.strength, count * term.variance, begin**depth, depth)
-        yield {term.factors[0]: np.asarray(strength) ** (1.0 / depth)}
+        strength = Deep(count * term.strength, count * term.variance, begin**depth, depth).strength(times)
+        yield {term.factors[0]: strength ** (1.0 / depth)}
 
 
 def _routing(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
@@ -206,15 +204,10 @@ def _routing(times: np.ndarray, cases: list[TermInDraw]) -> Iterable[Strengths]:
     for term, _, start in cases:
         (outer, hidden), ratio = term.distinct, _ratio(term)
         scale = term.count(outer) * ratio
-        layers = routing_layers(
-            times,
-            scale * term.strength,
-            scale * term.variance,
-            float(start[outer]),
-            float(start[hidden]),
-            ratio,
-        )
-        yield {outer: np.asarray(layers.outer), hidden: np.asarray(layers.hidden)}
+        start_outer, start_hidden = float(start[outer]), float(start[hidden])
+        route = Routing(scale * term.strength, scale * term.variance, start_outer, start_hidden, ratio)
+        layers = route.layers(times)
+        yield {outer: layers.outer, hidden: layers.hidden}
 
 
 def _ratio(term: Separated) -> float:

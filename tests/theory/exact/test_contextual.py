@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neuralrace.errors import AssumptionError, RangeError
-from neuralrace.theory import exact
+from neuralrace.theory.exact import Contextual
 
 HIERARCHY = np.vstack([np.ones(4), np.kron(np.eye(2), np.ones(2)), np.eye(4)])  # 7 features, 4 items
 ITEMS = 4
@@ -38,7 +38,7 @@ def test_overlaps_are_those_of_the_data(contexts):
     # U_0 S V^T and U_1 S V^T share V, so the product is V S (U_0^T U_1) S V^T
     product = correlation[0].T @ correlation[1]
     singular = np.linalg.svd(correlation[0], compute_uv=False)[: ITEMS - 1]
-    expected = exact.contextual_overlaps(contexts)
+    expected = Contextual(HIERARCHY, contexts).overlaps
     spectrum = np.sort(np.linalg.eigvalsh(product))[: ITEMS - 1]
     np.testing.assert_allclose(spectrum, np.sort(expected.outputs * singular**2), rtol=1e-12)
     inputs = [items.T @ ((gate[0] & other)[:, None] * items) / count for other in gate[:2]]
@@ -51,32 +51,29 @@ def test_overlaps_are_those_of_the_data(contexts):
 )
 def test_printed_overlaps_do_not_add_up_to_the_printed_result(contexts, printed, comes_to, used):
     """Appendix G: 1 - 3 (2/3)(1/6) = 2/3 and 1 - 4 (3/4)(1/12) = 3/4, not the 1/3 and 1/4 that it goes on with."""
-    overlaps = exact.contextual_overlaps(contexts)
+    overlaps = Contextual(HIERARCHY, contexts).overlaps
     assert 1 + (contexts - 1) * overlaps.inputs * printed == pytest.approx(comes_to, rel=1e-12)  # rounding
     assert overlaps.competition == pytest.approx(used, rel=1e-12)
 
 
 @pytest.mark.parametrize("contexts", [3, 5])
 def test_statistics_are_those_of_the_data(contexts):
-    found = exact.contextual_statistics(HIERARCHY, contexts)
+    found = Contextual(HIERARCHY, contexts)
     inputs, targets, _ = data(contexts)
     _, s, v = np.linalg.svd(targets.T @ inputs / len(inputs))
-    rank = len(found.common_singular_value)
-    order = np.argsort(-found.common_singular_value, kind="stable")
-    np.testing.assert_allclose(found.common_singular_value[order], s[:rank], rtol=1e-13)
+    rank, common = len(found.kinds), found.common
+    order = np.argsort(-common.singular_value, kind="stable")
+    np.testing.assert_allclose(common.singular_value[order], s[:rank], rtol=1e-13)
     assert np.all(s[rank:] < 1e-15)
     variance = [row @ (inputs.T @ inputs / len(inputs)) @ row for row in v[:rank]]
     # equal singular values of two kinds would mix their variances; here there are none
-    np.testing.assert_allclose(found.common_input_variance[order], variance, rtol=1e-12)
+    np.testing.assert_allclose(common.input_variance[order], variance, rtol=1e-12)
     items, rest = inputs[:, :ITEMS], residual(contexts)
     for gate in gates(contexts):
         own = np.linalg.svd(rest.T @ (gate[:, None] * items) / len(items), compute_uv=False)
-        np.testing.assert_allclose(found.contextual_singular_value, own[: ITEMS - 1], rtol=1e-12)
-        np.testing.assert_allclose(
-            items.T @ (gate[:, None] * items) / len(items),
-            found.contextual_input_variance[0] * np.eye(ITEMS),
-            atol=1e-16,
-        )
+        np.testing.assert_allclose(found.contextual.singular_value, own[: ITEMS - 1], rtol=1e-12)
+        felt = (contexts - 1) * found.contextual.input_variance  # all paths together feel D/(C - 1)
+        np.testing.assert_allclose(items.T @ (gate[:, None] * items) / len(items), felt * np.eye(ITEMS), atol=1e-16)
 
 
 def aligned(correlation: np.ndarray, strength: float, rank: int) -> tuple[np.ndarray, np.ndarray]:
@@ -92,13 +89,13 @@ def test_loss_is_that_of_the_network_itself(contexts, integrate):
     items, rest, gate = inputs[:, :ITEMS], residual(contexts), gates(contexts)
     count = len(inputs)
     b0, pi0 = 1e-3, 1e-4
-    statistics = exact.contextual_statistics(HIERARCHY, contexts)
+    network = Contextual(HIERARCHY, contexts, pi0, b0)
     paths = [aligned(rest.T @ (g[:, None] * items) / count, b0, ITEMS - 1) for g in gate]
     # the same input vectors in each path, as the reduction wants: those of path 0, its outputs permuted
     first = paths[0][0]
     seconds = [rest.T @ (g[:, None] * items) / count @ first.T for g in gate]
     paths = [(first, np.sqrt(b0) * w / np.linalg.norm(w, axis=0)) for w in seconds]
-    common = aligned(targets.T @ inputs / count, pi0, len(statistics.common_singular_value))
+    common = aligned(targets.T @ inputs / count, pi0, len(network.kinds))
     weights = [*common, *(w for path in paths for w in path)]
     shapes = [w.shape for w in weights]
     cuts = np.cumsum([w.size for w in weights])[:-1]
@@ -130,74 +127,52 @@ def test_loss_is_that_of_the_network_itself(contexts, integrate):
         losses.append(0.5 * np.sum((targets - whole) ** 2) / count)
         strengths.append(np.linalg.svd(parts[3] @ parts[2], compute_uv=False)[: ITEMS - 1])
     # rounding can turn the paths apart where they race; over this time it stays below 1e-8
-    np.testing.assert_allclose(exact.contextual_loss(times, statistics, pi0, b0), losses, rtol=1e-7, atol=1e-12)
-    found = exact.contextual_mode(
-        times[:, None],
-        statistics.contextual_singular_value,
-        statistics.contextual_input_variance,
-        contexts,
-        b0,
-    )
-    np.testing.assert_allclose(np.sort(found)[:, ::-1], strengths, rtol=1e-7)
+    np.testing.assert_allclose(network.loss(times), losses, rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(np.sort(network.strength(times)[1])[:, ::-1], strengths, rtol=1e-7)
 
 
 def test_printed_closed_form_is_refuted():
     """P2 appendix F prints (2S/D)/(1 - (1 - S/(D B0)) e^(+2St)): not B0 at t = 0, and zero in the end."""
-    s, d, b0, contexts = 0.1, 0.4, 1e-2, 3
+    network, b0 = Contextual(HIERARCHY, 3, 1e-2, 1e-2), 1e-2
+    s, d = network.contextual.singular_value[0], 2 * network.contextual.input_variance
 
     def printed(t):
         return (2 * s / d) / (1 - (1 - s / (d * b0)) * np.exp(2 * s * t))
 
     assert printed(0.0) == pytest.approx(2 * b0)
     assert abs(printed(1e3)) < 1e-50
-    assert float(exact.contextual_mode(0.0, s, d, contexts, b0)) == pytest.approx(b0)
-    assert float(exact.contextual_mode(1e6, s, d, contexts, b0)) == pytest.approx(2 * s / d)
+    found = network.strength([0.0, 1e6])[1][:, 0]
+    np.testing.assert_allclose(found, [b0, 2 * s / d])
 
 
 @pytest.mark.parametrize("contexts", [3, 4, 7])
 def test_initial_loss_is_the_power_of_the_targets(contexts):
     common = np.vstack([np.eye(4), np.zeros((2, 4))])
-    statistics = exact.contextual_statistics(HIERARCHY, contexts, common)
     targets = data(contexts, HIERARCHY, common)[1]
-    loss = exact.contextual_loss(0.0, statistics, 1e-13, 1e-13)
+    loss = Contextual(HIERARCHY, contexts, 1e-13, 1e-13, common).loss(0.0)
     assert float(loss) == pytest.approx(0.5 * np.mean(np.sum(targets**2, 1)), rel=1e-11)
 
 
-@pytest.mark.parametrize("contexts", [3, 6])
-def test_order_of_learning(contexts):
-    statistics = exact.contextual_statistics(HIERARCHY, contexts)
-    events = exact.contextual_events(statistics, 1e-4, 1e-4)
-    assert events.names[0] == "common mean 0"
-    assert events.names[-1].startswith("contextual")
-    assert np.all(np.diff(events.times) >= 0)
-    assert len(events.names) == len(statistics.common_kind) + len(statistics.contextual_singular_value)
-    first = events.names.index("contextual 0")
-    reached = exact.contextual_mode(
-        events.times[first],
-        statistics.contextual_singular_value[0],
-        statistics.contextual_input_variance[0],
-        contexts,
-        1e-4,
-    )
-    assert float(reached) == pytest.approx(0.5 * statistics.final_strength[0], rel=1e-12)
-
-
-def test_a_structure_without_a_mean_mode_is_refused():
-    with pytest.raises(AssumptionError, match=r"mean over items .* relative residual was 0\."):
-        exact.contextual_statistics([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], 3)
+def test_order_of_learning():
+    network = Contextual(HIERARCHY, 6, 1e-4, 1e-4)
+    common, contextual = network.time(0.5)
+    assert network.kinds[int(np.argmin(common))] == "mean"
+    assert contextual.max() > common.max()
+    half = network.strength(contextual[0])[1][0]
+    assert float(half / network.strength(1e6)[1][0]) == pytest.approx(0.5)
 
 
 def test_bad_arguments_are_named():
+    with pytest.raises(AssumptionError, match=r"mean over items must be an eigenvector.*residual was 0\.\d+"):
+        Contextual(np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), 3)
     with pytest.raises(RangeError, match=r"contexts must be a whole number, at least 3; it was 2"):
-        exact.contextual_statistics(HIERARCHY, 2)
-    with pytest.raises(RangeError, match=r"structure must be a matrix"):
-        exact.contextual_statistics([1.0, 2.0], 3)
-    with pytest.raises(RangeError, match=r"common_structure must have as many columns"):
-        exact.contextual_statistics(HIERARCHY, 3, np.eye(3))
+        Contextual(HIERARCHY, 2)
+    with pytest.raises(RangeError, match=r"common_structure must be a matrix with a column for each"):
+        Contextual(HIERARCHY, 3, common_structure=np.eye(3))
     with pytest.raises(RangeError, match=r"fraction must be below 1"):
-        exact.contextual_events(exact.contextual_statistics(HIERARCHY, 3), 1e-3, 1e-3, fraction=1.0)
-    with pytest.raises(RangeError, match=r"initial_strength"):
-        exact.contextual_mode(1.0, 1.0, 1.0, 3, 0.0)
+        Contextual(HIERARCHY, 3).time(1.0)
+    with pytest.raises(RangeError, match=r"contextual_strength must be finite and above 0"):
+        Contextual(HIERARCHY, 3, 0.1, 0.0)
 
 
 def test_joint_descent_is_another_flow():
@@ -206,5 +181,5 @@ def test_joint_descent_is_another_flow():
     inputs, targets, _ = data(contexts)
     items, gate = inputs[:, :ITEMS], gates(contexts)[0]
     joint = np.linalg.svd(targets.T @ (gate[:, None] * items) / len(items), compute_uv=False)
-    alone = exact.contextual_statistics(HIERARCHY, contexts).contextual_singular_value
+    alone = Contextual(HIERARCHY, contexts).contextual.singular_value
     assert joint[0] > 2 * alone[0]

@@ -6,7 +6,7 @@ from scipy.integrate import solve_ivp
 
 from neuralrace.errors import AssumptionError, RangeError
 from neuralrace.tasks.pairs import trained_pairs
-from neuralrace.theory.exact import pair_left, pair_race
+from neuralrace.theory.exact import PairRace, pair_left
 
 
 def wide_flow(pairs, first, depth, overlaps, residual, done):
@@ -56,7 +56,7 @@ def test_with_one_residual_the_strengths_are_those_of_whole_matrices(depth):
     pairs = trained_pairs("regular", 5, 3, 1)
     overlaps = np.random.default_rng(depth).uniform(-0.4, 0.4, size=(2, 5))
     overlaps[0] = 0.0
-    found = pair_race(pairs, 0.2, 0.7, depth, overlaps)
+    found = PairRace(pairs, 0.2, 0.7, depth, overlaps)
     left, _, right = np.linalg.svd(pairs.astype(float))
     for place, overlap in enumerate(overlaps):
         learned = wide_flow(pairs, 0.2, depth, overlap, lambda _: pairs, lambda _, T: T[pairs].mean() - 0.7) / 0.7
@@ -68,12 +68,12 @@ def test_with_one_residual_the_strengths_are_those_of_whole_matrices(depth):
 
 
 @pytest.mark.parametrize(("name", "depth"), [("circulant", 3), ("regular", 3), ("circulant", 4), ("regular", 4)])
-def test_when_trained_pairs_are_learned_the_law_is_within_a_tenth_of_the_full_flow(name, depth):
+def test_when_trained_pairs_are_learned_the_race_is_within_a_tenth_of_the_full_flow(name, depth):
     """With the full residual, at twice the time in which the uniform mode alone is learned."""
     pairs, end = trained_pairs(name, 8, 3, 1), 2 * 1.25 * 0.3 ** (2 - depth) / 3
     learned = wide_flow(pairs, 0.3, depth, np.zeros(8), lambda T: pairs * (1 - T), lambda time, _: time - end)
     expected = np.mean((1 - learned[~pairs]) ** 2)
-    assert float(pair_race(pairs, 0.3, 1.0, depth).untrained) == pytest.approx(expected, rel=0.1)
+    assert float(PairRace(pairs, 0.3, 1.0, depth).untrained) == pytest.approx(expected, rel=0.1)
 
 
 def test_a_single_mode_is_a_mean_of_its_first_and_last_strength():
@@ -94,12 +94,12 @@ def test_a_single_mode_is_a_mean_of_its_first_and_last_strength():
 
 
 def test_pairs_that_nothing_joins_learn_nothing_of_the_others():
-    found = pair_race(np.eye(4, dtype=bool), 0.05, 1.0)
+    found = PairRace(np.eye(4, dtype=bool), 0.05, 1.0)
     np.testing.assert_allclose([found.trained, found.untrained], [0.0, 1.0], atol=1e-12)
 
 
 def test_all_pairs_trained_leave_no_untrained_error_to_speak_of():
-    found = pair_race(np.ones((4, 4), dtype=bool), [0.01, 0.1], 1.0)
+    found = PairRace(np.ones((4, 4), dtype=bool), [0.01, 0.1], 1.0)
     assert np.isnan(found.untrained).all()
     assert (found.trained < 1e-3).all()
 
@@ -107,14 +107,14 @@ def test_all_pairs_trained_leave_no_untrained_error_to_speak_of():
 def test_mistakes_are_named():
     pairs = np.eye(3, dtype=bool)
     with pytest.raises(AssumptionError, match="domains are in 1 to 4: follow"):
-        pair_race(trained_pairs("hubs", 4, 2), 0.1, 1.0)
+        PairRace(trained_pairs("hubs", 4, 2), 0.1, 1.0)
     with pytest.raises(RangeError, match="pairs must be a square matrix of booleans"):
-        pair_race(np.ones((2, 3), dtype=bool), 0.1, 1.0)
+        PairRace(np.ones((2, 3), dtype=bool), 0.1, 1.0)
     with pytest.raises(RangeError, match="first must be finite and above 0"):
-        pair_race(pairs, 0.0, 1.0)
+        PairRace(pairs, 0.0, 1.0)
     with pytest.raises(RangeError, match="one number for each of 3 modes"):
-        pair_race(pairs, 0.1, 1.0, overlaps=[0.0, 0.0])
+        PairRace(pairs, 0.1, 1.0, overlaps=[0.0, 0.0])
     with pytest.raises(RangeError, match="depth must be a whole number, at least 2"):
-        pair_race(pairs, 0.1, 1.0, depth=1)
+        PairRace(pairs, 0.1, 1.0, depth=1)
     with pytest.raises(RangeError, match="ratio must be finite and at least 0 and at most 1"):
         pair_left(1.5, 10.0)

@@ -11,7 +11,7 @@ from neuralrace.activations import LeakyReLU
 from neuralrace.papers.beyond._pairs_tables import SLOPE, pair_means, ratio, stacked
 from neuralrace.tasks import RoutedImages, routed_images
 from neuralrace.tasks.pairs import trained_pairs
-from neuralrace.theory.exact import pair_race, routing_loss
+from neuralrace.theory.exact import PairRace, Routing
 from neuralrace.theory.routed import RoutedFlow, drawn_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
@@ -146,8 +146,8 @@ def _reduced(
     variances = np.einsum("ar,rs,as->a", right, spread, right)
     shown = min(1.0, given.width / len(spread))  # of an encoder's input direction, as the width allows
     outer = given.gain * np.sqrt((shown + 1) / 4 / len(pattern))
-    losses = routing_loss(times[:, None], strengths, variances, outer, given.gain, len(pattern))
+    losses = Routing(strengths, variances, outer, given.gain, len(pattern)).loss(times[:, None])
     explained = strengths**2 / variances
     floor = 0.5 * (energy - explained.sum())
-    race = pair_race(pattern, given.gain, strengths / variances)
+    race = PairRace(pattern, given.gain, strengths / variances)
     return losses.sum(axis=1) + floor, floor + float(np.sum(0.5 * explained * race.untrained))

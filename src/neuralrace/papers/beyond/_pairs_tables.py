@@ -12,7 +12,7 @@ from neuralrace.problem import Problem
 from neuralrace.tasks import routed_images, routing
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.tasks.pathways import with_depth
-from neuralrace.theory.exact import pair_race
+from neuralrace.theory.exact import PairRace
 from neuralrace.theory.routed import RoutedFlow, wide_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
@@ -57,7 +57,7 @@ def measure(tables: list[PairTable], domains: int, steps: int, seeds: int) -> xa
     both = list(zip(tables, patterns, strict=True))
     outside = [t.leaky or t.pairs == "hubs" for t in tables]  # the closed form is for linear networks and equal degrees
     closed = [
-        np.nan if out else float(pair_race(p, t.gain, 1.0, t.depth).untrained)
+        np.nan if out else float(PairRace(p, t.gain, 1.0, t.depth).untrained)
         for out, (t, p) in zip(outside, both, strict=True)
     ]
     named = {name: ("table", [getattr(table, name) for table in tables]) for name in PairTable.__dataclass_fields__}

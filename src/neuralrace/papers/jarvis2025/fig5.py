@@ -133,7 +133,7 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
     forecast = predict(joint, settings.law, times, Aligned(diagonal=False, keep=True), draws=1, key=p2.THEORY_KEY)
     assert forecast.initial_strength is not None
     strength = forecast.initial_strength.law["common"][0]  # the mean over the law of the initial weights
-    theory = exact.contextual_statistics(hierarchy_block(8), count)
+    theory = exact.Contextual(hierarchy_block(8), count, strength, strength)
     _, contextual, by_hand = p2.PUBLISHED.get(count, (7, 1.0, None))
     wanted = {"record": "path_singular_values", "seeds": settings.gated_seeds}
     runs = {
@@ -142,13 +142,13 @@ def _gated(settings: Settings, named: NamedTask) -> xarray.Dataset:
         "assumed": (assumed, settings.train(assumed, **wanted)),
     }
     values = p2.by_pathway("aligned", p2.forecast_values(forecast), 8 + count)
-    values |= p2.by_pathway("closed", _closed_form(theory, times, strength), 8 + count)
+    values |= p2.by_pathway("closed", _closed_form(theory, times), 8 + count)
     for name, (problem, run) in runs.items():
         values |= p2.by_pathway(name, p2.trained_values(problem, run), 8 + count)
     data = xarray.Dataset({name: (("epoch", "mode"), array) for name, array in values.items()})
     for name, strengths in (("closed_loss", by_hand), ("closed_same", (strength, strength))):
         if strengths is not None:
-            data[name] = ("epoch", np.asarray(exact.contextual_loss(times, theory, *strengths)))
+            data[name] = ("epoch", exact.Contextual(hierarchy_block(8), count, *strengths).loss(times))
     published = runs["published"][1].loss.mean(axis=0)
     data["published_loss"] = data["same_loss"] = ("epoch", published)
     if contextual != 1:
@@ -164,15 +164,10 @@ def _appendix_h(settings: Settings, named: NamedTask) -> xarray.Dataset:
     return data.assign_coords(epoch=settings.epochs)
 
 
-def _closed_form(theory: exact.ContextualStatistics, times: np.ndarray, strength: float) -> dict[str, np.ndarray]:
+def _closed_form(theory: exact.Contextual, times: np.ndarray) -> dict[str, np.ndarray]:
     """Both kinds of modes, the largest first; (T, modes)."""
-    moments, common = times[:, None], (theory.common_singular_value, theory.common_input_variance)
-    contextual = (theory.contextual_singular_value, theory.contextual_input_variance, theory.contexts)
-    found = {
-        "common": exact.two_layer_mode(moments, *common, strength),
-        "contextual": exact.contextual_mode(moments, *contextual, strength),
-    }
-    return {name: -np.sort(-np.asarray(values), axis=1) for name, values in found.items()}
+    found = zip(("common", "contextual"), theory.strength(times), strict=True)
+    return {name: -np.sort(-values, axis=1) for name, values in found}
 
 
 def claims(data: xarray.Dataset) -> Claims:

@@ -15,7 +15,7 @@ from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.saxe2022 import _routing as routing
 from neuralrace.plotting import COLORS, TIME, draw_network, label_axes, new_panels, sequence, theory_line
 from neuralrace.problem import Problem
-from neuralrace.theory.exact import routing_layers
+from neuralrace.theory.exact import Routing
 from neuralrace.training import train
 
 FINER = 4  # how many times smaller the fine step is
@@ -62,8 +62,7 @@ def _sharing(settings: Settings) -> xarray.Dataset:
         time, outer, hidden = runs[0]
         measured.append(outer**2 * hidden)
         drift.append([_drift(size, *layers) for _, *layers in runs])
-        layers = routing_layers(time, routing.MODES[0], routing.VARIANCE, gain, gain, count, size**2)
-        predicted.append(layers.outer**2 * layers.hidden)
+        predicted.append(Routing(routing.MODES[0], routing.VARIANCE, gain, gain, count, size**2).strength(time))
     data = xarray.Dataset(coords={"sharing": [size**2 for size in sizes], "sharing_time": time})
     data["strength"] = (("sharing", "sharing_time"), np.array(measured))
     data["theory_strength"] = (("sharing", "sharing_time"), np.array(predicted))

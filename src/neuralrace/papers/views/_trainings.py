@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from neuralrace.analysis.intervals import interval
 from neuralrace.papers.settings import setting
 from neuralrace.papers.views._measures import coverage, gates_added, gates_apart, winner_share
+from neuralrace.papers.views._paths import lone_responses, two_layer_end
 from neuralrace.papers.views._training import CLASSES, LONE, VIEWS, Conditions, draw_weights, train_views
 from neuralrace.plotting import COLORS, SERIES, TIME, interval_points, label_axes, new_panels, sequence
-from neuralrace.views.two_layer import lone_responses, two_layer_end
 
 RATE = 1 / CLASSES  # sigma of a view of length one that is always present
 EARLY = 200  # steps that are looked at one by two

@@ -12,11 +12,11 @@ from neuralrace.errors import RangeError
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
+from neuralrace.papers.views._paths import error_term, path_strengths
 from neuralrace.plotting import COLORS, TIME, label_axes, mode_lines, new_panels, sequence
 from neuralrace.problem import Problem
 from neuralrace.training import train
-from neuralrace.views.coupled import co_occurrence, coupled_race
-from neuralrace.views.law import Law, derive, error_term, path_strengths
+from neuralrace.views import CoupledRace, RaceEquation, co_occurrence, derive
 
 CLASSES = 3
 LOOKS = 160
@@ -58,12 +58,12 @@ def compute(settings: Settings) -> xarray.Dataset:
         law = derive(problem)
         race = law.race(start)
         time, trained = _trained(problem, law, start, settings.learning_rate, until, looks)
-        data = xarray.Dataset(attrs={"equations": law.equations.text.splitlines()[0]})
+        data = xarray.Dataset(attrs={"equations": law.text.splitlines()[0]})
         data["drive"], data["coupling"] = ("view", law.drive), (("view", "other"), law.coupling)
         data["time"], data["trained"] = ("look", time), (("look", "view"), trained)
-        data["law"] = (("look", "view"), law.coupled(start).amplitudes(time))
+        data["law"] = (("look", "view"), law.coupled(start).strength(time))
         data["end"], data["phases"] = ("view", race.final), ("phase", np.array(race.phases()))
-        powers = law.coupled(start).amplitudes(data["phases"].values) ** depth
+        powers = law.coupled(start).strength(data["phases"].values) ** depth
         data["loser"] = ("phase", powers[:, start.argmin()] / powers.sum(axis=-1))  # the share of the weakest view
         if not parts:
             left = _left_over(problem, law, settings)
@@ -73,7 +73,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def _trained(
-    problem: Problem, law: Law, start: np.ndarray, rate: float, until: float, looks: int
+    problem: Problem, law: RaceEquation, start: np.ndarray, rate: float, until: float, looks: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times and the amplitudes of the first class under gradient descent from decoupled weights."""
     strengths = {edge: value for path, value in zip(law.pathways, start, strict=True) for edge in path.edges}
@@ -84,7 +84,7 @@ def _trained(
     return run.time, np.array(amplitudes)
 
 
-def _left_over(problem: Problem, law: Law, settings: Settings) -> xarray.Dataset:
+def _left_over(problem: Problem, law: RaceEquation, settings: Settings) -> xarray.Dataset:
     """P3's E over the law's velocity from random weights, where the filled fraction passes MODERATE."""
     rate, seeds, random = settings.learning_rate, settings.seeds, initial.gaussian(settings.std)
     steps = round(settings.times[0] / rate)
@@ -108,8 +108,8 @@ def _seen_apart(settings: Settings) -> xarray.Dataset:
     for depth in settings.depths:
         for missing in settings.apart:
             coupling = co_occurrence(len(start), 1 - missing, 1 / CLASSES)
-            race = coupled_race(start, np.full(len(start), 1 / CLASSES), coupling, depth)
-            weakest = race.amplitudes(GRID)[:, 0] ** depth
+            race = CoupledRace(start, np.full(len(start), 1 / CLASSES), coupling, depth)
+            weakest = race.strength(GRID)[:, 0] ** depth
             reached = weakest >= 0.9 * race.final[0] ** depth
             late.append(GRID[int(np.argmax(reached))] if reached.any() else np.inf)
             final.append(race.shares.max())

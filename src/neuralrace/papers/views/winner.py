@@ -14,9 +14,9 @@ from neuralrace.papers.claims import Claims, enumerated
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
 from neuralrace.papers.views._measures import coverage, winner_share
+from neuralrace.papers.views._paths import lone_responses, two_layer_end
 from neuralrace.plotting import COLORS, interval_points, label_axes, new_panels, sequence
-from neuralrace.theory.exact import race_end
-from neuralrace.views.two_layer import lone_responses, two_layer_end
+from neuralrace.views import race
 
 CLASSES = 3
 RULES = ("advantage", "head start", "fastest rate", "blow-up")
@@ -96,7 +96,7 @@ def score_rules(
     strengths = np.exp(0.5 * starts) * scale[..., None, None]
     rates = np.exp(speeds * spread[..., None, None])
     layers = np.broadcast_to(L[..., None], lead).astype(float)
-    flat = race_end(strengths.reshape(-1, views), rates.reshape(-1, views), layers.ravel())
+    flat = race(strengths.reshape(-1, views), rates.reshape(-1, views), layers.ravel())
     truth, best = np.asarray(flat.winner).reshape(lead), np.asarray(flat.shares).max(axis=-1).reshape(lead)
     named = predicted_winners(strengths, rates, layers)
     cells = ("depth", "spread", "scale", "draw")

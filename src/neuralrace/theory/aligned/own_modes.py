@@ -44,7 +44,7 @@ class OwnModes:
     def learned_alone(self, strengths: Mapping[Edge, np.ndarray], time: float) -> np.ndarray:
         """The product of two layers at a time, were there no other path and both of equal strength; (modes,).
 
-        It is `exact.two_layer_mode` in numpy, so that a look before solving has nothing to compile.
+        It is `exact.TwoLayer` in numpy, so that a look before solving has nothing to compile.
         """
         first, last = self.path.edges
         reach, begun = self.strengths / self.variances, np.abs(strengths[first] * strengths[last])

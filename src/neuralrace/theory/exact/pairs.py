@@ -10,78 +10,95 @@ orthogonal vectors and the identity, and stay in the plane of e and d. In the ra
 and theta stops where the trained pairs are right on average, sum_l g_l tau_l = |G| s/d. See docs/theory/pairs.md.
 """
 
-from functools import partial
-from typing import Annotated, Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
 
-import jax
 import numpy as np
 
 from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_count
-from neuralrace.theory.exact._checks import AtLeastOne, Numbers, Positive, Strength, entry_point
+from neuralrace.theory.exact._base import Positive, Solution, Strength, read
 
 TOLERANCE = 1e-10  # relative, per step
 
-# with an overlap of one, encoder and decoder have no difference, with minus one no sum
-PairOverlaps = Annotated[Any, Numbers(least=-(1 - 1e-6), most=1 - 1e-6)]
 
+def pair_left(ratio: Any, growth: Any, depth: int = 3) -> np.ndarray:
+    """Return what a mode has at the finish in units of the leader, from equal, balanced layers.
 
-class PairRace(NamedTuple):
-    """The moment at which trained pairs are right on average; errors are squared, in parts of that of output zero."""
-
-    strengths: np.ndarray  # (..., M): tau_l over s/d; the uniform mode alone would have to reach M
-    trained: np.ndarray  # of trained pairs: what is left to settle from here
-    untrained: np.ndarray  # of untrained pairs; NaN where there are none
-
-
-@entry_point
-def pair_left(ratio: Annotated[Any, Numbers(least=0.0, most=1.0)], growth: AtLeastOne, depth: int = 3) -> jax.Array:
-    """Return what a mode has at the finish in parts of the leader, from equal, balanced layers.
-
-    ratio: g_l / g_1. growth: final over first strength of the leader's path. The path strength is a mean of the first
-    and the final one with weights 1 - ratio and ratio: the geometric mean at depth two, where the rest is
+    ratio: g_l / g_1. growth: final over initial strength of the leader's path. The path strength is a mean of the
+    initial and the final one with weights 1 - ratio and ratio: the geometric mean at depth two, where the result is
     growth^(ratio - 1), and beyond it the power mean with exponent -(1 - 2/depth). A rule of thumb for random layers,
-    whose encoders and decoders start unaligned: `pair_race` follows those.
+    whose encoders and decoders start unaligned; `PairRace` follows those.
     """
-    return _left(require_count("depth", depth, least=2), ratio, growth)
+    part, factor = read("ratio", ratio, least=0.0, most=1.0), read("growth", growth, least=1.0)
+    power = 1 - 2 / require_count("depth", depth, least=2)
+    if power == 0:
+        return np.asarray(factor ** (part - 1))
+    return np.asarray(((1 - part) * factor**power + part) ** (-1 / power))
 
 
-@partial(jax.jit, static_argnums=0)
-def _left(depth: int, ratio: jax.Array, growth: jax.Array) -> jax.Array:
-    if depth == 2:
-        return growth ** (ratio - 1)
-    power = 1 - 2 / depth
-    return ((1 - ratio) * growth**power + ratio) ** (-1 / power)
-
-
-@entry_point
-def pair_race(pairs: Any, first: Strength, final: Positive, depth: int = 3, overlaps: PairOverlaps = None) -> PairRace:
-    """Return the strengths of the modes of the trained pairs, and the errors, when the trained pairs are learned.
+@dataclass(frozen=True, eq=False)
+class PairRace(Solution):
+    """The strengths of the modes of the trained pairs, and the errors, when the trained pairs are right on average.
 
     pairs: which are trained, (M, M), the same number for every domain. first: every singular value of each layer's
     initial weights. final: s/d, the strength that a path has to reach. overlaps: xi_l, (..., M), the cosine between
     encoder and decoder of each mode, seen through the hidden chain (default: zero, its limit at infinite width). first
-    and final broadcast against each other and the leading axes of overlaps. Not for transformations of JAX.
+    and final broadcast against each other and the leading axes of overlaps.
 
     At infinite width the strengths are exact while one residual drives all modes, which the trained pairs end. Then
     they settle what error they have left, over up to hundreds of times the time of the race, and untrained errors fall:
     little for random regular pairs (3.7e-5 to 3.3e-5 for M = 24, K = 4, first = 0.1 at depth 3), but from 0.032 to
     0.0080 for circulant pairs, whose g_2/g_1 is 0.96. `theory.routed.RoutedFlow` from `wide_weights` follows this too.
     """
-    graph, layers = _graph(pairs), require_count("depth", depth, least=2)
-    met = np.zeros(len(graph)) if overlaps is None else np.asarray(overlaps)
-    if met.ndim == 0 or met.shape[-1] != len(graph):
-        raise RangeError(f"overlaps must have one number for each of {len(graph)} modes; its shape was {met.shape}")
-    left, values, right = np.linalg.svd(graph.astype(np.float64))
-    sigma, goal = (np.asarray(part)[..., None] for part in (first, final))
-    shape = np.broadcast_shapes(sigma.shape, goal.shape, met.shape)
-    targets = np.broadcast_to(goal / sigma**layers, shape)[..., 0]
-    starts = np.broadcast_to(met, shape)
-    goals = graph.sum() * targets
-    found = [_finish(layers, values, starts[place], goals[place]) for place in np.ndindex(goals.shape)]
-    strengths = np.reshape(found, shape) / targets[..., None]
-    off = (1 - (left * strengths[..., None, :]) @ right) ** 2
-    unseen = off[..., ~graph].mean(axis=-1) if not graph.all() else np.full(targets.shape, np.nan)
-    return PairRace(strengths, off[..., graph].mean(axis=-1), unseen)
+
+    pairs: Any
+    first: Strength
+    final: Positive
+    depth: int = 3
+    # with an overlap of one, encoder and decoder have no difference, with minus one no sum
+    overlaps: Annotated[Any, {"least": -(1 - 1e-6), "most": 1 - 1e-6}] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count("depth", self.depth, least=2)
+        object.__setattr__(self, "pairs", _graph(self.pairs))
+        count = len(self.pairs)
+        if self.overlaps is None:
+            object.__setattr__(self, "overlaps", np.zeros(count))
+        if self.overlaps.shape[-1:] != (count,):
+            raise RangeError(
+                f"overlaps must have one number for each of {count} modes; its shape was {self.overlaps.shape}"
+            )
+
+    @cached_property
+    def strengths(self) -> np.ndarray:
+        """tau_l over s/d, (..., M); the uniform mode alone would have to reach M."""
+        values = np.linalg.svd(self.pairs.astype(np.float64), compute_uv=False)
+        initial, goal = self.first[..., None], self.final[..., None]
+        shape = np.broadcast_shapes(initial.shape, goal.shape, self.overlaps.shape)
+        targets = np.broadcast_to(goal / initial**self.depth, shape)[..., 0]
+        starts = np.broadcast_to(self.overlaps, shape)
+        goals = self.pairs.sum() * targets
+        found = [_finish(self.depth, values, starts[place], goals[place]) for place in np.ndindex(goals.shape)]
+        return np.asarray(np.reshape(found, shape) / targets[..., None])
+
+    @cached_property
+    def _errors(self) -> np.ndarray:
+        left, _, right = np.linalg.svd(self.pairs.astype(np.float64))
+        return np.asarray((1 - (left * self.strengths[..., None, :]) @ right) ** 2)
+
+    @property
+    def trained(self) -> np.ndarray:
+        """The squared error of trained pairs in units of that of output zero: what is left to settle from here."""
+        return np.asarray(self._errors[..., self.pairs].mean(axis=-1))
+
+    @property
+    def untrained(self) -> np.ndarray:
+        """The squared error of untrained pairs in units of that of output zero; NaN where there are none."""
+        if self.pairs.all():
+            return np.full(self.strengths.shape[:-1], np.nan)
+        return np.asarray(self._errors[..., ~self.pairs].mean(axis=-1))
 
 
 def _graph(pairs: Any) -> np.ndarray:

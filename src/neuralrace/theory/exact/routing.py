@@ -2,220 +2,163 @@
 
     dB1/dt = g B2 B1 (S - B2 B1^2 D),  dB2/dt = g m B1^2 (S - B2 B1^2 D)
 
-with m = sqrt(P), g = sqrt(P)/M^2 (eqs 16-17); full sharing, P = M^2, is eqs 13-14 whatever the number K
-of trained routes per domain. C = m B1^2 - B2^2 is conserved, which leaves eq. 15,
+with m = sqrt(P), g = sqrt(P)/M^2 (eqs 16-17); full sharing, P = M^2, is eqs 13-14 whatever the number K of trained
+routes per domain. C = m B1^2 - B2^2 is conserved, which leaves eq. 15,
 
     dB2/dt = g (B2^2 + C) (S - B2 (B2^2 + C) D/m).
 
-Its cubic has one root b on the way, and with q = b^2 + C, Q(x) = x^2 + b x + q, A = 1/(q (3b^2 + C)),
-K = m S/D the integrand splits exactly into A/(b - x) + 1/(K (x^2 + C)) + A (x - q/b)/Q(x): one
-logarithm, one arc tangent (or logarithm, by the sign of C), and one more of each.
+Its cubic has one root b on the way, and with q = b^2 + C, Q(x) = x^2 + b x + q, A = 1/(q (3b^2 + C)), K = m S/D the
+integrand splits exactly into A/(b - x) + 1/(K (x^2 + C)) + A (x - q/b)/Q(x).
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.theory.exact._checks import (
+from neuralrace.theory.exact._base import (
     AtLeastOne,
-    NotNegative,
-    Numbers,
     Positive,
-    Real,
+    Solution,
     Strength,
-    Times,
-    formula,
+    increasing_root,
+    invert,
+    read,
+    read_times,
+    time_to,
 )
-from neuralrace.theory.exact._inverse import invert_elapsed, solve_increasing
-from neuralrace.theory.exact._special import reciprocal_square_integral
 
 
 class RoutingLayers(NamedTuple):
     """Singular values of the layers for one mode."""
 
-    outer: jax.Array  # B1, each input and output matrix
-    hidden: jax.Array  # B2, the shared hidden matrix
+    outer: np.ndarray  # B1, each input and output matrix
+    hidden: np.ndarray  # B2, the shared hidden matrix
 
 
-class _Route(NamedTuple):
-    s: jax.Array
-    d: jax.Array
-    outer: jax.Array  # B1(0)
-    hidden: jax.Array  # B2(0)
-    sharing: jax.Array  # m = sqrt(P)
-    speed: jax.Array  # g = sqrt(P) / M^2
-    invariant: jax.Array  # C
-    final: jax.Array  # b, the hidden layer at the end
+@dataclass(frozen=True, eq=False)
+class Routing(Solution):
+    """One mode of the routing network from any positive start (P1 eqs 13-17).
 
+    singular_value: S > 0 and input_variance: D > 0 of the task's own data set. outer: B1(0). hidden: B2(0). domains: M.
+    paths: P through each hidden layer (default: M^2, full sharing; fewer require that all routes are trained and, for
+    a real network, that sqrt(P) divides M). All broadcast against each other and against times.
+    """
 
-def _cubic(log_x: jax.Array, linear: jax.Array) -> jax.Array:
-    x = jnp.exp(log_x)
-    return x**3 + linear * x - 1
+    singular_value: Positive
+    input_variance: Positive
+    outer: Strength
+    hidden: Strength
+    domains: AtLeastOne
+    paths: AtLeastOne = None
 
-
-def _final_hidden(invariant: jax.Array, constant: jax.Array) -> jax.Array:
-    """Return the one positive root of b^3 + C b = K; it has b^2 + C = K/b > 0."""
-    scale = jnp.cbrt(constant)
-    linear = invariant / scale**2
-    return scale * jnp.exp(solve_increasing(_cubic, jnp.zeros_like(linear), linear))
-
-
-def _route(
-    s: jax.Array, d: jax.Array, first: jax.Array, second: jax.Array, sharing: jax.Array, speed: jax.Array
-) -> _Route:
-    invariant = sharing * first**2 - second**2
-    s, d, sharing, invariant = jnp.broadcast_arrays(s, d, sharing, invariant)
-    return _Route(s, d, first, second, sharing, speed, invariant, _final_hidden(invariant, sharing * s / d))
-
-
-def _enough_routes(domains: np.ndarray, paths: np.ndarray | None) -> None:
-    if paths is not None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        routes = self.domains**2
+        if self.paths is None:
+            object.__setattr__(self, "paths", routes)
         hint = "no more paths can share a hidden layer than there are routes"
-        Numbers(most=1.0, hint=hint).read("paths / domains^2", np.max(paths / domains**2))
+        read("paths / domains^2", self.paths / routes, most=1.0, hint=hint)
+
+    @cached_property
+    def invariant(self) -> np.ndarray:
+        """C = sqrt(P) B1^2 - B2^2, the same at all times."""
+        return np.asarray(np.sqrt(self.paths) * self.outer**2 - self.hidden**2)
+
+    @cached_property
+    def _constant(self) -> np.ndarray:
+        return np.asarray(np.sqrt(self.paths) * self.singular_value / self.input_variance)
+
+    @cached_property
+    def final(self) -> RoutingLayers:
+        """B1 and B2 at the end of learning, where B2 B1^2 = S/D and the invariant still holds."""
+        hidden = self._hidden_at(self._constant)
+        return RoutingLayers(np.sqrt(self.singular_value / self.input_variance / hidden), hidden)
+
+    def _hidden_at(self, constant: np.ndarray) -> np.ndarray:
+        """Return the one positive root of x^3 + C x = constant, sought in the logarithm of x."""
+        scale = np.cbrt(constant)
+        linear = self.invariant / scale**2
+
+        def cubic(log_x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            x = np.exp(log_x)
+            return x**3 + linear * x - 1, 3 * x**3 + linear * x
+
+        return np.asarray(scale * np.exp(increasing_root(cubic, np.zeros_like(linear))))
+
+    @cached_property
+    def _unit(self) -> np.ndarray:
+        """The unit of time of `_clock`, m/(g D)."""
+        return np.asarray(self.domains**2 / self.input_variance)
+
+    def _clock(self, w: np.ndarray) -> np.ndarray:
+        """Return the integral of 1/((x^2 + C)(K - x^3 - C x)) until the gap b - x has shrunk by the factor e^(-w)."""
+        hidden, constant, final = self.hidden, self._constant, self.final.hidden
+        step = -(final - hidden) * np.expm1(-w)
+        q = constant / final
+        square = np.sqrt(self.paths) * self.outer**2  # x^2 + C at the start
+        quadratic = hidden**2 + final * hidden + q
+        growth = np.log1p(step * (2 * hidden + step + final) / quadratic)
+        inner = _reciprocal_square_integral(hidden, step, self.invariant, square)
+        outer = _reciprocal_square_integral(hidden + final / 2, step, 0.75 * final**2 + self.invariant, quadratic)
+        weight = 1 / (q * (2 * final**2 + q))
+        return np.asarray(weight * (w + growth / 2 - (q / final + final / 2) * outer) + inner / constant)
+
+    def _log_gap(self, times: Any) -> np.ndarray:
+        """Return w, by how much log(b - B2) has fallen."""
+        final = self.final.hidden
+        scaled = np.broadcast_arrays(read_times(times) / self._unit, final)[0]
+
+        def elapsed(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            x = self.hidden - (final - self.hidden) * np.expm1(-w)
+            return self._clock(w), 1 / ((x**2 + self.invariant) * (x**2 + final * x + self._constant / final))
+
+        return invert(elapsed, scaled)
+
+    def layers(self, times: Any) -> RoutingLayers:
+        """Return B1(t) and B2(t)."""
+        step = -(self.final.hidden - self.hidden) * np.expm1(-self._log_gap(times))
+        outer_square = self.outer**2 + step * (2 * self.hidden + step) / np.sqrt(self.paths)
+        return RoutingLayers(np.sqrt(outer_square), self.hidden + step)
+
+    def strength(self, times: Any) -> np.ndarray:
+        """Return the strength B2 B1^2 of a path, which tends to S/D."""
+        layers = self.layers(times)
+        return np.asarray(layers.hidden * layers.outer**2)
+
+    def loss(self, times: Any) -> np.ndarray:
+        """Return the loss still to be lost, half D times (S/D - B2 B1^2)^2, averaged over the trained routes.
+
+        The sum over modes is the loss of the network.
+        """
+        w, final = self._log_gap(times), self.final.hidden
+        now = self.hidden - (final - self.hidden) * np.expm1(-w)
+        quadratic = now**2 + final * now + self._constant / final
+        gap = (final - self.hidden) * np.exp(-w) * quadratic / np.sqrt(self.paths)
+        return np.asarray(0.5 * self.input_variance * gap**2)
+
+    def time(self, strength: Any) -> np.ndarray:
+        """Return when a path reaches a strength, by eq. 15: 0 where it starts past it, inf at S/D and beyond."""
+        final, start = self.final.hidden, self.hidden * self.outer**2
+
+        def elapsed(level: np.ndarray) -> np.ndarray:
+            hidden = self._hidden_at(np.sqrt(self.paths) * level)
+            return self._clock(np.log1p((hidden - self.hidden) / (final - hidden))) * self._unit
+
+        start, end = np.broadcast_arrays(start, final * 0 + self.singular_value / self.input_variance)
+        return time_to(read("strength", strength), start, end, elapsed)
 
 
-def _sharing(domains: jax.Array, paths: jax.Array | None) -> tuple[jax.Array, jax.Array]:
-    """m and g."""
-    if paths is None:
-        return domains, 1 / domains
-    root = jnp.sqrt(paths)
-    return root, root / domains**2
+def _reciprocal_square_integral(
+    start: np.ndarray, step: np.ndarray, constant: np.ndarray, square: np.ndarray
+) -> np.ndarray:
+    """Return the integral of 1/(x^2 + constant) from start to start + step, for a constant of either sign.
 
-
-@jax.jit
-def _clock(
-    w: jax.Array,
-    hidden: jax.Array,
-    outer_square: jax.Array,
-    invariant: jax.Array,
-    final: jax.Array,
-    constant: jax.Array,
-) -> jax.Array:
-    """Return the integral of 1/((x^2 + C)(K - x^3 - C x)) until the gap b - x is down by e^(-w).
-
-    outer_square is B2(0)^2 + C = m B1(0)^2, final is b, constant is K = b (b^2 + C).
+    `square` is start^2 + constant, given separately so that a small one keeps its digits.
     """
-    step = -(final - hidden) * jnp.expm1(-w)
-    q = constant / final
-    weight = 1 / (q * (2 * final**2 + q))
-    quadratic0 = hidden**2 + final * hidden + q
-    growth = jnp.log1p(step * (2 * hidden + step + final) / quadratic0)
-    inner = reciprocal_square_integral(hidden, step, invariant, outer_square)
-    outer = reciprocal_square_integral(hidden + final / 2, step, 0.75 * final**2 + invariant, quadratic0)
-    return weight * (w + growth / 2 - (q / final + final / 2) * outer) + inner / constant
-
-
-def _clock_arguments(r: _Route) -> tuple[jax.Array, ...]:
-    return r.hidden, r.sharing * r.outer**2, r.invariant, r.final, r.sharing * r.s / r.d
-
-
-def _log_gap(t: jax.Array, r: _Route) -> jax.Array:
-    scaled_time = r.speed * r.d / r.sharing * t
-    return invert_elapsed(_clock, *jnp.broadcast_arrays(scaled_time, *_clock_arguments(r)))
-
-
-@formula(_enough_routes)
-def routing_layers(
-    times: Times,
-    singular_value: Positive,
-    input_variance: Positive,
-    outer: Strength,
-    hidden: Strength,
-    domains: AtLeastOne,
-    paths: AtLeastOne = None,
-) -> RoutingLayers:
-    """Return B1(t) and B2(t) of one mode, exact from any positive start (P1 eqs 13-17).
-
-    singular_value S and input_variance D of the task's own data set, outer B1(0), hidden B2(0), domains
-    M, paths P through each hidden layer (M^2, full sharing, if not given; less wants all routes trained
-    and, for a real network, sqrt(P) to divide M). All broadcast.
-    """
-    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
-    w = _log_gap(times, r)
-    step = -(r.final - r.hidden) * jnp.expm1(-w)
-    outer_square = r.outer**2 + step * (2 * r.hidden + step) / r.sharing
-    return RoutingLayers(jnp.sqrt(outer_square), r.hidden + step)
-
-
-@formula(_enough_routes)
-def routing_time(
-    hidden_strength: Real,
-    singular_value: Positive,
-    input_variance: Positive,
-    outer: Strength,
-    hidden: Strength,
-    domains: AtLeastOne,
-    paths: AtLeastOne = None,
-) -> jax.Array:
-    """Return the time at which B2 reaches a value: eq. 15 of P1, integrated.
-
-    Zero where it is past it from the start, inf where it never gets there.
-    """
-    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
-    travelled, remaining, whole = hidden_strength - r.hidden, r.final - hidden_strength, r.final - r.hidden
-    forward = travelled * whole > 0
-    reached = forward & (remaining * whole > 0)
-    w = jnp.log1p(jnp.where(reached, travelled / jnp.where(reached, remaining, 1.0), 0.0))
-    t = _clock(w, *_clock_arguments(r)) * r.sharing / (r.speed * r.d)
-    return jnp.where(reached, t, jnp.where(forward, jnp.inf, 0.0))
-
-
-@formula(_enough_routes)
-def routing_loss(
-    times: Times,
-    singular_value: Positive,
-    input_variance: Positive,
-    outer: Strength,
-    hidden: Strength,
-    domains: AtLeastOne,
-    paths: AtLeastOne = None,
-) -> jax.Array:
-    """Return the loss still to be lost in one mode, averaged over the trained routes.
-
-    Half D times (S/D - B2 B1^2)^2; the sum over modes is the loss of the network.
-    """
-    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
-    w = _log_gap(times, r)
-    now = r.hidden - (r.final - r.hidden) * jnp.expm1(-w)
-    quadratic = now**2 + r.final * now + r.sharing * r.s / (r.d * r.final)
-    return 0.5 * r.d * ((r.final - r.hidden) * jnp.exp(-w) * quadratic / r.sharing) ** 2
-
-
-@formula(_enough_routes)
-def routing_final(
-    singular_value: Positive,
-    input_variance: Positive,
-    outer: Strength,
-    hidden: Strength,
-    domains: AtLeastOne,
-    paths: AtLeastOne = None,
-) -> RoutingLayers:
-    """Return B1 and B2 at the end of learning, where B2 B1^2 = S/D and the invariant still holds."""
-    r = _route(singular_value, input_variance, outer, hidden, *_sharing(domains, paths))
-    return RoutingLayers(jnp.sqrt(r.s / r.d / r.final), r.final)
-
-
-@formula(_enough_routes)
-def routing_invariant(
-    outer: NotNegative, hidden: NotNegative, domains: AtLeastOne, paths: AtLeastOne = None
-) -> jax.Array:
-    """Return C = sqrt(P) B1^2 - B2^2, the same at all times (M B1^2 - B2^2 for full sharing)."""
-    return _sharing(domains, paths)[0] * outer**2 - hidden**2
-
-
-def _possible(outer: np.ndarray, invariant: np.ndarray, domains: np.ndarray, paths: np.ndarray | None) -> None:
-    _enough_routes(domains, paths)
-    left = (domains if paths is None else np.sqrt(paths)) - invariant / outer**2
-    Numbers(least=0.0, hint="B2^2 = sqrt(P) B1^2 - C cannot be negative").read("sqrt(P) - invariant / outer^2", left)
-
-
-@formula(_possible)
-def routing_ratio(outer: Strength, invariant: Real, domains: AtLeastOne, paths: AtLeastOne = None) -> jax.Array:
-    """Return B2/B1 = sqrt(sqrt(P) - C/B1^2) at an outer strength B1, for the invariant C.
-
-    The limits that P1 gives, sqrt(M) for full sharing and P^(1/4) in part (eqs 51 and 56), are those of
-    C/B1^2 -> 0, that is of initial weights that are small beside the final ones.
-    """
-    return jnp.sqrt(_sharing(domains, paths)[0] - invariant / outer**2)
+    with np.errstate(all="ignore"):  # of the cases that are not chosen
+        ratio, root = step / (square + start * step), np.sqrt(np.abs(constant))
+        logarithm = np.log1p(2 * root * step * (start + root) / (square * (start + step + root))) / (2 * root)
+        angle = np.arctan(root * ratio) / root
+    return np.where(constant > 0, angle, np.where(constant < 0, logarithm, ratio))

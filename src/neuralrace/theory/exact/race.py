@@ -1,0 +1,175 @@
+"""The race of views: paths of depth L >= 2 that feed one output and share the error.
+
+    da_m/dt = r_m a_m^(L-1) (1 - sum_n a_n^L / A^L)
+
+Every view runs on one clock T, dT/dt = 1 - sum_n a_n^L / A^L: a_m = a_m(0) e^(r_m T) at L = 2, and
+a_m^(2-L) = a_m(0)^(2-L) - (L-2) r_m T beyond. The race ends where the clock stops, a scalar root, so the final shares
+are exact. The time t(T) is one integral with a simple pole at the end; the pole and the free growth are split off, and
+the analytic rest is summed by a fixed Gauss-Legendre rule (to 1e-12).
+
+As clock serves y = -log(1 - (L-2) x T)/(L-2), with x the largest r_m a_m(0)^(L-2): the logarithm of the growth that a
+view with that x has made. It stays of order log(A/a) where T runs into a blow-up.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from scipy.special import exprel, logsumexp
+
+from neuralrace.errors import RangeError
+from neuralrace.theory.exact._base import Positive, Solution, Strength, increasing_root, invert, read, read_times
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
+
+
+class Phases(NamedTuple):
+    """When the phases of P3 end, by the learned fraction G = sum_n a_n^L / A^L."""
+
+    growth: np.ndarray  # G reaches `low`: until then every view grows as if alone
+    competition: np.ndarray  # G reaches `high`: from here the shares are all but final
+
+
+@dataclass(frozen=True, eq=False)
+class Race(Solution):
+    """A race between views that always occur together, or several races at once.
+
+    strengths: layer amplitudes a_m(0) > 0 (P3's s_m at depth two), view last. rates: r_m > 0 (sigma_m), one number or
+    one per view. depth: L >= 2. saturation: A (s_max). Leading axes of strengths and rates are races, against which
+    depth and saturation broadcast.
+    """
+
+    strengths: Strength
+    rates: Positive
+    depth: Annotated[Any, {"least": 2.0, "hint": "one layer has no race: its views add linearly"}] = 2
+    saturation: Positive = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        views = self.strengths.shape[-1] if self.strengths.ndim else 1
+        if views < 2:
+            raise RangeError(
+                f"a race needs at least two views; strengths has {views}: one view learns alone, theory.exact.Deep"
+            )
+        try:
+            shape = np.broadcast_shapes(self.strengths.shape, self.rates.shape)
+            batch = np.broadcast_shapes(shape[:-1], self.depth.shape, self.saturation.shape)
+            np.broadcast_shapes(shape, (views,))
+        except ValueError:
+            raise RangeError(
+                f"rates must be one number or one per view, {views}, and depth and saturation one number or one per "
+                f"race; their shapes were {self.rates.shape}, {self.depth.shape} and {self.saturation.shape}"
+            ) from None
+        object.__setattr__(self, "strengths", np.broadcast_to(self.strengths, (*batch, views)))
+        object.__setattr__(self, "rates", np.broadcast_to(self.rates, (*batch, views)))
+        for name in ("depth", "saturation"):
+            object.__setattr__(self, name, np.broadcast_to(getattr(self, name), batch))
+
+    @cached_property
+    def _log_speeds(self) -> np.ndarray:
+        """log r_m a_m(0)^(L-2), which no depth brings below the smallest double."""
+        return np.asarray(np.log(self.rates) + (self.depth - 2)[..., None] * np.log(self.strengths))
+
+    def _log_growth(self, y: np.ndarray) -> np.ndarray:
+        """Return log(a_m/a_m(0)) = -log(1 - rho_m + rho_m e^(-q y))/q, rho_m the view's speed over the largest."""
+        behind = self._log_speeds - self._log_speeds.max(axis=-1, keepdims=True)
+        q, y = (self.depth - 2)[..., None], y[..., None]
+        with np.errstate(divide="ignore", invalid="ignore"):  # the fastest view has no lag: log 0
+            logs = -np.logaddexp(np.log(-np.expm1(behind)), behind - q * y) / q
+        return np.where(q == 0, np.exp(behind) * y, logs)
+
+    def _filled(self, logs: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the learned fraction where views have grown by e^logs."""
+        powers = self.depth[..., None] * (np.log(self.strengths) + logs)
+        return np.asarray(logsumexp(powers, axis=-1) - self.depth * np.log(self.saturation))
+
+    def _clock_at(self, level: np.ndarray) -> np.ndarray:
+        """Return y where the learned fraction is a level; negative where the race starts above it."""
+
+        def excess(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            logs = self._log_growth(y)
+            powers = self.depth[..., None] * (np.log(self.strengths) + logs)
+            shares = np.exp(powers - logsumexp(powers, axis=-1, keepdims=True))
+            behind = self._log_speeds - self._log_speeds.max(axis=-1, keepdims=True)
+            # d log(a_m)/dy = rho_m (a_m/a_m(0))^q e^(-q y)
+            slopes = np.exp(behind + (self.depth - 2)[..., None] * (logs - y[..., None]))
+            return self._filled(logs) - np.log(level), self.depth * (shares * slopes).sum(axis=-1)
+
+        return increasing_root(excess, np.log(self.saturation) - np.log(self.strengths).max(axis=-1))
+
+    @cached_property
+    def _end(self) -> np.ndarray:
+        return self._clock_at(np.ones(self.depth.shape))
+
+    @cached_property
+    def final(self) -> np.ndarray:
+        """a_m at the end."""
+        return np.asarray(self.strengths * np.exp(self._log_growth(self._end)))
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """a_m^L at the end, normalized to one."""
+        powers = self.depth[..., None] * np.log(self.final)
+        return np.asarray(np.exp(powers - logsumexp(powers, axis=-1, keepdims=True)))
+
+    @property
+    def winner(self) -> np.ndarray:
+        """The view with the largest amplitude at the end; the first of several equal ones."""
+        return np.asarray(self.final.argmax(axis=-1))
+
+    def _elapsed(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return x t when all but e^(-w) of the clock has run, and its slope; w is broadcast with the races."""
+        L, end = self.depth, np.where(np.abs(self._end) < 1e-30, 1e-30, self._end)  # no 0/0 where nothing is to learn
+        q, final = L - 2, self._log_growth(end)
+        behind = self._log_speeds - self._log_speeds.max(axis=-1, keepdims=True)
+        k = np.exp(behind + q[..., None] * (final - end[..., None]))
+
+        def missing(v: np.ndarray) -> np.ndarray:
+            """Return 1 - G when the clock has v to go, without cancellation."""
+            x = q[..., None] * v[..., None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                left = (np.log1p(k * np.expm1(np.minimum(x, 700.0))) + np.maximum(x - 700.0, 0.0)) / q[..., None]
+            left = np.where(q[..., None] == 0, k * v[..., None], left)  # log(a_m(end)/a_m)
+            return np.asarray(-(self.shares * np.expm1(-L[..., None] * left)).sum(axis=-1))
+
+        pole = np.exp(-q * end) / (L * (self.shares * k).sum(axis=-1))
+        left = end * np.exp(-w)
+        # v = sinh(angle)/L spreads the end of the race, where the integrand turns within 1/L, over the nodes
+        low, high = np.arcsinh(L * left), np.arcsinh(L * end)
+        angle = low + (high - low) * (NODES.reshape(-1, *[1] * low.ndim) + 1) / 2
+        v = np.sinh(angle) / L
+        error = missing(v)
+        rest = (np.exp(-q * (end - v)) * (1 - error) * v / error - pole) / v * np.cosh(angle) / L
+        y = -end * np.expm1(-w)
+        value = y * exprel(-q * y) + pole * w + (high - low) / 2 * np.tensordot(WEIGHTS, rest, 1)
+        return value, left * np.exp(-q * y) / missing(left)
+
+    def strength(self, times: Any) -> np.ndarray:
+        """Return a_m(t), view last; times broadcast against the races."""
+        t = read_times(times)
+        scaled = t * np.exp(self._log_speeds.max(axis=-1))
+        w = invert(self._elapsed, np.broadcast_arrays(scaled, self._end)[0])
+        return np.asarray(self.strengths * np.exp(self._log_growth(-self._end * np.expm1(-w))))
+
+    def learned(self, times: Any) -> np.ndarray:
+        """Return G = sum_n a_n^L / A^L, the learned fraction of the target."""
+        return np.asarray(np.sum((self.strength(times) / self.saturation[..., None]) ** self.depth[..., None], axis=-1))
+
+    def time(self, level: Any) -> np.ndarray:
+        """Return when the learned fraction G first reaches a level between 0 and 1; 0 where it starts there."""
+        wanted = read("level", level, above=0.0)
+        if (wanted >= 1).any():
+            raise RangeError(
+                f"level must be below 1, which is reached only after infinite time; it was {wanted.max():g}"
+            )
+        y = np.maximum(self._clock_at(wanted), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):  # inf where no double holds the time
+            elapsed = self._elapsed(-np.log1p(-y / self._end))[0] * np.exp(-self._log_speeds.max(axis=-1))
+        return np.where(y > 0, elapsed, 0.0)
+
+    def phases(self, low: float = 0.1, high: float = 0.9) -> Phases:
+        """Locate the phases of P3: growth until G = low, competition until G = high, then settling."""
+        if not low < high:
+            raise RangeError(f"low must be below high; they were {low:g} and {high:g}")
+        return Phases(self.time(low), self.time(high))

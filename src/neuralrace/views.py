@@ -1,0 +1,202 @@
+"""The race of views: P3's equation derived from a network and solved, for views always or partly together."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from neuralrace import initial
+from neuralrace.architecture import Path
+from neuralrace.arrays import real_array
+from neuralrace.axes import Edge
+from neuralrace.errors import (
+    AssumptionError,
+    NeuralRaceError,
+    ProblemError,
+    RangeError,
+    require_count,
+    require_kind,
+    require_number,
+)
+from neuralrace.problem import Problem
+from neuralrace.theory import predict
+from neuralrace.theory.exact import Race
+
+__all__ = ["CoupledRace", "Race", "RaceEquation", "co_occurrence", "derive", "race"]
+
+TOLERANCE = 1e-10  # relative, per step of the integration, in the logarithm of an amplitude
+DEFINITE = 1e-9  # smallest eigenvalue of D over the largest
+SHARED = 1e-9  # relative difference below which brackets are the same
+
+
+def race(strengths: Any, rates: Any, depth: Any = 2, saturation: Any = 1.0) -> Race:
+    """Set up a race between views that always occur together, and solve it exactly.
+
+    strengths: layer amplitudes a_m(0) > 0, view last; leading axes are races. rates: r_m > 0, one or one per view.
+    da_m/dt = r_m a_m^(L-1) (1 - sum_n a_n^L / A^L) with L = depth >= 2 and A = saturation; at depth two this is P3's
+    equation in s_m = a_m.
+    """
+    return Race(strengths, rates, depth, saturation)
+
+
+@dataclass(frozen=True, eq=False)
+class CoupledRace:
+    """A race between views that occur together only in part: da_m/dt = a_m^(L-1) (S_m - sum_n D_mn a_n^L).
+
+    strengths: a_m(0) > 0. drive: S_m > 0, the correlation of each view with the target (P3's sigma_m for features of
+    length one). coupling: D_mn, the correlation of views m and n; for features of length one the chance that both are
+    present, over the number of classes. depth: L >= 2.
+
+    It lies between views that are always together (D_mn = S_m c_n: the race of `race`) and views that never are (D
+    diagonal: every view learns alone). Where D is positive definite the end does not depend on the start.
+    """
+
+    strengths: Any
+    drive: Any
+    coupling: Any
+    depth: float = 2
+
+    def __post_init__(self) -> None:
+        for name in ("strengths", "drive", "coupling"):
+            object.__setattr__(self, name, real_array(name, getattr(self, name), RangeError))
+        require_number("depth", self.depth, least=2)
+        count, D = self.strengths.size, self.coupling
+        if self.strengths.ndim != 1 or count < 2:
+            raise RangeError(
+                f"a race needs strengths of at least two views on one axis; their shape was {self.strengths.shape}"
+            )
+        if self.drive.shape != (count,) or D.shape != (count, count):
+            raise RangeError(
+                f"drive must have shape {(count,)} and coupling {(count, count)}; they have {self.drive.shape} and "
+                f"{D.shape}"
+            )
+        for name, values in (("strengths", self.strengths), ("drive", self.drive)):
+            if not np.isfinite(values).all() or (values <= 0).any():
+                raise RangeError(f"{name} must be finite and above 0 for every view; the least was {values.min():g}")
+        if not np.isfinite(D).all() or not np.allclose(D, D.T, rtol=1e-9, atol=0):
+            raise RangeError("coupling must be finite and symmetric: it holds the second moments of the views")
+        if np.linalg.eigvalsh(D)[0] < -DEFINITE * np.abs(D).max():
+            raise RangeError("coupling must have no negative eigenvalue: no views have such second moments")
+
+    def velocity(self, strengths: Any) -> np.ndarray:
+        """Return da/dt at amplitudes (..., M)."""
+        powers = np.asarray(strengths) ** (self.depth - 1)
+        return np.asarray(powers * (self.drive - (powers * strengths) @ self.coupling))
+
+    def strength(self, times: Any) -> np.ndarray:
+        """Return a_m at increasing times, (T, M), by integrating the logarithms."""
+        from scipy.integrate import solve_ivp
+
+        t = real_array("times", times, RangeError)
+        if t.ndim != 1 or not t.size or (t < 0).any() or (np.diff(t) < 0).any():
+            raise RangeError("times must be one axis of increasing numbers, none negative; sort them")
+        span = (0.0, max(float(t[-1]), np.finfo(float).eps))  # LSODA does not end on a span near the smallest number
+        solved = solve_ivp(
+            lambda _, logs: self.velocity(np.exp(logs)) / np.exp(logs),
+            span, np.log(self.strengths), "LSODA", t, rtol=TOLERANCE, atol=TOLERANCE,
+        )  # fmt: skip
+        if not solved.success:
+            raise NeuralRaceError(f"the race could not be integrated to time {t[-1]:g}: {solved.message}")
+        return np.asarray(np.exp(solved.y.T))
+
+    @cached_property
+    def final(self) -> np.ndarray:
+        """a_m at the end, (M,): the least squares fit of the target with no negative strength."""
+        from scipy.optimize import nnls
+
+        values, vectors = np.linalg.eigh(self.coupling)
+        if values[0] < DEFINITE * values[-1]:
+            raise AssumptionError(
+                f"the end is that of the least squares only where the coupling is positive definite; its smallest "
+                f"eigenvalue is {values[0]:.2g}: views that are always together end by their start, use race"
+            )
+        strengths, _ = nnls((vectors * np.sqrt(values)).T, (vectors / np.sqrt(values)).T @ self.drive)
+        return np.asarray(strengths ** (1 / self.depth))
+
+    @property
+    def shares(self) -> np.ndarray:
+        """a_m^L at the end, normalized to one, (M,)."""
+        return np.asarray(self.final**self.depth / np.sum(self.final**self.depth))
+
+
+def co_occurrence(views: int, together: float, rate: float = 1.0) -> np.ndarray:
+    """Return D for equal views: rate on the diagonal and rate * together off it; together: the chance of n given m."""
+    q, count = require_number("together", together, least=0, most=1), require_count("views", views)
+    return np.asarray(require_number("rate", rate, above=0) * ((1 - q) * np.eye(count) + q))
+
+
+@dataclass(frozen=True, eq=False)
+class RaceEquation:
+    """da_m/dt = a_m^(L-1) (S_m - sum_n D_mn a_n^L), the lumped equations of parallel pathways in one mode.
+
+    pathways: the M paths. drive: S, (M,). coupling: D, (M, M). depth: L. text: the equations as the reduction writes
+    them, a line for each.
+    """
+
+    pathways: tuple[Path, ...] = field(repr=False)
+    drive: np.ndarray
+    coupling: np.ndarray
+    depth: int
+    text: str = field(repr=False)
+
+    @property
+    def separateness(self) -> float:
+        """How far the bracket is from being common to all views: 0 where they are always together (P3), else above."""
+        brackets = self.coupling / self.drive[:, None]
+        return float(np.abs(brackets - brackets.mean(axis=0)).max() / np.abs(brackets).max())
+
+    def race(self, strengths: Any) -> Race:
+        """Return the exact race from layer amplitudes a_m(0); its amplitudes are b_m = c_m^(1/L) a_m.
+
+        c_n is the weight of a_n^L in the common bracket 1 - sum_n c_n a_n^L; for unit features b_m = a_m. In b the
+        equation is db_m/dt = r_m b_m^(L-1) (1 - sum_n b_n^L) with r_m = S_m c_m^((2-L)/L): P3's equation at L = 2.
+        """
+        if self.separateness > SHARED:
+            raise AssumptionError(
+                f"the exact race needs views that are always together; their brackets differ by "
+                f"{self.separateness:.2g}: use RaceEquation.coupled, which integrates"
+            )
+        c = (self.coupling / self.drive[:, None]).mean(axis=0)
+        start = real_array("strengths", strengths, RangeError)
+        return Race(start * c ** (1 / self.depth), self.drive * c ** ((2 - self.depth) / self.depth), self.depth)
+
+    def coupled(self, strengths: Any) -> CoupledRace:
+        """Return the race with these statistics, whatever they are."""
+        return CoupledRace(strengths, self.drive, self.coupling, self.depth)
+
+
+def derive(problem: Problem, mode: int = 0) -> RaceEquation:
+    """Derive the equation of M parallel pathways with the reduction; nothing of it is assumed.
+
+    Every pathway gets one amplitude for all its layers, different from the others', and the reduction lumps what stays
+    alike. mode: which of the modes of the statistics (for one-hot targets they are the classes, all alike).
+    """
+    require_kind("problem", problem, Problem, ProblemError)
+    pathways = problem.architecture.paths()
+    owner: dict[Edge, int] = {edge: m for m, path in enumerate(pathways) for edge in path.edges}
+    depths = {len(path.edges) for path in pathways}
+    if len(pathways) < 2 or len(depths) > 1 or len(owner) != sum(len(path.edges) for path in pathways):
+        raise AssumptionError(
+            f"the race is that of at least two pathways of equal depth that share no edge; there are "
+            f"{len(pathways)} of depths {', '.join(map(str, sorted(depths)))}: use the gating 'views' of tasks.views"
+        )
+    distinct = initial.decoupled({edge: 0.01 * (m + 1) for edge, m in owner.items()})
+    reduction = predict(problem, distinct, [0.0], "reduction").reduction
+    assert reduction is not None  # the method that was chosen
+    terms, place, mode = reduction.terms, {}, require_count("mode", mode, least=0)
+    for k, factors in enumerate(terms.factors):
+        variable = reduction.variables[int(factors[0])]
+        if mode in variable.modes:
+            place[owner[variable.edges[0]]] = k
+    order = [place[m] for m in range(len(pathways)) if m in place]
+    drive = terms.strengths[order]
+    unmoved = np.abs(drive) <= SHARED * np.abs(terms.strengths).max(initial=0.0)
+    silent = len(pathways) - len(order) + int(unmoved.sum())
+    if silent:
+        raise AssumptionError(
+            f"every pathway must learn mode {mode}; {silent} of {len(pathways)} do not: their views tell nothing about "
+            "it, choose another mode"
+        )
+    coupling = terms.coupling.toarray()[np.ix_(order, order)]
+    return RaceEquation(pathways, drive, coupling, depths.pop(), reduction.equations().text)

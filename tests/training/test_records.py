@@ -1,6 +1,5 @@
 """What is recorded, when, and that it is what it says it is."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,7 +7,6 @@ import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, UnknownNameError
 from neuralrace.training.loop import make_schedule
-from neuralrace.training.records import Record
 
 ROUNDING = 1e-12  # one forward pass or decomposition of matrices of size one
 EVERYTHING = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")
@@ -30,23 +28,6 @@ def expected_shapes(problem):
         for node in chosen:
             shapes[f"{kind}[{node}]"] = (("example", f"{node}_unit"), (examples, nodes[node]))
     return shapes
-
-
-def test_a_record_of_ones_own_serves_as_a_value_at_any_width():
-    norms = Record(
-        "norms",
-        over=lambda problem: problem.architecture.edges,
-        look=lambda sight, edge: jnp.linalg.norm(sight.weights[edge]),
-        axes=lambda problem, edge: (),
-    )
-    wide = nr.tasks.xor(0.5).problem("linear", hidden=30)
-    run = nr.train(wide, nr.initial.gaussian(0.3), 0.05, STEPS, seeds=SEEDS, record=["weights", norms])
-    for edge in ("x->positive", "positive->y"):
-        assert run.data[f"norms[{edge}]"].dims == ("seed", "time")
-        lengths = np.linalg.norm(run.values(f"weights[{edge}]"), axis=(2, 3))
-        np.testing.assert_allclose(run.values(f"norms[{edge}]"), lengths, rtol=ROUNDING)
-    one = nr.train(wide, nr.initial.gaussian(0.3), 0.05, STEPS, seeds=SEEDS, record=norms)
-    np.testing.assert_allclose(one.values("norms[x->positive]"), run.values("norms[x->positive]"), rtol=ROUNDING)
 
 
 @pytest.mark.parametrize("name", ["wide", "random"])

@@ -17,15 +17,12 @@ from neuralrace.arrays import float64
 from neuralrace.axes import Array
 from neuralrace.reln.gating import LayerGating
 from neuralrace.reln.watched import Stretch, Watched
-from neuralrace.training.condition import batch_keys
-from neuralrace.training.learner import Landscape
-from neuralrace.training.loop import Schedule, begin, go_on
-from neuralrace.training.program import Program, one_program
-from neuralrace.training.records import Recorder
+from neuralrace.training.learner import LossFunction
+from neuralrace.training.loop import Program, Schedule, one_program, run
 from neuralrace.training.rules import Descent
 
 
-class Played(Landscape):
+class Played(LossFunction):
     """All networks under one gating: each descends its own loss, and the mean of these is recorded.
 
     Parameters: modules, (networks, modules, directions, inputs + outputs), and offset, (networks, outputs).
@@ -74,21 +71,20 @@ def play(
     offset = np.zeros((len(plans), len(weights[0]), watched.network.targets.shape[1]))
     if watched.offset is not None:
         offset[:] = watched.offset[:, 0]
-    keys, rule, losses = batch_keys(0, len(plans)), Descent(np.asarray(rate)), []
+    keys, rule, losses = jax.random.split(jax.random.key(0), len(plans)), Descent(np.asarray(rate)), []  # unused keys
     for place, stretch in enumerate(stretches):
         gatings = [plan[place] for plan in plans]
         bases, blocks = _narrowed(weights, gatings, padded)
-        programs = [Program(one, rule, Recorder(()), None, None, ()) for one in _played(watched, gatings, padded)]
+        programs = [Program(one, rule) for one in _played(watched, gatings, padded)]
         steps = watched.steps[stretch.first : stretch.last + 1] - watched.steps[stretch.first]
         looks = np.pad(steps, (0, len(watched.steps) - len(steps)), "edge")  # one program serves all stretches
         always = np.ones(len(looks), dtype=bool)
         schedule = Schedule(looks, always, always)
         start = jax.device_put({"modules": blocks, "offset": offset})
-        training = begin(one_program(programs, 1), start, keys, schedule)
-        go_on(training)
-        found = training.memory.records(schedule)["loss"]
+        training = run(one_program(programs, 1), start, keys, schedule)
+        found = training.records()["loss"]
         losses.append(found[:, : len(steps) - (place < len(stretches) - 1)])  # the next one starts where this one ends
-        end = jax.tree.map(np.asarray, training.state.parameters)
+        end = training.parameters()
         offset = end["offset"]
         for (plan, seed, module), basis in bases.items():  # back into the neurons; those in no module stay
             inside = gatings[plan].members[seed] == module

@@ -1,4 +1,4 @@
-"""A training on disk while it runs, so that one killed at any moment goes on and ends with the same bytes."""
+"""A training on disk while it runs, so that one killed at any moment resumes and ends with the same bytes."""
 
 import hashlib
 import json
@@ -18,37 +18,32 @@ from neuralrace.datafiles import write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.training.loop import Training
 
-FORMAT = 2
-SECONDS = 10.0  # between two writings,
-SHARE = 20  # or so many times as long as a writing takes
+SECONDS = 10.0  # between two writings, or 20 times as long as a writing takes
 
 
 @dataclass
 class Checkpoint:
-    """Writes a training's weights, rule state and records beside its own name, and then in place of the old ones.
+    """Writes a training's weights, rule state and records beside its file, and then in place of it.
 
-    identity: what the training is, in plain values; a file that says otherwise is refused.
+    identity: a hash of all that the training depends on; a file with another one is refused.
     """
 
     path: Path
-    identity: Mapping[str, Any]
+    identity: str
     _written: float = field(default_factory=time.monotonic)
     _took: float = 0.0
 
-    def due(self) -> bool:
-        """Whether the last writing is long ago."""
-        return time.monotonic() - self._written > max(SECONDS, SHARE * self._took)
-
-    def look(self, training: Training) -> bool:
-        """Write; never ends the training."""
+    def __call__(self, training: Training) -> bool:
+        """Write if the last writing is long ago or the training is finished; never ends the training."""
         began = time.monotonic()
-        memory = training.memory
+        if not training.finished and began - self._written <= max(SECONDS, 20 * self._took):
+            return False
         leaves = jax.tree.leaves(training.state)
-        arrays = {f"state {i}": np.asarray(leaf)[: memory.seeds] for i, leaf in enumerate(leaves)}
-        arrays |= {f"record {name}": array for name, array in memory.arrays.items()}
-        arrays["curve"] = np.concatenate(memory.curve)
-        arrays["place"] = np.array([training.next, memory.filled, len(training.schedule.looks)])
-        arrays["identity"] = np.array(self._stamp())
+        arrays = {f"state {i}": np.asarray(leaf)[: training.seeds] for i, leaf in enumerate(leaves)}
+        arrays |= {f"record {name}": array for name, array in training.arrays.items()}
+        arrays["curve"] = np.concatenate(training.curve)
+        arrays["place"] = np.array([training.next, training.filled, len(training.schedule.looks)])
+        arrays["identity"] = np.array(self.identity)
 
         def write(part: Path) -> None:
             with part.open("wb") as file:
@@ -63,42 +58,33 @@ class Checkpoint:
         """Put a training where its file left it; without a file it stays at its start."""
         if not os.path.lexists(self.path):
             return
-        found = _read(self.path)
+        try:
+            found = read_archive(self.path, self.path.stat().st_size)  # nothing in it is compressed
+        except (OSError, FileFormatError) as error:
+            raise FileFormatError(
+                f"{self.path} is not a readable checkpoint ({error}): remove it to start the training anew"
+            ) from None
         leaves, structure = jax.tree.flatten(training.state)
         needed = {"identity", "curve", "place", *(f"state {i}" for i in range(len(leaves)))}
-        if not needed <= set(found) or str(found["identity"]) != self._stamp():
+        if not needed <= set(found) or str(found["identity"]) != self.identity:
             raise FileFormatError(
                 f"{self.path} is the checkpoint of another training (other network, data, weights, settings or "
                 f"version): give another name, or remove it to start anew"
             )
         state = jax.tree.unflatten(structure, [found[f"state {i}"] for i in range(len(leaves))])
         training.state = spread(padded(state, len(training.keys)))
-        memory = training.memory
-        memory.arrays = {n.removeprefix("record "): a for n, a in found.items() if n.startswith("record ")}
-        memory.curve = [found["curve"]]
-        training.next, memory.filled, looks = (int(number) for number in found["place"])
-        if looks < len(training.schedule.looks):  # it had come to rest, and so ends early
+        records = {name.removeprefix("record "): array for name, array in found.items() if name.startswith("record ")}
+        training.arrays = {name: array.copy() for name, array in records.items()}  # they are written into
+        training.curve = [found["curve"].copy()]
+        training.next, training.filled, looks = (int(number) for number in found["place"])
+        if looks < len(training.schedule.looks):  # it came to rest, and so ends early
             training.schedule = training.schedule.until(looks - 1)
 
-    def _stamp(self) -> str:
-        return json.dumps({"format": FORMAT, **self.identity}, sort_keys=True)
 
-
-def digest(arrays: Mapping[Any, np.ndarray]) -> str:
-    """A short name for the exact contents of some arrays."""
-    found = hashlib.sha256()
+def digest(settings: Mapping[str, Any], arrays: Mapping[Any, np.ndarray]) -> str:
+    """Hash plain settings and the exact contents of arrays."""
+    found = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for name, array in arrays.items():
         found.update(f"{name}{array.shape}{array.dtype}".encode())
         found.update(np.ascontiguousarray(array).tobytes())
-    return found.hexdigest()[:32]
-
-
-def _read(path: Path) -> dict[str, np.ndarray]:
-    """All arrays of a file; nothing in it is executed, and its checksums are checked as it is read."""
-    try:
-        found = read_archive(path, path.stat().st_size)  # nothing in it is compressed
-    except (OSError, FileFormatError) as error:
-        raise FileFormatError(
-            f"{path} is not a readable checkpoint ({error}): remove it to start the training anew"
-        ) from None
-    return {name: array.copy() for name, array in found.items()}  # records are written into
+    return found.hexdigest()

@@ -1,57 +1,56 @@
-"""The training loop: a program compiled once for all steps, seeds and conditions, that hands records back in chunks.
+"""The training loop: one compiled program evaluates and steps all seeds, and hands records back in chunks.
 
-The program is compiled at module level for a shape: networks, rules and examples are its arguments.
+Everything is written for one seed and mapped over the seeds. Networks, rules and examples are arguments of the compiled
+program, so it is compiled once for a shape; conditions that differ in numbers only become one program.
 """
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import compiled, padded, room_for, shared_room, spread, threads
-from neuralrace._engine.network import Stacks
+from neuralrace._engine.devices import compiled, everywhere, padded, room_for, shared_room, spread, threads
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count
 from neuralrace.memory import require_memory
 from neuralrace.progress import Meter
-from neuralrace.training.program import Carried, How, Program, Views
+from neuralrace.training.learner import LossFunction, Parameters
+from neuralrace.training.records import Recorder
+from neuralrace.training.rules import Rule, Step
 from neuralrace.trajectory import FEWEST_LOOKS
 
-STRIDE = 100  # the most steps between two looks at the loss, recorded or not
+STRIDE = 100  # the most steps between two evaluations of the loss, recorded or not
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
-BLOCK = 100  # steps of known number in a row, at most
-NEAR_BYTES = 1 << 19  # of weights and gradient: where a seed has more, a core has not several near at hand
-LONG = 4  # steps from look to look, for which it pays to bring the weights of one seed
 CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and to stop on divergence
+NEAR_BYTES = 1 << 19  # weights and gradient per core: with more, a core's cache does not hold several seeds
 
-Finish = Callable[[np.ndarray], np.ndarray]
-Room = dict[str, jax.ShapeDtypeStruct]  # variable -> (looks, seeds, ...)
+Records = dict[str, jax.Array]  # variable -> array
+Watcher = Callable[["Training"], bool]  # called between chunks; returning True ends the training
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The looks that the loop makes: each a step and whether it is recorded."""
+    """The steps at which the loss is evaluated.
 
-    looks: np.ndarray  # ascending steps; the last one is the end of training
-    kept: np.ndarray  # bool per look
-    regular: np.ndarray  # bool per look: those that are made whatever is recorded
+    looks: ascending steps, the last is the end. kept: whether each is recorded. regular: whether each is evaluated
+    whatever is recorded.
+    """
+
+    looks: np.ndarray
+    kept: np.ndarray
+    regular: np.ndarray
 
     @property
     def steps(self) -> int:
         """The last step."""
         return int(self.looks[-1])
-
-    def until(self, look: int) -> "Schedule":
-        """The same schedule up to a look, which is recorded in any case."""
-        kept = self.kept[: look + 1].copy()
-        kept[-1] = True
-        return Schedule(self.looks[: look + 1], kept, self.regular[: look + 1])
 
     @property
     def recorded(self) -> np.ndarray:
@@ -60,8 +59,14 @@ class Schedule:
 
     @property
     def gaps(self) -> np.ndarray:
-        """Steps from each look to the next."""
+        """Steps from each evaluation to the next."""
         return np.diff(self.looks)
+
+    def until(self, look: int) -> "Schedule":
+        """End at an evaluation, which is recorded in any case."""
+        kept = self.kept[: look + 1].copy()
+        kept[-1] = True
+        return Schedule(self.looks[: look + 1], kept, self.regular[: look + 1])
 
 
 def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
@@ -81,33 +86,235 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
     return Schedule(looks, np.isin(looks, recorded), np.isin(looks, regular))
 
 
-class Looks(NamedTuple):
-    """The looks of one chunk: steps to the next, what each is for, how many, and the first's step."""
+class TrainState(NamedTuple):
+    """What training carries from step to step; seeds first."""
+
+    parameters: Parameters
+    memory: Any  # the rule's
+    order: jax.Array  # of the examples, for mini-batches
+    resting: jax.Array  # seeds that have reached the loss to stop at
+
+
+class Batches(eqx.Module):
+    """How mini-batches are chosen: each epoch goes once through a new order of the examples, or each step draws anew.
+
+    drawn: every step draws its examples by their weights, with replacement. count: of all examples.
+    """
+
+    size: int = eqx.field(static=True)
+    count: int = eqx.field(static=True)
+    drawn: bool = eqx.field(static=True)
+
+
+class Program(eqx.Module):
+    """What the loop is compiled for. mapped: which arrays of learner and rule have an axis for the seeds."""
+
+    learner: LossFunction
+    rule: Rule
+    recorder: Recorder = Recorder()
+    batches: Batches | None = None
+    level: Array | None = None  # the loss at which a seed stops
+    mapped: tuple[bool, ...] = eqx.field(static=True, default=())  # in the order of their leaves; empty: none
+
+    def start(self, parameters: Parameters) -> TrainState:
+        """Make the state of each seed before the first step; parameters have a leading axis of seeds."""
+        seeds = jax.tree.leaves(parameters)[0].shape[0]
+        shuffled = 0 if self.batches is None or self.batches.drawn else self.batches.count
+        blank = np.zeros((seeds, shuffled), dtype=np.int32), np.zeros(seeds, dtype=bool)
+        memory = _start_rule(self, parameters) if type(self.rule).start is not Rule.start else ()
+        return TrainState(parameters, memory, *jax.device_put(blank))
+
+    def evaluate(
+        self, state: TrainState, regular: Array, kept: Array, loss: jax.Array | None = None
+    ) -> tuple[TrainState, Records]:
+        """Evaluate loss and records of every seed; loss: if it is known. At a regular evaluation seeds may stop."""
+        if loss is None:
+            loss = self.each(lambda learner, rule, p: learner.loss(p))(state.parameters)
+        if self.level is not None:
+            state = state._replace(resting=state.resting | (regular & (loss <= self.level)))
+        found: Records = {}
+        if self.recorder.chosen:
+            record = self.each(lambda learner, rule, p: self.recorder(learner, p))
+            if self.recorder.costly:  # not where it would be thrown away
+                shapes = jax.eval_shape(record, state.parameters)
+                blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
+                found = jax.lax.cond(kept, record, lambda _: blank, state.parameters)
+            else:
+                found = record(state.parameters)
+        return state, found | {"loss": loss}
+
+    def record_shapes(self, state: TrainState) -> dict[str, Any]:
+        """The shapes of an evaluation; the loss has the parameters' type, so nothing is traced for it."""
+        leaf = jax.tree.leaves(state.parameters)[0]
+        shape: Any = jax.ShapeDtypeStruct  # it has no types
+        found = {"loss": shape(leaf.shape[:1], leaf.dtype)}
+        if self.recorder.chosen:
+            record = self.each(lambda learner, rule, p: self.recorder(learner, p))
+            found |= eqx.filter_eval_shape(record, state.parameters)
+        return found
+
+    def evaluate_and_step(
+        self, state: TrainState, keys: jax.Array, step: jax.Array, regular: Array, kept: Array
+    ) -> tuple[TrainState, Records]:
+        """Evaluate and take one step; a full batch shares the gradient's forward pass with the loss."""
+        if self.batches is not None:
+            state, found = self.evaluate(state, regular, kept)
+            return self.step(state, keys, step), found
+        loss, slope = self.each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
+        state, found = self.evaluate(state, regular, kept, loss)
+        return self.step(state, keys, step, slope), found
+
+    def step(self, state: TrainState, keys: jax.Array, step: jax.Array, slope: Parameters | None = None) -> TrainState:
+        """Take one step for every seed; slope: the gradient there, if it is known."""
+        chosen, order = self._batch(state.order, keys, step)
+
+        def one(learner: Any, rule: Rule, parameters: Any, memory: Any, slope: Any, chosen: Any) -> Any:
+            def gradient(at: Parameters) -> Parameters:
+                if self.batches is None:
+                    return learner.loss_and_gradient(at)[1]
+                return learner.batch_gradient(at, chosen, by_weight=not self.batches.drawn)
+
+            here = gradient(parameters) if slope is None else slope
+            return rule.move(learner, memory, Step(parameters, here, gradient, step))
+
+        parameters, memory = self.each(one)(state.parameters, state.memory, slope, chosen)
+        if self.level is not None:  # a seed that has arrived rests
+            parameters, memory = jax.tree.map(
+                lambda new, old: jnp.where(state.resting.reshape(-1, *[1] * (new.ndim - 1)), old, new),
+                (parameters, memory),
+                (state.parameters, state.memory),
+            )
+        return TrainState(parameters, memory, order, state.resting)
+
+    def _batch(self, order: jax.Array, keys: jax.Array, step: jax.Array) -> tuple[jax.Array | None, jax.Array]:
+        """The examples of this step for each seed; those that do not fill a batch are left out of their epoch."""
+        if self.batches is None:
+            return None, order
+        count, size = self.batches.count, self.batches.size
+        if self.batches.drawn:
+            draw = self.each(lambda learner, rule, key: learner.draw(jax.random.fold_in(key, step), size))
+            return draw(keys), order
+        batches = max(count // size, 1)
+
+        def shuffle(_: jax.Array) -> jax.Array:
+            epoch_keys = jax.vmap(lambda key: jax.random.fold_in(key, step // batches))(keys)
+            return jax.vmap(lambda key: jax.random.permutation(key, count).astype(jnp.int32))(epoch_keys)
+
+        order = jax.lax.cond(step % batches == 0, shuffle, lambda old: old, order)
+        return jax.lax.dynamic_slice_in_dim(order, (step % batches) * size, min(size, count), axis=1), order
+
+    def each(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Map a function of (learner, rule, ...) over the seeds."""
+        leaves, made = self.parts()
+        axes = [0 if own else None for own in self._own(leaves)]
+
+        def apply(*arguments: Any) -> Any:
+            def one(inner: list[Any], *rest: Any) -> Any:
+                return function(*made(inner), *rest)
+
+            return jax.vmap(one, in_axes=(axes, *[0] * len(arguments)))(leaves, *arguments)
+
+        return apply
+
+    def in_turn(
+        self, state: TrainState, keys: jax.Array, work: "Callable[[Program, TrainState, jax.Array], TrainState]"
+    ) -> TrainState:
+        """Advance the seeds one after the other; work gets the program of one seed, with an axis of one."""
+        leaves, made = self.parts()
+        own = self._own(leaves)
+
+        def one(given: tuple[list[Any], TrainState, jax.Array]) -> TrainState:
+            theirs, state, key = jax.tree.map(lambda leaf: leaf[None], given)
+            found = [mine if has else leaf for has, mine, leaf in zip(own, theirs, leaves, strict=True)]
+            program = Program(*made(found), self.recorder, self.batches, self.level, self.mapped)
+            return jax.tree.map(lambda leaf: leaf[0], work(program, state, key))
+
+        theirs = [leaf if has else None for has, leaf in zip(own, leaves, strict=True)]
+        found: TrainState = jax.lax.map(one, (theirs, state, keys))
+        return found
+
+    def parts(self) -> tuple[list[Any], Callable[[list[Any]], tuple[LossFunction, Rule]]]:
+        """The arrays of learner and rule, and a function that makes the two of such arrays."""
+        arrays, static = eqx.partition((self.learner, self.rule), eqx.is_array)
+        leaves, structure = jax.tree.flatten(arrays)
+        return leaves, lambda found: eqx.combine(jax.tree.unflatten(structure, found), static)
+
+    def placed(self, room: int) -> "Program":
+        """Put the arrays on the devices: those that each seed has of its own in parts, the rest on each."""
+        leaves, made = self.parts()
+        found = [
+            spread(padded(leaf, room)) if own else everywhere(leaf, room)
+            for leaf, own in zip(leaves, self._own(leaves), strict=True)
+        ]
+        recorder, batches, level = everywhere((self.recorder, self.batches, self.level), room)
+        return Program(*made(found), recorder, batches, level, self.mapped)
+
+    def _own(self, leaves: list[Any]) -> tuple[bool, ...]:
+        return self.mapped or (False,) * len(leaves)
+
+
+@compiled
+def _start_rule(program: Program, parameters: Parameters) -> Any:
+    return program.each(lambda learner, rule, p: rule.start(learner, p))(parameters)
+
+
+def one_program(programs: Sequence[Program], seeds: int) -> Program:
+    """Make one program of several of one shape; the arrays in which they differ get an axis for condition and seed."""
+    first = programs[0]
+    if len(programs) == 1:
+        return first
+    columns = list(zip(*(one.parts()[0] for one in programs), strict=True))
+    mapped = tuple(any(leaf is not column[0] for leaf in column) for column in columns)
+    leaves = [
+        np.repeat(np.stack([np.asarray(leaf) for leaf in column]), seeds, axis=0) if own else column[0]
+        for own, column in zip(mapped, columns, strict=True)
+    ]
+    return Program(*first.parts()[1](leaves), first.recorder, first.batches, first.level, mapped)
+
+
+def shape_of(program: Program) -> Any:
+    """Equal for programs that differ in numbers only."""
+    arrays, static = eqx.partition(program, eqx.is_array)
+    leaves, structure = jax.tree.flatten(arrays)
+    shapes = tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves)
+    others, skeleton = jax.tree.flatten(static)
+    return structure, shapes, skeleton, tuple(others)
+
+
+class Chunk(NamedTuple):
+    """The evaluations of one call of the device: steps to the next, their kinds, how many, and the first's step."""
 
     gaps: Array
-    how: How
+    regular: Array
+    kept: Array
     number: Array
     step: Array
 
 
 @compiled
 def _advance(
-    program: Program, state: Carried, keys: jax.Array, looks: Looks, room: Room, block: int, in_turn: bool
-) -> tuple[Carried, Views, jax.Array]:
-    """Make some looks with the steps between them; also return how many were made before all seeds came to rest.
+    program: Program,
+    state: TrainState,
+    keys: jax.Array,
+    chunk: Chunk,
+    room: dict[str, jax.ShapeDtypeStruct],
+    block: int,
+    in_turn: bool,
+) -> tuple[TrainState, Records, jax.Array]:
+    """Evaluate and step; also return how many evaluations were made before all seeds rested.
 
-    block: the steps between two looks are a multiple of this; 0: there is one step after every look. in_turn: one
-    seed after the other takes its steps from look to look.
+    room: variable -> (evaluations, seeds, ...). block: the steps between two evaluations are a multiple of this; 0:
+    there is one step after every evaluation. in_turn: one seed after the other takes its steps to the next evaluation.
     """
     buffers = {name: jnp.zeros(space.shape, space.dtype) for name, space in room.items()}
 
     def unfinished(carry: tuple[Any, ...]) -> jax.Array:
         i, state, *_ = carry
-        going = (i < looks.number) if program.level is None else (i < looks.number) & ~state.resting.all()
-        return going | ((i == 0) & (looks.number > 0))  # a last look is made at rest too
+        going = (i < chunk.number) if program.level is None else (i < chunk.number) & ~state.resting.all()
+        return going | ((i == 0) & (chunk.number > 0))  # seeds at rest are evaluated once more
 
-    def steps(part: Program, state: Carried, keys: jax.Array, first: jax.Array, number: jax.Array) -> Carried:
-        def some(k: jax.Array, state: Carried) -> Carried:
+    def steps(part: Program, state: TrainState, keys: jax.Array, first: jax.Array, number: jax.Array) -> TrainState:
+        def some(k: jax.Array, state: TrainState) -> TrainState:
             begin = first + k * block
             if block == 1:
                 return part.step(state, keys, begin)
@@ -117,215 +324,182 @@ def _advance(
 
     def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         i, state, buffers, step = carry
-        how = How(looks.how.regular[i], looks.how.kept[i])
-        if block:  # one forward pass more for each look, and half as much to compile
-            state, seen = program.look(state, how)
-            number = looks.gaps[i]
+        kind = chunk.regular[i], chunk.kept[i]
+        if block:  # one forward pass more for each evaluation, and half as much to compile
+            state, found = program.evaluate(state, *kind)
+            number = chunk.gaps[i]
             if in_turn:
                 state = program.in_turn(state, keys, lambda one, s, key: steps(one, s, key, step, number))
             else:
                 state = steps(program, state, keys, step, number)
         else:
-            state, seen = program.look_and_step(state, keys, step, how)
-        buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, seen)
-        return i + 1, state, buffers, step + looks.gaps[i]
+            state, found = program.evaluate_and_step(state, keys, step, *kind)
+        buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, found)
+        return i + 1, state, buffers, step + chunk.gaps[i]
 
-    start = (jnp.zeros((), jnp.int32), state, buffers, looks.step)
+    start = (jnp.zeros((), jnp.int32), state, buffers, chunk.step)
     made, state, buffers, _ = jax.lax.while_loop(unfinished, body, start)
     return state, buffers, made
 
 
 @dataclass
-class Seen:
-    """What was seen so far, on the host, seeds first; without those that only fill up the devices."""
-
-    seeds: int
-    total: int  # records
-    finish: Mapping[str, Finish]
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    curve: list[np.ndarray] = field(default_factory=list)  # the loss at all looks, (looks, seeds) each
-    filled: int = 0
-
-    def keep(self, seen: Views, kept: np.ndarray) -> None:
-        """Finish and store the looks that are recorded, and the loss of all."""
-        chosen = slice(0, len(kept)) if kept.all() else np.flatnonzero(kept)  # a slice copies nothing
-        count = int(kept.sum())
-        self.curve.append(np.asarray(seen["loss"])[: len(kept), : self.seeds])
-        for name, buffer in seen.items():
-            values = np.asarray(buffer)[chosen][:, : self.seeds]
-            if name in self.finish:
-                values = self.finish[name](values)
-            if name not in self.arrays:
-                blank = np.nan if values.dtype.kind == "f" else 0
-                self.arrays[name] = np.full((self.seeds, self.total, *values.shape[2:]), blank, values.dtype)
-            here = self.arrays[name][:, self.filled :]
-            if here.shape[1] < count:  # an early end is recorded where nothing was planned
-                room = np.zeros((self.seeds, count - here.shape[1], *values.shape[2:]), values.dtype)
-                self.arrays[name] = np.concatenate([self.arrays[name], room], axis=1)
-            self.arrays[name][:, self.filled : self.filled + count] = values.swapaxes(0, 1)
-        self.filled += count
-
-    def records(self, schedule: Schedule) -> dict[str, np.ndarray]:
-        """All that was kept, and the loss at every look as "curve", which stays as it was after rest or divergence."""
-        seen = np.concatenate(self.curve).T
-        curve = np.repeat(seen[:, -1:], len(schedule.looks), axis=1)
-        curve[:, : seen.shape[1]] = seen
-        planned = len(schedule.recorded)  # fewer than at the start if training ended early
-        return {name: array[:, :planned] for name, array in self.arrays.items()} | {"curve": curve}
-
-
-@dataclass
 class Training:
-    """A training under way: state and memory as they are before the look numbered `next`."""
+    """A training in progress: state and records as they are before the evaluation numbered `next`.
+
+    seeds: without those that only fill up the devices. arrays: records on the host, seeds first. curve: the loss at all
+    evaluations, (evaluations, seeds) each. filled: records so far.
+    """
 
     program: Program
     schedule: Schedule
     keys: jax.Array
-    state: Carried
-    memory: Seen
+    state: TrainState
+    seeds: int
     next: int = 0
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    curve: list[np.ndarray] = field(default_factory=list)
+    filled: int = 0
 
     @property
     def finished(self) -> bool:
-        """Whether every look was made, or there is nothing left to see."""
+        """Whether every evaluation was made, or nothing is left to see."""
         return self.next >= len(self.schedule.looks)
 
+    def keep(self, found: Records, kept: np.ndarray, total: int) -> None:
+        """Finish and store the evaluations that are recorded, and the loss of all."""
+        chosen = slice(0, len(kept)) if kept.all() else np.flatnonzero(kept)  # a slice copies nothing
+        count = int(kept.sum())
+        self.curve.append(np.asarray(found["loss"])[: len(kept), : self.seeds])
+        for name, buffer in found.items():
+            values = self.program.recorder.finish(name, np.asarray(buffer)[chosen][:, : self.seeds])
+            if name not in self.arrays:
+                blank = np.nan if values.dtype.kind == "f" else 0
+                self.arrays[name] = np.full((self.seeds, total, *values.shape[2:]), blank, values.dtype)
+            missing = self.filled + count - self.arrays[name].shape[1]
+            if missing > 0:  # an early end is recorded where nothing was planned
+                more = np.zeros((self.seeds, missing, *values.shape[2:]), values.dtype)
+                self.arrays[name] = np.concatenate([self.arrays[name], more], axis=1)
+            self.arrays[name][:, self.filled : self.filled + count] = values.swapaxes(0, 1)
+        self.filled += count
 
-class Watcher(Protocol):
-    """Somebody who looks on, now and then, and may end the training."""
+    def records(self) -> dict[str, np.ndarray]:
+        """All records, and the loss at every evaluation as "curve", constant after rest or divergence."""
+        seen = np.concatenate(self.curve).T
+        curve = np.repeat(seen[:, -1:], len(self.schedule.looks), axis=1)
+        curve[:, : seen.shape[1]] = seen
+        planned = len(self.schedule.recorded)  # fewer than at the start if training ended early
+        return {name: array[:, :planned] for name, array in self.arrays.items()} | {"curve": curve}
 
-    def due(self) -> bool:
-        """Whether to look now."""
-
-    def look(self, training: Training) -> bool:
-        """Look, and say whether to stop here."""
+    def parameters(self) -> Any:
+        """The parameters of all seeds, on the host."""
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[: self.seeds], self.state.parameters)
 
 
-def begin(program: Program, parameters: Stacks, keys: jax.Array, schedule: Schedule) -> Training:
-    """A training before its first step; parameters: seeds first. The seeds are spread over all local devices."""
-    seeds = len(keys)
-    room = room_for(seeds)
-    on_device = program.placed(room)
+def run(
+    program: Program,
+    parameters: Parameters,
+    keys: jax.Array,
+    schedule: Schedule,
+    meter: Meter | None = None,
+    watchers: Sequence[Watcher] = (),
+    resume: Callable[[Training], None] | None = None,
+) -> Training:
+    """Train to the end, to rest, to divergence of every seed, or until a watcher says stop.
+
+    parameters: seeds first; they are spread over all local devices. meter: counts the steps. resume: puts a training
+    where a checkpoint left it.
+    """
+    room = room_for(len(keys))
+    total, seeds = len(schedule.recorded), len(keys)
+    program = program.placed(room)
     parameters, keys = spread(padded((parameters, keys), room))
-    memory = Seen(seeds, len(schedule.recorded), program.recorder.finish())
-    return Training(on_device, schedule, keys, on_device.start(parameters), memory)
+    training = Training(program, schedule, keys, program.start(parameters), seeds)
+    buffers = _buffers(training)
+    if resume is not None:
+        resume(training)
+    block, in_turn, capacity = _block(schedule.gaps), _in_turn(training), buffers["loss"].shape[0]
+    count, pending = min(capacity, 16), list[Future[None]]()
 
+    def settle() -> None:
+        while pending:
+            pending.pop(0).result()  # an error on the host shows here
 
-def part_of(training: Training, chosen: slice, *, weights: bool = True) -> Training:
-    """Some seeds of a finished training; weights: with their state."""
-    memory = training.memory
-    arrays = {name: array[chosen] for name, array in memory.arrays.items()}
-    count = len(range(*chosen.indices(memory.seeds)))
-    mine = replace(memory, seeds=count, arrays=arrays, curve=[part[:, chosen] for part in memory.curve])
-    state = training.state
-    if weights:
-        state = jax.tree.map(lambda leaf: np.asarray(leaf)[chosen], state)  # on the host: nothing to compile
-    return replace(training, state=state, memory=mine, keys=training.keys[chosen])
-
-
-def go_on(training: Training, meter: Meter | None = None, watchers: Sequence[Watcher] = ()) -> None:
-    """Train to the end, to rest, to divergence of every seed, or until a watcher says stop; meter: counts the steps."""
-    room, block, in_turn = _room(training), _block(training.schedule.gaps), _in_turn(training)
-    capacity = room["loss"].shape[0]
-    count = min(capacity, 16)
-    kept: list[Future[None]] = []
     with ThreadPoolExecutor(1) as host:
         while not training.finished:
             schedule, first = training.schedule, training.next
-            last = len(schedule.looks) - 1
+            last, began = len(schedule.looks) - 1, time.monotonic()
             stop = min(first + count, last) if first < last else last + 1
-            began = time.monotonic()
-            looks = _looks(schedule, first, stop, capacity)
-            after, seen, made = _advance(training.program, training.state, training.keys, looks, room, block, in_turn)
+            chunk = _chunk(schedule, first, stop, capacity)
+            after, found, made = _advance(program, training.state, keys, chunk, buffers, block, in_turn)
             number = int(made)
-            kept.append(host.submit(training.memory.keep, seen, schedule.kept[first : first + number]))
-            if stop <= last:  # after the last look nothing moves
+            pending.append(host.submit(training.keep, found, schedule.kept[first : first + number], total))
+            if stop <= last:  # after the last evaluation nothing moves
                 training.state = after
             if meter is not None:
-                meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * training.memory.seeds)
-            diverged = not np.isfinite(np.asarray(seen["loss"])[number - 1]).any()
+                meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * seeds)
+            diverged = not np.isfinite(np.asarray(found["loss"])[number - 1]).any()
             training.next = last + 1 if diverged else stop
-            if number < stop - first:
-                _come_to_rest(training, first + number)
-            count = _next_count(count, time.monotonic() - began, capacity)
-            due = [watcher for watcher in watchers if training.finished or watcher.due()]
-            if due:
-                _settle(kept)
-                wishes = [watcher.look(training) for watcher in due]
-                if any(wishes) and not training.finished:
+            if number < stop - first:  # all seeds rest from here on: the next recorded evaluation is the last
+                later = np.flatnonzero(schedule.kept[first + number :])
+                training.next = first + number + int(later[0]) if len(later) else last
+                training.schedule = schedule.until(training.next)
+            # chunks that take about CHUNK_SECONDS, growing by at most eight at a time
+            wanted = count * CHUNK_SECONDS / max(time.monotonic() - began, 1e-6)
+            count = int(np.clip(wanted, 1, min(8 * count, capacity)))
+            if watchers:
+                settle()
+                if any(watch(training) for watch in watchers) and not training.finished:
                     training.schedule, watchers = training.schedule.until(training.next), ()
-    _settle(kept)
+    settle()
+    return training
 
 
 def _block(gaps: np.ndarray) -> int:
-    """Steps that are taken without a word from the host, where asking it costs: on a GPU, a part of a small step."""
+    """Steps taken without asking the host, where asking costs: on a GPU a good part of a small step."""
     if (gaps == 1).all():
         return 0
     if jax.default_backend() == "cpu":
         return 1
     common = int(np.gcd.reduce(gaps))
-    return max(size for size in range(1, BLOCK + 1) if common % size == 0)
+    return max(size for size in range(1, 101) if common % size == 0)
 
 
 def _in_turn(training: Training) -> bool:
-    """Whether seeds take turns: on a CPU, if the weights of several do not stay near at hand from step to step."""
+    """Whether seeds take turns: on a CPU, if the weights of several do not fit into its caches from step to step."""
     seeds, leaves = len(training.keys), jax.tree.leaves(training.state.parameters)
     if seeds == 1 or jax.default_backend() != "cpu" or jax.local_device_count() > 1:
         return False
     large = 2 * sum(leaf.nbytes for leaf in leaves) // seeds > threads() * NEAR_BYTES  # with a gradient
     gaps = training.schedule.gaps
-    return large and len(gaps) > 0 and bool(gaps.mean() >= LONG)
+    return large and len(gaps) > 0 and bool(gaps.mean() >= 4)  # fetching the weights of one seed takes some steps
 
 
-def _looks(schedule: Schedule, first: int, stop: int, capacity: int) -> Looks:
-    gaps = np.append(schedule.gaps, 1)  # after the last look there is nothing to run; its step is thrown away
-    return Looks(
+def _chunk(schedule: Schedule, first: int, stop: int, capacity: int) -> Chunk:
+    gaps = np.append(schedule.gaps, 1)  # after the last evaluation there is nothing to run; its step is thrown away
+    return Chunk(
         np.resize(gaps[first:stop], capacity).astype(np.int32),
-        How(np.resize(schedule.regular[first:stop], capacity), np.resize(schedule.kept[first:stop], capacity)),
+        np.resize(schedule.regular[first:stop], capacity),
+        np.resize(schedule.kept[first:stop], capacity),
         np.asarray(stop - first, dtype=np.int32),
         np.asarray(schedule.looks[first], dtype=np.int32),
     )
 
 
-def _come_to_rest(training: Training, look: int) -> None:
-    """All seeds rest from this look on: the next one that is recorded is the last."""
-    schedule = training.schedule
-    after = np.flatnonzero(schedule.kept[look:])
-    training.next = look + int(after[0]) if len(after) else len(schedule.looks) - 1
-    training.schedule = schedule.until(training.next)
+def _buffers(training: Training) -> dict[str, jax.ShapeDtypeStruct]:
+    """As many evaluations as fit on the device at once, up to a power of two, so that like trainings share a program.
 
-
-def _settle(kept: list[Future[None]]) -> None:
-    """Wait for the host; an error there shows here."""
-    while kept:
-        kept.pop(0).result()
-
-
-def _room(training: Training) -> Room:
-    """As many looks as fit on the device at once, up to a power of two, so that like trainings share a program."""
-    shapes = training.program.views(training.state)
-    _check_memory(training.memory, shapes)
-    bytes_per_look = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
-    fitting = max(CHUNK_BYTES // max(bytes_per_look, 1), 1)
-    capacity = int(min(fitting, shared_room(len(training.schedule.looks))))
-    sizes = {name: (capacity, *leaf.shape) for name, leaf in shapes.items()}
-    return {name: leaf.update(shape=sizes[name]) for name, leaf in shapes.items()}
-
-
-def _check_memory(memory: Seen, shapes: Mapping[str, jax.ShapeDtypeStruct]) -> None:
-    """Refuse records that do not fit, as they are after they are finished on the host."""
+    Records that do not fit into memory, as they are after they are finished on the host, are refused.
+    """
+    shapes = training.program.record_shapes(training.state)
     for name, leaf in shapes.items():
-        one = np.zeros((1, 1, *leaf.shape[1:]), leaf.dtype)
-        kept = memory.finish[name](one) if name in memory.finish else one
-        shape = (memory.seeds, memory.total, *kept.shape[2:])
+        kept = training.program.recorder.finish(name, np.zeros((1, 1, *leaf.shape[1:]), leaf.dtype))
+        shape = (training.seeds, len(training.schedule.recorded), *kept.shape[2:])
         require_memory(
             f"the record {name!r}, {' x '.join(f'{size:,}' for size in shape)},",
             math.prod(shape) * kept.dtype.itemsize,
             "record less often with every=... or at=..., leave it out, or give fewer seeds",
         )
-
-
-def _next_count(count: int, seconds: float, capacity: int) -> int:
-    """Aim at chunks that take about CHUNK_SECONDS, growing by at most eight at a time."""
-    wanted = count * CHUNK_SECONDS / max(seconds, 1e-6)
-    return int(np.clip(wanted, 1, min(8 * count, capacity)))
+    bytes_at_once = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
+    fitting = max(CHUNK_BYTES // max(bytes_at_once, 1), 1)
+    capacity = int(min(fitting, shared_room(len(training.schedule.looks))))
+    return {name: leaf.update(shape=(capacity, *leaf.shape)) for name, leaf in shapes.items()}

@@ -1,14 +1,7 @@
-"""What can be recorded of a run: each record is one declaration in RECORDS.
-
-A record says over which things it goes (edges, nodes, paths), what is seen of each at one moment for one seed, the
-names of the axes, what happens to the arrays on the host, and how they are widened where wide linear nodes were
-trained at the width that they can use.
-"""
+"""What can be recorded of a run: for each kind, the edges, nodes or paths that have it, its value and its axes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import equinox as eqx
@@ -16,105 +9,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.network import BlockRows, Stacks
+from neuralrace._engine.network import Stacks
 from neuralrace._engine.subspace import Bases, lift
-from neuralrace.architecture import PATH_LIMIT, Architecture, Path, edge_name
+from neuralrace.architecture import PATH_LIMIT, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, require_known
 from neuralrace.problem import Problem
-from neuralrace.training.learner import GatedLearner, Learner
+from neuralrace.training.learner import Learner, NetworkLearner
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork
 
 THREADS = 2  # LAPACK runs beside the training of the next chunk
 
 
-class Sight:
-    """One seed at one moment; what nobody looks at is not computed."""
-
-    def __init__(self, learner: Learner, parameters: Stacks) -> None:
-        self._learner, self._parameters = learner, parameters
-
-    @cached_property
-    def weights(self) -> dict[Edge, jax.Array]:
-        """The weights by edge."""
-        return self._learner.unpack(self._parameters)
-
-    def activity(self, node: str) -> jax.Array:
-        """The activity of a node for every example, (N, size)."""
-        return self._node(self._rows[0], node)
-
-    def received(self, node: str) -> jax.Array:
-        """What a node with an activation received for every example, (N, size)."""
-        return self._node(self._rows[1], node)
-
-    @cached_property
-    def pair_errors(self) -> jax.Array:
-        """The part of test images that each pair of domains gets wrong, (M, M)."""
-        assert isinstance(self._learner, RoutedLearner)
-        return self._learner.pair_errors(self._parameters)
-
-    def mean_error(self, trained: bool) -> jax.Array:
-        """The mean of these errors over the pairs that are trained, or over those that are not; NaN if none is."""
-        assert isinstance(self._learner, RoutedLearner)
-        asked = self._learner.pairs == trained
-        return jnp.sum(jnp.where(asked, self.pair_errors, 0.0)) / jnp.sum(asked)
-
-    @cached_property
-    def _rows(self) -> tuple[BlockRows, BlockRows]:
-        assert isinstance(self._learner, GatedLearner)
-        return self._learner.see(self._parameters)
-
-    def _node(self, rows: BlockRows, node: str) -> jax.Array:
-        assert isinstance(self._learner, GatedLearner)
-        assert self._learner.everything is not None
-        return self._learner.everything.per_example(rows, node)
-
-
-@dataclass(frozen=True)
-class Record:
-    """A declaration of what can be recorded.
-
-    over: problem -> the things it goes over. look: what is seen of one of them. axes: the names of the axes after seed
-    and time. finish: what is done with the recorded arrays, (records, seeds, ...), on the host. widen: lifts the
-    arrays (seeds, records, ...) of projected nodes; None: the same at any width. examples: whether it looks at every
-    example. costly: it is then only made where it is recorded, and not at every look at the loss. of: the networks
-    that have it.
-    """
-
-    name: str
-    over: Callable[[Any], Iterable[Any]]
-    look: Callable[[Sight, Any], jax.Array]
-    axes: Callable[[Any, Any], tuple[str, ...]]
-    finish: Callable[[np.ndarray], np.ndarray] | None = None
-    widen: Callable[[Architecture, Bases, Any, np.ndarray], np.ndarray] | None = None
-    examples: bool = False
-    costly: bool = False
-    of: tuple[type, ...] = (Problem,)
-
-
-def singular_values(matrices: np.ndarray) -> np.ndarray:
-    """The singular values of a batch of matrices, largest first, by LAPACK; NaN where a matrix is not finite."""
-    with ThreadPoolExecutor(THREADS) as pool:
-        return np.concatenate(list(pool.map(_singular_values, np.array_split(matrices, THREADS))))
-
-
-def _singular_values(matrices: np.ndarray) -> np.ndarray:
-    finite = np.isfinite(matrices).all(axis=(-2, -1))
-    if finite.all():
-        return np.linalg.svd(matrices, compute_uv=False)
-    values = np.linalg.svd(np.where(finite[..., None, None], matrices, 0.0), compute_uv=False)
-    return np.where(finite[..., None], values, np.nan)
-
-
-def _edges(problem: Problem) -> Iterable[Edge]:
-    return problem.architecture.edges
-
-
-def _paths(problem: Problem) -> Iterable[Path]:
-    return problem.architecture.paths(PATH_LIMIT)
-
-
-def _gating(problem: Problem) -> Iterable[str]:
+def _gated_nodes(problem: Problem) -> list[str]:
     if not problem.activations:
         raise ProblemError(
             "a network of linear nodes has fixed gates: see problem.gates; gate_patterns is for activations"
@@ -122,133 +29,127 @@ def _gating(problem: Problem) -> Iterable[str]:
     return [node for node in problem.architecture.hidden if node in problem.activations]
 
 
-def matrix_axes(problem: Problem | RoutedNetwork, edge: Edge) -> tuple[str, ...]:
-    """The axes of an edge's matrix: units of its two ends."""
-    source, target = problem.architecture.edges[edge]
-    return f"{target}_unit", f"{source}_unit"
-
-
-def _units(problem: Problem, node: str) -> tuple[str, ...]:
-    return "example", f"{node}_unit"
-
-
-def _modes(problem: Problem, ends: Edge | Path) -> tuple[str, ...]:
-    nodes = problem.architecture.nodes
-    source, target = (ends.source, ends.target) if isinstance(ends, Path) else problem.architecture.edges[ends]
-    return (f"mode_of_{min(nodes[source], nodes[target])}",)
-
-
-ANY = (Problem, RoutedNetwork)
-
-
-def _lift_weights(graph: Architecture, bases: Bases, edge: Edge, matrices: np.ndarray) -> np.ndarray:
-    return lift(matrices, bases.get(graph.target(edge)), bases.get(graph.source(edge)))
-
-
-RECORDS = (
-    Record(
-        "outputs",
-        lambda problem: problem.architecture.outputs,
-        lambda sight, node: sight.activity(node),
-        _units,
-        examples=True,
-    ),
-    Record("weights", _edges, lambda sight, edge: sight.weights[edge], matrix_axes, widen=_lift_weights, of=ANY),
-    Record("path_singular_values", _paths, lambda sight, path: path.product(sight.weights), _modes, singular_values),
-    Record("weight_singular_values", _edges, lambda sight, edge: sight.weights[edge], _modes, singular_values, of=ANY),
-    Record(
-        "activity",
-        lambda problem: problem.architecture.hidden,
-        lambda sight, node: sight.activity(node),
-        _units,
-        widen=lambda graph, bases, node, rows: lift(rows, columns=bases.get(node)),
-        examples=True,
-    ),
-    Record("gate_patterns", _gating, lambda sight, node: sight.received(node) > 0, _units, examples=True),
-    Record(
-        "pair_errors",
-        lambda network: ("trained", "untrained"),
-        lambda sight, kind: sight.mean_error(kind == "trained"),
-        lambda network, kind: (),
-        costly=True,
-        of=(RoutedNetwork,),
-    ),
-)
-BY_NAME = {record.name: record for record in RECORDS}
-RECORDABLE = ("loss", *BY_NAME)
+# kind -> the things that have it
+THINGS: Mapping[str, Callable[[Any], Iterable[Any]]] = {
+    "outputs": lambda problem: problem.architecture.outputs,
+    "weights": lambda problem: problem.architecture.edges,
+    "path_singular_values": lambda problem: problem.architecture.paths(PATH_LIMIT),
+    "weight_singular_values": lambda problem: problem.architecture.edges,
+    "activity": lambda problem: problem.architecture.hidden,
+    "gate_patterns": _gated_nodes,
+    "pair_errors": lambda network: ("trained", "untrained"),
+}
+OF_EXAMPLES = ("outputs", "activity", "gate_patterns")
 
 
 class Recorder(eqx.Module):
-    """The records that were asked for, and the things that each goes over; all of it static."""
+    """The kinds of record that were chosen, and the things that each is of; all of it static."""
 
-    chosen: tuple[tuple[Record, tuple[Any, ...]], ...] = eqx.field(static=True)
+    chosen: tuple[tuple[str, tuple[Any, ...]], ...] = eqx.field(static=True, default=())
 
-    def variables(self) -> dict[str, tuple[Record, Any]]:
-        """The name of each variable, and the record and the thing that it is of."""
-        return {variable(record, thing): (record, thing) for record, things in self.chosen for thing in things}
-
-    def look(self, learner: Learner, parameters: Stacks) -> dict[str, jax.Array]:
-        """Variable -> array, for one seed at one moment."""
-        sight = Sight(learner, parameters)
-        return {name: record.look(sight, thing) for name, (record, thing) in self.variables().items()}
+    def __call__(self, learner: Learner, parameters: Stacks) -> dict[str, jax.Array]:
+        """Compute variable -> array, for one seed at one step."""
+        found: dict[str, jax.Array] = {}
+        for kind, things in self.chosen:
+            if kind in OF_EXAMPLES:
+                assert isinstance(learner, NetworkLearner)
+                gating = kind == "gate_patterns"
+                rows = learner.per_example(parameters, things, received=gating)
+                found |= {variable(kind, node): rows[node] > 0 if gating else rows[node] for node in things}
+            elif kind == "pair_errors":
+                assert isinstance(learner, RoutedLearner)
+                errors = learner.pair_errors(parameters)
+                for thing in things:  # the mean over such pairs; NaN if there is none
+                    asked = learner.pairs == (thing == "trained")
+                    found[variable(kind, thing)] = jnp.sum(jnp.where(asked, errors, 0.0)) / jnp.sum(asked)
+            else:
+                weights = learner.unpack(parameters)
+                for thing in things:
+                    matrix = thing.product(weights) if isinstance(thing, Path) else weights[thing]
+                    found[variable(kind, thing)] = matrix
+        return found
 
     @property
     def costly(self) -> bool:
-        """Whether any record is to be made only where it is kept."""
-        return any(record.costly for record, _ in self.chosen)
+        """Whether records are to be made only where they are kept, and not at every evaluation of the loss."""
+        return any(kind == "pair_errors" for kind, _ in self.chosen)
 
     @property
-    def examples(self) -> bool:
-        """Whether any record looks at every example."""
-        return any(record.examples for record, _ in self.chosen)
+    def of_examples(self) -> bool:
+        """Whether any record is of every example."""
+        return any(kind in OF_EXAMPLES for kind, _ in self.chosen)
 
-    def finish(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-        """Variable -> what is done with its arrays on the host."""
-        found = {name: record.finish for name, (record, _) in self.variables().items()}
-        return {name: finish for name, finish in found.items() if finish is not None}
+    def finish(self, name: str, array: np.ndarray) -> np.ndarray:
+        """Reduce recorded arrays, (records, seeds, ...), on the host: matrices to their singular values."""
+        return singular_values(array) if "singular_values" in name.partition("[")[0] else array
 
     def axes(self, problem: Problem | RoutedNetwork) -> dict[str, tuple[str, ...]]:
         """Variable -> the names of its axes after seed and time."""
-        return {name: record.axes(problem, thing) for name, (record, thing) in self.variables().items()}
+        nodes, found = problem.architecture.nodes, dict[str, tuple[str, ...]]()
+        for kind, things in self.chosen:
+            for thing in things:
+                axes: tuple[str, ...] = ()
+                if kind in OF_EXAMPLES:
+                    axes = "example", f"{thing}_unit"
+                elif kind != "pair_errors":
+                    path = isinstance(thing, Path)
+                    source, target = (thing.source, thing.target) if path else problem.architecture.edges[thing]
+                    axes = f"{target}_unit", f"{source}_unit"
+                    if kind != "weights":
+                        axes = (f"mode_of_{min(nodes[source], nodes[target])}",)
+                found[variable(kind, thing)] = axes
+        return found
 
-    def widen(self, graph: Architecture, bases: Bases, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The records of a projected network as those of the original."""
-        wide = dict(records)
-        for name, (record, thing) in self.variables().items():
-            if record.widen is not None:
-                wide[name] = record.widen(graph, bases, thing, wide[name])
-        return wide
+    def lift(self, problem: Any, bases: Bases, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Lift the records of projected nodes back to all neurons."""
+        found = dict(records)
+        for kind, things in self.chosen:
+            for thing in things if kind in ("weights", "activity") else ():
+                source, target = problem.architecture.edges[thing] if kind == "weights" else (thing, "")
+                name = variable(kind, thing)
+                found[name] = lift(found[name], bases.get(target), bases.get(source))
+        return found
 
 
-def make_recorder(problem: Problem | RoutedNetwork, record: str | Record | Sequence[str | Record]) -> Recorder:
-    """Put together what the caller asked for, by records or by single variables of them; the loss in any case."""
-    given = record if isinstance(record, Iterable) and not isinstance(record, str) else (record,)
-    own = {one.name: one for one in given if isinstance(one, Record)}
-    known = BY_NAME | own
-    names = tuple(one.name if isinstance(one, Record) else one for one in given)
+def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str]) -> Recorder:
+    """Choose records by kind ("weights") or single variables ("weights[x->h1]")."""
+    names = (record,) if isinstance(record, str) or not isinstance(record, Iterable) else tuple(record)
     kinds = [name.partition("[")[0] if isinstance(name, str) else name for name in names]
     for name, kind in zip(names, kinds, strict=True):
-        require_known(kind, ("loss", *known), f"record can hold {', '.join(RECORDABLE)}; it held {name!r}")
-    asked = [known[name] for name in known if name in kinds]
-    for one in asked:
-        if not isinstance(problem, one.of):
-            fitting = ", ".join(["loss", *(other.name for other in RECORDS if isinstance(problem, other.of))])
-            raise ProblemError(f"a {type(problem).__name__} has no {one.name} to record; record can hold {fitting}")
-    return Recorder(tuple((one, _things(problem, one, names)) for one in asked))
+        require_known(kind, ("loss", *THINGS), f"record can hold {', '.join(('loss', *THINGS))}; it held {name!r}")
+    network, routed = ["outputs", "path_singular_values", "activity", "gate_patterns"], ["pair_errors"]
+    missing = network if isinstance(problem, RoutedNetwork) else routed
+    for kind in kinds:
+        if kind in missing:
+            fitting = ", ".join(["loss", *(other for other in THINGS if other not in missing)])
+            raise ProblemError(f"a {type(problem).__name__} has no {kind} to record; record can hold {fitting}")
+    chosen = []
+    for kind, things_of in THINGS.items():
+        if kind not in kinds:
+            continue
+        things = tuple(things_of(problem))
+        if kind not in names:  # single variables of it
+            known = {variable(kind, thing): thing for thing in things}
+            wanted = [name for name in dict.fromkeys(names) if name.startswith(f"{kind}[")]
+            for name in wanted:
+                require_known(name, known, f"this network has no {name!r} to record")
+            things = tuple(known[name] for name in wanted)
+        chosen.append((kind, things))
+    return Recorder(tuple(chosen))
 
 
-def _things(problem: Problem | RoutedNetwork, record: Record, names: Sequence[str]) -> tuple[Any, ...]:
-    """All that a record goes over, or those whose variables were asked for."""
-    things = tuple(record.over(problem))
-    if record.name in names:
-        return things
-    variables = {variable(record, thing): thing for thing in things}
-    wanted = [name for name in names if name.startswith(f"{record.name}[")]
-    for name in wanted:
-        require_known(name, variables, f"this network has no {name!r} to record")
-    return tuple(variables[name] for name in dict.fromkeys(wanted))
+def variable(kind: str, thing: str | Edge | Path) -> str:
+    """Name a recorded variable: its kind and, in brackets, the node, edge or path."""
+    return f"{kind}[{thing if isinstance(thing, Path) else edge_name(thing)}]"
 
 
-def variable(record: Record, thing: Any) -> str:
-    """The name of a recorded variable: the record and, in brackets, the node, edge or path."""
-    return f"{record.name}[{thing if isinstance(thing, Path) else edge_name(thing)}]"
+def singular_values(matrices: np.ndarray) -> np.ndarray:
+    """Compute the singular values of many matrices, largest first, by LAPACK; NaN where a matrix is not finite."""
+
+    def of(part: np.ndarray) -> np.ndarray:
+        finite = np.isfinite(part).all(axis=(-2, -1))
+        values = np.linalg.svd(np.where(finite[..., None, None], part, 0.0), compute_uv=False)
+        return np.where(finite[..., None], values, np.nan)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        return np.concatenate(list(pool.map(of, np.array_split(matrices, THREADS))))

@@ -1,13 +1,11 @@
 """How weights move once the gradient is known: rules are pytrees whose numbers are leaves."""
 
 import contextlib
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial
-from types import FunctionType
-from typing import Any
+from dataclasses import fields
+from functools import cache
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -26,89 +24,82 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.source import DEEPEST, EMPTY, made_of
-from neuralrace.training.learner import Landscape, Learner, Parameters
-
-Gradient = Callable[[Parameters], Parameters]  # the gradient at other parameters
+from neuralrace.training.learner import Learner, LossFunction, Parameters
 
 
 class Step(eqx.Module):
-    """Where a rule stands: the parameters, the gradient there and elsewhere, and how many steps were taken."""
+    """The parameters, the gradient there (slope) and as a function of others, and how many steps were taken."""
 
     parameters: Parameters
     slope: Parameters
-    gradient: Gradient
+    gradient: Callable[[Parameters], Parameters]
     number: jax.Array
 
 
 class Rule(eqx.Module):
-    """One seed's update."""
+    """One seed's update. projects: every step is a combination of gradients, so wide linear nodes may be projected."""
 
-    def start(self, learner: Landscape, parameters: Parameters) -> Any:
-        """What the rule remembers before the first step: nothing, unless it says otherwise."""
+    name: ClassVar[str] = "own"
+    projects: ClassVar[bool] = True
+
+    def start(self, learner: LossFunction, parameters: Parameters) -> Any:
+        """Make the memory before the first step (default: none)."""
         return ()
 
     @abstractmethod
-    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """The parameters after one step, and what is remembered then."""
+    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """Return the parameters after one step, and the memory then."""
 
-    @abstractmethod
     def as_data(self) -> dict[str, Any]:
-        """The rule in plain values."""
-
-    @property
-    def remembers(self) -> bool:
-        """Whether there is anything to remember."""
-        return type(self).start is not Rule.start
-
-    @property
-    def narrows(self) -> bool:
-        """Whether every step is a combination of gradients, so that wide linear nodes can be narrowed exactly."""
-        return True
+        """Describe the rule in plain values; of a schedule its first and last value."""
+        found: dict[str, Any] = {"rule": self.name}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray | jax.Array | float):
+                values = np.asarray(value)
+                ends = {"schedule": [float(values.flat[0]), float(values.flat[-1])], "steps": values.size}
+                value = ends if values.ndim else float(values)
+            found[field.name] = value
+        return found
 
 
 class Descent(Rule):
-    """W <- W - rate * gradient; rate: a number, or one for every step."""
+    """W <- W - learning_rate * gradient; learning_rate: a number, or one for every step."""
 
-    rate: Array
+    name = "descent"
+    learning_rate: Array
 
-    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """One step down the slope."""
-        return _moved(at.parameters, _rate(self.rate, at.number), at.slope), memory
-
-    def as_data(self) -> dict[str, Any]:
-        """The rate, or its schedule's first and last value."""
-        return {"rule": "descent"} | _rate_as_data(self.rate)
+    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """Take one step down the slope."""
+        return _moved(at.parameters, _rate(self.learning_rate, at.number), at.slope), memory
 
 
 class Momentum(Rule):
-    """The heavy ball: V <- momentum * V + gradient, W <- W - rate * V."""
+    """The heavy ball: V <- momentum * V + gradient, W <- W - learning_rate * V."""
 
-    rate: Array
+    name = "momentum"
+    learning_rate: Array
     momentum: Array
 
-    def start(self, learner: Landscape, parameters: Parameters) -> Parameters:
-        """The ball is at rest."""
+    def start(self, learner: LossFunction, parameters: Parameters) -> Parameters:
+        """Start with velocity zero."""
         return jax.tree.map(jnp.zeros_like, parameters)
 
-    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """One step with the velocity."""
+    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """Take one step with the velocity."""
         velocity = jax.tree.map(lambda v, g: self.momentum * v + g, memory, at.slope)
-        return _moved(at.parameters, _rate(self.rate, at.number), velocity), velocity
-
-    def as_data(self) -> dict[str, Any]:
-        """The rate and the momentum."""
-        return {"rule": "momentum", "momentum": float(self.momentum)} | _rate_as_data(self.rate)
+        return _moved(at.parameters, _rate(self.learning_rate, at.number), velocity), velocity
 
 
 class RungeKutta(Rule):
     """Gradient flow by the classical method of fourth order, with the step of descent."""
 
-    rate: Array
+    name = "flow"
+    learning_rate: Array
 
-    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """One step of the flow."""
-        rate = _rate(self.rate, at.number)
+    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """Take one step of the flow."""
+        rate = _rate(self.learning_rate, at.number)
 
         def stage(total_and_slope: tuple[Any, Any], lengths: tuple[Any, Any]) -> tuple[tuple[Any, Any], None]:
             (total, slope), (reach, share) = total_and_slope, lengths
@@ -118,48 +109,45 @@ class RungeKutta(Rule):
         # a loop, so that the gradient is compiled once
         stages = (jnp.array([0.5, 0.5, 1.0]), jnp.array([2.0, 2.0, 1.0]))
         (total, _), _ = jax.lax.scan(stage, (at.slope, at.slope), stages)
-        mean = jax.tree.map(lambda sum_: sum_ / 6, total)
-        return _moved(at.parameters, rate, mean), memory
-
-    def as_data(self) -> dict[str, Any]:
-        """The step of the flow."""
-        return {"rule": "flow"} | _rate_as_data(self.rate)
+        return _moved(at.parameters, rate, jax.tree.map(lambda sum_: sum_ / 6, total)), memory
 
 
 class Optax(Rule):
-    """Any optax optimizer, which sees one matrix per edge, however the weights are stacked for computing."""
+    """Any optax optimizer, which sees one matrix per edge, however the weights are stacked for computing.
 
+    Most optimizers treat each entry on its own. settings: of one given by name, as items.
+    """
+
+    name = "optax"
+    projects = False
     optimizer: optax.GradientTransformation = eqx.field(static=True)
-    described: str = eqx.field(static=True)  # as JSON
+    settings: tuple[tuple[str, Any], ...] = eqx.field(static=True, default=())
 
-    def start(self, learner: Landscape, parameters: Parameters) -> Any:
-        """The optimizer's own state."""
+    def start(self, learner: LossFunction, parameters: Parameters) -> Any:
+        """Make the optimizer's own state."""
         assert isinstance(learner, Learner)
         with _working_optimizer():
-            return self.optimizer.init(_by_name(learner, parameters))
+            return self.optimizer.init(learner.unpack(parameters))
 
-    def move(self, learner: Landscape, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """The optimizer's own step."""
+    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+        """Take the optimizer's own step."""
         assert isinstance(learner, Learner)
-        weights = _by_name(learner, at.parameters)
+        weights = learner.unpack(at.parameters)
         with _working_optimizer():
-            updates, memory = self.optimizer.update(_by_name(learner, at.slope), memory, weights)
-            moved = optax.apply_updates(weights, updates)
-        edges = learner.architecture.edges
-        return learner.pack({edge: moved[f"edge {i}"] for i, edge in enumerate(edges)}), memory
+            updates, memory = self.optimizer.update(learner.unpack(at.slope), memory, weights)
+            return learner.pack(optax.apply_updates(weights, updates)), memory
 
     def as_data(self) -> dict[str, Any]:
-        """The optimizer's name and settings, or what can be read of one that was given."""
-        return {"rule": "optax", "optimizer": json.loads(self.described)}
-
-    @property
-    def narrows(self) -> bool:
-        """Most optimizers treat each entry on its own."""
-        return False
+        """Name the optimizer and its settings; one given as a value has neither."""
+        told = {
+            key: value if isinstance(value, str | bool | int | float) else shortened(value)
+            for key, value in self.settings
+        }
+        return {"rule": self.name, "optimizer": told or "an optax transformation"}
 
 
 def make_rule(learning_rate: Any, optimizer: Any, steps: int) -> tuple[Rule, np.ndarray | float]:
-    """The rule that was asked for, and the time of a step: a number, or one for every step.
+    """Make the rule and the time of a step: a number, or one for every step.
 
     learning_rate: a number, or an optax schedule of the step. optimizer: None for plain descent, an optax gradient
     transformation, a name such as "adam", or a mapping with a name and settings; the time of its steps is
@@ -174,66 +162,21 @@ def make_rule(learning_rate: Any, optimizer: Any, steps: int) -> tuple[Rule, np.
         given = learning_rate if callable(learning_rate) else rate
         optimizer = {"name": optimizer} | ({} if learning_rate is None else {"learning_rate": given})
     if isinstance(optimizer, Mapping):
-        settings = {str(name): value for name, value in optimizer.items() if name != "name"}
         for name, value in optimizer.items():
             if not isinstance(value, Hashable):
                 raise WeightError(f"setting {name!r} of an optimizer must be one value; it was {shortened(value)}")
+        settings = {str(name): value for name, value in optimizer.items() if name != "name"}
         return _named_optimizer(optimizer.get("name"), tuple(sorted(settings.items()))), rate
     if not isinstance(optimizer, optax.GradientTransformation):
         raise WeightError(
             f"optimizer must be an optax gradient transformation such as optax.adam(1e-3), or its name; "
             f"it was {type(optimizer).__name__}"
         )
-    return _given_optimizer(_Given(_parts(optimizer), optimizer)), rate
-
-
-@dataclass(frozen=True)
-class _Given:
-    """An optimizer that is equal to another if both do the same."""
-
-    parts: Hashable
-    optimizer: optax.GradientTransformation = field(compare=False)
-
-
-@lru_cache(maxsize=64)
-def _given_optimizer(given: _Given) -> Optax:
-    """The same value for optimizers that do the same, so that a second training compiles nothing."""
-    return Optax(given.optimizer, json.dumps(made_of(given.optimizer)))
-
-
-@dataclass(frozen=True, eq=False)
-class _Itself:
-    """A value that is equal to no other."""
-
-    value: Any
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-
-def _parts(value: Any, depth: int = 0) -> Hashable:
-    """What a value does: optax's functions by their code and what they close over, numbers and words.
-
-    All else is itself: a function of one's own may read a name that has another value the next time.
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return type(value), value
-    inner = partial(_parts, depth=depth + 1)
-    if isinstance(value, tuple) and depth < DEEPEST:
-        return type(value), *map(inner, value)
-    if isinstance(value, FunctionType) and str(value.__module__).partition(".")[0] == "optax" and depth < DEEPEST:
-        held = tuple(inner(cell.cell_contents) for cell in value.__closure__ or () if cell != EMPTY)
-        named = tuple((name, inner(part)) for name, part in (value.__kwdefaults__ or {}).items())
-        return value.__code__, inner(value.__defaults__), named, held
-    return _Itself(value)
+    return Optax(optimizer), rate
 
 
 @contextlib.contextmanager
 def _working_optimizer() -> Iterator[None]:
-    """Say of an optimizer that fails as it is tried what it is given."""
     try:
         yield
     except (TypeError, ValueError, KeyError) as error:
@@ -261,7 +204,7 @@ def _named_optimizer(name: Any, settings: tuple[tuple[str, Any], ...]) -> Optax:
         ) from None
     if not isinstance(made, optax.GradientTransformation):
         raise UnknownNameError(f"optax.{name} is not an optimizer")
-    return Optax(made, json.dumps({"name": name} | {key: made_of(value) for key, value in settings}))
+    return Optax(made, (("name", name), *settings))
 
 
 def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
@@ -274,8 +217,9 @@ def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
         raise RangeError(
             f"a schedule of learning rates must return a number for every step ({in_one_line(error)})"
         ) from error
-    if not (np.isfinite(rates) & (rates >= 0)).all():
-        first = int(np.argmin(np.isfinite(rates) & (rates >= 0)))
+    valid = np.isfinite(rates) & (rates >= 0)
+    if not valid.all():
+        first = int(np.argmin(valid))
         raise RangeError(
             f"a schedule of learning rates must give finite numbers that are not negative; step {first}: {rates[first]}"
         )
@@ -286,17 +230,5 @@ def _rate(rate: Array, step: jax.Array) -> Any:
     return rate if jnp.ndim(rate) == 0 else jnp.asarray(rate)[jnp.minimum(step, rate.shape[0] - 1)]
 
 
-def _rate_as_data(rate: Array) -> dict[str, Any]:
-    rates = np.asarray(rate)
-    if rates.ndim == 0:
-        return {"learning_rate": float(rates)}
-    return {"learning_rate": {"schedule": [float(rates[0]), float(rates[-1])], "steps": len(rates)}}
-
-
 def _moved(parameters: Parameters, rate: Any, slope: Parameters) -> Parameters:
     return jax.tree.map(lambda w, g: w - rate * g, parameters, slope)
-
-
-def _by_name(learner: Learner, parameters: Parameters) -> dict[str, jax.Array]:
-    """Trees sort their keys, and edges may be strings or pairs: name them by their place."""
-    return {f"edge {i}": matrix for i, matrix in enumerate(learner.unpack(parameters).values())}

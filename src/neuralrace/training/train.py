@@ -1,4 +1,4 @@
-"""The front door of training: a network, its initial weights and a step size in, a trajectory out."""
+"""Train networks: a problem, its initial weights and a step size in, a trajectory out."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -9,48 +9,91 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from neuralrace.architecture import edge_name
-from neuralrace.arrays import float64, in_precision
-from neuralrace.axes import Weights
+from neuralrace._engine.devices import compiled
+from neuralrace._engine.subspace import Bases, lift, project_hidden
+from neuralrace.architecture import check_weights, edge_name
+from neuralrace.arrays import float64, in_precision, real_array
+from neuralrace.axes import Edge, Weights
 from neuralrace.datafiles import check_place
 from neuralrace.errors import (
     ProblemError,
     RangeError,
+    WeightError,
     require_call,
     require_count,
     require_kind,
     require_number,
     shortened,
 )
-from neuralrace.initial import Initializer, as_data, key_as_data
+from neuralrace.initial import ByShape, Initializer, as_data, as_key, draw, key_as_data
 from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
-from neuralrace.source import made_of
 from neuralrace.training.checkpoint import Checkpoint, digest
-from neuralrace.training.condition import Condition, Drawn, Prepared, batch_keys, joined_parameters, prepare
-from neuralrace.training.loop import STRIDE, Schedule, Training, Watcher, begin, go_on, make_schedule, part_of
-from neuralrace.training.objectives import Objective, is_named
-from neuralrace.training.program import one_program, shape_of
-from neuralrace.training.records import Record, matrix_axes
-from neuralrace.training.routed import RoutedNetwork
-from neuralrace.training.rules import make_rule
+from neuralrace.training.learner import Learner, Penalty, make_learner
+from neuralrace.training.loop import (
+    STRIDE,
+    Batches,
+    Program,
+    Schedule,
+    Training,
+    Watcher,
+    make_schedule,
+    one_program,
+    run,
+    shape_of,
+)
+from neuralrace.training.objectives import CrossEntropy, Objective, Squared, as_objective
+from neuralrace.training.records import make_recorder
+from neuralrace.training.routed import RoutedNetwork, make_routed_learner
+from neuralrace.training.rules import Optax, Rule, make_rule
 from neuralrace.trajectory import Trajectory, make_trajectory, status_of
 
-THREADS = 2  # programs that run side by side
-MOST_STEPS = 2**31 - 1  # they are counted in 32 bits
-COPIES = 3  # of all weights: the first, the present, and the gradient
-LOOK_BYTES = 40  # of one look at the loss: its step, whether it is kept, and the loss
-SMALLER = "give fewer seeds, fewer neurons, or fewer steps"
+SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much of each device
 
 Callback = Callable[[int, np.ndarray], bool | None]
+Network = Problem | RoutedNetwork
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """One way to train a network.
+
+    initial: an initializer, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
+    rule: how weights move. time: of a step, a number or one for every step. drawn: mini-batches are drawn by the
+    examples' weights at every step, instead of going through all examples in each epoch. penalty: descended with the
+    loss.
+    """
+
+    network: Network
+    initial: Initializer | Weights | Sequence[Weights]
+    rule: Rule
+    time: float | np.ndarray
+    loss: str | Objective = "squared"
+    coupling: str = "joint"
+    batch_size: int | None = None
+    drawn: bool = False
+    penalty: Penalty | None = None
+
+    def __post_init__(self) -> None:
+        require_kind("network", self.network, (Problem, RoutedNetwork), ProblemError)
+        require_kind("rule", self.rule, Rule, ProblemError)
+        times = real_array("time", self.time, RangeError)
+        if times.ndim > 1 or not (np.isfinite(times) & (times >= 0)).all():
+            raise RangeError(
+                f"time must be finite and not negative, a number or a list with one for every step; it was "
+                f"{shortened(self.time)}"
+            )
+        if self.penalty is not None:
+            require_kind("penalty", self.penalty, Penalty, ProblemError)
 
 
 @float64
 def train(
-    network: Problem | RoutedNetwork,
+    network: Network,
     initial: Initializer | Weights | Sequence[Weights],
     learning_rate: Any = None,
     steps: int = 1000,
@@ -61,7 +104,7 @@ def train(
     optimizer: Any = None,
     batch_size: int | None = None,
     coupling: str = "joint",
-    record: str | Record | Sequence[str | Record] = ("loss",),
+    record: str | Sequence[str] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
     stop_at: float | None = None,
@@ -70,21 +113,20 @@ def train(
     precision: str = "double",
     progress: bool = True,
 ) -> Trajectory:
-    """Train a network by gradient descent from one initial condition per seed.
+    """Train a network by gradient descent, from other initial weights for each seed.
 
     initial: an initializer, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
     the step size, or an optax schedule of it; time is the sum of the step sizes. optimizer: an optax gradient
-    transformation, or a name such as "adam", or {"name": "adam", ...settings}; learning_rate, 1 unless given, is then
-    the unit of time. loss: "squared", "cross-entropy", or an objective as a value. batch_size: examples per step, the
-    full batch unless given. coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights,
-    path_singular_values, weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths
-    ("weights[x->h1]"), and records of one's own as values; taken `every` so many steps and at the end, or `at` given
-    steps.
-    stop_at: a seed whose loss has come down to this rests from the next look on (every fiftieth part of the steps, 100
-    of them at most), and training ends when all rest. callback: called about twice a second with the step and the
-    losses so far, (seeds, looks); returning True ends the training. checkpoint: a file that training goes on from if it
-    was killed. precision: "single" computes in 32 bits, which a GPU does many times faster; first weights and times are
-    in 64 bits in any case. A diverging seed is marked in `status` and does not stop the others.
+    transformation, or a name such as "adam", or {"name": "adam", ...settings}; learning_rate (default: 1) is then the
+    unit of time. loss: "squared", "cross-entropy", or an Objective. batch_size: examples per step (default: all).
+    coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
+    weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths ("weights[x->h1]"); taken
+    `every` so many steps and at the end, or `at` given steps.
+    stop_at: a seed whose loss has reached this rests from the next evaluation on (every fiftieth part of the steps, at
+    most 100 of them), and training ends when all rest. callback: called about twice a second with the step and the
+    losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from which an interrupted
+    training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial weights and times are
+    in 64 bits. A diverging seed is marked in `status` and does not stop the others.
     """
     check_memory(network, steps, every if at is None else None, seeds)
     if callback is not None:
@@ -94,28 +136,33 @@ def train(
     rule, time = make_rule(learning_rate, optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     level = None if stop_at is None else require_number("stop_at", stop_at)
-    prepared = prepare(condition, seeds, key, record, level)
-    settings = _common(schedule, seeds, key, level, precision)
+    prepared = _prepare(condition, seeds, key, record, level)
+    settings = _settings(condition, schedule, seeds, key, level, precision)
     groups = prepared.groups(seeds) if callback is None else [slice(0, seeds)]
     done: list[Training] = []
     with _metered(max(schedule.steps, 1) * seeds, progress) as meter, in_precision(precision):
-        parameters, keys = prepared.parameters(), batch_keys(key, seeds)
+        parameters, keys = prepared.learner.pack(prepared.projected), _keys(key, seeds)[1]
         for number, chosen in enumerate(groups):
             part = parameters, keys
             if len(groups) > 1:
                 part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], part)
-            training = begin(prepared.program, *part, schedule)
             watchers: list[Watcher] = []
+            resume = None
             if path is not None:
                 name = path if len(groups) == 1 else path.with_name(f"{path.name}.{number}")
                 kept = Checkpoint(name, _identity(prepared, schedule, settings, chosen))
-                kept.resume(training)
-                watchers.append(kept)
+                watchers, resume = [kept], kept.resume
             if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
-                watchers.append(_Caller(callback))
-            go_on(training, meter, watchers)
-            done.append(training)
-    return _trajectory(prepared, done, settings)
+                watchers.append(_calling(callback))
+            done.append(run(prepared.program, *part, schedule, meter, watchers, resume))
+    # a group that came to rest early is constant from there on
+    longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
+    records = {
+        name: np.concatenate([_extended(array, parts) for array in parts])
+        for name, parts in _columns([training.records() for training in done]).items()
+    }
+    final = jax.tree.map(lambda *leaves: np.concatenate(leaves), *[training.parameters() for training in done])
+    return _trajectory(prepared, longest, records, final, settings)
 
 
 @float64
@@ -125,7 +172,7 @@ def train_together(
     *,
     seeds: int = 1,
     key: Any = 0,
-    record: str | Record | Sequence[str | Record] = ("loss",),
+    record: str | Sequence[str] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
     precision: str = "double",
@@ -134,34 +181,42 @@ def train_together(
 ) -> list[Trajectory]:
     """Train under many conditions; those that differ in numbers only are one compiled program.
 
-    keep_weights: whether a run holds its final weights, which may be gigabytes where there are many networks.
+    keep_weights: whether a run holds its initial and final weights, which may be gigabytes for many networks.
     """
     require_kind("conditions", conditions, (list, tuple), ProblemError)
-    for condition in conditions:
-        require_kind("each of the conditions", condition, Condition, ProblemError)
-        check_memory(condition.network, steps, every if at is None else None, seeds)
-        condition.check_times(steps)
+    for one in conditions:
+        require_kind("each of the conditions", one, Condition, ProblemError)
+        check_memory(one.network, steps, every if at is None else None, seeds)
+        if np.ndim(one.time) and np.size(one.time) < steps:
+            raise RangeError(f"time must be a number, or one for each of {steps} steps; there are {np.size(one.time)}")
     schedule = make_schedule(steps, every, at)
-    drawn: Drawn = {}
-    prepared = [prepare(one, seeds, key, record, None, drawn) for one in conditions]
+    drawn: dict[Any, dict[Edge, np.ndarray]] = {}
+    prepared = [_prepare(one, seeds, key, record, None, drawn) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
-    for one in prepared:
-        alike.setdefault(shape_of(one.program), []).append(one)
-    settings = _common(schedule, seeds, key, None, precision)
+    for ready in prepared:
+        alike.setdefault(shape_of(ready.program), []).append(ready)
     found: dict[int, Trajectory] = {}
 
-    def run(group: list[Prepared]) -> None:
+    def train_group(group: list[Prepared]) -> None:
         with in_precision(precision):  # a thread has its own
-            program = one_program([one.program for one in group], seeds)
-            training = begin(program, joined_parameters(group), batch_keys(key, seeds, len(group)), schedule)
-            go_on(training, meter)
+            # packed once where conditions share their weights; on the host, where nothing is compiled
+            packed = {id(one.projected): one.learner.pack(one.projected) for one in group}
+            parts = [packed[id(one.projected)] for one in group]
+            start = jax.tree.map(
+                lambda *leaves: jax.device_put(np.concatenate([np.asarray(x) for x in leaves])), *parts
+            )
+            keys = _keys(key, seeds, len(group))[1]
+            training = run(one_program([one.program for one in group], seeds), start, keys, schedule, meter)
+        records, final = training.records(), training.parameters() if keep_weights else None
         for place, one in enumerate(group):
-            mine = part_of(training, slice(place * seeds, (place + 1) * seeds), weights=keep_weights)
-            found[id(one)] = _trajectory(one, [mine], settings, weights=keep_weights)
+            mine = slice(place * seeds, (place + 1) * seeds)
+            settings = _settings(one.condition, schedule, seeds, key, None, precision)
+            own, ended = jax.tree.map(lambda array, mine=mine: array[mine], (records, final))
+            found[id(one)] = _trajectory(one, training.schedule, own, ended, settings)
 
     work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
-    with _metered(work, progress) as meter, ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(run, alike.values()))  # an error shows here
+    with _metered(work, progress) as meter, ThreadPoolExecutor(2) as pool:
+        list(pool.map(train_group, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
 
 
@@ -171,39 +226,31 @@ def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
     Only what is certain is counted, so nothing possible is refused.
     """
     count, last = require_count("seeds", seeds), require_count("steps", steps, least=0)
-    if last > MOST_STEPS:
-        raise RangeError(f"steps must be at most {MOST_STEPS:,}; it was {last:,}: a larger learning_rate needs fewer")
+    if last >= 1 << 31:  # they are counted in 32 bits
+        raise RangeError(f"steps must be at most {2**31 - 1:,}; it was {last:,}: a larger learning_rate needs fewer")
     looks = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
     if not isinstance(network, Problem | RoutedNetwork):
-        return  # that is told elsewhere
+        return  # refused elsewhere
     weights = network.architecture.weight_count
-    require_memory(f"{count:,} seeds of {weights:,} weights", 8 * COPIES * count * weights, SMALLER)
+    smaller = "give fewer seeds, fewer neurons, or fewer steps"
+    require_memory(f"{count:,} seeds of {weights:,} weights", 8 * 3 * count * weights, smaller)
     require_memory(
         f"the loss of {count:,} seeds at {looks:,} steps",
-        looks * (LOOK_BYTES + 8 * count),
+        looks * (40 + 8 * count),  # bytes of an evaluation: its step, its kind and the loss
         "record less often with every=..., or give fewer seeds or steps",
     )
 
 
 def _metered(work: int, shown: bool) -> AbstractContextManager[Meter | None]:
-    """A progress bar for so much work, or nobody who counts."""
     return Meter("training", work) if shown else nullcontext()
 
 
-@dataclass
-class _Caller:
-    """Hands the losses so far to the caller's function."""
+def _calling(callback: Callback) -> Watcher:
+    """Hand the losses so far to the caller's function."""
 
-    callback: Callback
-
-    def due(self) -> bool:
-        """After every chunk."""
-        return True
-
-    def look(self, training: Training) -> bool:
-        """Call, and stop if it says so."""
+    def watch(training: Training) -> bool:
         step = training.schedule.looks[min(training.next, len(training.schedule.looks) - 1)]
-        answer = self.callback(int(step), np.concatenate(training.memory.curve).T)
+        answer = callback(int(step), np.concatenate(training.curve).T)
         try:
             return bool(answer)
         except Exception as error:
@@ -212,46 +259,131 @@ class _Caller:
                 f"{shortened(answer)}, which is neither"
             ) from error
 
-
-def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any], chosen: slice) -> dict[str, Any]:
-    """What makes two trainings the same, for a checkpoint."""
-    condition = prepared.condition
-    numbers = jax.tree.leaves((condition.rule, condition.time))  # the rates of a schedule among them
-    return {
-        "settings": _settings(prepared, settings),
-        "rule": digest({place: np.asarray(number) for place, number in enumerate(numbers)}),
-        "problem": condition.network.describe(),
-        "record": list(prepared.program.recorder.variables()),
-        "data": digest(_arrays(condition.network)),
-        "first": digest({edge: matrix[chosen] for edge, matrix in prepared.first.items()}),
-        "looks": digest({"looks": schedule.looks, "kept": schedule.kept}),
-        "version": version("neuralrace"),
-    }
+    return watch
 
 
-def _arrays(network: Problem | RoutedNetwork) -> dict[str, np.ndarray]:
-    """All that a training depends on."""
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A condition ready for the loop: its program, its initial weights, and the bases of projected nodes.
+
+    initial: (seeds, target, source). projected: the same in the bases.
+    """
+
+    condition: Condition
+    program: Program
+    initial: Mapping[Edge, np.ndarray]
+    projected: Mapping[Edge, np.ndarray]
+    bases: Bases
+
+    @property
+    def learner(self) -> Learner:
+        """What the program trains."""
+        assert isinstance(self.program.learner, Learner)
+        return self.program.learner
+
+    def groups(self, seeds: int) -> list[slice]:
+        """As many seeds side by side as memory allows; each group is one run of the same program."""
+        batches = self.program.batches
+        rows = self.learner.example_count if batches is None else batches.size
+        activity = rows * sum(self.learner.architecture.nodes.values())
+        per_seed = 8 * (6 * sum(matrix[0].size for matrix in self.initial.values()) + 4 * activity)
+        at_once = int(np.clip(jax.local_device_count() * (SEED_BYTES // max(per_seed, 1)), 1, seeds))
+        return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
+
+
+def _prepare(
+    condition: Condition,
+    seeds: int,
+    key: Any,
+    record: str | Sequence[str],
+    stop_at: float | None,
+    drawn: dict[Any, dict[Edge, np.ndarray]] | None = None,
+) -> Prepared:
+    """Draw the initial weights of a condition and plan its network; drawn: those of other conditions, same key."""
+    network, recorder, batches = condition.network, make_recorder(condition.network, record), None
+    if condition.batch_size is not None:
+        size, count = require_count("batch_size", condition.batch_size), len(network.task)
+        if size > count and not condition.drawn:
+            raise RangeError(f"batch_size must be at most the number of examples, {count}; it was {size}")
+        batches = Batches(size, count, condition.drawn)
+    initial = _initial_weights(network, condition.initial, seeds, key, {} if drawn is None else drawn)
+    projected: Mapping[Edge, np.ndarray] = initial
+    bases, options = Bases(), {"batches": batches is not None}
     if isinstance(network, RoutedNetwork):
-        return network.arrays()
-    task, gates = network.task, network.gates
-    data = {f"x {n}": rows for n, rows in task.inputs.items()} | {f"y {n}": rows for n, rows in task.targets.items()}
-    return data | {f"g {n}": gate for n, gate in (*gates.nodes.items(), *gates.edges.items())} | {"w": task.weights}
+        if condition.coupling != "joint" or condition.penalty is not None:
+            raise ProblemError("a RoutedNetwork is trained with coupling='joint' and without a penalty")
+        learner: Learner = make_routed_learner(network, as_objective(condition.loss), **options, test=recorder.costly)
+    else:
+        objective, inner = as_objective(condition.loss, network.task), network
+        if condition.rule.projects:
+            parts = network.architecture, initial, network.activations, network.gates.neurons
+            projected, bases, neuron_gates = project_hidden(*parts)
+            sizes = {node: basis.shape[-1] for node, basis in bases.items()}
+            inner = network.resized({**network.architecture.nodes, **sizes}, neuron_gates) if bases else network
+        every, penalty = recorder.of_examples, condition.penalty
+        learner = make_learner(inner, objective, condition.coupling, **options, every_example=every, penalty=penalty)
+    level = None if stop_at is None else np.asarray(float(stop_at))
+    program = Program(learner, condition.rule, recorder, batches, level)
+    return Prepared(condition, program, initial, projected, bases)
 
 
-def _common(schedule: Schedule, seeds: int, key: Any, level: float | None, precision: str) -> dict[str, Any]:
-    """Settings that all conditions share."""
-    found = {"steps": schedule.steps, "seeds": seeds, "key": key_as_data(key), "stop_at": level}
-    return found if precision == "double" else found | {"precision": precision}
+def _keys(key: Any, seeds: int, conditions: int = 1) -> tuple[list[jax.Array], jax.Array]:
+    """A key per seed for its initial weights, and the keys of mini-batches, the same under all conditions.
+
+    Those of a seed are the same however many others there are. They are made in blocks of 64, so that any number of
+    seeds is one program.
+    """
+    root = as_key(key)
+    blocks = [np.asarray(_streams(root, np.uint32(first))) for first in range(0, seeds, 64)]
+    words = np.concatenate(blocks, axis=1)[:, :seeds]
+    batches = jax.random.wrap_key_data(jax.device_put(np.tile(words[1], (conditions, 1))))
+    return list(map(jax.random.wrap_key_data, words[0])), batches
 
 
-def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """How a network was trained, in plain values."""
-    condition = prepared.condition
+@compiled
+def _streams(root: jax.Array, first: jax.Array | np.uint32) -> jax.Array:
+    own = jax.vmap(lambda seed: jax.random.fold_in(root, seed))(first + jnp.arange(64, dtype=jnp.uint32))
+    # apart from the streams of the initial weights, which are numbered from zero
+    batches = jax.vmap(lambda one: jax.random.fold_in(one, 1 << 30))(own)
+    return jnp.stack([jax.random.key_data(own), jax.random.key_data(batches)])
+
+
+def _initial_weights(
+    problem: Network, initial: Any, seeds: int, key: Any, known: dict[Any, dict[Edge, np.ndarray]]
+) -> dict[Edge, np.ndarray]:
+    """Edge -> (seeds, target, source); those that another condition draws from the same initializer are taken over."""
+    architecture = problem.architecture
+    same = (repr(initial), architecture, problem.biases) if isinstance(initial, ByShape) else None
+    if same in known:
+        return known[same]
+    if isinstance(initial, Sequence) and not isinstance(initial, str):
+        if len(initial) != seeds:
+            raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
+        drawn: Sequence[Weights] = [check_weights(architecture, weights) for weights in initial]
+    elif isinstance(initial, Mapping):
+        drawn = [check_weights(architecture, initial)] * seeds
+    else:
+        drawn = [draw(initial, problem, one) for one in _keys(key, seeds)[0]]
+    found = {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
+    if same is not None:
+        known[same] = found
+    return found
+
+
+def _settings(
+    condition: Condition, schedule: Schedule, seeds: int, key: Any, level: float | None, precision: str
+) -> dict[str, Any]:
+    """How a network is trained, in plain values."""
+    objective = as_objective(condition.loss)
     return {
         "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
-        **settings,
-        "loss": prepared.learner.objective.name,
-        **_of_ones_own(prepared.learner.objective),
+        "steps": schedule.steps,
+        "seeds": seeds,
+        "key": key_as_data(key),
+        "stop_at": level,
+        **({} if precision == "double" else {"precision": precision}),
+        "loss": objective.name,
+        **({} if objective in (Squared(), CrossEntropy()) else {"objective": repr(objective)}),
         "rule": condition.rule.as_data(),
         "batch_size": condition.batch_size,
         "coupling": condition.coupling,
@@ -259,61 +391,61 @@ def _settings(prepared: Prepared, settings: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _of_ones_own(objective: Objective) -> dict[str, Any]:
-    """The numbers of an objective that its name does not tell."""
-    return {} if is_named(objective) else {"objective": made_of(objective)}
+def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any], chosen: slice) -> str:
+    """A hash of all that a training depends on, for its checkpoint."""
+    condition = prepared.condition
+    network, rule = condition.network, condition.rule
+    arrays = {f"rule {i}": np.asarray(number) for i, number in enumerate(jax.tree.leaves((rule, condition.time)))}
+    if isinstance(network, RoutedNetwork):
+        arrays |= network.arrays()
+    else:
+        task, gates = network.task, network.gates
+        arrays |= {f"x {n}": rows for n, rows in task.inputs.items()} | {"weights": task.weights}
+        arrays |= {f"y {n}": rows for n, rows in task.targets.items()}
+        arrays |= {f"gate {n}": gate for n, gate in (*gates.nodes.items(), *gates.edges.items())}
+    if isinstance(rule, Optax):  # an optimizer is known by its first steps on some numbers
+        weights = {"w": jnp.array([1.0, -0.5])}
+        state = rule.optimizer.init(weights)
+        for number in range(3):
+            moved, state = rule.optimizer.update({"w": jnp.array([0.3, 2.0])}, state, weights)
+            arrays[f"optimizer {number}"] = np.asarray(moved["w"])
+    arrays |= {f"initial {edge}": matrix[chosen] for edge, matrix in prepared.initial.items()}
+    arrays |= {"looks": schedule.looks, "kept": schedule.kept}
+    described = {"problem": network.describe(), "record": prepared.program.recorder.chosen, "format": 3}
+    return digest({**settings, **described, "version": version("neuralrace")}, arrays)
 
 
-def _trajectory(
-    prepared: Prepared, done: Sequence[Training], settings: Mapping[str, Any], *, weights: bool = True
-) -> Trajectory:
-    """Put groups of seeds together and name all axes."""
-    problem, recorder = prepared.condition.network, prepared.program.recorder
-    longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
-    records = _joined([one.memory.records(one.schedule) for one in done])
-    records = recorder.widen(problem.architecture, prepared.bases, records)
-    axes = recorder.axes(problem) | {"loss": ()}
-    variables = {name: (("seed", "time", *axes[name]), array) for name, array in records.items() if name != "curve"}
-    kept = {}
-    if weights:
-        kept = {"initial_weights": dict(prepared.first), "final_weights": prepared.final(_final_parameters(done))}
-    for kind, by_edge in kept.items():
-        for edge, matrix in by_edge.items():
-            variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *matrix_axes(problem, edge)), matrix)
-    return make_trajectory(
-        _times(prepared.condition.time, longest.recorded),
-        longest.recorded,
-        variables,
-        status_of(records["curve"][:, longest.regular], settings["stop_at"]),
-        problem=problem,
-        settings=_settings(prepared, settings),
-    )
+def _columns(parts: list[dict[str, np.ndarray]]) -> dict[str, list[np.ndarray]]:
+    return {name: [part[name] for part in parts] for name in parts[0]}
 
 
-def _final_parameters(done: Sequence[Training]) -> Any:
-    parts = [jax.tree.map(lambda leaf, n=one.memory.seeds: np.asarray(leaf)[:n], one.state.parameters) for one in done]
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-
-
-def _joined(parts: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """The records of groups of seeds; a group that came to rest early stays as it was."""
-    if len(parts) == 1:
-        return parts[0]
-    found = {}
-    for name in parts[0]:
-        arrays = [part[name] for part in parts]
-        longest = max(array.shape[1] for array in arrays)
-        found[name] = np.concatenate([_extended(array, longest) for array in arrays])
-    return found
-
-
-def _extended(array: np.ndarray, count: int) -> np.ndarray:
-    missing = count - array.shape[1]
+def _extended(array: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Repeat the last record up to as many as the longest part has."""
+    missing = max(part.shape[1] for part in parts) - array.shape[1]
     return np.concatenate([array, np.repeat(array[:, -1:], missing, axis=1)], axis=1) if missing else array
 
 
-def _times(step: float | np.ndarray, recorded: np.ndarray) -> np.ndarray:
-    """The sum of all step sizes before each recorded step."""
-    if np.ndim(step) == 0:
-        return np.asarray(step * recorded)
-    return np.asarray(np.concatenate([[0.0], np.cumsum(step)])[recorded])
+def _trajectory(
+    prepared: Prepared, schedule: Schedule, records: Mapping[str, np.ndarray], final: Any, settings: Mapping[str, Any]
+) -> Trajectory:
+    """Lift projected nodes and name all axes; final: the parameters at the end, or None to keep no weights."""
+    problem, recorder, bases = prepared.condition.network, prepared.program.recorder, prepared.bases
+    axes, ends = recorder.axes(problem) | {"loss": ()}, problem.architecture.edges
+    lifted = recorder.lift(problem, bases, {name: array for name, array in records.items() if name != "curve"})
+    variables = {name: (("seed", "time", *axes[name]), array) for name, array in lifted.items()}
+    if final is not None:
+        found = prepared.learner.unpack(final)
+        last = {e: lift(matrix, bases.get(ends[e][1]), bases.get(ends[e][0])) for e, matrix in found.items()}
+        for kind, by_edge in (("initial_weights", prepared.initial), ("final_weights", last)):
+            for edge, matrix in by_edge.items():
+                units = tuple(f"{node}_unit" for node in reversed(ends[edge]))
+                variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *units), matrix)
+    time, steps = prepared.condition.time, schedule.recorded
+    return make_trajectory(
+        np.asarray(time * steps if np.ndim(time) == 0 else np.concatenate([[0.0], np.cumsum(time)])[steps]),
+        steps,
+        variables,
+        status_of(records["curve"][:, schedule.regular], settings["stop_at"]),
+        problem=problem,
+        settings=settings,
+    )

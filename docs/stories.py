@@ -17,18 +17,18 @@ def record() -> None:
     """Forecast and train every step of the guided scenes and their pins, each once."""
     from importlib.metadata import version
 
-    from neuralrace.explorer.desk import Desk
     from neuralrace.explorer.presets import about
-    from neuralrace.explorer.scene import Scene
-    from neuralrace.explorer.tables import thumbnails
+    from neuralrace.explorer.problem import thumbnails
+    from neuralrace.explorer.scene import name_of
+    from neuralrace.explorer.session import Session
 
     told = about()
     steps = [step for guided in told["guided"] for step in guided["steps"]]
-    scenes = {Scene.read(one).name: one for step in steps for one in (step["scene"], *step["pins"])}
+    scenes = {name_of(one): one for step in steps for one in (step["scene"], *step["pins"])}
     RECORDS.mkdir(parents=True, exist_ok=True)
     recordings = []
     for number, given in enumerate(scenes.values()):
-        found = run(Desk(), Scene.read(given))
+        found = run(Session(), given)
         file = f"run{number:02}.json"
         (RECORDS / file).write_text(json.dumps(short(found), separators=(",", ":")), encoding="utf-8")
         recordings.append({"scene": given, "file": file})
@@ -39,33 +39,34 @@ def record() -> None:
     (RECORDS / "about.json").write_text(json.dumps(told, separators=(",", ":")), encoding="utf-8")
 
 
-def run(desk: Any, scene: Any) -> dict[str, Any]:
+def run(session: Any, scene: Any) -> dict[str, Any]:
     """All that a page asks for of one scene."""
-    from neuralrace.explorer.answers import forecast_data, machine_data, training_events
-    from neuralrace.explorer.desk import Token
+    from neuralrace.explorer.answers import forecast_data, snapshots_data, training_events
+    from neuralrace.explorer.scene import name_of
+    from neuralrace.explorer.session import Token
 
-    forecast, machine = forecast_data(desk, scene), machine_data(desk, scene)
-    training_events(desk, scene, Token(), lambda event, data: None)
-    training = desk.trainings.find(scene.name)
-    done = training["done"] | {"machine": thinned(training["done"]["machine"])}
+    forecast, snapshots = forecast_data(session, scene), snapshots_data(session, scene)
+    training_events(session, scene, Token(), lambda event, data: None)
+    training = session.trainings.find(name_of(scene))
+    done = training["done"] | {"snapshots": thinned(training["done"]["snapshots"])}
     return {
         "forecast": forecast,
-        "machine": thinned(machine),
+        "snapshots": thinned(snapshots),
         "training": {"curve": training["curve"], "done": done},
     }
 
 
-def thinned(machine: dict[str, Any]) -> dict[str, Any]:
+def thinned(snapshots: dict[str, Any]) -> dict[str, Any]:
     """A network over time at fewer moments."""
-    found = dict(machine)
-    found["time"] = machine["time"][::EVERY]
+    found = dict(snapshots)
+    found["time"] = snapshots["time"][::EVERY]
     for name in ("edges", "values"):
-        found[name] = {edge: values[::EVERY] for edge, values in machine[name].items()}
-    lanes = [lane | {"strength": lane["strength"][::EVERY]} for lane in machine["lanes"]["lanes"]]
-    found["lanes"] = machine["lanes"] | {"lanes": lanes}
-    found["similarity"] = machine["similarity"] | {"percent": machine["similarity"]["percent"][::EVERY]}
-    if machine["units"]:
-        found["units"] = machine["units"] | {"places": machine["units"]["places"][::EVERY]}
+        found[name] = {edge: values[::EVERY] for edge, values in snapshots[name].items()}
+    lanes = [lane | {"strength": lane["strength"][::EVERY]} for lane in snapshots["lanes"]["lanes"]]
+    found["lanes"] = snapshots["lanes"] | {"lanes": lanes}
+    found["similarity"] = snapshots["similarity"] | {"percent": snapshots["similarity"]["percent"][::EVERY]}
+    if snapshots["units"]:
+        found["units"] = snapshots["units"] | {"places": snapshots["units"]["places"][::EVERY]}
     return found
 
 

@@ -4,7 +4,7 @@ import importlib.util
 from pathlib import Path
 from typing import NamedTuple
 
-from neuralrace.explorer.desk import Desk
+from neuralrace.explorer.session import Session
 
 SMALL = {
     "task": "xor",
@@ -30,4 +30,4 @@ class Served(NamedTuple):
 
     address: str
     port: int
-    desk: Desk
+    session: Session

@@ -1,20 +1,31 @@
-"""Scenes: what comes from outside is checked against one table, and comes back as it was."""
+"""Scenes and their problems: bounds are kept, gates toggled, and ready-made scenes fit."""
 
 import json
 
+import numpy as np
 import pytest
 
+from explorer_scene import stories
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer.bounds import FLIPS, SCENE, TASKS
-from neuralrace.explorer.scene import Scene
+from neuralrace.explorer.presets import PRESETS, about
+from neuralrace.explorer.problem import Setup, add_table, make_setup, times_of
+from neuralrace.explorer.scene import MOST_FLIPS, SCENE, TASKS, name_of, read_scene
+from neuralrace.explorer.session import Session
+from neuralrace.papers import names
 
 
-def test_what_is_left_out_has_its_default_and_a_scene_comes_back_as_it_was() -> None:
-    scene = Scene.read({"task": "xor", "settings": {"delta": 1}, "flips": [[3, 1], [0, 2], [1, 1], [1, 1]]})
-    assert scene.width == SCENE["width"].default
-    assert scene.flips == ((0, 2), (3, 1))  # twice is not at all
-    assert Scene.read(json.loads(scene.name)) == scene
-    assert Scene.read(json.loads(scene.name)).name == scene.name
+def setup(session: Session | None = None, **given: object) -> Setup:
+    return make_setup(session or Session(), read_scene(given))
+
+
+def test_a_scene_has_defaults_and_survives_json() -> None:
+    scene = read_scene({"task": "xor", "settings": {"delta": 1}, "flips": [[3, 1], [0, 2], [1, 1], [1, 1]]})
+    assert scene["width"] == SCENE["width"]["default"]
+    assert scene["flips"] == [[0, 2], [3, 1]]  # twice is none
+    assert read_scene(json.loads(name_of(scene))) == scene
+    for bounds in (SCENE, *TASKS.values()):
+        for bound in bounds.values():
+            assert all(bound["least"] <= stop <= bound["most"] for stop in bound.get("stops", ()))
 
 
 @pytest.mark.parametrize(
@@ -22,7 +33,6 @@ def test_what_is_left_out_has_its_default_and_a_scene_comes_back_as_it_was() -> 
     [
         ([], "a scene must be an object"),
         ({"tusk": "xor"}, "a scene has no 'tusk'; did you mean 'task'"),
-        ({"task": "xr"}, "no task 'xr' to explore; did you mean 'xor'"),
         ({"task": ["xor"]}, "no task"),
         ({"settings": 3}, "settings must be an object"),
         ({"settings": {"detla": 1}}, "no setting 'detla' here; did you mean 'delta'"),
@@ -30,25 +40,99 @@ def test_what_is_left_out_has_its_default_and_a_scene_comes_back_as_it_was() -> 
         ({"width": 10_000}, "width must be a finite number, at least 1 and at most 256; it was 10000"),
         ({"width": 2.5}, "width must be a whole number"),
         ({"width": True}, "width must be a number from 1 to 256; it was True"),
-        ({"scale": "1"}, "scale must be a number"),
         ({"scale": float("nan")}, "scale must be a finite number"),
-        ({"steps": 10**9}, "at most 20000"),
-        ({"seeds": 21}, "at most 20"),
         ({"network": "tanh"}, "network must be one of gated, relu"),
         ({"gating": "x" * 61}, "gating must be a text of at most 60 characters"),
-        ({"flips": [[0]]}, r"a flip must be \[row, pathway\]"),
         ({"flips": [[0, -1]]}, "two whole numbers from 0"),
-        ({"flips": [[0, 0]] * (FLIPS + 1)}, f"at most {FLIPS} pairs"),
+        ({"flips": [[0, 0]] * (MOST_FLIPS + 1)}, f"at most {MOST_FLIPS} pairs"),
     ],
 )
-def test_a_mistake_is_told_with_its_bound(given: object, said: str) -> None:
+def test_a_mistake_is_refused_with_its_bound(given: object, said: str) -> None:
     with pytest.raises(NeuralRaceError, match=said):
-        Scene.read(given)
+        read_scene(given)
 
 
-def test_defaults_keep_their_own_bounds() -> None:
-    for bounds in (SCENE, *TASKS.values()):
-        for name, bound in bounds.items():
-            assert bound.check(name, bound.default) == bound.default
-            for stop in getattr(bound, "stops", ()):
-                bound.check(name, stop)
+def test_a_flip_toggles_one_gate() -> None:
+    plain, flipped = setup(task="xor", gating="xor"), setup(task="xor", gating="xor", flips=[[2, 1]])
+    change = np.array(flipped.as_data()["grid"]) - np.array(plain.as_data()["grid"])
+    assert change[2, 1] == 1
+    assert np.abs(change).sum() == 1
+    assert plain.named
+    assert not flipped.named
+
+
+def test_many_examples_share_a_row_where_their_gates_agree() -> None:
+    routes = {"task": "routing", "settings": {"domains": 4, "trained": 3}, "gating": "shared + P=1"}
+    found = setup(**routes)
+    assert [len(row) for row in found.rows] == [4] * 12  # one for each trained route, four items each
+    assert setup(**routes, flips=[[0, 0]]).problem.gates.nodes["h1"].sum() == 12 * 4 - 4
+
+
+def test_depth_and_relu_keep_the_routes_of_a_task() -> None:
+    for depth in (2, 4):
+        found = setup(task="routing", gating="shared + P=1", depth=depth)
+        assert {len(path.edges) for path in found.problem.architecture.paths()} == {depth}
+        assert found.whole is not None
+        assert found.whole.architecture == found.problem.architecture
+    relu = setup(task="routing", settings={"items": "digits"}, network="relu", depth=3).problem
+    assert set(relu.activations) == {"h1", "h2"}
+    assert set(relu.gates.nodes) == {f"{side}{domain}" for side in "xy" for domain in range(4)}
+    assert len(relu.task) == 4 * 2 * 50  # M K routes of fifty images
+
+
+def test_a_table_of_a_visitor() -> None:
+    session = Session()
+    table = add_table(session, "a,b,c\n1,0,1\n0,1,-1\n")
+    assert table["rows"] == 2
+    found = setup(session, task="table", settings={"table": table["table"], "targets": 1})
+    assert found.problem.task.inputs["x"].tolist() == [[1, 0], [0, 1]]
+    assert found.problem.task.targets["y"].tolist() == [[1], [-1]]
+    for text, said in [("1,2\n3\n", "the table .*line 2"), ("1,2\n" * 2001, "2000 rows"), ("", "the table .*empty")]:
+        with pytest.raises(NeuralRaceError, match=said):
+            add_table(session, text)
+    with pytest.raises(NeuralRaceError, match="a table must be loaded first"):
+        setup(session, task="table", settings={"table": "gone"})
+    with pytest.raises(NeuralRaceError, match="the table"):
+        setup(session, task="table", settings={"table": table["table"], "targets": 3})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"task": "xor", "gating": "xro"}, "no gating 'xro'; did you mean 'xor'"),
+        ({"task": "routing", "settings": {"domains": 7, "items": "digits"}}, "between at most 6 domains here; 7 came"),
+        ({"task": "xor", "flips": [[9, 0]]}, r"grid of 4 rows and 4 pathways; \[9, 0\] came"),
+        ({"task": "xor", "gating": "one open pathway", "flips": [[k, 0] for k in range(4)]}, "all are closed"),
+        (
+            {"task": "digits", "network": "relu", "width": 256, "depth": 4, "steps": 20_000, "seeds": 1},
+            r"steps x networks x examples x weights must be at most 2e\+11 here",
+        ),
+        (
+            {"task": "contextual", "network": "relu", "width": 256, "depth": 4, "seeds": 20},
+            "networks times weights must be at most",
+        ),
+    ],
+)
+def test_a_problem_that_does_not_fit_is_refused(given: dict[str, object], said: str) -> None:
+    scene = read_scene(given)
+    with pytest.raises(NeuralRaceError, match=said):
+        times_of(scene, make_setup(Session(), scene))
+
+
+def test_ready_made_scenes_fit_and_stories_are_recorded() -> None:
+    now = json.loads(json.dumps(about()))
+    steps = [step for story in now["guided"] for step in story["steps"]]
+    told = [scene for step in steps for scene in (step["scene"], *step["pins"])]
+    presets = [preset["scene"] for preset in now["presets"]]
+    session = Session()
+    for scene in (*now["starts"].values(), *presets, *told):
+        if scene["task"] != "table":
+            times_of(scene, make_setup(session, scene))
+    assert set(PRESETS["presets"]) == set(names())
+    recorded = json.loads((stories.RECORDS / "about.json").read_text(encoding="utf-8"))
+    assert recorded["guided"] == now["guided"]
+    runs = {name_of(one["scene"]): stories.RECORDS / one["file"] for one in recorded["recordings"]}
+    for scene in told:
+        run = json.loads(runs[name_of(scene)].read_text(encoding="utf-8"))
+        assert run["forecast"]["scene"] == scene
+        assert len(run["training"]["curve"]["time"]) == len(run["forecast"]["time"])

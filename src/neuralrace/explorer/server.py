@@ -11,7 +11,7 @@ from neuralrace.errors import NeuralRaceError, RangeError
 
 PORT = 8642
 GRACE, INTERRUPTED = 0.5, 130  # seconds for the last words, and the status of a command that was interrupted
-NEEDED = ("starlette", "uvicorn", "plotly")
+NEEDED = ("starlette", "uvicorn", "plotly", "latex2mathml")
 
 
 class MissingPackageError(NeuralRaceError):
@@ -19,7 +19,7 @@ class MissingPackageError(NeuralRaceError):
 
 
 def serve_command(port: int | None = None, browser: bool = True) -> None:
-    """Serve as a command: after Ctrl-C the process ends soon, though what is being compiled cannot be stopped."""
+    """Serve as a command: after Ctrl-C the process ends soon, although compiling cannot be stopped."""
     try:
         serve(port, browser)
     except KeyboardInterrupt:
@@ -40,28 +40,27 @@ def serve(port: int | None = None, browser: bool = True) -> None:
     import uvicorn
 
     from neuralrace.explorer.app import make_app
-    from neuralrace.explorer.desk import Desk
-    from neuralrace.explorer.warming import warm
+    from neuralrace.explorer.presets import compile_ahead
+    from neuralrace.explorer.session import Session
 
-    desk, number = Desk(), listening.getsockname()[1]
-    address = f"http://127.0.0.1:{number}/"
+    session, address = Session(), f"http://127.0.0.1:{listening.getsockname()[1]}/"
     print(f"explorer: {address} (stop with Ctrl-C)", file=sys.stderr, flush=True)
-    threading.Thread(target=warm, args=(desk,), name="warming").start()
+    threading.Thread(target=compile_ahead, args=(session,), name="compiling ahead").start()
     if browser:
         threading.Timer(0.5, webbrowser.open, (address,)).start()
-    # faults are answered; what uvicorn would log beside that are the requests that Ctrl-C cuts off
+    # bugs are answered; uvicorn would also log the requests that Ctrl-C cuts off
     settings = uvicorn.Config(
-        make_app(desk, number), log_level="critical", access_log=False, timeout_graceful_shutdown=1, lifespan="off"
+        make_app(session), log_level="critical", access_log=False, timeout_graceful_shutdown=1, lifespan="off"
     )
     try:
         uvicorn.Server(settings).run(sockets=[listening])
     finally:
-        desk.close()
+        session.close()
         listening.close()
 
 
 def _listen(port: int | None) -> socket.socket:
-    """A socket of this machine alone, which listens from now on: a port that is only bound looks free to others."""
+    """Return a listening socket of this machine alone; a port that is only bound looks free to other processes."""
     if port is not None and not 0 <= port < 65536:
         raise RangeError(f"port must be from 0 to 65535, 0 for a free one; it was {port}")
     try:

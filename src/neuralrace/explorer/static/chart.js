@@ -21,8 +21,8 @@ export class Chart {
     return { left: MARGIN.l, right: width - MARGIN.r, top: MARGIN.t, bottom: MARGIN.t + inner * (1 - LOSS[0]), end: height - MARGIN.b };
   }
 
-  range({ forecast, training, machine, pins }, log) {
-    const untrained = [machine?.untrained, training?.done?.machine.untrained];
+  range({ forecast, training, snapshots, pins }, log) {
+    const untrained = [snapshots?.untrained, training?.done?.snapshots.untrained];
     const all = [forecast.high, forecast.loss, training?.mean, ...untrained, ...pins.map((pin) => pin.forecast.loss)].flat().filter((v) => v > 0);
     const first = forecast.loss[0];
     const most = Math.min(Math.max(...all, 1e-30), 20 * first);
@@ -33,14 +33,14 @@ export class Chart {
 
   async show(state, log) {
     if (!window.Plotly) await new Promise((ready) => addEventListener("load", ready, { once: true }));
-    const { forecast, training, machine, pins, scene, hidden } = state;
+    const { forecast, training, snapshots, pins, scene, hidden } = state;
     this.end = forecast.time.at(-1);
     this.limits = this.range(state, log);
     this.log = log;
     const traces = [];
-    if (!hidden) traces.push(...this.theory(forecast), ...untrained("theory", machine, color("theory")));
+    if (!hidden) traces.push(...this.theory(forecast), ...untrained("theory", snapshots, color("theory")));
     pins.forEach((pin) => traces.push(...this.pinned(pin)));
-    if (training) traces.push(...this.trained(training, scene), ...untrained("training", training.done?.machine, this.about.colors.untrained));
+    if (training) traces.push(...this.trained(training, scene), ...untrained("training", training.done?.snapshots, this.about.colors.untrained));
     traces.push({ x: [0], y: [0], xaxis: "x", yaxis: "y2", mode: "lines", hoverinfo: "skip", showlegend: false }); // keeps the lower panel
     await Plotly.react(this.plot, traces, this.layout(forecast, training, log), FIXED);
     this.cursor(this.time ?? this.end);
@@ -131,7 +131,7 @@ export class Chart {
 }
 
 // the loss of routes that are never trained, where there are such
-const untrained = (who, machine, color) => (machine?.untrained ? [line(machine.time, machine.untrained, `${who}, untrained routes`, { color, width: 2, dash: "2px,3px" })] : []);
+const untrained = (who, snapshots, color) => (snapshots?.untrained ? [line(snapshots.time, snapshots.untrained, `${who}, untrained routes`, { color, width: 2, dash: "2px,3px" })] : []);
 
 const line = (x, y, name, style) => ({ x, y, name, mode: "lines", line: style, hovertemplate: `${name}<br>t %{x:.4g}: %{y:.4g}<extra></extra>` });
 

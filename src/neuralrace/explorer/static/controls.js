@@ -41,7 +41,7 @@ export class Controls {
     return make("label", { class: "slider", for: id }, make("span", {}, bound.label), make("output", { id: `${id}-told` }), input);
   }
 
-  show(scene, stage) {
+  show(scene, problem) {
     $(`task-${scene.task}`).checked = true;
     if (this.task !== scene.task) {
       this.task = scene.task;
@@ -52,13 +52,13 @@ export class Controls {
     for (const [name, bound] of Object.entries(this.about.bounds)) set(name, bound, scene[name]);
     for (const [name, bound] of Object.entries(this.about.tasks[scene.task])) set(name, bound, scene.settings[name]);
     $("gating-box").hidden = scene.network === "relu";
-    if (!stage) return;
-    $("gating").replaceChildren(...stage.gatings.map((name) => make("option", { value: name, selected: name === stage.gating }, name)));
-    this.grid(scene, stage);
+    if (!problem) return;
+    $("gating").replaceChildren(...problem.gatings.map((name) => make("option", { value: name, selected: name === problem.gating }, name)));
+    this.grid(scene, problem);
   }
 
-  grid(scene, stage) {
-    const [rows, columns] = [stage.rows.length, stage.pathways.length];
+  grid(scene, problem) {
+    const [rows, columns] = [problem.rows.length, problem.pathways.length];
     $("grid").classList.toggle("many", rows > 12);
     if (rows * columns > 700 || !columns) {
       $("grid").replaceChildren();
@@ -71,11 +71,11 @@ export class Controls {
       else one.flips.splice(at, 1);
       one.flips.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     });
-    const cell = (row, column) => make("button", { role: "switch", "aria-checked": String(stage.grid[row][column] !== 0), "aria-label": `${stage.pathways[column]} for ${stage.rows[row]}`,
+    const cell = (row, column) => make("button", { role: "switch", "aria-checked": String(problem.grid[row][column] !== 0), "aria-label": `${problem.pathways[column]} for ${problem.rows[row]}`,
       tabindex: row || column ? -1 : 0, "data-place": `${row}.${column}`, disabled: this.disabled, onclick: () => flip(row, column), onkeydown: (event) => move(event, row, column) });
     const focused = document.activeElement?.dataset?.place;
-    const head = make("tr", {}, make("th"), ...stage.pathways.map((name) => make("th", { scope: "col", title: name }, name.length > 6 ? `${name.slice(0, 2)}…${name.slice(-1)}` : name)));
-    const body = stage.rows.map((label, row) => make("tr", { "data-row": row }, make("th", { scope: "row" }, label), ...stage.pathways.map((_, column) => make("td", {}, cell(row, column)))));
+    const head = make("tr", {}, make("th"), ...problem.pathways.map((name) => make("th", { scope: "col", title: name }, name.length > 6 ? `${name.slice(0, 2)}…${name.slice(-1)}` : name)));
+    const body = problem.rows.map((label, row) => make("tr", { "data-row": row }, make("th", { scope: "row" }, label), ...problem.pathways.map((_, column) => make("td", {}, cell(row, column)))));
     $("grid").replaceChildren(make("table", { "aria-label": "Which pathway is open for which example" }, make("thead", {}, head), make("tbody", {}, ...body)));
     if (focused) document.querySelector(`[data-place="${focused}"]`)?.focus();
     $("grid-told").textContent = scene.flips.length ? `${scene.flips.length} gate${scene.flips.length > 1 ? "s" : ""} other than in this gating` : "click a gate to open or close it";

@@ -7,7 +7,7 @@ import { showPins, Sweep } from "./compare.js";
 import { Controls } from "./controls.js";
 import { $, make, tell } from "./dom.js";
 import { Guess } from "./guess.js";
-import { PANELS, showGraph } from "./machine.js";
+import { PANELS, showGraph } from "./snapshots.js";
 import { showRace } from "./race.js";
 import { asCsv, asJson, copy, save } from "./share.js";
 import { Live, Mistake, Recorded, same } from "./source.js";
@@ -19,7 +19,7 @@ const MOST_PINS = 6;
 
 const folder = document.documentElement.dataset.recorded;
 const source = folder === undefined ? new Live() : new Recorded(folder);
-const state = { scene: null, forecast: null, machine: null, training: null, pins: [], hidden: false };
+const state = { scene: null, forecast: null, snapshots: null, training: null, pins: [], hidden: false };
 const view = { part: 1, tab: "values", log: false, row: 0 };
 let about, chart, controls, sweep, guess;
 let asking = false;
@@ -108,10 +108,10 @@ async function working(text, act) {
 async function forecast(scene) {
   const began = performance.now();
   source.stop("training");
-  source.stop("machine");
+  source.stop("snapshots");
   try {
     const found = await source.forecast(scene);
-    Object.assign(state, { forecast: found, machine: null, training: null });
+    Object.assign(state, { forecast: found, snapshots: null, training: null });
     if (same(scene, state.scene)) state.scene = found.scene;
     complain(null);
   } catch (error) {
@@ -120,9 +120,9 @@ async function forecast(scene) {
     return;
   }
   delete document.body.dataset.failed;
-  view.row = Math.min(view.row, state.forecast.stage.rows.length - 1);
+  view.row = Math.min(view.row, state.forecast.problem.rows.length - 1);
   guess.clear();
-  controls.show(state.scene, state.forecast.stage);
+  controls.show(state.scene, state.forecast.problem);
   sweep.show(state.scene);
   fillExamples();
   showCertificate(state.forecast.certificate, null);
@@ -131,15 +131,15 @@ async function forecast(scene) {
   document.body.dataset.forecasts = Number(document.body.dataset.forecasts ?? 0) + 1;
   moveTo(view.part);
   remember();
-  rest = setTimeout(() => machine().then(() => ($("auto").checked ? train() : null)), RESTING);
+  rest = setTimeout(() => snapshots().then(() => ($("auto").checked ? train() : null)), RESTING);
 }
 
-async function machine() {
+async function snapshots() {
   const { forecast } = state;
   try {
-    const found = await source.machine(state.scene);
+    const found = await source.snapshots(state.scene);
     if (state.forecast !== forecast) return;
-    state.machine = found;
+    state.snapshots = found;
     showCertificate(forecast.certificate, found.regime);
     if (found.untrained) await chart.show(state, view.log);
     look(false);
@@ -305,7 +305,7 @@ function fillMenus() {
 }
 
 function fillExamples() {
-  const { rows } = state.forecast.stage;
+  const { rows } = state.forecast.problem;
   $("example").replaceChildren(...rows.map((label, k) => make("option", { value: k, selected: k === view.row }, label)));
 }
 

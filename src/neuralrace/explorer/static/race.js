@@ -5,8 +5,8 @@ import { $, draw, placeOf, tell } from "./dom.js";
 const ROW = 24;
 
 export function showRace(state, time, about, hidden) {
-  const theory = hidden ? null : state.machine?.lanes;
-  const trained = state.training?.done?.machine.lanes;
+  const theory = hidden ? null : state.snapshots?.lanes;
+  const trained = state.training?.done?.snapshots.lanes;
   const shown = theory ?? trained;
   $("race-told").textContent = shown ? told(theory, trained) : "";
   if (!shown) return $("race").replaceChildren();
@@ -33,12 +33,12 @@ export function showRace(state, time, about, hidden) {
       draw("line", { x1: start, x2: place(most), y1: y, y2: y, stroke: "var(--line)", "stroke-width": 1 }),
     ];
     if (other) {
-      const x = place(other.strength[placeOf(state.training.done.machine.time, time)]);
+      const x = place(other.strength[placeOf(state.training.done.snapshots.time, time)]);
       parts.push(draw("line", { x1: start, x2: x, y1: y, y2: y, stroke: ink, "stroke-width": 6, opacity: 0.35 }));
       parts.push(draw("circle", { cx: x, cy: y, r: 5, fill: ink }));
     }
     if (one) {
-      const x = place(one.strength[placeOf(state.machine.time, time)]);
+      const x = place(one.strength[placeOf(state.snapshots.time, time)]);
       parts.push(draw("line", { x1: start, x2: x, y1: y, y2: y, stroke: "var(--theory)", "stroke-width": 1.6, "stroke-dasharray": "5 3" }));
       parts.push(draw("circle", { cx: x, cy: y, r: 7, fill: "none", stroke: "var(--theory)", "stroke-width": 1.8 }));
     }

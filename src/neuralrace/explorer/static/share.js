@@ -28,9 +28,9 @@ export function asCsv({ forecast, training }) {
   return [head, ...rows].map((row) => row.map((value) => value ?? "").join(",")).join("\n") + "\n";
 }
 
-export function asJson({ scene, forecast, machine, training }) {
+export function asJson({ scene, forecast, snapshots, training }) {
   const { time, loss, low, high, certificate } = forecast;
   const run = training && { time: training.time, loss: training.loss, mean: training.mean, agreement: training.done?.agreement ?? null, status: training.done?.status ?? null };
-  const untrained = machine?.untrained && { time: machine.time, theory: machine.untrained, training: training?.done?.machine.untrained ?? null };
+  const untrained = snapshots?.untrained && { time: snapshots.time, theory: snapshots.untrained, training: training?.done?.snapshots.untrained ?? null };
   return JSON.stringify({ scene, theory: { time, loss, low, high, certificate }, training: run ?? null, untrained: untrained ?? null }, null, 1);
 }

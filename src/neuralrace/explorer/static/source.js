@@ -8,7 +8,7 @@ export class Live {
 
   async about() { return read(await fetch("api/about")); }
   forecast(scene) { return this.#post("forecast", { scene }); }
-  machine(scene) { return this.#post("machine", { scene }); }
+  snapshots(scene) { return this.#post("snapshots", { scene }); }
   guess(scene, guess) { return this.#post("guess", { scene, guess }); }
   async python(scene) { return (await this.#post("python", { scene })).text; }
   async table(text) { return read(await fetch("api/table", { method: "POST", body: text })); }
@@ -71,7 +71,7 @@ export class Recorded {
     return this.known;
   }
   async forecast(scene) { return (await this.#run(scene)).forecast; }
-  async machine(scene) { return (await this.#run(scene)).machine; }
+  async snapshots(scene) { return (await this.#run(scene)).snapshots; }
   stop() { this.#turn += 1; }
 
   async training(scene, on) {

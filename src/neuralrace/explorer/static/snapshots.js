@@ -1,14 +1,14 @@
-// The machine: the graph with edges as thick as their strength and the gates of one example, and four ways to look.
+// The network: the graph with edges as thick as their strength and the gates of one example, and four ways to look.
 
 import { $, color, draw, make, placeOf, tell } from "./dom.js";
 
 export function showGraph(state, time, row, about) {
-  const { stage } = state.forecast;
-  const seen = state.training?.done?.machine ?? state.machine;
+  const { problem } = state.forecast;
+  const seen = state.training?.done?.snapshots ?? state.snapshots;
   const whose = state.training?.done ? "the first trained network" : "theory";
   const width = Math.max($("graph").clientWidth, 260);
-  const levels = Math.max(...stage.nodes.map((node) => node.level)) + 1;
-  const columns = Array.from({ length: levels }, (_, level) => stage.nodes.filter((node) => node.level === level));
+  const levels = Math.max(...problem.nodes.map((node) => node.level)) + 1;
+  const columns = Array.from({ length: levels }, (_, level) => problem.nodes.filter((node) => node.level === level));
   // outputs stand in the last column, whatever way leads to them
   const most = Math.max(...columns.map((column) => column.length));
   const height = Math.min(330, Math.max(130, most * 34));
@@ -18,11 +18,11 @@ export function showGraph(state, time, row, about) {
   }));
   const place = seen ? placeOf(seen.time, time) : 0;
   const strongest = seen ? Math.max(...Object.values(seen.edges).flat(), 1e-30) : 1;
-  const open = (name) => (stage.open[name]?.[row] ?? 1) !== 0;
+  const open = (name) => (problem.open[name]?.[row] ?? 1) !== 0;
   const ink = about.colors[state.scene.network];
   const svg = draw("svg", { height, viewBox: `0 0 ${width} ${height}`, role: "img",
-    "aria-label": `The graph of ${whose}; for ${stage.rows[row] ?? "every example"} these nodes are open: ${stage.nodes.filter((n) => open(n.name)).map((n) => n.name).join(", ")}` });
-  for (const edge of stage.edges) {
+    "aria-label": `The graph of ${whose}; for ${problem.rows[row] ?? "every example"} these nodes are open: ${problem.nodes.filter((n) => open(n.name)).map((n) => n.name).join(", ")}` });
+  for (const edge of problem.edges) {
     const strength = seen?.edges[edge.name]?.[place] ?? 0;
     const lit = open(edge.source) && open(edge.target);
     const [[x1, y1], [x2, y2]] = [at[edge.source], at[edge.target]];
@@ -30,7 +30,7 @@ export function showGraph(state, time, row, about) {
       draw("title", {}, `${edge.name}: strength ${tell(strength)}`)));
   }
   const small = most > 8;
-  for (const node of stage.nodes) {
+  for (const node of problem.nodes) {
     const [cx, cy] = at[node.name];
     const lit = open(node.name);
     svg.append(draw("circle", { cx, cy, r: small ? 6 : 13, fill: lit ? "var(--paper)" : "var(--faint)", stroke: lit ? "var(--ink)" : "var(--line)", "stroke-width": 1.4 },
@@ -47,7 +47,7 @@ export const PANELS = { values: showValues, similarity: showSimilarity, units: s
 let chosenEdge = "";
 
 async function showValues(state, time, about, moved) {
-  const seen = state.machine ?? state.training?.done?.machine;
+  const seen = state.snapshots ?? state.training?.done?.snapshots;
   if (!seen) return $("panel").replaceChildren(make("p", { class: "soft" }, "coming …"));
   const edges = Object.keys(seen.values);
   if (!edges.includes(chosenEdge)) chosenEdge = edges[0];
@@ -60,11 +60,11 @@ async function showValues(state, time, about, moved) {
   }
   const ink = about.colors[state.scene.network];
   const traces = [];
-  const add = (machine, style, name) => (machine?.values[chosenEdge]?.[0] ?? []).forEach((_, k) => traces.push({
-    x: machine.time, y: machine.values[chosenEdge].map((values) => values[k]), mode: "lines", line: style, name, showlegend: k === 0,
+  const add = (snapshots, style, name) => (snapshots?.values[chosenEdge]?.[0] ?? []).forEach((_, k) => traces.push({
+    x: snapshots.time, y: snapshots.values[chosenEdge].map((values) => values[k]), mode: "lines", line: style, name, showlegend: k === 0,
     hovertemplate: `${name} ${k + 1}: %{y:.3g}<extra></extra>` }));
-  add(state.training?.done?.machine, { color: ink, width: 2 }, "training");
-  add(state.hidden ? null : state.machine, { color: color("theory"), width: 1.4, dash: "6px,4px" }, "theory");
+  add(state.training?.done?.snapshots, { color: ink, width: 2 }, "training");
+  add(state.hidden ? null : state.snapshots, { color: color("theory"), width: 1.4, dash: "6px,4px" }, "theory");
   const axis = { fixedrange: true, gridcolor: color("line"), zeroline: false, tickfont: { size: 11 } };
   await Plotly.react(box, traces, {
     margin: { l: 40, r: 6, t: 6, b: 34 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: color("ink"), size: 11, family: "system-ui, sans-serif" },
@@ -75,19 +75,19 @@ async function showValues(state, time, about, moved) {
 }
 
 function pair(state, paint) {
-  const box = (label, machine) => {
+  const box = (label, snapshots) => {
     const canvas = make("canvas", { width: 300, height: 300, role: "img", "aria-label": label });
-    if (machine) paint(canvas, machine);
+    if (snapshots) paint(canvas, snapshots);
     return make("div", {}, canvas, label);
   };
-  $("panel").replaceChildren(make("div", { class: "pair" }, box("theory", state.hidden ? null : state.machine),
-    box("training, first network", state.training?.done?.machine)));
+  $("panel").replaceChildren(make("div", { class: "pair" }, box("theory", state.hidden ? null : state.snapshots),
+    box("training, first network", state.training?.done?.snapshots)));
 }
 
 function showSimilarity(state, time) {
-  pair(state, (canvas, machine) => {
-    const { size, percent } = machine.similarity;
-    const values = percent[placeOf(machine.time, time)];
+  pair(state, (canvas, snapshots) => {
+    const { size, percent } = snapshots.similarity;
+    const values = percent[placeOf(snapshots.time, time)];
     canvas.width = canvas.height = size;
     const context = canvas.getContext("2d");
     const image = context.createImageData(size, size);
@@ -105,13 +105,13 @@ function shade(value) {
 }
 
 function showUnits(state, time) {
-  if (!(state.machine?.units ?? state.training?.done?.machine.units))
-    return $("panel").replaceChildren(make("p", { class: "soft" }, state.machine ? "Neurons are shown where the inputs are a plane: choose XOR." : "coming …"));
-  const reach = Math.max(...[state.machine, state.training?.done?.machine].filter((m) => m?.units).flatMap((m) => m.units.places.at(-1).flat().map(Math.abs)), 1e-9);
-  pair(state, (canvas, machine) => {
-    if (!machine.units) return;
+  if (!(state.snapshots?.units ?? state.training?.done?.snapshots.units))
+    return $("panel").replaceChildren(make("p", { class: "soft" }, state.snapshots ? "Neurons are shown where the inputs are a plane: choose XOR." : "coming …"));
+  const reach = Math.max(...[state.snapshots, state.training?.done?.snapshots].filter((m) => m?.units).flatMap((m) => m.units.places.at(-1).flat().map(Math.abs)), 1e-9);
+  pair(state, (canvas, snapshots) => {
+    if (!snapshots.units) return;
     const context = canvas.getContext("2d");
-    const { points, targets, places, signs } = machine.units;
+    const { points, targets, places, signs } = snapshots.units;
     const far = Math.max(...points.flat().map(Math.abs), 1e-9);
     const put = ([x, y], scale, part) => [150 + (120 * part * x) / scale, 150 - (120 * part * y) / scale];
     context.fillStyle = "#ffffff";
@@ -120,7 +120,7 @@ function showUnits(state, time) {
     context.beginPath();
     context.moveTo(150, 0), context.lineTo(150, 300), context.moveTo(0, 150), context.lineTo(300, 150);
     context.stroke();
-    const now = places[placeOf(machine.time, time)];
+    const now = places[placeOf(snapshots.time, time)];
     now.forEach((place, k) => {
       const [x, y] = put(place, reach, 0.9);
       context.strokeStyle = context.fillStyle = signs[k] >= 0 ? "#0072B2" : "#D55E00";
@@ -142,17 +142,12 @@ function showUnits(state, time) {
 }
 
 function showEquations(state) {
-  if (!state.machine) return $("panel").replaceChildren(make("p", { class: "soft" }, "coming …"));
-  const { equations, where, conserved, more } = state.machine.equations;
+  if (!state.snapshots) return $("panel").replaceChildren(make("p", { class: "soft" }, "coming …"));
+  const { equations, where, more } = state.snapshots.equations;
   const box = make("div", { class: "formulas" });
   box.innerHTML = equations.join(""); // made by the server from numbers and names of its own
   if (more) box.append(make("p", { class: "soft" }, `and ${more} more like these`));
   if (where.length) box.append(make("p", { class: "soft" }, "where"), ...where.map((text) => make("p", {}, text)));
-  if (conserved.length) {
-    const kept = make("div");
-    kept.innerHTML = conserved.join("");
-    box.append(make("p", { class: "soft" }, "conserved"), kept);
-  }
   if (!where.length) box.append(make("p", { class: "soft" }, "No modes are shared by all pathways, so no scalar equation per mode: this is what was integrated."));
   $("panel").replaceChildren(box);
 }

@@ -1,0 +1,143 @@
+"""What the page shows, against the package and numbers that share no code with it."""
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from explorer_scene import SMALL
+from neuralrace.explorer.answers import ADVICE, certificate_data, equations_data, forecast_data, forecast_of
+from neuralrace.explorer.presets import PRESETS
+from neuralrace.explorer.problem import add_table, initializer_of, make_setup
+from neuralrace.explorer.python_text import python_text
+from neuralrace.explorer.scene import numbers, read_scene
+from neuralrace.explorer.session import Session
+from neuralrace.explorer.snapshots import race, take_snapshots
+from neuralrace.tasks.named.routing import TARGETS
+from neuralrace.theory import Assumption
+from neuralrace.theory.certificate import CHECKED, Certificate, Declined
+
+
+def test_every_assumption_of_the_theory_has_advice() -> None:
+    files = Path(nr.theory.__file__).parent.rglob("*.py")
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    named = set(re.findall(r'Assumption\(\s*"([^"]+)"', text))
+    assert len(named) > 15
+    assert named | {CHECKED} <= set(ADVICE), f"add to explorer/advice.json {named - set(ADVICE)}"
+
+
+def test_the_ladder_tells_the_state_of_each_method() -> None:
+    fails, holds = Assumption("balance", 0.5, 1e-6, "edge e"), Assumption("open paths", 0.0, 0.0, "2")
+    found = certificate_data(Certificate("reduction", (holds,), (Declined("closed_form", fails),)), linear=True)
+    states = {rung["name"]: rung["state"] for rung in found["ladder"]}
+    assert states == {"closed_form": "declined", "reduction": "taken", "aligned": "not needed", "flow": "not needed"}
+    assert found["ladder"][0]["failed"]["advice"] == ADVICE["balance"]
+    assert [(chip["name"], chip["holds"], chip["advice"]) for chip in found["chips"]] == [("open paths", True, "")]
+
+
+def test_lanes_finish_at_half_of_their_final_strength() -> None:
+    time = np.linspace(0, 10, 101)
+    found = race(time, {"early": np.minimum(time, 2.0), "late": np.clip(time - 5, 0, 3), "still": np.ones(101)})
+    assert [lane["finish"] for lane in found["lanes"]] == [pytest.approx(1), pytest.approx(6.5), None]
+    assert found["winner"] == "late"
+    assert found["share"] == pytest.approx(3 / 6)
+
+
+def test_a_lane_is_the_nuclear_norm_of_its_pathway() -> None:
+    setup = make_setup(Session(), read_scene({"task": "xor", "gating": "xor", "width": 4}))
+    weights = nr.initial.gaussian(1.0)(setup.problem, 3)
+    history = [weights, {edge: 2 * matrix for edge, matrix in weights.items()}]
+    found = take_snapshots(setup, setup.problem, np.array([0.0, 1.0]), history)
+    for lane in found["lanes"]["lanes"]:
+        whole = weights[lane["label"], "y"] @ weights["x", lane["label"]]  # one output: its only singular value
+        assert lane["strength"] == pytest.approx([np.linalg.norm(whole), 4 * np.linalg.norm(whole)], rel=1e-5)
+    x, gates = setup.problem.task.inputs["x"], np.eye(4)
+    hidden = np.hstack([gates[:, [k]] * (x @ weights["x", f"h{k}"].T) for k in range(4)])
+    wanted = 4 * hidden @ hidden.T  # at the second time, which has the largest
+    assert found["similarity"]["largest"] == pytest.approx(np.abs(wanted).max(), rel=1e-5)
+    percent = np.array(found["similarity"]["percent"][1]).reshape(4, 4)
+    assert percent == pytest.approx(100 * wanted / np.abs(wanted).max(), abs=0.5)
+
+
+def test_untrained_routes_are_those_without_examples() -> None:
+    given = {"task": "routing", "settings": {"domains": 3, "trained": 2}, "gating": "shared", "depth": 3, "width": 4}
+    setup = make_setup(Session(), read_scene(given))
+    weights = nr.initial.gaussian(1.0)(setup.problem, 3)
+    found = take_snapshots(setup, setup.problem, np.array([0.0]), [weights])["untrained"]
+    taken = set(zip(*(setup.task.groups[f"{side} domain"].tolist() for side in ("input", "output")), strict=True))
+    losses = []
+    for i, j in set(itertools.product(range(3), repeat=2)) - taken:
+        answer = (weights["h2", f"y{j}"] @ weights["h1", "h2"] @ weights[f"x{i}", "h1"]).T
+        losses.append(0.5 * np.sum((answer - np.array(TARGETS)) ** 2, axis=1).mean())
+    assert len(losses) == 3
+    assert found == [pytest.approx(np.mean(losses), rel=1e-5)]
+
+
+def test_equations_are_set_with_their_numbers() -> None:
+    problem = nr.tasks.xor().problem("xor", hidden=2)
+    found = equations_data(nr.predict(problem, nr.initial.gaussian(1e-3), [0.0, 1.0], draws=1), linear=True)
+    # s = <y x> along the mode = sqrt(2)/4, d = <x^2> = 1/2 (P1 A.1)
+    assert re.search("<math .*<mn>0.35", found["equations"][0])
+    assert "<mn>0.5</mn>" in found["equations"][0]
+    network = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(2,))
+    flow = equations_data(nr.predict(network, nr.initial.gaussian(1e-3), [0.0, 1.0], draws=1), linear=False)
+    assert "&#x02202;" in flow["equations"][0]
+
+
+def test_numbers_are_short_and_missing_ones_are_null() -> None:
+    assert numbers([1 / 3, np.nan, np.inf, 0, 1e-20]) == [0.333333, None, None, 0.0, 1e-20]
+    assert numbers(np.float64(2.0)) == 2.0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [SMALL | {"flips": [[0, 1]], "settings": {"delta": 0.25}}, SMALL | {"network": "relu", "steps": 30}],
+    ids=["own gates", "relu"],
+)
+def test_the_program_gives_the_same_forecast(
+    given: dict, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    session, scene = Session(), read_scene(given)
+    namespace: dict = {"__name__": "copied"}
+    exec(compile(python_text(session, scene), "copied.py", "exec"), namespace)
+    shown = forecast_data(session, scene)
+    there = np.interp(shown["time"], namespace["forecast"].time, namespace["forecast"].loss)
+    # the page looks at fewer times, between which an adaptive method interpolates: to its tolerance
+    assert np.allclose(there, forecast_of(session, scene).loss, rtol=1e-3, atol=1e-9)
+    assert "method: " in capsys.readouterr().out
+    assert (tmp_path / "comparison.png").stat().st_size > 1000
+
+
+SCENES = {
+    **PRESETS["starts"],
+    "deep": {"task": "contextual", "gating": "common + single, items only", "depth": 3},
+    "own gates": {"task": "routing", "gating": "shared", "depth": 3, "flips": [[0, 0]]},
+    "images": PRESETS["presets"]["saxe2022-fig7"]["scene"],
+    "relu images": PRESETS["presets"]["saxe2022-fig9"]["scene"],
+}
+
+
+@pytest.mark.parametrize("given", SCENES.values(), ids=SCENES)
+def test_every_program_makes_its_problem(given: dict, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = Session()
+    if given["task"] == "table":
+        Path("table.csv").write_text("a,b,c\n1,0,1\n0,1,-1\n")
+        table = add_table(session, Path("table.csv").read_text())["table"]
+        given = given | {"settings": {"table": table, "targets": 1}}
+    scene, namespace = read_scene(given), {}
+    exec(compile(python_text(session, scene).partition("run = ")[0], "copied.py", "exec"), namespace)
+    wanted, made = make_setup(session, scene).problem, namespace["problem"]
+    assert made.architecture == wanted.architecture
+    assert made.activations == wanted.activations
+    for mine, theirs in (
+        (made.task.inputs, wanted.task.inputs),
+        (made.task.targets, wanted.task.targets),
+        (made.gates.nodes, wanted.gates.nodes),
+    ):
+        assert {node: rows.tolist() for node, rows in mine.items()} == {n: rows.tolist() for n, rows in theirs.items()}
+    assert namespace["initial"] == initializer_of(scene)

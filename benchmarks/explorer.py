@@ -90,7 +90,7 @@ def memory_over_changes(process: int, address: str) -> None:
             changed = scene | {"scale": 1e-4 * 1.003**number}
             client.post("api/forecast", json={"page": "many", "scene": changed}).raise_for_status()
             if number % 10 == 0:
-                client.post("api/machine", json={"page": "many", "scene": changed}).raise_for_status()
+                client.post("api/snapshots", json={"page": "many", "scene": changed}).raise_for_status()
 
 
 def main() -> None:

@@ -128,7 +128,7 @@ def _similarity(problem: Problem, activity: Activity) -> dict[str, Any]:
 
 
 def _units(problem: Problem, history: Sequence[Weights]) -> dict[str, Any] | None:
-    """Place each hidden neuron in the plane of the first two inputs: incoming weights times the norm of outgoing ones."""
+    """Place each hidden neuron in the plane of the first two inputs: its weights times the norm of outgoing ones."""
     architecture, inputs, first = problem.architecture, problem.architecture.inputs, _first_layer(problem)
     if len(inputs) != 1 or architecture.nodes[inputs[0]] not in (2, 3):
         return None

@@ -1,7 +1,7 @@
-"""Files that are complete or not there: written beside their name and then renamed, data sets with a checksum.
+"""Files that are complete or absent, and datasets with a checksum.
 
-Nothing but a regular file or a new name is ever replaced. A symbolic link is followed: the file that it points to is
-written, and the link stays.
+A file is written beside its name and then renamed. Only regular files are ever replaced; a symbolic link is followed,
+so the file that it points to is written and the link stays.
 """
 
 import contextlib
@@ -20,29 +20,26 @@ from neuralrace.errors import FileFormatError, shortened
 if TYPE_CHECKING:
     import xarray
 
-SEAL = b"\nneuralrace-sha256 "  # after the data, where readers of netCDF do not look; then the digest and a newline
-BITS, BYTES = "neuralrace_bits", "_bytes"  # how many bits an axis has, and the name of the axis that holds them
-SEALED = len(SEAL) + 64 + 1
 HOST = re.sub(r"\W", "-", socket.gethostname())
-PART = re.compile(r"\..+\.(?P<host>[\w-]*)\.(?P<process>\d+)\.part\w*(\.\w+)?")
+SEAL = b"\nneuralrace-sha256 "  # then the digest and a newline
 
 
 def check_place(name: str, path: object) -> Path:
-    """The path of a file that can be made or replaced there, as far as can be known without writing."""
+    """Return the path of a file that can be made or replaced, as far as can be known without writing."""
     wanted = as_path(name, path)
-    _mode_to_give(wanted, Path(os.path.realpath(wanted)))
+    _mode(wanted, Path(os.path.realpath(wanted)))
     return wanted
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
-    """Let `write` fill a temporary file next to `path`, then give it its name in one step."""
+    """Let `write` fill a temporary file next to `path`, then rename it in one step."""
     wanted = as_path("path", path)
     target = Path(os.path.realpath(wanted))
-    mode = _mode_to_give(wanted, target)
+    mode = _mode(wanted, target)
     _clean(target.parent)
-    prefix, suffix = f".{target.stem}.{HOST}.{os.getpid()}.part", target.suffix
     try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=suffix)
+        prefix = f".{target.stem}.{HOST}-{os.getpid()}.part"
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=target.suffix)
         os.close(handle)
         try:
             write(Path(name))
@@ -50,7 +47,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
             os.replace(name, target)
         finally:
             Path(name).unlink(missing_ok=True)
-    except (OSError, RuntimeError) as error:  # HDF5 says RuntimeError when the disk is full
+    except (OSError, RuntimeError) as error:  # HDF5 raises RuntimeError when the disk is full
         raise FileFormatError(
             f"cannot write {path} ({_reason(error)}): free some space, or choose another place for it"
         ) from error
@@ -58,15 +55,15 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
-    """Write one file of text."""
+    """Write a text file in UTF-8."""
     return write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Make a folder for results and try to write in it, before any work is done for it."""
+    """Make a folder for results and try to write in it, before any work starts."""
     folder = as_path("out", path, "a folder")
     if folder.is_symlink() and not folder.exists():
-        raise FileFormatError(f"out must be a folder that can be written; {folder} is a link to what is not there")
+        raise FileFormatError(f"out must be a folder that can be written; {folder} is a dangling symlink")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -78,7 +75,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def as_path(name: str, path: object, kind: str = "a file") -> Path:
-    """The name of a file or folder as a path, or say that it is none."""
+    """Return the name of a file or folder as a path."""
     if not isinstance(path, (str, os.PathLike)):
         raise FileFormatError(f"{name} must be the name of {kind}; it was {shortened(path)}")
     text = os.fspath(path)
@@ -88,108 +85,55 @@ def as_path(name: str, path: object, kind: str = "a file") -> Path:
 
 
 def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
-    """Write one netCDF file, with a checksum of all its bytes after its end; what is true or false takes one bit."""
+    """Write one netCDF file with a checksum of all its bytes after its end, where readers of netCDF do not look."""
+    encoding: dict[object, dict[str, object]] = {}
+    for name, variable in data.variables.items():
+        if variable.dtype == bool and variable.size and variable.dims:
+            # gates change slowly: in narrow columns over time zlib sees that they repeat
+            longest = {"time": 4096, variable.dims[-1]: 64}
+            chunks = tuple(min(variable.sizes[dim], longest.get(dim, 1)) for dim in variable.dims)
+            encoding[name] = {"zlib": True, "complevel": 2, "chunksizes": chunks}
 
     def write(part: Path) -> None:
-        packed = _packed(data)
-        bits = {name: {"zlib": True, "complevel": 2} for name in packed.data_vars if BITS in packed[name].attrs}
-        packed.to_netcdf(part, engine="h5netcdf", encoding=bits)
-        digest = _digest(part, part.stat().st_size)
+        data.to_netcdf(part, engine="h5netcdf", encoding=encoding)
+        digest = hashlib.sha256(part.read_bytes()).hexdigest()
         with part.open("ab") as file:
-            file.write(SEAL + digest + b"\n")
+            file.write(SEAL + digest.encode() + b"\n")
 
     return write_whole(path, write)
 
 
-def is_whole(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is there with exactly the bytes that `save_dataset` wrote; quicker than reading it."""
-    try:
-        _check_seal(Path(path))
-    except (OSError, FileFormatError):
-        return False
-    return True
-
-
 def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
-    """Read a netCDF file that `save_dataset` wrote into memory; nothing in it is executed, no other is taken."""
-    import xarray  # a second of imports that writing text does not need
+    """Read a file of `save_dataset` into memory; nothing in it is executed.
+
+    The checksum comes first. HDF5 has some of its own, but none over the lists of an array's axes, and a flipped byte
+    there can keep it busy for ever.
+    """
+    import xarray
 
     source = as_path("path", path)
     if not source.is_file():
         raise FileFormatError(f"a netCDF file is required; there is no file {source}")
+    body, seal, digest = source.read_bytes().rpartition(SEAL)
+    if not seal:
+        raise FileFormatError(
+            f"{source} must end with the checksum that neuralrace writes; it has none: it was cut short, or something "
+            "else wrote it"
+        )
+    if digest.decode("latin-1") != hashlib.sha256(body).hexdigest() + "\n":
+        raise FileFormatError(f"{source} is damaged: its bytes are not those that were written; make it again")
     try:
-        _check_seal(source)
         with xarray.open_dataset(source, engine="h5netcdf") as opened:
-            return _unpacked(opened.load())
-    except FileFormatError:
-        raise
+            return opened.load()
     except Exception as error:
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         raise FileFormatError(f"{source} is not a readable netCDF file ({reason})") from None
 
 
-def _packed(data: "xarray.Dataset") -> "xarray.Dataset":
-    """Booleans as bits, eight to a byte along their last axis, which is named and counted beside them."""
-    import numpy
-    import xarray
-
-    bits = {}
-    for name, array in data.data_vars.items():
-        if array.dtype == bool and array.ndim and array.shape[-1]:
-            *others, last = array.dims
-            told = {BITS: array.shape[-1], **array.attrs}
-            packed = numpy.packbits(array.values, axis=-1)
-            bits[name] = xarray.DataArray(packed, dims=(*others, f"{last}{BYTES}"), attrs=told)
-    return data.drop_vars(list(bits)).assign(bits)[list(data.data_vars)] if bits else data
-
-
-def _unpacked(data: "xarray.Dataset") -> "xarray.Dataset":
-    """The booleans that were packed."""
-    import numpy
-    import xarray
-
-    found = {}
-    for name, array in data.data_vars.items():
-        if BITS in array.attrs:
-            *others, last = array.dims
-            told = {key: value for key, value in array.attrs.items() if key != BITS}
-            count = int(array.attrs[BITS])
-            if array.dtype != numpy.uint8 or not 0 < count <= 8 * array.shape[-1]:
-                raise ValueError(f"{name} does not hold the {count} bits that it names")
-            whole = numpy.unpackbits(array.values, axis=-1, count=count).astype(bool)
-            found[name] = xarray.DataArray(whole, dims=(*others, str(last).removesuffix(BYTES)), attrs=told)
-    return data.drop_vars(list(found)).assign(found)[list(data.data_vars)] if found else data
-
-
-def _check_seal(source: Path) -> None:
-    """Refuse a file whose bytes are not those that were written."""
-    size = source.stat().st_size - SEALED
-    with source.open("rb") as file:
-        file.seek(max(size, 0))
-        found = file.read(SEALED)
-    if size < 0 or not found.startswith(SEAL):
-        raise FileFormatError(
-            f"{source} must be a whole file that neuralrace wrote, with its checksum at the end; it has none: it was "
-            "cut short, or something else wrote it"
-        )
-    if found != SEAL + _digest(source, size) + b"\n":
-        raise FileFormatError(f"{source} is damaged: its bytes are not those that were written; make it again")
-
-
-def _digest(path: Path, size: int) -> bytes:
-    """SHA-256 of the first bytes of a file, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while size > 0 and (block := file.read(min(size, 1 << 20))):
-            digest.update(block)
-            size -= len(block)
-    return digest.hexdigest().encode()
-
-
-def _mode_to_give(path: Path, target: Path) -> int:
-    """The permissions of the file that is replaced, or those of a new one; refuse what is no file."""
+def _mode(path: Path, target: Path) -> int:
+    """Return the permissions of the file that is replaced, or those of a new one; refuse anything but a file."""
     if not target.parent.is_dir():
-        raise FileFormatError(f"cannot write {path}: the folder {target.parent} is not there; make it first")
+        raise FileFormatError(f"cannot write {path}: the folder {target.parent} does not exist; make it first")
     if not target.exists():
         return 0o644
     found = target.stat().st_mode
@@ -204,26 +148,19 @@ def _mode_to_give(path: Path, target: Path) -> int:
 
 
 def _clean(folder: Path) -> None:
-    """Remove the temporary files of runs on this machine that were killed."""
-    for path in folder.glob(".*.part*"):
-        part = PART.fullmatch(path.name)
-        if part and part["host"] == HOST and not _alive(int(part["process"])):
+    """Remove the temporary files of processes on this machine that were killed."""
+    for path in folder.glob(f".*.{HOST}-*.part*"):
+        process = path.name.rpartition(f".{HOST}-")[2].partition(".")[0]
+        try:
+            if os.name == "posix" and process.isascii() and process.isdecimal():
+                os.kill(int(process), 0)
+        except ProcessLookupError:
             with contextlib.suppress(OSError):
                 path.unlink()
-
-
-def _alive(process: int) -> bool:
-    if os.name != "posix":  # elsewhere a signal of 0 is not a mere question
-        return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):  # it is another user's, or this is no number of a process
-        return True
-    return True
+        except (OSError, OverflowError):  # another user's process, or no number of a process
+            pass
 
 
 def _reason(error: Exception) -> str:
-    told = error.strerror if isinstance(error, OSError) else None
-    return " ".join((told or str(error) or type(error).__name__).split())
+    said = error.strerror if isinstance(error, OSError) else None
+    return " ".join((said or str(error) or type(error).__name__).split())

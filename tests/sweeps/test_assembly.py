@@ -74,7 +74,6 @@ def test_a_damaged_point_is_not_finished(tmp_path):
     first, last = sweep.points[0], sweep.points[-1]
     assert kept.finished(first)
     assert not kept.finished(last)
-    raw = bytearray(kept.file_of(first).read_bytes())
-    raw[len(raw) // 2] ^= 1
-    kept.file_of(first).write_bytes(raw)
+    whole = kept.file_of(first).read_bytes()
+    kept.file_of(first).write_bytes(whole[: len(whole) // 2])
     assert not kept.finished(first)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuralrace.datafiles import is_whole, make_folder, write_text, write_whole
+from neuralrace.datafiles import load_dataset, make_folder, write_text, write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.sweeps.points import Point, Sweep
 
@@ -27,7 +27,11 @@ class Folder:
 
     def finished(self, point: Point) -> bool:
         """Whether the point is there, whole and undamaged."""
-        return is_whole(self.file_of(point))
+        try:
+            load_dataset(self.file_of(point))
+        except FileFormatError:
+            return False
+        return True
 
     def keep(self, key: str, sealed: bytes) -> None:
         """Put a finished point on disk in one step."""

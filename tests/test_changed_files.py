@@ -99,8 +99,6 @@ EDITS = {
     "no description": lambda data: data.assign_attrs(problem="{"),
     "a description that is a list": lambda data: data.assign_attrs(settings="[1]"),
     "edges that are none": lambda data: data.assign_attrs(edges=json.dumps([[1, 2, 3]])),
-    "examples that are not there": lambda data: data.drop_vars("example_weights"),
-    "examples under another name": lambda data: data.assign_attrs(examples=json.dumps({"example_inputs": ["q"]})),
 }
 
 

@@ -25,8 +25,8 @@ from neuralrace.errors import (
     require_place,
     shortened,
 )
-from neuralrace.from_checkpoints import recorded
 from neuralrace.gates import Gates
+from neuralrace.interop import checkpoint_records
 from neuralrace.problem import Problem, ReLUNetwork
 from neuralrace.task import Task
 
@@ -199,7 +199,7 @@ class Trajectory:
         give to linear layers. learning_rate: of the mean over examples of half the squared error summed over outputs;
         measured from the weights if not given, so that the scale of another loss does not matter.
         """
-        time, moments, variables, settings = recorded(network, steps, weights, learning_rate)
+        time, moments, variables, settings = checkpoint_records(network, steps, weights, learning_rate)
         running = np.full(len(variables["loss"][1]), STATUS.index("running"))
         return make_trajectory(time, moments, variables, running, problem=network, settings=settings)
 

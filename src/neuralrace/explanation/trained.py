@@ -13,8 +13,8 @@ from neuralrace import initial
 from neuralrace.errors import ProblemError, WeightError
 from neuralrace.explanation.foretold import Foretold, foretell
 from neuralrace.explanation.recipe import Recipe, divergence, records_of
-from neuralrace.foreign import layers_of, read_folder
 from neuralrace.initial import Initializer
+from neuralrace.interop import layers_of, read_folder
 from neuralrace.problem import side_by_side
 from neuralrace.reln.foreseen import METHODS
 from neuralrace.reln.recorded import can_repeat, law_of, network_of, refuse_diverged, weight_records, with_weights
@@ -141,18 +141,18 @@ def _foresee(
 def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: float | None = None) -> Trajectory:
     """Read the checkpoints of a folder as a run on some examples; widths and biases are those of the first file."""
     saved = read_folder(folder)
-    steps = saved[0].steps
-    for one in saved[1:]:
-        if one.steps != steps:
-            missing = sorted(set(steps) ^ set(one.steps))
+    steps, arrays = saved[0]
+    for others, _ in saved[1:]:
+        if others != steps:
+            missing = sorted(set(steps) ^ set(others))
             raise WeightError(f"all networks must be saved at the same steps; step {missing[0]} is not there for all")
     sizes = side_by_side(task.inputs).shape[1], side_by_side(task.targets).shape[1]
-    layers = layers_of(saved[0].arrays[0], *sizes)
+    layers = layers_of(arrays[0], *sizes)
     if len(layers) < 2:
         raise WeightError("a network with a hidden layer is required; the checkpoints have one linear layer")
-    hidden = [len(layer.matrix) for layer in layers[:-1]]
-    network = ReLUNetwork(task, hidden, biases=layers[0].bias is not None)
-    return Trajectory.from_checkpoints(network, steps, [one.arrays for one in saved], learning_rate=learning_rate)
+    hidden = [len(matrix) for _, matrix, _ in layers[:-1]]
+    network = ReLUNetwork(task, hidden, biases=layers[0][2] is not None)
+    return Trajectory.from_checkpoints(network, steps, [arrays for _, arrays in saved], learning_rate=learning_rate)
 
 
 def along_gradient(run: Trajectory) -> float:

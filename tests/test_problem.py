@@ -204,15 +204,13 @@ def test_a_network_with_every_path_closed_is_silent():
     assert problem.statistics().loss(weights) == pytest.approx(2.5, rel=1e-15)
 
 
-def test_results_are_float64_and_describe_is_plain():
+def test_results_are_float64():
     problem = nr.tasks.random_problem(5)
     weights = oracle.random_weights(problem.architecture)
     assert isinstance(problem.loss(weights), float)
     for found in (problem.forward(weights), problem.activity(weights), problem.gradient(weights)):
         assert {array.dtype for array in found.values()} == {np.dtype(np.float64)}
-    described = problem.describe()
-    assert described["nodes"] == dict(problem.architecture.nodes)
-    assert described["examples"] == len(problem.task)
+    assert repr(nr.ReLUNetwork(nr.tasks.xor().task, 4)).startswith("ReLUNetwork(x: 2, h1: 4, y: 1; 4 examples, h1: Le")
 
 
 # bad input

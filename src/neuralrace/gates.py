@@ -10,7 +10,6 @@ from neuralrace.architecture import Architecture, edge_name
 from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge
 from neuralrace.errors import GateError, nearest
-from neuralrace.markup import titled_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +44,6 @@ class Gates:
         named = ", ".join([*self.nodes, *map(edge_name, self.edges)])
         count = len(next(iter((*self.nodes.values(), *self.edges.values())), ()))
         return f"Gates({named}; {count} examples)" if named else "Gates(all open)"
-
-    def _repr_html_(self) -> str:
-        named = [*self.nodes.items(), *((edge_name(edge), gate) for edge, gate in self.edges.items())]
-        rows = [(name, "neuron by neuron" if g.ndim == 2 else "", f"{(g != 0).mean():.0%}") for name, g in named]
-        return titled_table(repr(self) if not rows else "Gates", ("of", "", "open for"), rows)
 
     def take(self, examples: np.ndarray) -> "Gates":
         """The gates of some of the examples."""

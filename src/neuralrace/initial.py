@@ -8,55 +8,56 @@ from typing import Any, Protocol
 import jax
 import numpy as np
 
-from neuralrace.architecture import Architecture, check_weights, edge_name
+from neuralrace.architecture import check_weights, edge_name
 from neuralrace.arrays import LARGEST, float64, real_array
 from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, WeightError, require_call, require_known, require_number, shortened
 from neuralrace.memory import require_memory
 from neuralrace.problem import BIAS
-from neuralrace.source import made_of
 from neuralrace.statistics import shared_bases
 
 PerEdge = float | Mapping[Edge, float]
 
 
-class Weighted(Protocol):
-    """Whatever has weights to start: a Problem or a ReLUNetwork."""
-
-    @property
-    def architecture(self) -> Architecture:
-        """The graph whose edges carry the weights."""
-
-
 class Initializer(Protocol):
-    """A law of initial weights."""
+    """A distribution of initial weights."""
 
-    def __call__(self, network: Weighted, key: Any) -> dict[Edge, np.ndarray]:
-        """Draw one set of weights."""
+    def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
+        """Draw one set of weights for a network with an architecture."""
 
 
 @dataclass(frozen=True)
 class ByShape(ABC):
-    """A law that looks at nothing but the shapes of the edges; its one field is a size, for all edges or for each."""
+    """An initializer that depends on the shapes of the edges alone; its one field is a size, for all edges or each."""
 
     @abstractmethod
     def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
         """Draw the weights of one edge."""
 
     @float64
-    def __call__(self, network: Weighted, key: Any) -> dict[Edge, np.ndarray]:
+    def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
-        sizes, random = self.scales(network), _stream(key, network)
-        shapes = {edge: network.architecture.shape(edge) for edge in sizes}
-        return {edge: self.matrix(random, shapes[edge], size) for edge, size in sizes.items()}
+        random, shape = _random(key, network), network.architecture.shape
+        return {edge: self.matrix(random, shape(edge), size) for edge, size in self.scales(network).items()}
 
-    def scales(self, network: Weighted) -> dict[Edge, float]:
-        """The size of every edge; biases start at zero unless they are named."""
+    def scales(self, network: Any) -> dict[Edge, float]:
+        """Return the size of every edge; biases start at zero unless they are named."""
         ((name, given),) = vars(self).items()
-        return _per_edge(name, given, network)
+        edges = network.architecture.edges
+        if not isinstance(given, Mapping):
+            number = require_number(name, given, least=0, most=LARGEST / 100)
+            biases = getattr(network, "biases", False)
+            return {e: 0.0 if biases and ends[0] == BIAS else number for e, ends in edges.items()}
+        for edge in given:
+            require_known(edge, edges, f"{name} names edge {edge!r}, which is not there")
+        for edge in edges:
+            if edge not in given:
+                raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")
+        most = LARGEST / 100
+        return {e: require_number(f"{name} of edge {edge_name(e)}", given[e], least=0, most=most) for e in edges}
 
     def like(self, edges: Mapping[Edge, Edge]) -> "ByShape":
-        """The same law for another network, each of whose edges has the size of one that this law knows."""
+        """Return the same for another network, each of whose edges takes the size of one known here."""
         ((name, given),) = vars(self).items()
         if not isinstance(given, Mapping) or given.keys() == edges.keys():
             return self
@@ -65,23 +66,23 @@ class ByShape(ABC):
 
 @dataclass(frozen=True)
 class Gaussian(ByShape):
-    """Independent normal entries with mean zero."""
+    """Independent normal entries with mean zero; std: one number, or one per edge."""
 
     std: PerEdge
 
     def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
-        """Entries of this standard deviation."""
+        """Draw entries of this standard deviation."""
         return size * random.standard_normal(shape)
 
 
 @dataclass(frozen=True)
 class Orthogonal(ByShape):
-    """Random matrices with every singular value equal to the gain (P1 sigma_0)."""
+    """Random matrices with every singular value equal to the gain (P1 sigma_0): one number, or one per edge."""
 
     gain: PerEdge
 
     def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
-        """Of this gain."""
+        """Draw a matrix of this gain."""
         return size * _random_orthogonal(random, *shape)
 
 
@@ -89,10 +90,10 @@ class Orthogonal(ByShape):
 class Xavier(ByShape):
     """Uniform entries between plus and minus gain * sqrt(6 / (fan in + fan out)), the sizes of the edge's two ends."""
 
-    gain: PerEdge
+    gain: PerEdge = 1.0
 
     def matrix(self, random: np.random.Generator, shape: tuple[int, int], size: float) -> np.ndarray:
-        """Of this gain."""
+        """Draw entries within the bound."""
         return size * np.sqrt(6 / sum(shape)) * random.uniform(-1, 1, shape)
 
 
@@ -106,7 +107,6 @@ class Decoupled:
     """
 
     values: float | Mapping[Edge, Any]
-    tolerance: float = 1e-8
 
     @float64
     def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
@@ -116,94 +116,89 @@ class Decoupled:
                 "decoupled weights need linear nodes, whose statistics have modes; this problem has activations: "
                 "use gaussian"
             )
-        bases = shared_bases(network.statistics())
+        bases, architecture, values = shared_bases(network.statistics()), network.architecture, self.values
         statistic, residual = bases.worst
-        if residual > self.tolerance:
+        if residual > 1e-8:
             raise WeightError(
                 f"decoupled weights need statistics that are diagonal in shared bases; {statistic} is off by "
-                f"{residual:.2g} (tolerance {self.tolerance:.2g}): start from gaussian or orthogonal weights instead"
+                f"{residual:.2g} (tolerance 1e-08): start from gaussian or orthogonal weights instead"
             )
-        architecture = network.architecture
         rotation = {**bases.inputs, **bases.outputs}
-        count = next(iter(rotation.values())).shape[1]
-        random = _stream(key, network)
+        count, random = next(iter(rotation.values())).shape[1], _random(key, network)
         for node in architecture.hidden:
             size = architecture.nodes[node]
             rotation[node] = np.zeros((size, count))
             rotation[node][:, : min(size, count)] = _random_orthogonal(random, size, min(size, count))
         weights: dict[Edge, np.ndarray] = {}
         for edge, (source, target) in architecture.edges.items():
-            strength = _mode_strengths(self.values, edge, count)
-            weights[edge] = (rotation[target] * strength) @ rotation[source].T
+            name = f"the strength of edge {edge_name(edge)}"
+            if isinstance(values, Mapping) and edge not in values:
+                raise WeightError(f"values must have a strength for every edge; {edge_name(edge)} has none")
+            strength = real_array(name, values[edge] if isinstance(values, Mapping) else values, WeightError)
+            if strength.shape not in ((), (count,)) or not np.isfinite(strength).all():
+                raise WeightError(
+                    f"{name} must be one finite number or one per mode, {count}; it has shape {strength.shape}"
+                )
+            weights[edge] = (rotation[target] * np.broadcast_to(strength, (count,))) @ rotation[source].T
         return weights
 
 
-LAWS: dict[str, type[ByShape] | type[Decoupled]] = {
+gaussian, orthogonal, xavier, decoupled = Gaussian, Orthogonal, Xavier, Decoupled
+NAMED: dict[str, type[ByShape] | type[Decoupled]] = {
     "gaussian": Gaussian,
     "orthogonal": Orthogonal,
     "xavier": Xavier,
     "decoupled": Decoupled,
 }
-GIVEN, OWN = "given", "own"  # what a record calls weights that were given, and a law that is none of ours
-
-
-def gaussian(std: PerEdge) -> Gaussian:
-    """Independent normal weights with the given standard deviation: one number, or one per edge."""
-    return Gaussian(std)
-
-
-def xavier(gain: PerEdge = 1.0) -> Xavier:
-    """Uniform weights within gain * sqrt(6 / (fan in + fan out)): one gain, or one per edge."""
-    return Xavier(gain)
-
-
-def orthogonal(gain: PerEdge) -> Orthogonal:
-    """Random orthogonal weights times a gain: one number, or one per edge."""
-    return Orthogonal(gain)
-
-
-def decoupled(values: float | Mapping[Edge, Any]) -> Decoupled:
-    """Weights that are diagonal in the modes of the problem: one strength, or one (or one per mode) for each edge."""
-    return Decoupled(values)
 
 
 def as_data(initial: Any) -> dict[str, Any]:
-    """What a record keeps of its initial weights, in plain values that JSON can hold and `from_data` reads back.
+    """Describe initial weights in plain values that JSON can hold and `from_data` reads back.
 
-    {"law": "gaussian", "std": 0.1}, the number of every edge as a list of [edge, number]; {"law": "given"} for weights,
-    one set or one for each seed; {"law": "own", "made": ...} for a law of one's own, which is told and not read back.
+    {"name": "gaussian", "std": 0.1}, numbers by edge as a list of [edge, number]; {"name": "given"} for weights, one
+    set or one for each seed; {"name": "own", "repr": ...} for an initializer of your own, which is not read back.
     """
     if isinstance(initial, (Mapping, list, tuple)):
-        return {"law": GIVEN}
-    for name, law in LAWS.items():
-        if isinstance(initial, law):
-            return {"law": name} | {part.name: _plain(getattr(initial, part.name)) for part in fields(initial)}
-    return {"law": OWN, "made": made_of(initial)}
+        return {"name": "given"}
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return [[edge if isinstance(edge, str) else list(edge), plain(number)] for edge, number in value.items()]
+        return np.asarray(value, dtype=np.float64).tolist()
+
+    for name, kind in NAMED.items():
+        if isinstance(initial, kind):
+            return {"name": name} | {part.name: plain(getattr(initial, part.name)) for part in fields(initial)}
+    return {"name": "own", "repr": shortened(initial)}
 
 
 def from_data(data: Mapping[str, Any]) -> Initializer | None:
-    """The law that `as_data` wrote; None for given weights, and for a law of one's own."""
-    law = LAWS.get(data["law"])
-    if law is None:
+    """Make the initializer that `as_data` described; None for given weights, and for one of your own."""
+    kind = NAMED.get(data["name"])
+    if kind is None:
         return None
-    numbers = {name: _from_plain(value) for name, value in data.items() if name != "law"}
-    if set(numbers) != {part.name for part in fields(law)}:
+    numbers = {}
+    for name, value in data.items():
+        by_edge = isinstance(value, list) and all(isinstance(pair, list) for pair in value)
+        numbers[name] = {e if isinstance(e, str) else (e[0], e[1]): number for e, number in value} if by_edge else value
+    del numbers["name"]
+    if set(numbers) != {part.name for part in fields(kind)}:
         raise WeightError(
-            f"the law {data['law']!r} has {', '.join(part.name for part in fields(law))}; "
+            f"the initializer {data['name']!r} has {', '.join(part.name for part in fields(kind))}; "
             f"the record names {', '.join(numbers) or 'nothing'}"
         )
-    return law(**numbers)
+    return kind(**numbers)
 
 
 def key_as_data(key: Any) -> int | list[int]:
-    """A key in plain values: an integer seed is itself, a JAX key the words that it is made of."""
+    """Describe a key in plain values: an integer seed is itself, a JAX key the words that it is made of."""
     if isinstance(key, (int, np.integer)):
         return int(key)
     return np.asarray(jax.random.key_data(as_key(key))).ravel().tolist()
 
 
 def key_from_data(data: int | Sequence[int]) -> jax.Array:
-    """The key that `key_as_data` wrote."""
+    """Make the key that `key_as_data` described."""
     return as_key(data) if isinstance(data, int) else as_key(jax.numpy.asarray(data, dtype=np.uint32))
 
 
@@ -218,69 +213,25 @@ def as_key(key: Any) -> jax.Array:
     raise WeightError(f"key must be an integer seed or a JAX key; it was {type(key).__name__}")
 
 
-def draw(initial: Any, network: Weighted, key: Any) -> Mapping[Edge, Any]:
-    """Weights from an initializer, checked unless the law fits by what it is; or the given weights themselves."""
+def draw(initial: Any, network: Any, key: Any) -> Mapping[Edge, Any]:
+    """Draw weights from an initializer, checked unless they fit by construction; or take given weights."""
     if isinstance(initial, Mapping):
         return initial
     if not callable(initial):
         raise WeightError(
             f"initial must be an initializer such as initial.gaussian(std), or weights by edge; it was {initial!r}"
         )
-    if not isinstance(initial, tuple(LAWS.values())):
-        require_call("initial, a law of your own,", initial, "the network and a key", network, key)
+    if not isinstance(initial, tuple(NAMED.values())):
+        require_call("initial, an initializer of your own,", initial, "the network and a key", network, key)
     drawn: Mapping[Edge, Any] = initial(network, key)
     return drawn if isinstance(initial, ByShape) else check_weights(network.architecture, drawn)
 
 
-def _stream(key: Any, network: Weighted) -> np.random.Generator:
-    """A stream of random numbers that the key decides; JAX's own draws compile anew for every shape."""
+def _random(key: Any, network: Any) -> np.random.Generator:
+    """NumPy's generator, seeded by the key; JAX's own draws compile anew for every shape."""
     size = network.architecture.weight_count
     require_memory(f"{size:,} weights", 8 * size, "give fewer neurons")
     return np.random.default_rng(np.asarray(jax.random.key_data(as_key(key))).ravel().tolist())
-
-
-def _plain(value: Any) -> Any:
-    """A number, or the numbers of every edge as a list of [edge, number or numbers]."""
-    if isinstance(value, Mapping):
-        return [[edge if isinstance(edge, str) else list(edge), _plain(number)] for edge, number in value.items()]
-    return np.asarray(value, dtype=np.float64).tolist()
-
-
-def _from_plain(value: Any) -> Any:
-    if not isinstance(value, list) or not all(isinstance(pair, list) for pair in value):
-        return value
-    return {edge if isinstance(edge, str) else (edge[0], edge[1]): number for edge, number in value}
-
-
-def _per_edge(name: str, value: PerEdge, network: Weighted) -> dict[Edge, float]:
-    """A number for each edge; biases start at zero unless they are named."""
-    architecture = network.architecture
-    if not isinstance(value, Mapping):
-        number = require_number(name, value, least=0, most=LARGEST / 100)
-        biases = getattr(network, "biases", False)
-        return {e: 0.0 if biases and ends[0] == BIAS else number for e, ends in architecture.edges.items()}
-    for edge in value:
-        require_known(edge, architecture.edges, f"{name} names edge {edge!r}, which is not there")
-    for edge in architecture.edges:
-        if edge not in value:
-            raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")
-    return {
-        e: require_number(f"{name} of edge {edge_name(e)}", value[e], least=0, most=LARGEST / 100)
-        for e in architecture.edges
-    }
-
-
-def _mode_strengths(values: float | Mapping[Edge, Any], edge: Edge, count: int) -> np.ndarray:
-    if isinstance(values, Mapping) and edge not in values:
-        raise WeightError(f"values must have a strength for every edge; {edge_name(edge)} has none")
-    given = values[edge] if isinstance(values, Mapping) else values
-    value = real_array(f"the strength of edge {edge_name(edge)}", given, WeightError)
-    if value.shape not in ((), (count,)) or not np.isfinite(value).all():
-        raise WeightError(
-            f"the strength of edge {edge_name(edge)} must be one finite number or one per mode, {count}; "
-            f"it has shape {value.shape}"
-        )
-    return np.broadcast_to(value, (count,))
 
 
 def _random_orthogonal(random: np.random.Generator, rows: int, columns: int) -> np.ndarray:

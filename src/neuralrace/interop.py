@@ -311,6 +311,6 @@ def checkpoint_records(
         "rule": {"rule": "checkpoints", "cosine": min(pace.cosine for pace in paces), "measured_rate": measured},
         "batch_size": None,
         "coupling": "joint",
-        "initial": {"law": "given"},
+        "initial": {"name": "given"},
     }
     return rate * times, times.astype(int), variables, settings

@@ -12,7 +12,7 @@ from neuralrace._engine.example_rows import compress_task, edge_gates
 from neuralrace._engine.network import Network, as_numpy, compiled_examples, compiled_gradient, compiled_loss
 from neuralrace._engine.plan import make_network
 from neuralrace.activations import Activation, as_activation, leaky_relu
-from neuralrace.architecture import Architecture, check_weights, edge_name
+from neuralrace.architecture import Architecture, check_weights
 from neuralrace.arrays import float64
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import (
@@ -27,7 +27,6 @@ from neuralrace.errors import (
     shortened_text,
 )
 from neuralrace.gates import Gates
-from neuralrace.markup import titled_table
 from neuralrace.statistics import PathStatistics
 from neuralrace.task import Task
 
@@ -62,37 +61,40 @@ class Problem:
         require_kind("task", task, Task, ProblemError)
         require_kind("gates", gates, Gates, ProblemError, "of type")
         require_kind("activations", {} if activations is None else activations, Mapping, ProblemError)
-        if biases and not _has_biases(architecture, task):
+        if biases:
             architecture, task = _with_biases(architecture, task)
-        object.__setattr__(self, "architecture", architecture)
-        object.__setattr__(self, "task", task)
-        object.__setattr__(self, "gates", gates)
-        object.__setattr__(self, "activations", _checked_activations(architecture, activations or {}))
-        object.__setattr__(self, "biases", bool(biases))
+        made: dict[str, Activation] = {}
+        for node, given in (activations or {}).items():
+            require_known(node, architecture.nodes, f"there is an activation for node {node!r}, which is not there")
+            if node in architecture.inputs:
+                raise ProblemError(
+                    f"an activation acts on what a node receives, and nothing enters input node {node!r}: leave it out"
+                )
+            made[node] = as_activation(given)
         task.check_fit(architecture)
         gates.check_fit(architecture, len(task))
-        _check_gates(self)
+        for node, activation in made.items():  # activating a gated sum and gating the activity must agree
+            values = np.ones(1) if node in gates.neurons else gates.nodes.get(node, np.ones(1))
+            allowed = (values >= 0) if activation.homogeneous else np.isin(values, (0.0, 1.0))
+            if not allowed.all():
+                required = "must not be negative" if activation.homogeneous else "must be 0 or 1"
+                example = int(np.argmin(allowed))
+                raise GateError(
+                    f"the gate of node {node!r}, which has an activation, {required}; example {example} has "
+                    f"{values[example]:g}: gate its outgoing edges instead"
+                )
+        self._set(architecture, task, gates, made, bool(biases))
+
+    def _set(self, *parts: Any) -> "Problem":
+        for name, part in zip(("architecture", "task", "gates", "activations", "biases"), parts, strict=True):
+            object.__setattr__(self, name, part)
+        return self
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{node}: {size}" for node, size in self.architecture.nodes.items())
         told = [f"{len(self.task)} examples", *([repr(self.gates)] if self.gates.nodes or self.gates.edges else [])]
         told += [f"{name}: {activation!r}" for name, activation in self.activations.items()]
         return f"{type(self).__name__}({shortened_text(sizes, 80)}; {shortened_text(', '.join(told), 120)})"
-
-    def _repr_html_(self) -> str:
-        nodes, open_for = self.architecture, dict(self.gates.nodes)
-        rows = [
-            (
-                node,
-                "input" if node in nodes.inputs else "output" if node in nodes.outputs else "",
-                size,
-                self.activations.get(node, ""),
-                f"{(open_for[node] != 0).mean():.0%}" if node in open_for else "",
-            )
-            for node, size in nodes.nodes.items()
-        ]
-        title = f"{type(self).__name__}: {len(nodes.edges)} edges, {len(self.task)} examples"
-        return titled_table(title, ("node", "", "size", "activation", "gate open for"), rows)
 
     @float64
     def forward(self, weights: Weights) -> dict[str, np.ndarray]:
@@ -140,7 +142,7 @@ class Problem:
         task, origin = compress_task(self.task, folded.values(), visible)
         if task is self.task:
             return self
-        return _of_parts(self.architecture, task, self.gates.take(origin), {}, biases=False)
+        return _of_parts(self.architecture, task, self.gates.take(origin), {}, False)
 
     @cached_property
     def with_weight(self) -> "Problem":
@@ -148,7 +150,7 @@ class Problem:
         kept = np.flatnonzero(self.task.weights > 0)
         if len(kept) == len(self.task):
             return self
-        return _of_parts(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations, biases=False)
+        return _of_parts(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations, False)
 
     def resized(self, sizes: Mapping[str, int], neurons: Mapping[str, Any] | None = None) -> "Problem":
         """The same network at other widths; asked again, it is not planned again.
@@ -160,7 +162,7 @@ class Problem:
             make = Problem if own else _of_parts  # gates of single neurons may not fit other widths
             gates = Gates({**self.gates.nodes, **own}, self.gates.edges) if own else self.gates
             architecture = self.architecture.resized(sizes)
-            self._resized[key] = make(architecture, self.task, gates, self.activations, biases=self.biases)
+            self._resized[key] = make(architecture, self.task, gates, self.activations, self.biases)
         return self._resized[key].regated(own) if own else self._resized[key]
 
     @cached_property
@@ -192,21 +194,9 @@ class Problem:
 
     def knowing(self, statistics: PathStatistics) -> "Problem":
         """The same, with statistics that were taken of the examples that these few stand for."""
-        known = _of_parts(self.architecture, self.task, self.gates, {}, biases=False)
+        known = _of_parts(self.architecture, self.task, self.gates, {}, False)
         known.__dict__["_statistics"] = statistics
         return known
-
-    def describe(self) -> dict[str, object]:
-        """What the problem is, in plain values that can be stored with a result."""
-        return {
-            "nodes": dict(self.architecture.nodes),
-            "edges": {edge_name(e): list(ends) for e, ends in self.architecture.edges.items()},
-            "examples": len(self.task),
-            "gated_nodes": list(self.gates.nodes),
-            "gated_edges": [edge_name(e) for e in self.gates.edges],
-            "activations": {node: activation.as_data() for node, activation in self.activations.items()},
-            "biases": self.biases,
-        }
 
     @cached_property
     def _statistics(self) -> PathStatistics:
@@ -285,73 +275,29 @@ class ReLUNetwork(Problem):
         sizes = [rows.shape[1] for rows in self.given.targets.values()]
         return dict(zip(self.given.targets, np.split(output, np.cumsum(sizes)[:-1], axis=1), strict=True))
 
-    def describe(self) -> dict[str, object]:
-        """What the network is, in plain values that can be stored with a result."""
-        name = "ReLU" if self.slope == 0 else f"leaky ReLU ({self.slope:g})"
-        return super().describe() | {"network": name, "slope": self.slope}
-
 
 def side_by_side(by_node: Any) -> np.ndarray:
     """The rows of several nodes as one array."""
     return np.hstack(list(by_node.values()))
 
 
-def _of_parts(
-    architecture: Architecture, task: Task, gates: Gates, activations: Mapping[str, Activation], *, biases: bool
-) -> Problem:
-    """A problem of parts that fit, as they come from one that was checked."""
-    made = object.__new__(Problem)
-    parts = {"architecture": architecture, "task": task, "gates": gates, "activations": activations, "biases": biases}
-    for name, part in parts.items():
-        object.__setattr__(made, name, part)
-    return made
-
-
-def _has_biases(architecture: Architecture, task: Task) -> bool:
-    """Whether the graph has its bias node already, as a narrowed copy has; another node of that name is a mistake."""
-    if BIAS not in architecture.nodes:
-        return False
-    rows = task.inputs.get(BIAS)
-    if rows is None or rows.shape[1] != 1 or not (rows == 1).all():
-        raise ProblemError(
-            f"with biases=True the node {BIAS!r} is an input that is always one; this architecture has another node of "
-            f"that name: rename it"
-        )
-    return True
+def _of_parts(*parts: Any) -> Problem:
+    """Make a problem of parts that fit, as they come from one that was checked."""
+    return object.__new__(Problem)._set(*parts)
 
 
 def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, Task]:
-    """The same graph with one more input node, always one, that joins every node that is no input."""
-    receivers = [node for node in architecture.nodes if node not in architecture.inputs]
-    nodes = {**architecture.nodes, BIAS: 1}
-    added = {f"{BIAS}->{node}": (BIAS, node) for node in receivers}
+    """Join an input node that is always one to every other node, unless it is there already."""
+    if BIAS in architecture.nodes:
+        rows = task.inputs.get(BIAS)
+        if rows is None or rows.shape[1] != 1 or not (rows == 1).all():
+            raise ProblemError(
+                f"with biases=True the node {BIAS!r} is an input that is always one; this architecture has another "
+                f"node of that name: rename it"
+            )
+        return architecture, task
+    added = {f"{BIAS}->{node}": (BIAS, node) for node in architecture.nodes if node not in architecture.inputs}
     named = {edge: ends for edge, ends in architecture.edges.items() if isinstance(edge, str)}
     edges = {**named, **added} if named else [*architecture.edges.values(), *added.values()]
-    return (
-        Architecture(nodes, edges),
-        Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights),
-    )
-
-
-def _checked_activations(architecture: Architecture, given: Mapping[str, Any]) -> dict[str, Activation]:
-    for node in given:
-        require_known(node, architecture.nodes, f"there is an activation for node {node!r}, which is not there")
-        if node in architecture.inputs:
-            raise ProblemError(
-                f"an activation acts on what a node receives, and nothing enters input node {node!r}: leave it out"
-            )
-    return {node: one if isinstance(one, Activation) else as_activation(one) for node, one in given.items()}
-
-
-def _check_gates(problem: Problem) -> None:
-    """That what an activation makes of a gated sum is what the gate makes of its activity."""
-    gates = problem.gates
-    for node, activation in problem.activations.items():
-        values = np.ones(1) if node in gates.neurons else gates.nodes.get(node, np.ones(1))
-        allowed = (values >= 0) if activation.homogeneous else np.isin(values, (0.0, 1.0))
-        if not allowed.all():
-            required = "must not be negative" if activation.homogeneous else "must be 0 or 1"
-            raise GateError(
-                f"the gate of node {node!r}, which has an activation, {required}; example "
-                f"{int(np.argmin(allowed))} has {values[int(np.argmin(allowed))]:g}: gate its outgoing edges instead"
-            )
+    inputs = {**task.inputs, BIAS: np.ones((len(task), 1))}
+    return Architecture({**architecture.nodes, BIAS: 1}, edges), Task(inputs, task.targets, task.weights)

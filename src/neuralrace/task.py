@@ -9,7 +9,6 @@ import numpy as np
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
 from neuralrace.errors import ProblemError, TaskError, UnknownNameError, nearest, shortened
-from neuralrace.markup import titled_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +47,6 @@ class Task:
             ", ".join(f"{node}: {rows.shape[1]}" for node, rows in side.items()) for side in (self.inputs, self.targets)
         )
         return f"Task({len(self)} examples, {inputs} -> {targets})"
-
-    def _repr_html_(self) -> str:
-        sides = (("input", self.inputs), ("target", self.targets))
-        rows = [
-            (node, kind, array.shape[1], f"{array.min():.3g} to {array.max():.3g}")
-            for kind, side in sides
-            for node, array in side.items()
-        ]
-        return titled_table(f"Task of {len(self)} examples", ("node", "", "columns", "range"), rows)
 
     def __len__(self) -> int:
         return len(self.weights)

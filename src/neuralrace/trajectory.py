@@ -161,7 +161,8 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write one netCDF file with checksums and the problem; it appears under its name only when it is complete."""
-        return save_dataset(_with_problem(self.data, self.problem), path)
+        arrays, described = problem_data(self.problem) if isinstance(self.problem, Problem) else ({}, {})
+        return save_dataset(self.data.assign(arrays).assign_attrs(problem=json.dumps(described)), path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], problem: Problem | None = None) -> "Trajectory":
@@ -261,10 +262,8 @@ def status_of(loss: np.ndarray, stop_at: float | None = None) -> np.ndarray:
     return status
 
 
-def _with_problem(data: xarray.Dataset, problem: Any) -> xarray.Dataset:
-    """The dataset with the arrays of a problem as variables and the rest of it as JSON; other networks have none."""
-    if not isinstance(problem, Problem):
-        return data.assign_attrs(problem=json.dumps({}))
+def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.ndarray]], dict[str, Any]]:
+    """Split a problem into arrays with named axes and a description in plain values."""
     task = problem.given if isinstance(problem, ReLUNetwork) else problem.task
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"example_weights": (("example",), task.weights)}
     for kind, rows in (("inputs", task.inputs), ("targets", task.targets)):
@@ -285,13 +284,13 @@ def _with_problem(data: xarray.Dataset, problem: Any) -> xarray.Dataset:
     }
     if isinstance(problem, ReLUNetwork):
         described["relu"] = {"hidden": list(problem.hidden), "slope": problem.slope}
-    return data.assign(variables).assign_attrs(problem=json.dumps(described))
+    return variables, described
 
 
 def _without_problem(
     data: xarray.Dataset, described: Mapping[str, Any], given: Problem | None
 ) -> tuple[xarray.Dataset, Problem | None]:
-    """The dataset and the problem that `_with_problem` put together."""
+    """The dataset and the problem whose parts `problem_data` split."""
     names = [str(name) for name in data.data_vars if str(name).partition("[")[0] in STORED]
     arrays = {name: data[name].values for name in names}
     data = data.drop_vars(names)

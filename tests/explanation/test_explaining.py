@@ -125,7 +125,7 @@ def test_a_run_is_explained_as_it_is(report, tmp_path):
     saved = nr.Trajectory.load(report.run.save(tmp_path / "run.nc"))
     again = nr.explain(saved, groups=NAMED.groups["context"], modules=2, progress=False)
     assert again.agreements == report.agreements
-    assert again.settings["first weights"] == {"law": "gaussian", "std": 0.05}
+    assert again.settings["first weights"] == {"name": "gaussian", "std": 0.05}
     np.testing.assert_array_equal(again.layers["h1"].gates, report.layers["h1"].gates)
 
 

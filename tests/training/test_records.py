@@ -149,7 +149,7 @@ def test_the_settings_are_in_the_record():
     assert settings["learning_rate"] == 0.25
     assert settings["seeds"] == 2
     assert settings["key"] == 11
-    assert settings["initial"] == {"law": "gaussian", "std": 0.1}
+    assert settings["initial"] == {"name": "gaussian", "std": 0.1}
     assert settings["rule"] == {"rule": "descent", "learning_rate": 0.25}
     assert (settings["loss"], settings["coupling"]) == ("squared", "joint")
     assert run.problem.architecture.nodes == {"x": 2, "h0": 2, "h1": 2, "h2": 2, "h3": 2, "y": 1}

@@ -2,11 +2,11 @@
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neuralrace.activations import LeakyReLU, as_activation
+from neuralrace.activations import LeakyReLU
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, require_kind
@@ -34,7 +34,7 @@ def as_relu_network(network: Problem, law: Any) -> tuple[ReLUNetwork, Any]:
     require_kind("network", network, Problem, ProblemError)
     if isinstance(network, ReLUNetwork):
         return network, law
-    chain, nodes = _chain(network.describe(), network.architecture.edges), network.architecture.nodes
+    chain, nodes = _chain(network), network.architecture.nodes
     widths = [nodes[own] for own in network.architecture.hidden]
     inputs = {node: rows for node, rows in network.task.inputs.items() if node in chain.names}
     task = Task(inputs, network.task.targets, network.task.weights)
@@ -46,7 +46,7 @@ def as_relu_run(run: Trajectory) -> Trajectory:
     require_kind("run", run, Trajectory, ProblemError)
     if run.problem is None or isinstance(run.problem, ReLUNetwork):
         return run
-    chain = _chain(run.problem.describe(), run.edges)
+    chain = _chain(run.problem)
     network, law = as_relu_network(run.problem, from_data(run.settings["initial"]))
     settings = run.settings if law is None else run.settings | {"initial": as_data(law)}
     inside = {**chain.names, **{edge_name(own): edge_name(edge) for edge, own in chain.edges.items()}}
@@ -63,19 +63,18 @@ def as_relu_law(run: Trajectory, law: Initializer) -> Initializer:
     return law if run.problem is None else as_relu_network(run.problem, law)[1]
 
 
-def _chain(described: Mapping[str, Any], listed: Iterable[Edge]) -> Chain:
-    """Of a problem as it describes itself, with its edges; one that is no such chain is refused, and told why."""
-    own = dict(zip(listed, map(tuple, described["edges"].values()), strict=True))
-    nodes = [node for node in described["nodes"] if not (described["biases"] and node == BIAS)]
+def _chain(problem: Problem) -> Chain:
+    """Refuse a problem that is no such chain, and say why."""
+    own = problem.architecture.edges
+    nodes = [node for node in problem.architecture.nodes if not (problem.biases and node == BIAS)]
     inner = [ends for ends in own.values() if ends[0] in nodes]
     order = [ends[0] for ends in inner[:1]] + [ends[1] for ends in inner]
     if inner != list(itertools.pairwise(order)) or set(order) != set(nodes) or len(order) != len(nodes):
         raise _refused("its edges, as they are listed, are no chain from one input to one output")
-    if described["gated_nodes"] or described["gated_edges"]:
+    if problem.gates.nodes or problem.gates.edges:
         raise _refused("it has gates")
-    activations = {node: as_activation(data) for node, data in described["activations"].items()}
-    slopes = {one.slope for one in activations.values() if isinstance(one, LeakyReLU)}
-    if set(activations) != set(order[1:-1]) or len(slopes) != 1:
+    slopes = {one.slope for one in problem.activations.values() if isinstance(one, LeakyReLU)}
+    if set(problem.activations) != set(order[1:-1]) or len(slopes) != 1:
         raise _refused("not every hidden node, and no other, is rectified with one slope")
     names = dict(zip(order, ["x", *(f"h{i}" for i in range(1, len(order) - 1)), "y"], strict=True))
     joined = {edge: (names.get(source, source), names[target]) for edge, (source, target) in own.items()}

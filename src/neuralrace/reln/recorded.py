@@ -70,7 +70,7 @@ def again(run: Trajectory, steps: int, *, record: str | Sequence[str], **options
     if law is None or not can_repeat(run):
         raise ProblemError(
             "a run can be repeated from its record if it is full-batch gradient descent from a law of ours; this one "
-            f"used the rule {settings['rule']['rule']!r} from initial weights {settings['initial']['law']!r}"
+            f"used the rule {settings['rule']['rule']!r} from initial weights {settings['initial']['name']!r}"
         )
     return train(
         network_of(run),

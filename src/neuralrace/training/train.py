@@ -50,7 +50,7 @@ from neuralrace.training.objectives import CrossEntropy, Objective, Squared, as_
 from neuralrace.training.records import make_recorder
 from neuralrace.training.routed import RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Optax, Rule, make_rule
-from neuralrace.trajectory import Trajectory, make_trajectory, status_of
+from neuralrace.trajectory import Trajectory, make_trajectory, problem_data, status_of
 
 SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much of each device
 
@@ -397,12 +397,11 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
     network, rule = condition.network, condition.rule
     arrays = {f"rule {i}": np.asarray(number) for i, number in enumerate(jax.tree.leaves((rule, condition.time)))}
     if isinstance(network, RoutedNetwork):
-        arrays |= network.arrays()
+        own, problem = network.arrays(), network.describe()
     else:
-        task, gates = network.task, network.gates
-        arrays |= {f"x {n}": rows for n, rows in task.inputs.items()} | {"weights": task.weights}
-        arrays |= {f"y {n}": rows for n, rows in task.targets.items()}
-        arrays |= {f"gate {n}": gate for n, gate in (*gates.nodes.items(), *gates.edges.items())}
+        variables, problem = problem_data(network)
+        own = {name: array for name, (_, array) in variables.items()}
+    arrays |= own
     if isinstance(rule, Optax):  # an optimizer is known by its first steps on some numbers
         weights = {"w": jnp.array([1.0, -0.5])}
         state = rule.optimizer.init(weights)
@@ -411,7 +410,7 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
             arrays[f"optimizer {number}"] = np.asarray(moved["w"])
     arrays |= {f"initial {edge}": matrix[chosen] for edge, matrix in prepared.initial.items()}
     arrays |= {"looks": schedule.looks, "kept": schedule.kept}
-    described = {"problem": network.describe(), "record": prepared.program.recorder.chosen, "format": 3}
+    described = {"problem": problem, "record": prepared.program.recorder.chosen, "format": 3}
     return digest({**settings, **described, "version": version("neuralrace")}, arrays)
 
 

@@ -52,7 +52,7 @@ def ratio(case: Case, rtol: float) -> float:
     """Seconds of Tsit5 over ours at a tolerance, with the largest tolerance whose error is not above ours."""
     end = case.times[-1]
     flow = linear_flow(case.problem.statistics(), case.weights, end, rtol)
-    system, start = flow.followed.system, flow.followed.start
+    system, start = flow.solution.system, flow.solution.start
     size = np.sqrt(
         np.mean(np.concatenate([np.ravel(stack) for stack in start.values()]) ** 2)
     )  # below it errors are absolute

@@ -152,13 +152,13 @@ def test_a_cpu_does_short_work_on_as_many_threads_as_it_has(monkeypatch):
 
     monkeypatch.setenv("NPROC", "2")
     with jax.enable_x64(True):
-        assert devices.each_on_a_device(met, [1, 2], short=True) == [(10, True), (20, True)]
-    assert devices.each_on_a_device(lambda _: threading.get_ident(), [1, 2]) == [here, here]
+        assert devices.map_on_devices(met, [1, 2], short=True) == [(10, True), (20, True)]
+    assert devices.map_on_devices(lambda _: threading.get_ident(), [1, 2]) == [here, here]
     monkeypatch.setenv("NPROC", "1")
-    assert devices.each_on_a_device(lambda _: threading.get_ident(), [1, 2], short=True) == [here, here]
+    assert devices.map_on_devices(lambda _: threading.get_ident(), [1, 2], short=True) == [here, here]
 
 
 def test_what_fails_beside_others_is_told(monkeypatch):
     monkeypatch.setenv("NPROC", "2")
     with pytest.raises(ZeroDivisionError):
-        devices.each_on_a_device(lambda item: 1 / item, [1, 0], short=True)
+        devices.map_on_devices(lambda item: 1 / item, [1, 0], short=True)

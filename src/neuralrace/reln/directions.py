@@ -21,8 +21,7 @@ from neuralrace.initial import Gaussian, Initializer, as_key
 from neuralrace.problem import Problem, side_by_side
 from neuralrace.reln.growth import OneLayer
 from neuralrace.theory.predict import THEORY_STREAM
-from neuralrace.theory.representatives.population import drawn_neurons
-from neuralrace.theory.representatives.spans import Spans, one_hidden_layer
+from neuralrace.theory.representatives import Spans, drawn_neurons, one_hidden_layer
 
 DRAWN = 1024  # neurons that are followed, at most
 TOGETHER = 0.95  # the cosine from which neurons have one direction
@@ -256,8 +255,9 @@ class _NeuronRace:
 
     def _drop(self, gating: np.ndarray, unit: np.ndarray, rate: float, members: int, split: bool) -> Drop:
         pattern = self.layer.enters(gating)[0] @ self.layer.inputs.T > 0
-        left = self.spans.leave(self.spans.weights(unit, {}))
-        writes = np.vstack([left[edge] for edge in self.spans.outgoing])[:, 0]
+        left = self.spans.lift(self.spans.weights(unit, {}))
+        outgoing = self.spans.problem.architecture.outgoing[self.spans.hidden]
+        writes = np.vstack([left[edge] for edge in outgoing])[:, 0]
         return Drop(self.time, self.loss, rate, pattern, writes / np.linalg.norm(writes), self.each * members, split)
 
 

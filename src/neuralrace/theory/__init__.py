@@ -10,7 +10,7 @@ from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.aligned.method import Aligned
 from neuralrace.theory.flow.method import Flow, NetworkFlow
-from neuralrace.theory.representatives.method import Representatives
+from neuralrace.theory.representatives import Representatives
 
 # What it returns
 from neuralrace.theory.alignment import InitialStrength

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from neuralrace._engine.devices import shared_room
+from neuralrace._engine.devices import bucket_size
 from neuralrace.theory.aligned.method import Aligned, staying_diagonal
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact import Deep, Routing, Unbalanced
@@ -137,7 +137,7 @@ def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], StateCurves
 
     def states(times: np.ndarray) -> np.ndarray:
         values = np.zeros((len(times), *start.shape))
-        asked = np.append(times, np.zeros(shared_room(len(times)) - len(times)))
+        asked = np.append(times, np.zeros(bucket_size(len(times)) - len(times)))
         for formula, cases in chosen.items():
             for case, strengths in zip(cases, formula(asked, cases), strict=True):
                 for variable, strength in strengths.items():

@@ -34,7 +34,7 @@ from neuralrace.theory.flow.method import ACTIVATED_RTOL, Flow, NetworkFlow
 from neuralrace.theory.forecast import Forecast, make_forecast
 from neuralrace.theory.method import Ground, Method, Outcome, Request, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
-from neuralrace.theory.representatives.method import Representatives
+from neuralrace.theory.representatives import Representatives
 
 # strongest first, for linear nodes and then for others; methods of one name are one rung, tried in this order
 LADDER: tuple[Method[Any], ...] = (

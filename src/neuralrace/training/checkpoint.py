@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuralrace._engine.devices import padded, spread
+from neuralrace._engine.devices import pad_to, shard
 from neuralrace.archives import read_archive
 from neuralrace.datafiles import write_whole
 from neuralrace.errors import FileFormatError
@@ -72,7 +72,7 @@ class Checkpoint:
                 f"version): give another name, or remove it to start anew"
             )
         state = jax.tree.unflatten(structure, [found[f"state {i}"] for i in range(len(leaves))])
-        training.state = spread(padded(state, len(training.keys)))
+        training.state = shard(pad_to(state, len(training.keys)))
         records = {name.removeprefix("record "): array for name, array in found.items() if name.startswith("record ")}
         training.arrays = {name: array.copy() for name, array in records.items()}  # they are written into
         training.curve = [found["curve"].copy()]

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import compiled, everywhere, padded, room_for, shared_room, spread, threads
+from neuralrace._engine.devices import bucket_size, compiled, pad_to, padded_count, replicate, shard, threads
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError, require_count
 from neuralrace.memory import require_memory
@@ -243,10 +243,10 @@ class Program(eqx.Module):
         """Put the arrays on the devices: those that each seed has of its own in parts, the rest on each."""
         leaves, made = self.parts()
         found = [
-            spread(padded(leaf, room)) if own else everywhere(leaf, room)
+            shard(pad_to(leaf, room)) if own else replicate(leaf, room)
             for leaf, own in zip(leaves, self._own(leaves), strict=True)
         ]
-        recorder, batches, level = everywhere((self.recorder, self.batches, self.level), room)
+        recorder, batches, level = replicate((self.recorder, self.batches, self.level), room)
         return Program(*made(found), recorder, batches, level, self.mapped)
 
     def _own(self, leaves: list[Any]) -> tuple[bool, ...]:
@@ -409,10 +409,10 @@ def run(
     parameters: seeds first; they are spread over all local devices. meter: counts the steps. resume: puts a training
     where a checkpoint left it.
     """
-    room = room_for(len(keys))
+    room = padded_count(len(keys))
     total, seeds = len(schedule.recorded), len(keys)
     program = program.placed(room)
-    parameters, keys = spread(padded((parameters, keys), room))
+    parameters, keys = shard(pad_to((parameters, keys), room))
     training = Training(program, schedule, keys, program.start(parameters), seeds)
     buffers = _buffers(training)
     if resume is not None:
@@ -501,5 +501,5 @@ def _buffers(training: Training) -> dict[str, jax.ShapeDtypeStruct]:
         )
     bytes_at_once = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
     fitting = max(CHUNK_BYTES // max(bytes_at_once, 1), 1)
-    capacity = int(min(fitting, shared_room(len(training.schedule.looks))))
+    capacity = int(min(fitting, bucket_size(len(training.schedule.looks))))
     return {name: leaf.update(shape=(capacity, *leaf.shape)) for name, leaf in shapes.items()}

@@ -20,7 +20,7 @@ TIMES = np.linspace(0.0, 6.0, 25)
 @float64
 def velocity(problem, weights):
     flow = linear_flow(problem.statistics(), weights, 1.0, 1e-6)
-    return flow.velocity(flow.followed.start), flow.loss(flow.followed.start)
+    return flow.velocity(flow.solution.start), flow.loss(flow.solution.start)
 
 
 def test_velocity_is_minus_the_gradient_of_the_examples():

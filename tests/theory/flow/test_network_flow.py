@@ -15,7 +15,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import Flow, NetworkFlow, predict
 from neuralrace.theory.integration import integrate
-from neuralrace.theory.integration.stiff import Stiff
+from neuralrace.theory.integration.solvers import ModewiseKvaerno5
 
 RANDOM = np.random.default_rng(0)
 INPUTS, TARGETS = RANDOM.normal(size=(6, 3)), RANDOM.normal(size=(6, 2))
@@ -66,8 +66,8 @@ def test_the_implicit_solver_serves_such_networks_too(monkeypatch):
     for name, value in {"STIFF_STEPS": 0, "STIFF_REACH": 0.0, "EXPLICIT_REACH": 0.0, "LONGEST_CALL": 8}.items():
         monkeypatch.setattr(integrate, name, value)
     used = []
-    step = Stiff.step
-    monkeypatch.setattr(Stiff, "step", lambda *given: used.append(1) or step(*given))
+    step = ModewiseKvaerno5.step
+    monkeypatch.setattr(ModewiseKvaerno5, "step", lambda *given: used.append(1) or step(*given))
     problem = network(slope=1.0, hidden=(4,))  # without thresholds the steps are few
     forecast = predict(problem, initial.gaussian(0.4), TIMES, "flow", draws=1)
 

@@ -63,7 +63,7 @@ def test_a_stiff_flow_is_that_of_scipy_in_few_steps():
     curve = integrate(Bowl(curvature), start, 50.0, rtol=1e-7, max_steps=2000)
     exact = solve_ivp(lambda _, y: -curvature * y - (y @ y) * y, (0, 50), start, "Radau", times, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(curve.at(times), exact.y.T, rtol=1e-5, atol=1e-7)
-    assert len(curve.ends) < 1000  # 50 * 500 / 3.5 would be 7,000
+    assert len(curve.times) < 1000  # 50 * 500 / 3.5 would be 7,000
 
 
 @float64
@@ -111,9 +111,9 @@ def test_it_stops_when_told():
 
     curve = integrate(Bowl(np.linspace(1, 900, MANY)), np.ones(MANY), 1e4, rtol=1e-8, max_steps=10**5, stop=stop)
     assert 0 < seen[0][0] < seen[1][0] < 1e4
-    assert curve.ends[-1] == seen[1][0]
+    assert curve.times[-1] == seen[1][0]
     np.testing.assert_array_equal(curve.last, seen[1][1])
-    np.testing.assert_array_equal(curve.at(curve.ends[-1:])[0], curve.last)
+    np.testing.assert_array_equal(curve.at(curve.times[-1:])[0], curve.last)
 
 
 class Bursting(Bowl):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from neuralrace._engine.devices import each_on_a_device
+from neuralrace._engine.devices import map_on_devices
 from neuralrace.theory.aligned.own_modes import off_diagonal, own_modes, own_start, own_table, paths_apart
 from neuralrace.theory.aligned.path_flow import PathFactory
 from neuralrace.theory.alignment import Alignment, InitialStrength
@@ -83,7 +83,7 @@ class Aligned(Method[Starts]):
             flow = start_flow(request, start.weights(start.matrices))
             return flow.losses(request.times), matrix_evolution(flow.weights_at, vectors)
 
-        losses, draws = zip(*each_on_a_device(followed, starts), strict=True)
+        losses, draws = zip(*map_on_devices(followed, starts), strict=True)
         return Outcome(
             np.array(losses),
             draws,

@@ -15,7 +15,7 @@ from neuralrace.axes import Edge
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned.own_modes import RANK, own_modes
 from neuralrace.theory.alignment import Alignment
-from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Followed
+from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Solution
 from neuralrace.theory.integration.system import System
 
 Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
@@ -78,7 +78,7 @@ class PathFlow:
 
     factory: "PathFactory"
     start: Alignment
-    followed: Followed
+    followed: Solution
 
     def losses(self, times: np.ndarray) -> np.ndarray:
         """The loss at increasing times."""
@@ -150,7 +150,7 @@ class PathFactory:
             last[i, : len(leaving), : len(leaving)] = leaving.T
         last = last @ np.swapaxes(output, 1, 2)
         system, always = PathSystem(self.against, self.best, self.output), KEPT_UNKNOWNS if keep else 0
-        return PathFlow(self, start, Followed(system, jax.device_put((first, last)), rtol, max_steps, always))
+        return PathFlow(self, start, Solution(system, jax.device_put((first, last)), rtol, max_steps, always))
 
 
 def _spanned(columns: list[np.ndarray]) -> np.ndarray:

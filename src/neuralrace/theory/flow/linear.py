@@ -21,7 +21,7 @@ from neuralrace.statistics import UNSEEN, PathStatistics
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.flow.system import NetworkSystem
-from neuralrace.theory.integration.integrate import Followed
+from neuralrace.theory.integration.integrate import Solution
 from neuralrace.theory.integration.system import record_of, velocity_of
 from neuralrace.theory.sharpness import regime, sharpness
 
@@ -37,15 +37,15 @@ class LinearFlow:
     bases: Bases
     fixed: Mapping[Edge, np.ndarray]  # the part of the initial weights outside the bases, which never moves
     constant: float  # the part of the loss that no weights can change
-    followed: Followed
+    solution: Solution
 
     def losses(self, times: np.ndarray) -> np.ndarray:
         """The loss at increasing times."""
-        return np.asarray(self.followed.at(times))[:, 0] + self.constant
+        return np.asarray(self.solution.at(times))[:, 0] + self.constant
 
     def weights_at(self, times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights at increasing times, one set after the other."""
-        return map(self.weights, self.followed.states(times))
+        return map(self.weights, self.solution.states(times))
 
     def weights(self, state: Stacks) -> dict[Edge, np.ndarray]:
         """The weights between neurons in a state of the flow."""
@@ -53,11 +53,11 @@ class LinearFlow:
 
     def velocity(self, state: Stacks) -> dict[Edge, np.ndarray]:
         """dW/dt between neurons."""
-        return self._lifted(velocity_of(self.followed.system, state))
+        return self._lifted(velocity_of(self.solution.system, state))
 
     def loss(self, state: Stacks) -> float:
         """The loss in a state of the flow."""
-        return float(record_of(self.followed.system, state)[0]) + self.constant
+        return float(record_of(self.solution.system, state)[0]) + self.constant
 
     def _lifted(self, state: Stacks) -> dict[Edge, np.ndarray]:
         inner = self.network.unstack({name: np.asarray(part)[0] for name, part in state.items()})
@@ -96,8 +96,8 @@ def linear_flow(
     bases |= hidden
     fixed = {e: weights[e] - lift(inner[e], bases.get(target), bases.get(source)) for e, (source, target) in ends}
     start = {name: part[None] for name, part in network.stack(inner).items()}
-    followed = Followed(NetworkSystem(network, by_mode=True), start, rtol, max_steps, descent=descent)
-    return LinearFlow(architecture, network, bases, fixed, constant, followed)
+    solution = Solution(NetworkSystem(network, by_mode=True), start, rtol, max_steps, descent=descent)
+    return LinearFlow(architecture, network, bases, fixed, constant, solution)
 
 
 def _data_bases(
@@ -135,8 +135,8 @@ def flow_sharpness(statistics: PathStatistics, weights: Mapping[Edge, np.ndarray
     """The largest curvature of the loss at the weights; infinite where descent diverged."""
     if not all((np.abs(matrix) <= LARGEST).all() for matrix in weights.values()):  # false for NaN
         return float("inf")
-    followed = linear_flow(statistics, weights, np.inf, 1.0).followed
-    return sharpness(followed.system.velocity, followed.start)
+    solution = linear_flow(statistics, weights, np.inf, 1.0).solution
+    return sharpness(solution.system.velocity, solution.start)
 
 
 def flow_regime(statistics: PathStatistics, rate: float, times: np.ndarray, draw: Evolution) -> Assumption:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from neuralrace._engine.devices import each_on_a_device
+from neuralrace._engine.devices import map_on_devices
 from neuralrace.axes import Edge
 from neuralrace.errors import RangeError
 from neuralrace.problem import Problem
@@ -17,7 +17,7 @@ from neuralrace.theory.check import TOLERANCE
 from neuralrace.theory.evolution import matrix_evolution
 from neuralrace.theory.flow.linear import LinearFlow, linear_flow, own_vectors
 from neuralrace.theory.flow.simulation import SMOOTHING, Simulation, Translate
-from neuralrace.theory.integration.strides import SINGLE
+from neuralrace.theory.integration.descent import SINGLE
 from neuralrace.theory.method import Method, Outcome, Request, saddle_notes
 from neuralrace.theory.sharpness import regime
 
@@ -47,7 +47,7 @@ class Flow(Method[PathStatistics]):
         """Integrate, or take steps, draw by draw."""
         flows = [start_flow(request, weights) for weights in request.weights]
         return Outcome(
-            np.array(each_on_a_device(lambda flow: flow.losses(request.times), flows)),
+            np.array(map_on_devices(lambda flow: flow.losses(request.times), flows)),
             tuple(matrix_evolution(flow.weights_at, partial(own_vectors, ground)) for flow in flows),
             tuple(ground.open_paths) if ground.listable else (),
         )

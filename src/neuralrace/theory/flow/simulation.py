@@ -8,7 +8,7 @@ from typing import NoReturn
 import jax
 import numpy as np
 
-from neuralrace._engine.devices import each_on_a_device, spread
+from neuralrace._engine.devices import map_on_devices, shard
 from neuralrace._engine.network import Stacks
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
@@ -17,9 +17,8 @@ from neuralrace.problem import Problem
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.system import NetworkSystem
-from neuralrace.theory.integration.integrate import Followed
-from neuralrace.theory.integration.strides import begin, last, sharpest, stride
-from neuralrace.theory.integration.system import descend, steps_between
+from neuralrace.theory.integration.descent import begin, descend, last, sharpest, steps_between, stride
+from neuralrace.theory.integration.integrate import Solution
 from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
 
@@ -63,13 +62,13 @@ class Simulation:
         """Return the losses (draws, T), and a function that finds the curvature of the first draw at the end."""
         rate, times = self.request.descent, self.request.times
         if rate is None:
-            curve = self._followed.curve(self.request.end)
+            curve = self._solution.curve(self.request.end)
             return np.asarray(curve.at(times)).T, lambda: self.sharpness(curve.last)
         counts = steps_between(times, rate)
         if self.strides is None:
             # a CPU has no quick product of several matrices at once
             starts = self._apart if jax.default_backend() == "cpu" else [self.start]
-            found = each_on_a_device(lambda one: descend(self.system, one, rate, counts), starts, short=self._cheap)
+            found = map_on_devices(lambda one: descend(self.system, one, rate, counts), starts, short=self._cheap)
             return np.concatenate([np.asarray(part).T for _, part in found]), lambda: self.sharpness(found[0][0])
         begun = [begin(self.system, one) for one in self._apart]
         ends, losses = stride(self.system, begun, rate, counts, self.strides)
@@ -97,7 +96,7 @@ class Simulation:
     def evolution(self, draw: int, translate: Translate | None = None) -> Evolution:
         """The weights of one draw at any times; paths have no modes."""
         alone = Simulation(self.problem, self.first[draw : draw + 1], self.request, self.at_once)
-        kept = self.request.descent is None and self._followed.keeps  # all were, when the losses were found
+        kept = self.request.descent is None and self._solution.keeps  # all were, when the losses were found
 
         def matrices(times: np.ndarray) -> Iterator[dict[Edge, np.ndarray]]:
             for weights in self.at(times, draw) if kept else alone.at(times):
@@ -117,7 +116,7 @@ class Simulation:
 
         rate, most = self.request.descent, self.strides
         if rate is None or most is None:
-            yield from map(unstacked, self._followed.states(times))
+            yield from map(unstacked, self._solution.states(times))
             return
         state, at = self.start, [begin(self.system, self.start)]
         for count in steps_between(times, rate):
@@ -127,14 +126,14 @@ class Simulation:
             yield unstacked(state)
 
     @cached_property
-    def _followed(self) -> Followed:
+    def _solution(self) -> Solution:
         request = self.request
-        return Followed(self.system, self.start, request.rtol, request.max_steps, descent=request.descent)
+        return Solution(self.system, self.start, request.rtol, request.max_steps, descent=request.descent)
 
     @cached_property
     def start(self) -> Stacks:
         """The initial weights of all draws, spread over the local devices."""
-        return spread({name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]})
+        return shard({name: np.concatenate([np.asarray(one[name]) for one in self._apart]) for name in self._apart[0]})
 
     @cached_property
     def _apart(self) -> list[Stacks]:

@@ -6,77 +6,75 @@ step, the explicit solver changes its method; on the longest plateaus of small s
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from neuralrace._engine.devices import compiled, everywhere, spread
+from neuralrace._engine.devices import compiled
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError
 from neuralrace.progress import LongWait
-from neuralrace.theory.integration.explicit import Explicit, Memory
-from neuralrace.theory.integration.steps import Before, ErrorOfModes, Noted, Recorded
-from neuralrace.theory.integration.stiff import Stiff
-from neuralrace.theory.integration.system import (
-    System,
-    WithState,
-    descend,
-    quartic_weights,
-    record_of,
-    steps_between,
-    term,
-)
+from neuralrace.theory.integration.controller import UNSEEN, ControllerState, ModewiseController, Recorded
+from neuralrace.theory.integration.descent import descend, steps_between
+from neuralrace.theory.integration.solvers import ModewiseKvaerno5, SolverState, StabilizedTsit5
+from neuralrace.theory.integration.system import System, record_of
 
 PAUSE = 32  # accepted steps after which the caller may stop
 LONGEST_CALL, SHORTEST_CALL = 256, 8  # most steps that are tried in one compiled call
 COPIED = 500_000  # numbers whose copying takes as long as a call: diffrax copies what is kept of a call in each step
-STIFF_STEPS = 2000  # with no more steps than this to go the explicit solver goes on
+STIFF_STEPS = 2000  # with no more steps than this left the explicit solver continues
 STIFF_REACH = 100.0  # width times radius from which the implicit solver takes over
 EXPLICIT_REACH = 60.0  # ... and below which it gives back, as it does for transitions
 STRICTER = 0.01  # its tolerance: few steps cross a plateau, and their errors all shift the time at which it ends
-SHORTER = "fewer draws or neurons, a larger rtol, or an earlier end"
-DENSE_UNKNOWNS = 1000  # above this many the explicit solver goes on alone
+DENSE_UNKNOWNS = 1000  # above this many unknowns the explicit solver is used alone
 ALWAYS_KEPT = 1_000  # up to this many unknowns the state is kept at every step, unless said otherwise
-KEPT_UNKNOWNS = 30_000  # up to this many where states are asked for
-UNSEEN = 1e-200  # a step that changes no number
+KEPT_UNKNOWNS = 30_000  # up to this many where states are requested
 BATCH = 256  # times at which states are held at once
-RECORD_SHAPES: dict[Hashable, Any] = {}  # shapes of what systems record: to find them takes as long as many steps
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """What was recorded, as a polynomial of degree four in each step."""
+    """The record as a polynomial of degree four in each step.
 
-    starts: np.ndarray  # (steps,)
-    ends: np.ndarray
-    records: Any  # leaves (steps, 5, ...): start, middle, end, and the slopes at start and end times the step
+    times: of the ends of the steps, the start among them. records, rates: leaves (steps + 1, ...). middles: half way,
+    leaves (steps, ...).
+    """
+
+    times: np.ndarray
+    records: Any
+    rates: Any
+    middles: Any
     last: Any  # the state at the end
 
     def at(self, times: ArrayLike) -> Any:
         """The record at increasing times; leaves (times, ...)."""
         times = np.asarray(times, dtype=np.float64)
-        step = np.clip(np.searchsorted(self.ends, times, side="left"), 0, len(self.ends) - 1)
-        width = self.ends[step] - self.starts[step]
-        fraction = np.divide(times - self.starts[step], width, out=np.zeros(len(times)), where=width > 0)
-        weights = np.stack(quartic_weights(np.clip(fraction, 0.0, 1.0)), axis=1)  # (times, 5)
+        step = np.clip(np.searchsorted(self.times[1:], times, side="left"), 0, max(len(self.times) - 2, 0))
+        width = np.diff(self.times, append=self.times[-1])[step]
+        x = np.clip(np.divide(times - self.times[step], width, out=np.zeros(len(times)), where=width > 0), 0.0, 1.0)
+        bump = 16 * x**2 * (1 - x) ** 2
+        slopes = x * (1 - x) ** 2 - bump / 8, -(x**2) * (1 - x) + bump / 8
+        ends = (1 + 2 * x) * (1 - x) ** 2 - bump / 2, x**2 * (3 - 2 * x) - bump / 2
+        weights = np.stack([ends[0], bump, ends[1], width * slopes[0], width * slopes[1]], axis=1)
         here, first = np.unique(step, return_index=True)
         slices = [slice(*ends) for ends in pairwise([*first, len(times)])]
 
-        def drawn(leaf: np.ndarray) -> np.ndarray:
-            rows, found = leaf.reshape(len(leaf), 5, -1), np.empty((len(times), leaf[0, 0].size))
+        def drawn(records: np.ndarray, rates: np.ndarray, middles: np.ndarray) -> np.ndarray:
+            found = np.empty((len(times), records[0].size))
             for i, inside in zip(here, slices, strict=True):
-                np.matmul(weights[inside], rows[i], out=found[inside])
-            return found.reshape(len(times), *leaf.shape[2:])
+                j = min(i + 1, len(records) - 1)
+                parts = records[i], middles[min(i, len(middles) - 1)], records[j], rates[i], rates[j]
+                np.matmul(weights[inside], np.stack([np.ravel(part) for part in parts]), out=found[inside])
+            return found.reshape(len(times), *records.shape[1:])
 
-        return jax.tree.map(drawn, self.records)
+        return jax.tree.map(drawn, self.records, self.rates, self.middles)
 
 
 class Moment(NamedTuple):
@@ -84,12 +82,8 @@ class Moment(NamedTuple):
 
     time: Any
     state: Any
-    noted: Noted
-    before: Before
-
-    def until(self, pause: float) -> "Moment":
-        """To pause after some accepted steps."""
-        return self._replace(before=self.before._replace(left=np.array(float(pause))))
+    solver_state: Any
+    controller_state: ControllerState
 
 
 def integrate(
@@ -100,54 +94,108 @@ def integrate(
     rtol: float,
     max_steps: int,
     stop: Callable[[float, Any], bool] | None = None,
+    states: bool = False,
 ) -> Curve:
-    """Integrate from time zero to `end`, or until `stop(time, state)` says so after some steps."""
+    """Integrate from time zero to `end`, or until `stop(time, state)` says so after some steps.
+
+    states: record the state as well; records are then pairs.
+    """
     state = jax.device_put(state)
-    goal = np.array(float(end))
     if end <= 0:
-        return Curve(*_standing(record_of(system, state)), state)
-    unknowns = sum(leaf.size for leaf in jax.tree.leaves(state))
-    chosen = _SolverChoice(system, rtol)
-    solver = chosen.explicit
-    moment = _opening(solver, state, goal)
-    parts = [_standing(moment.noted.record)]
-    time, taken, looked, wait = 0.0, 0, 0, None
+        record = jax.tree.map(lambda leaf: np.asarray(leaf)[None], record_of(system, state))
+        record = (record, jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)) if states else record
+        return Curve(np.zeros(1), record, jax.tree.map(np.zeros_like, record), record, state)
+    goal, strict = np.array(float(end)), np.array(STRICTER * rtol)
+    solver = explicit = Recorded(StabilizedTsit5(), system, np.array(float(rtol)), states)
+    implicit = Recorded(ModewiseKvaerno5(system, strict), system, strict, states)
+    small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= DENSE_UNKNOWNS
+    # a first step of almost no length finds velocity and record: a program of their own would have to be compiled
+    blank = SolverState(jax.tree.map(np.zeros_like, state), np.array(False), np.zeros(()), state)
+    still = ControllerState(np.array(1e-300), np.ones(()), np.array(UNSEEN), np.array(np.inf))
+    moment = Moment(np.zeros(()), state, blank, still)
+    ends, parts = [], []
+    time, taken, looked, radius, wait = 0.0, 0, 0, 0.0, None
     while time < end:
-        pause = np.inf if stop is None else looked + PAUSE - taken
-        moment, part, count, failed = _advance(solver, moment.until(pause), goal)
-        part, time, step, count, failed = jax.device_get((part, moment.time, moment.before.next, count, failed))
+        pause = np.inf if stop is None else float(looked + PAUSE - taken)
+        begun = moment._replace(controller_state=moment.controller_state._replace(left=np.array(pause)))
+        moment, times, part, count, failed = _advance(solver, begun, goal)
+        times, part, time, step, count, failed = jax.device_get(
+            (times, part, moment.time, moment.controller_state.next, count, failed)
+        )
         if failed:
-            raise _too_short(step, time, rtol)
-        parts.append(jax.tree.map(lambda leaf, count=count: leaf[:count], part))  # only so many were taken
+            raise RangeError(
+                f"the integration needs a step below {step:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
+                f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
+            )
+        ends.append(times[:count])
+        parts.append(jax.tree.map(lambda leaf, count=count: leaf[:count], part))
         taken += count
         if time < end and taken >= max_steps:
             raise RangeError(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        wait = LongWait("flow", SHORTER) if wait is None else wait  # its clock begins when the first call is compiled
+        wait = LongWait("flow", "fewer draws or neurons, a larger rtol, or an earlier end") if wait is None else wait
         wait.look(taken, min(taken + (end - time) / step, max_steps))
         if stop is not None and (taken >= looked + PAUSE or time >= end):
             looked = taken
             if stop(float(time), moment.state):
                 break
-        if unknowns <= DENSE_UNKNOWNS and (end - time) / step > STIFF_STEPS:
-            changed = chosen.next(solver, moment)
-            if changed is not solver:
-                memory = _remembered(changed, moment.state, goal)
-                moment = moment._replace(noted=moment.noted._replace(memory=memory))
-            solver = changed
-    starts, ends, records = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    return Curve(starts, ends, records, moment.state)
+        if small and (end - time) / step > STIFF_STEPS:
+            if solver is explicit:
+                radius = float(moment.solver_state.radius)
+            change = step * radius > STIFF_REACH if solver is explicit else step * radius < EXPLICIT_REACH
+            if change:
+                solver = implicit if solver is explicit else explicit
+                moment = moment._replace(solver_state=_started(solver, moment.state, goal))
+    found = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    # the first step stands still: its end is the start
+    records, rates = (jax.tree.map(lambda leaf, i=i: leaf[:, i], found) for i in (1, 2))
+    middles = jax.tree.map(lambda leaf: leaf[1:, 0] if len(leaf) > 1 else leaf[:, 0], found)
+    return Curve(np.concatenate(ends) * (np.arange(taken) > 0), records, rates, middles, moment.state)
+
+
+@compiled
+def _started(solver: Recorded, state: Any, end: Array) -> Any:
+    """The state of a solver that takes over."""
+    return solver.init(solver.term(), 0.0, end, state, None)
+
+
+@compiled
+def _advance(solver: Recorded, moment: Moment, end: Array) -> tuple[Moment, jax.Array, Any, jax.Array, jax.Array]:
+    """Take some steps; also how many of those that there is room for, and whether the step became too small."""
+    record = jax.eval_shape(solver.system.record, moment.state)
+    size = sum(leaf.size for leaf in jax.tree.leaves((record, moment.state if solver.states else None)))
+    far, before = end - moment.time, moment.controller_state
+    solution = diffrax.diffeqsolve(
+        solver.term(),
+        solver,
+        0.0,
+        math.inf,
+        None,
+        moment.state,
+        saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
+        stepsize_controller=ModewiseController(solver.rtol, solver.system, before.next, moment.time, far),
+        adjoint=diffrax.ForwardMode(),
+        max_steps=min(max(math.isqrt(COPIED // (3 * size)), SHORTEST_CALL), LONGEST_CALL),
+        throw=False,
+        solver_state=moment.solver_state,
+        controller_state=before,
+    )
+    drawn = solution.interpolation
+    times = jnp.where(drawn.ts >= far, end, moment.time + drawn.ts)
+    count = drawn.ts_size - 1
+    last = jax.tree.map(lambda leaf: leaf[-1], solution.ys)
+    after = Moment(times[count], last, solution.solver_state, solution.controller_state)
+    return after, times[1:], drawn.infos["parts"], count, solution.result == diffrax.RESULTS.dt_min_reached
 
 
 @dataclass(frozen=True, eq=False)
-class Followed:
-    """A system from its start, to any times: what it records, and its states.
+class Solution:
+    """A system from its start, to any times: its record and its states, integrated as far as needed.
 
-    always: up to so many unknowns the states are kept from the first; others are followed once more when states are
-    asked for, and the largest from one time to the next. descent: the width of its steps, if it takes such in place of
-    the flow.
+    always: up to this many unknowns the states are kept from the first; others are integrated once more when states are
+    requested, and the largest from one time to the next. descent: the width of steps of descent in place of the flow.
     """
 
     system: System
@@ -156,20 +204,17 @@ class Followed:
     max_steps: int
     always: int = ALWAYS_KEPT
     descent: float | None = None
-    _kept: dict[bool, Curve] = field(default_factory=dict, repr=False)  # with states, or without
+    _known: dict[bool, Curve] = field(default_factory=dict, repr=False)  # with states, or without
 
     def at(self, times: np.ndarray) -> Any:
-        """What the system records at increasing times; leaves (times, ...)."""
+        """The record at increasing times; leaves (times, ...)."""
         if self.descent is not None:
             return descend(self.system, self.start, self.descent, steps_between(times, self.descent))[1]
         return self.curve(float(times[-1]) if len(times) else 0.0).at(times)
 
     def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
-        """What the flow records, from zero to `end` or until `stop` says so."""
-        if not self.keeps:
-            return self._flow(end, False, stop)
-        whole = self._flow(end, True, stop)
-        return replace(whole, records=whole.records[0])
+        """The record from zero to `end` or until `stop` says so."""
+        return self._part(0, end, stop) if self.keeps else self._solve(end, False, stop)
 
     def states(self, times: np.ndarray) -> Iterator[Any]:
         """The states at increasing times, one after the other."""
@@ -181,25 +226,16 @@ class Followed:
                 state, _ = descend(self.system, state, self.descent, np.array([count]))
                 yield state
         elif self._unknowns <= KEPT_UNKNOWNS:
-            whole = self._flow(float(times[-1]), True)
-            curve = replace(whole, records=whole.records[1])
+            curve = self._part(1, float(times[-1]))
             for batch in np.array_split(times, len(times) // BATCH + 1):
                 found = curve.at(batch)
                 yield from (jax.tree.map(lambda leaf, i=i: leaf[i], found) for i in range(len(batch)))
         else:
             for time in map(float, times):
                 if time > before:
-                    state = replace(self, start=state, _kept={})._flow(time - before, False).last
+                    state = replace(self, start=state, _known={})._solve(time - before, False).last
                     before = time
                 yield state
-
-    def _flow(self, end: float, states: bool, stop: Callable[[float, Any], bool] | None = None) -> Curve:
-        """A curve that was followed far enough already serves."""
-        if stop is not None or states not in self._kept or self._kept[states].ends[-1] < end:
-            system = WithState(self.system, not self.keeps) if states else self.system
-            found = integrate(system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop)
-            self._kept[states] = found
-        return self._kept[states]
 
     @property
     def keeps(self) -> bool:
@@ -210,120 +246,15 @@ class Followed:
     def _unknowns(self) -> int:
         return sum(leaf.size for leaf in jax.tree.leaves(self.start))
 
+    def _part(self, place: int, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
+        """The curve of the record, 0, or of the state, 1."""
+        whole = self._solve(end, True, stop)
+        return Curve(whole.times, whole.records[place], whole.rates[place], whole.middles[place], whole.last)
 
-Part = tuple[Any, Any, Any]  # starts, ends and records of some steps
-
-
-def _standing(record: Any) -> Part:
-    """A step of no length."""
-    still = jax.tree.map(lambda leaf: np.stack([leaf] * 3 + [0 * leaf] * 2)[None], jax.device_get(record))
-    return np.zeros(1), np.zeros(1), still
-
-
-class _SolverChoice:
-    """The implicit solver where a step is far longer than the fastest decay, the explicit one where it is not."""
-
-    def __init__(self, system: System, rtol: float) -> None:
-        strict = np.array(STRICTER * rtol)
-        self.explicit = Recorded(Explicit(), system, np.array(float(rtol)))
-        self.stiff = Recorded(Stiff(system, strict), system, strict)
-        self.radius = 0.0  # of the Jacobian, when it was last known
-
-    def next(self, solver: Recorded, moment: Moment) -> Recorded:
-        """The solver to go on with."""
-        step, memory = float(moment.before.next), moment.noted.memory
-        if isinstance(memory, Memory):
-            self.radius = float(memory.radius)
-            return self.stiff if step * self.radius > STIFF_REACH else solver
-        return self.explicit if step * self.radius < EXPLICIT_REACH else solver
-
-
-def _opening(solver: Recorded, state: Any, end: np.ndarray) -> Moment:
-    """The start; the first step is a hundredth of the time in which the slowest part would grow by its own size.
-
-    A step of almost no length, whatever its error, finds velocity and record: a program of their own would have to be
-    compiled.
-    """
-    memory = Memory(_blank(state), np.array(False), np.zeros(()), state)
-    record = _blank(_record_shape(solver.system, state))
-    still = Before(np.array(UNSEEN), np.ones(()), np.array(UNSEEN), np.ones(()))
-    start = Moment(np.zeros(()), state, Noted(memory, record, record), still)
-    moment, _, count, _ = _advance(replace(solver, rtol=np.array(1 / UNSEEN)), _beside(state, start).until(1), end)
-    if not count:
-        raise _too_short(UNSEEN, 0.0, float(solver.rtol))
-    guess = float(end)
-    for y, v in zip(*map(jax.tree.leaves, jax.device_get((state, moment.noted.memory.slope))), strict=True):
-        size, speed = np.max(np.abs(y), initial=0.0), np.max(np.abs(v), initial=0.0)
-        if size > 0 and speed > 0:
-            guess = min(guess, 1e-2 * size / speed)
-    before = Before(np.array(1e-300), np.ones(()), np.array(guess), np.array(np.inf))
-    return moment._replace(**_beside(state, {"time": np.zeros(()), "before": before}))
-
-
-def _record_shape(system: System, state: Any) -> Any:
-    """The shapes of what is recorded, found once for systems and states of one shape."""
-    leaves, structure = jax.tree.flatten((system, state))
-    key = structure, *((leaf.shape, leaf.dtype) if hasattr(leaf, "shape") else leaf for leaf in leaves)
-    if key not in RECORD_SHAPES:
-        RECORD_SHAPES[key] = eqx.filter_eval_shape(system.record, state)
-    return RECORD_SHAPES[key]
-
-
-def _blank(tree: Any) -> Any:
-    """Zeros in place of arrays."""
-    return jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), tree)
-
-
-def _beside(state: Any, tree: Any) -> Any:
-    """Arrays where a state is: on several devices, over which it is spread, as a compiled call gives them back."""
-    first = jax.tree.leaves(state)[0]
-    if len(first.sharding.device_set) == 1:
-        return tree
-    count = len(first)
-    return jax.tree.map(lambda leaf: spread(leaf) if leaf.shape[:1] == (count,) else everywhere(leaf, count), tree)
-
-
-def _too_short(step: float, time: float, rtol: float) -> RangeError:
-    return RangeError(
-        f"the integration needs a step below {step:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
-        f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
-    )
-
-
-@compiled
-def _remembered(solver: Recorded, state: Any, end: Array) -> Any:
-    """What a solver that takes over knows."""
-    return solver.solver.init(term(solver.system), 0.0, end, state, None)
-
-
-@compiled
-def _advance(solver: Recorded, moment: Moment, end: Array) -> tuple[Moment, Part, jax.Array, jax.Array]:
-    """Take some steps; also how many of those that there is room for, and whether the step became too small."""
-    kept = 5 * sum(leaf.size for leaf in jax.tree.leaves(moment.noted.record))
-    far = end - moment.time
-    solution = diffrax.diffeqsolve(
-        term(solver.system),
-        solver,
-        0.0,
-        math.inf,
-        None,
-        moment.state,
-        saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
-        stepsize_controller=ErrorOfModes(solver.rtol, solver.system, moment.before.next, moment.time, far),
-        adjoint=diffrax.ForwardMode(),
-        max_steps=min(max(math.isqrt(COPIED // kept), SHORTEST_CALL), LONGEST_CALL),
-        throw=False,
-        solver_state=moment.noted,
-        controller_state=moment.before,
-    )
-    drawn = solution.interpolation
-    times = jnp.where(drawn.ts >= far, end, moment.time + drawn.ts)
-    count = drawn.ts_size - 1
-    after = Moment(
-        times[count],
-        jax.tree.map(lambda leaf: leaf[-1], solution.ys),
-        solution.solver_state,
-        solution.controller_state,
-    )
-    part = times[:-1], times[1:], drawn.infos["parts"]
-    return after, part, count, solution.result == diffrax.RESULTS.dt_min_reached
+    def _solve(self, end: float, states: bool, stop: Callable[[float, Any], bool] | None = None) -> Curve:
+        """A known curve that goes far enough serves."""
+        if stop is not None or states not in self._known or self._known[states].times[-1] < end:
+            self._known[states] = integrate(
+                self.system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop, states=states
+            )
+        return self._known[states]

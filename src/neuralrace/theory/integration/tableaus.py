@@ -3,12 +3,12 @@
 The stabilized methods are of fourth order and stable far along the negative real axis, after Abdulle (Fourth order
 Chebyshev methods with recurrence relation, 2002). The stability polynomial is R = w p: p of degree s - 4 is orthogonal
 on the interval of stability for the weight w^2, so that R ripples evenly there (Bernstein), and w of degree 4 makes R
-the exponential to fourth order. p is run by its three-term recurrence, w by four stages that meet the conditions of
-order four for nonlinear equations too. The interval grows with the square of s.
+the exponential to fourth order. p is evaluated by its three-term recurrence, w by four stages that meet the conditions
+of order four for nonlinear equations too. The interval grows with the square of s.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import diffrax
 import numpy as np
@@ -18,14 +18,23 @@ NEAR = 0.05  # the ripple starts here, where the exponential has come down to it
 EXPONENTIAL = np.array([1, 1, 1 / 2, 1 / 6, 1 / 24])
 EXACT = np.array([1, 1 / 2, 1 / 3, 1 / 6, 1 / 4, 1 / 8, 1 / 12, 1 / 24])  # the eight trees of order up to four
 CLASSICAL = np.array([0.5, 0, 0.5, 0, 0, 1, 1 / 6, 1 / 3, 1 / 3, 1 / 6])  # where the search for the last stages starts
-LOWER = np.tril_indices(4)
+SLOTS = 7  # slopes that are kept for the last stages: the slope at the start is the first, at the end the last
+LONGEST = 0.34 * STAGES[-1] ** 2 - 3.0  # extent of the longest method
+# weights of Tsitouras' slopes in the state half way, by his interpolation
+HALF_WAY = np.concatenate(
+    [
+        [0.10741235230096871, 0.01135625, 0.39560903056045305, -0.34475214352593553],
+        [1.3161853649581645, -1.0170608542936508, 0.03125],
+    ]
+)
+APART = np.pad(diffrax.Tsit5.tableau.a_lower[5], (0, 1)) - np.pad(diffrax.Tsit5.tableau.a_lower[4], (0, 2))
 
 
-class Stabilized(NamedTuple):
+class Method(NamedTuple):
     """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j), and from the last of these four stages more.
 
     error: weights of the last five slopes in an estimate that is z^4 / 384 on an exponential, as large as the error
-    half way of the cubic that the record is drawn with.
+    half way of the cubic that the record is drawn with. matrix: of the whole method, whose last row is the end.
     """
 
     extent: float  # stable on [-extent, 0]
@@ -33,34 +42,45 @@ class Stabilized(NamedTuple):
     nu: np.ndarray
     last: np.ndarray  # (4, 4), lower: three stages and the end, from the slopes before each
     error: np.ndarray  # (5,)
+    matrix: np.ndarray
 
 
-def make_method(stages: int) -> Stabilized:
+def make_method(stages: int) -> Method:
     """Find w and p by iteration, from w the exponential, and then the last four stages."""
-    rest, far = EXPONENTIAL, extent(stages)
+    rest, extent, degree = EXPONENTIAL, 0.34 * stages**2 - 3.0, stages - 4
     for _ in range(30):
-        mu, nu, series = _orthogonal(rest, stages - 4, far)
-        before, rest = rest, _quotient(EXPONENTIAL, series)
+        mu, nu, series = _orthogonal(rest, degree, extent)
+        before, rest = rest, EXPONENTIAL.copy()  # the quotient of the two power series
+        for i in range(1, len(rest)):
+            rest[i] -= rest[:i] @ series[i:0:-1]
         if np.abs(rest - before).max() < 1e-14:
             break
-    first = _recurrence(mu, nu)
-    last = _last_stages(first)
-    return Stabilized(far, mu, nu, last, _estimate(completed(first, last)))
+    first = np.zeros((degree + 1, degree))  # the stages of the recurrence as rows of slopes
+    for j in range(degree):
+        first[j + 1] = (1 + nu[j]) * first[j] - nu[j] * first[j - 1]
+        first[j + 1, j] += mu[j]
+    matrix, last, lower = np.zeros((stages + 1, stages + 1)), np.zeros((4, 4)), np.tril_indices(4)
+    matrix[: degree + 1, :degree] = first
+    matrix[degree + 1 :, :degree] = first[-1]
 
+    def residual(entries: np.ndarray) -> np.ndarray:
+        last[lower] = entries
+        matrix[degree + 1 :, degree:-1] = last
+        return order_conditions(matrix) - EXACT
 
-def extent(stages: int) -> float:
-    """How far along the negative axis the method is stable."""
-    return 0.34 * stages**2 - 3.0
-
-
-def completed(first: np.ndarray, last: np.ndarray) -> np.ndarray:
-    """The whole method as a Runge-Kutta matrix whose last row is the end of the step."""
-    count = len(first) - 1
-    matrix = np.zeros((count + 5, count + 5))
-    matrix[: count + 1, :count] = first
-    matrix[count + 1 :, :count] = first[-1]
-    matrix[count + 1 :, count:-1] = last
-    return matrix
+    # Newton's method on the order conditions: the solution nearest to the classical method for the time left
+    entries = CLASSICAL * (1 - first[-1].sum())
+    for _ in range(20):
+        gap = residual(entries)
+        if np.abs(gap).max() < 1e-14:
+            break
+        slopes = [(residual(entries + step) - residual(entries - step)) / 2e-6 for step in 1e-6 * np.eye(10)]
+        entries = entries - np.linalg.lstsq(np.array(slopes).T, gap, rcond=None)[0]
+    residual(entries)
+    c = matrix.sum(axis=1)
+    third = np.stack([np.ones_like(c), c, c**2, matrix @ c])[:, -5:]
+    error = np.linalg.svd(third)[2][-1]  # it vanishes to third order
+    return Method(extent, mu, nu, last, error / (384 * (error @ (matrix @ matrix @ c)[-5:])), matrix)
 
 
 def order_conditions(matrix: np.ndarray) -> np.ndarray:
@@ -69,15 +89,6 @@ def order_conditions(matrix: np.ndarray) -> np.ndarray:
     inner = matrix @ c
     columns = [np.ones_like(c), c, c**2, inner, c**3, c * inner, matrix @ c**2, matrix @ inner]
     return np.asarray(matrix[-1] @ np.stack(columns, axis=1))
-
-
-def _recurrence(mu: np.ndarray, nu: np.ndarray) -> np.ndarray:
-    """The stages of the recurrence as rows of slopes; (s - 3, s - 4)."""
-    rows = np.zeros((len(mu) + 1, len(mu)))
-    for j in range(len(mu)):
-        rows[j + 1] = (1 + nu[j]) * rows[j] - nu[j] * rows[j - 1]
-        rows[j + 1, j] += mu[j]
-    return rows
 
 
 def _orthogonal(rest: np.ndarray, degree: int, far: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -104,61 +115,8 @@ def _orthogonal(rest: np.ndarray, degree: int, far: float) -> tuple[np.ndarray, 
     return mu, nu, series
 
 
-def _quotient(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """The quotient of two power series; the second starts with one."""
-    found = numerator.copy()
-    for i in range(1, len(found)):
-        found[i] -= found[:i] @ denominator[i:0:-1]
-    return found
-
-
-def _last_stages(first: np.ndarray) -> np.ndarray:
-    """Newton's method on the order conditions: the solution nearest to the classical method for the time left."""
-
-    def residual(entries: np.ndarray) -> np.ndarray:
-        last[LOWER] = entries
-        return order_conditions(completed(first, last)) - EXACT
-
-    last = np.zeros((4, 4))
-    entries = CLASSICAL * (1 - first[-1].sum())
-    for _ in range(20):
-        gap = residual(entries)
-        if np.abs(gap).max() < 1e-14:
-            break
-        slopes = [(residual(entries + step) - residual(entries - step)) / 2e-6 for step in 1e-6 * np.eye(10)]
-        entries = entries - np.linalg.lstsq(np.array(slopes).T, gap, rcond=None)[0]
-    last[LOWER] = entries
-    return last
-
-
-def _estimate(matrix: np.ndarray) -> np.ndarray:
-    """The weights of the last five slopes that vanish to third order, scaled to z^4 / 384 on an exponential."""
-    c = matrix.sum(axis=1)
-    inner = matrix @ c
-    third = np.stack([np.ones_like(c), c, c**2, inner])[:, -5:]
-    weights = np.linalg.svd(third)[2][-1]
-    return np.asarray(weights / (384 * (weights @ (matrix @ inner)[-5:])))
-
-
-SLOTS = 7  # slopes that are kept for the last stages; the one of the start is in the first, of the end in the last
-LONGEST = extent(STAGES[-1])
-APART = np.pad(diffrax.Tsit5.tableau.a_lower[5], (0, 1)) - np.pad(diffrax.Tsit5.tableau.a_lower[4], (0, 2))
-
-HALF_WAY = np.array(  # weights of Tsitouras' slopes in the state half way, by his interpolation
-    [
-        0.10741235230096871,
-        0.01135625,
-        0.39560903056045305,
-        -0.34475214352593553,
-        1.3161853649581645,
-        -1.0170608542936508,
-        0.031249999999999993,
-    ]
-)
-
-
 class Tableaus(NamedTuple):
-    """A recurrence of some length (see make_method), then stages that mix the slopes in their slots.
+    """A recurrence of some length (see Method), then stages that mix the slopes in their slots.
 
     When slot i is known the next stage is the base plus the width times weights[i] @ slopes; the base is the
     state after the recurrence. The state half way is y_0 + chord (y_1 - y_0) and the width times middle @ slopes.
@@ -178,26 +136,18 @@ class Tableaus(NamedTuple):
 @cache
 def tableaus() -> Tableaus:
     """The methods, computed once."""
-    rows = [_tsitouras(), *(_stabilized(make_method(stages)) for stages in STAGES)]
-    return Tableaus(*(np.array(column) for column in zip(*rows, strict=True)))
-
-
-def _tsitouras() -> tuple[Any, ...]:
-    """No recurrence; the second stage is written as the first of one."""
     table = diffrax.Tsit5.tableau
     weights = np.array([np.pad(row, (0, SLOTS - len(row))) for row in (*table.a_lower, table.a_lower[-1])])
-    mu = _padded(np.array([weights[0, 0]]))
-    return 3.5, 0, 1, mu, 0 * mu, weights, table.b_error, 0.0, HALF_WAY
 
+    def padded(row: np.ndarray) -> np.ndarray:
+        return np.pad(row, (0, STAGES[-1] - 4 - len(row)))
 
-def _stabilized(method: Stabilized) -> tuple[Any, ...]:
-    """The state half way is on the cubic through both ends with their slopes."""
-    weights = np.zeros((SLOTS, SLOTS))
-    weights[2:6, 2:6], weights[6, 2:6] = method.last, method.last[-1]
-    ends = np.eye(SLOTS)[0] - np.eye(SLOTS)[-1]
-    recurrence = len(method.mu), 2, _padded(method.mu), _padded(method.nu)
-    return method.extent, *recurrence, weights, np.pad(method.error, (2, 0)), 0.5, ends / 8
-
-
-def _padded(row: np.ndarray) -> np.ndarray:
-    return np.pad(row, (0, STAGES[-1] - 4 - len(row)))
+    mu = padded(weights[:1, 0])  # Tsitouras' second stage is written as the first of one
+    rows = [(3.5, 0, 1, mu, 0 * mu, weights, table.b_error, 0.0, HALF_WAY)]
+    ends = np.eye(SLOTS)[0] - np.eye(SLOTS)[-1]  # of the cubic through both ends with their slopes
+    for method in map(make_method, STAGES):
+        weights = np.zeros((SLOTS, SLOTS))
+        weights[2:6, 2:6], weights[6, 2:6] = method.last, method.last[-1]
+        recurrence = len(method.mu), 2, padded(method.mu), padded(method.nu)
+        rows.append((method.extent, *recurrence, weights, np.pad(method.error, (2, 0)), 0.5, ends / 8))
+    return Tableaus(*(np.array(column) for column in zip(*rows, strict=True)))

@@ -51,9 +51,9 @@ def follow_until_aligned(request: Request, flow: LinearFlow, *, tolerance: float
         looks.append(Look(time, alignment, system, residual, where))
         return residual <= tolerance
 
-    curve = flow.followed.curve(request.end, aligned)
+    curve = flow.solution.curve(request.end, aligned)
     if not looks:  # nothing to follow
-        aligned(0.0, flow.followed.start)
+        aligned(0.0, flow.solution.start)
     return looks[-1], curve
 
 

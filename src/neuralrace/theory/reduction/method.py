@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from neuralrace._engine.devices import each_on_a_device
+from neuralrace._engine.devices import map_on_devices
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.statistics import PathStatistics, shared_bases
@@ -265,7 +265,7 @@ class Reduction(Method[Reduced | Nearest]):
             losses = [*(np.asarray(curve.at(request.times[early]))[:, 0] + flow.constant), *late]
             return losses, (before, after), left
 
-        losses, draws, moments = zip(*each_on_a_device(followed, request.weights), strict=True)
+        losses, draws, moments = zip(*map_on_devices(followed, request.weights), strict=True)
         times = tuple(left.time for left in moments)
         added = [
             self._added_after(request, before, after, time) for (before, after), time in zip(draws, times, strict=True)

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
-from neuralrace._engine.devices import compiled, shared_room, spread
+from neuralrace._engine.devices import bucket_size, compiled, shard
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.evolution import Evolution
-from neuralrace.theory.integration.integrate import Followed
+from neuralrace.theory.integration.integrate import Solution
 from neuralrace.theory.integration.system import System, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
 from neuralrace.theory.reduction.path_table import (
@@ -187,7 +187,7 @@ class ReducedSystem:
         start = self.initial_state()
         if not start.size:
             return lambda times: np.zeros((len(times), *start.shape))
-        followed = Followed(self.polynomial, spread(start), rtol, max_steps, 0, descent)
+        followed = Solution(self.polynomial, shard(start), rtol, max_steps, 0, descent)
         return lambda times: np.asarray(followed.at(times))
 
     def velocity(self) -> np.ndarray:
@@ -197,7 +197,7 @@ class ReducedSystem:
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
         rows = states.reshape(-1, states.shape[-1])
-        found = _losses(self.polynomial, np.pad(rows, ((0, shared_room(len(rows)) - len(rows)), (0, 0))))
+        found = _losses(self.polynomial, np.pad(rows, ((0, bucket_size(len(rows)) - len(rows)), (0, 0))))
         return np.asarray(found)[: len(rows)].reshape(states.shape[:-1])
 
     def spread_out(self, states: np.ndarray, draw: int = 0) -> dict[Edge, np.ndarray]:

@@ -69,7 +69,7 @@ def test_a_narrow_layer_stands_for_itself_and_auto_takes_it():
     network = nr.ReLUNetwork(TASK, hidden=(60,), slope=0.2, biases=True)  # the program of those that stand for others
     forecast = predict(network, LAW, TIMES[:20], draws=2)
     assert forecast.method == "representatives"
-    assert "60 neurons from the law, each for itself" in str(forecast.certificate)
+    assert "60 neurons from the initializer, each for itself" in str(forecast.certificate)
     assert forecast.certificate.holds
 
 

@@ -6,8 +6,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.initial import gaussian
-from neuralrace.theory.representatives.population import drawn_neurons, initial_output, whitened
-from neuralrace.theory.representatives.spans import Spans
+from neuralrace.theory.representatives import Spans, drawn_neurons, initial_output, whitened
 
 RANDOM = np.random.default_rng(0)
 TASK = nr.Task({"x": RANDOM.normal(size=(9, 4)) @ np.diag([1, 1, 1, 0])}, {"y": RANDOM.normal(size=(9, 1)) @ [[3, 4]]})
@@ -16,10 +15,10 @@ TASK = nr.Task({"x": RANDOM.normal(size=(9, 4)) @ np.diag([1, 1, 1, 0])}, {"y": 
 def test_spans_keep_the_loss_and_the_outputs():
     problem = nr.ReLUNetwork(TASK, hidden=(6,), biases=True)
     spans = Spans.of(problem)
-    assert (spans.inputs, spans.outputs) == (3 + 1, 1)
+    assert (spans.bases["x"].shape, spans.bases["bias"].shape, spans.bases["y"].shape) == ((4, 3), (1, 1), (2, 1))
     narrow = spans.network(6)
     inner = gaussian(0.5)(narrow, 0)
-    outer = spans.leave(inner)
+    outer = spans.lift(inner)
     assert narrow.loss(inner) == pytest.approx(problem.loss(outer), rel=1e-12)
     again = spans.weights(spans.neurons(inner), inner)
     assert all(np.array_equal(again[edge], inner[edge]) for edge in inner)

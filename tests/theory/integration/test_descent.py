@@ -1,4 +1,4 @@
-"""Strides of descent: one step is descent, several are near it to second order, long ones stay stable."""
+"""Plain steps in several calls; strides: one is descent, several are near it to second order, long ones stay stable."""
 
 import equinox as eqx
 import jax
@@ -6,7 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from neuralrace.theory.integration.strides import SINGLE, begin, last, sharpest, stride
+from neuralrace import progress
+from neuralrace.arrays import float64
+from neuralrace.theory.integration import descent
+from neuralrace.theory.integration.descent import SINGLE, begin, last, sharpest, stride
 
 
 class Bowl(eqx.Module):
@@ -85,3 +88,30 @@ def test_starts_side_by_side_go_the_ways_of_each_alone():
 def test_descent_that_diverges_says_so():
     found, *_ = strides([3.0, 3.0], 1e-3, 1.0, np.array([10, 400]), 6)
     assert not found[-1] < 1e6
+
+
+class Decay(eqx.Module):
+    """dx/dt = -x."""
+
+    def velocity(self, state):
+        return -state
+
+    def record(self, state):
+        return state
+
+
+@float64
+def descended():
+    return descent.descend(Decay(), np.array([1.0, 2.0]), 0.1, np.array([0, 3, 20]))
+
+
+def test_descent_in_several_calls_and_its_pace(monkeypatch, capsys):
+    last, records = descended()
+    np.testing.assert_allclose(last, np.array([1.0, 2.0]) * 0.9**23, rtol=1e-14)
+    monkeypatch.setattr(descent, "AT_ONCE", 7)
+    monkeypatch.setattr(progress, "SURE", 0.0)
+    monkeypatch.setattr(progress, "LONG", -1.0)
+    again, others = descended()
+    np.testing.assert_allclose(again, last, rtol=1e-15)
+    np.testing.assert_allclose(others, records, rtol=1e-15)
+    assert "left at this pace; to make it shorter: a larger learning_rate" in capsys.readouterr().err

@@ -1,0 +1,148 @@
+"""Steps that keep what the system records, and whose error is judged for each mode against that mode.
+
+diffrax's own controller divides each number by its tolerance before it takes a norm; a mode is many numbers, and small
+as a whole.
+"""
+
+from typing import Any, NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from neuralrace.axes import Array
+from neuralrace.theory.integration.solvers import Autonomous, Estimate, ModewiseKvaerno5, StabilizedTsit5
+from neuralrace.theory.integration.system import velocity_of
+
+UNSEEN = 1e-200  # width of a first step, which changes nothing and finds velocity and record
+NEAR = 2e-14  # of the end: a step that comes as near to it goes there
+
+
+class Recorded(Autonomous):
+    """A solver whose steps keep the record half way and at the end, and its rate there.
+
+    The loss late in learning is tiny beside its terms. Interpolated itself it keeps its digits; computed from
+    interpolated weights it would lose them, and cost an evaluation at each requested time.
+    """
+
+    solver: StabilizedTsit5 | ModewiseKvaerno5
+    system: Any
+    rtol: Array  # the tolerance that it is used with
+    states: bool = eqx.field(static=True, default=False)  # whether the state is recorded too
+
+    def order(self, terms: Any) -> Any:
+        """That of the solver."""
+        return self.solver.order(terms)
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
+        """Start the solver."""
+        return self.solver.init(terms, t0, t1, y0, args)
+
+    def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any) -> Any:
+        """A step of the solver with its records."""
+        return _step(self, t0, t1, y0, solver_state, made_jump)
+
+    def term(self) -> diffrax.ODETerm:
+        """The equation as a term of diffrax."""
+        return diffrax.ODETerm(lambda t, y, args: velocity_of(self.system, y))
+
+
+@eqx.filter_jit  # diffrax asks for a step several times in one program: it is traced once
+def _step(solver: Recorded, t0: Any, t1: Any, y0: Any, solver_state: Any, made_jump: Any) -> Any:
+    after, error, info, state, result = solver.solver.step(solver.term(), t0, t1, y0, None, solver_state, made_jump)
+    half_way, slope = info["parts"]
+
+    def record(at: Any) -> Any:
+        return (solver.system.record(at), at) if solver.states else solver.system.record(at)
+
+    # one loop of two rounds, so that the record is compiled once
+    both = jax.lax.map(record, jax.tree.map(lambda *two: jnp.stack(two), half_way, after))
+    rate = solver.system.rate(after, slope)
+    rate = (rate, slope) if solver.states else rate
+    parts = jax.tree.map(lambda two, last: jnp.concatenate([two, last[None]]), both, rate)
+    return after, error, {"parts": parts}, state, result
+
+
+class ControllerState(NamedTuple):
+    """The last accepted step and its error, the width of the next one, and after how many steps to pause."""
+
+    width: Array
+    size: Array
+    next: Array
+    left: Array
+
+
+class ModewiseController(diffrax.AbstractStepSizeController[ControllerState, None]):
+    """Accept a step if the worst mode's error is allowed, and choose the next width by it.
+
+    The end is known here and not to diffrax, which takes a hundred small steps back from it, all of them compiled.
+    Times are those since the call began, so that diffrax knows its first one when it is compiled.
+    """
+
+    rtol: Any
+    system: Any
+    first: Array  # the width of the first step
+    since: Array  # the time at which this call began
+    end: Any  # how far it may go
+
+    def wrap(self, direction: Any) -> "ModewiseController":
+        """Time runs forwards."""
+        return self
+
+    def init(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: None, args: Any, func: Any, error_order: Any
+    ) -> tuple[jax.Array, ControllerState]:
+        """Return the first width; each call is given the state of the one before, so only its shapes matter."""
+        state = ControllerState(*(jnp.zeros(()) for _ in range(4)))
+        return jnp.minimum(jnp.asarray(self.first), self.end), state
+
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: ControllerState,
+    ) -> tuple[Any, Any, Any, Any, ControllerState, diffrax.RESULTS]:
+        """Judge a step and choose the next."""
+        accepted, start, end, state, result = _adapted(self, t0, t1, y0, y1_candidate, y_error, controller_state)
+        return accepted, start, end, False, state, result
+
+
+@eqx.filter_jit  # traced once, as a step is
+def _adapted(
+    controller: ModewiseController, t0: Any, t1: Any, y0: Any, y1: Any, made: Estimate, before: ControllerState
+) -> tuple[Any, Any, Any, ControllerState, diffrax.RESULTS]:
+    """Step widths go with the error to the power of -1 / order, from one fifth to five times."""
+    width = t1 - t0
+    size = controller.system.error(made.error, y0, y1, controller.rtol)
+    size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
+    first = jnp.isfinite(size) & (width <= UNSEEN)
+    accepted = first | (size <= 1.0)
+    factor = 0.9 * size ** (-1.0 / made.order)
+    # where errors grow from step to step the next one is cut before it fails (Gustafsson)
+    trend = width / before.width * (before.size / size) ** (1.0 / made.order)
+    factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
+    # a step whose stages could not be solved says only that it was too long
+    wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
+    known = jnp.isfinite(made.pace) & (made.pace > 0)  # then start with a hundredth of the time to change by its size
+    wish = jnp.where(first, jnp.where(known, 1e-2 / jnp.where(known, made.pace, 1.0), controller.end), wish)
+    too_small = ~accepted & (width <= jnp.maximum(1e-14 * (controller.since + t1), UNSEEN))
+    start = jnp.where(accepted, _clipped(t1, controller.end, controller.end), t0)
+    half = start + 0.5 * (controller.end - start)
+    after = _clipped(start + wish, controller.end, jnp.where(accepted, controller.end, half))
+    left = before.left - accepted
+    going = (left > 0) & (start < controller.end)
+    result = diffrax.RESULTS.where(going, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
+    result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
+    size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
+    return accepted, start, after, ControllerState(width, size, wish, left), result
+
+
+def _clipped(time: jax.Array, end: jax.Array, last: jax.Array) -> jax.Array:
+    """A time, or `last` in place of one that is at the end or beyond."""
+    return jnp.where(time > end * (1 - NEAR), last, time)

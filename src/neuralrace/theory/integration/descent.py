@@ -1,0 +1,188 @@
+"""Gradient descent in plain steps, or several steps at a time.
+
+A step of descent moves by the slope where it begins, that is by the slope half a step ago. A stride of several steps
+moves by the slope that the line through its own start and the start of the stride before has at that moment, half a
+step before the middle of the stride: the method of Adams and Bashforth with the lag of descent. A stride of one step is
+descent itself. Rounding is far below the difference between two draws of initial weights, so that single precision
+serves until little is left of the loss.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from neuralrace._engine.devices import bucket_size, compiled, map_on_devices
+from neuralrace.progress import LongWait
+from neuralrace.theory.integration.system import System, norm, record_of
+
+AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
+SHORTER = "a larger learning_rate, an earlier end, or dynamics='flow'"
+FALLEN = 0.5  # of the loss at zero output: before, weights grow many times over and errors grow with them
+STABLE = 0.8  # width of a stride times the largest curvature; long strides are stable up to 1
+LOOK = 128  # steps after which the curvature is measured again
+ROUNDS = 8  # of the power iteration when it is first measured; one each time after
+CALL = 8  # stretches in one compiled call, between which the work can be interrupted
+SINGLE = 1e-6  # of the loss at zero output, down to which single precision serves
+REPRESENTED = 1e-15  # initial weights from which on their products are numbers of single precision
+
+
+def steps_between(times: np.ndarray, learning_rate: float) -> np.ndarray:
+    """The number of steps from each of some increasing times to the next."""
+    return np.diff(np.rint(times / learning_rate).astype(int), prepend=0)
+
+
+def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray) -> tuple[Any, Any]:
+    """Take counts[i] steps before the i-th record: the last state, and the records."""
+
+    def descended(state: Any, counts: np.ndarray) -> tuple[Any, Any]:
+        # the program has room for more records: neither their number nor the learning rate is compiled in
+        planned = np.append(counts, np.zeros(bucket_size(len(counts)) - len(counts), counts.dtype))
+        state, records = _descend(system, state, np.asarray(learning_rate), planned, np.asarray(len(counts)))
+        return state, jax.tree.map(lambda leaf: np.asarray(leaf)[: len(counts)], records)
+
+    if counts.sum() <= AT_ONCE:
+        return descended(start, counts)
+    state, records, done, wait = start, [], 0, LongWait("descent", SHORTER)
+    for count in counts:
+        for first in range(0, max(int(count), 1), AT_ONCE):
+            part = min(AT_ONCE, int(count) - first)
+            state, record = descended(state, np.asarray([part]))
+            done += part
+            wait.look(done, float(counts.sum()))
+        records.append(record)
+    return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
+
+
+@compiled
+def _descend(system: System, start: Any, learning_rate: Any, counts: Any, number: Any) -> tuple[Any, Any]:
+    def one_step(_: Any, state: Any) -> Any:
+        return jax.tree.map(lambda w, v: w + learning_rate * v, state, system.velocity(state))
+
+    def to_record(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        state, records = carry
+        state = jax.lax.fori_loop(0, counts[i], one_step, state)
+        return state, jax.tree.map(lambda leaf, found: leaf.at[i].set(found), records, system.record(state))
+
+    shapes = jax.eval_shape(system.record, start)
+    records = jax.tree.map(lambda leaf: jnp.zeros((len(counts), *leaf.shape), leaf.dtype), shapes)
+    found: tuple[Any, Any] = jax.lax.fori_loop(0, number, to_record, (start, records))
+    return found
+
+
+class Stride(NamedTuple):
+    """The state of descent by strides, in its precision."""
+
+    state: Any
+    silent: jax.Array  # the loss at zero weights
+    before: Any  # the velocity at the start of the stride before
+    width: jax.Array  # of that stride; zero before the first
+    direction: Any  # near that of the largest curvature
+    curvature: jax.Array  # zero until it was measured
+    fallen: jax.Array  # whether the loss has
+
+
+def begin(system: System, start: Any) -> Stride:
+    """The state before the first step."""
+    zero, nothing = jnp.zeros(()), jax.tree.map(jnp.zeros_like, start)
+    silent, slope = jax.device_put(np.asarray(record_of(system, nothing)).sum()), jax.tree.map(jnp.ones_like, start)
+    made = Stride(start, silent, nothing, zero, slope, zero, jnp.asarray(False))
+    largest = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(start) if leaf.size)
+    return _cast(made, jnp.float32) if largest >= REPRESENTED else made
+
+
+def last(at: Stride) -> Any:
+    """The weights, in double precision."""
+    return _cast(at.state, jnp.float64)
+
+
+def sharpest(system: System, at: Stride) -> float:
+    """The largest curvature; NaN where it was never measured."""
+    if not float(at.curvature) > 0:
+        return float("nan")
+    return float(_curvature(_cast(system, at.silent.dtype), at.state, (at.direction, at.curvature), ROUNDS)[1])
+
+
+def stride(
+    system: System, starts: Sequence[Stride], learning_rate: float, counts: np.ndarray, most: int
+) -> tuple[list[Stride], np.ndarray]:
+    """Take counts[i] steps before the i-th record, up to `most` at once: the end of each start, and its losses.
+
+    A call whose losses fall below what single precision resolves is repeated in double precision.
+    """
+    parts = np.maximum(-(-counts // LOOK), 1)  # stretches, between two measurements or records
+    pieces = np.concatenate([np.diff(np.linspace(0, n, k + 1).astype(int)) for n, k in zip(counts, parts, strict=True)])
+    planned = np.append(pieces, np.zeros(-len(pieces) % CALL, int)).reshape(-1, CALL)
+    wait = LongWait("descent", SHORTER)
+    at, losses, single = list(starts), [], _cast(system, jnp.float32)
+    for done, part in enumerate(planned):
+
+        def advanced(one: Stride, part: np.ndarray = part) -> tuple[Stride, np.ndarray]:
+            kind = one.silent.dtype
+            rate, longest = np.asarray(learning_rate, kind), np.asarray(most, kind)
+            with jax.default_matmul_precision("highest"):  # some devices have products of less than single precision
+                after, found = _strides(single if kind == jnp.float32 else system, one, rate, longest, part)
+            return after, np.asarray(found, np.float64)
+
+        found = map_on_devices(advanced, at, short=True)
+        for place, (one, (_, left)) in enumerate(zip(at, found, strict=True)):
+            if one.silent.dtype == jnp.float32 and not np.all(left > SINGLE * float(one.silent)):
+                found[place] = advanced(_cast(one, jnp.float64))
+        at = [after for after, _ in found]
+        losses.append(np.stack([left for _, left in found]))
+        wait.look(float(planned[: done + 1].sum()), float(planned.sum()))
+    return at, np.concatenate(losses, axis=1)[:, np.cumsum(parts) - 1]
+
+
+@compiled
+def _strides(system: System, at: Stride, rate: Any, most: Any, counts: Any) -> tuple[Stride, jax.Array]:
+    def one(moving: tuple[Any, Any, jax.Array], width: jax.Array) -> tuple[Any, Any, jax.Array]:
+        state, before, former = moving
+        velocity = system.velocity(state)
+        share = jnp.where(former > 0, (width - rate) / (2 * jnp.where(former > 0, former, 1)), 0)
+        state = jax.tree.map(lambda w, v, b: w + width * ((1 + share) * v - share * b), state, velocity, before)
+        return state, velocity, width
+
+    def stretch(carried: tuple[Stride, jax.Array], count: jax.Array) -> tuple[tuple[Stride, jax.Array], jax.Array]:
+        at, since = carried
+        due = jnp.where(at.curvature > 0, jnp.where(since >= LOOK, 1, 0), ROUNDS)
+        rounds = jnp.where(at.fallen & (most > 1), due, 0)
+        known = _curvature(system, at.state, (at.direction, at.curvature), rounds)
+        longest = jnp.where(at.fallen, jnp.clip(STABLE / (rate * known[1]), 1, most), 1)
+        strides = jnp.ceil(count / jnp.where(jnp.isfinite(longest), longest, 1)).astype(int)
+        width = rate * count.astype(rate.dtype) / jnp.maximum(strides, 1)
+        moving = at.state, at.before, at.width
+        state, before, former = jax.lax.fori_loop(0, strides, lambda i, inner: one(inner, width), moving)
+        loss = jnp.sum(system.record(state))
+        fallen = at.fallen | (loss < FALLEN * at.silent)
+        since = jnp.where(rounds > 0, 0, since) + count
+        return (Stride(state, at.silent, before, former, *known, fallen), since), loss
+
+    (after, _), losses = jax.lax.scan(stretch, (at, jnp.asarray(LOOK)), counts)
+    return after, losses
+
+
+@eqx.filter_jit
+def _curvature(system: System, state: Any, known: tuple[Any, jax.Array], rounds: Any) -> tuple[Any, jax.Array]:
+    """Rounds of the power iteration on the Jacobian, gates as they are: a direction and the curvature along it."""
+
+    def turn(_: Any, found: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
+        length = norm(found[0])
+        along = jax.tree.map(lambda leaf: leaf / jnp.where(length > 0, length, 1), found[0])
+        pulled = jax.jvp(system.velocity, (state,), (along,))[1]
+        return pulled, norm(pulled)
+
+    return jax.lax.fori_loop(0, rounds, turn, known)
+
+
+def _cast(tree: Any, kind: Any) -> Any:
+    """All real numbers in one precision; arrays on the host stay there, so that nothing is compiled."""
+
+    def cast(leaf: Any) -> Any:
+        real = hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return leaf.astype(kind) if real else leaf
+
+    return jax.tree.map(cast, tree)

@@ -1,0 +1,208 @@
+"""Solvers in diffrax's interface for equations that do not depend on time.
+
+`StabilizedTsit5` changes its method where stability and not accuracy would hold down the step: Tsitouras' method of
+fifth order, and stabilized ones of fourth (tableaus.py). The Jacobian of a gradient flow is symmetric, so its
+eigenvalues are real and the stabilized methods are made for it. All are one program, a recurrence and then a few stages
+that each mix the slopes before them, because a velocity is slow to compile.
+
+`ModewiseKvaerno5` crosses the longest plateaus of small systems.
+"""
+
+from typing import Any, ClassVar, NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import optimistix
+
+from neuralrace.axes import Array
+from neuralrace.theory.integration.system import norm
+from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
+
+STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
+LONG = 4.0  # a wish for more than this takes a stabilized method, whose steps are shorter for the same accuracy
+SHORT = 2.5  # a wish for less than this goes back
+MARGIN = 1.1  # of the radius, which the power iteration finds from below
+ROUNDS = 8  # of the power iteration when a stabilized method takes over; one in each step after
+NUDGE = 1e-7  # relative size of the finite difference in it
+
+
+class SolverState(NamedTuple):
+    """What is known at the start of a step: the velocity, and the largest eigenvalue of the Jacobian."""
+
+    slope: Any
+    stabilized: Array  # whether the step before was
+    radius: Array
+    direction: Any  # near the eigenvector
+
+
+class Estimate(NamedTuple):
+    """The error of a step, and what the next one may be for the sake of stability; all are floats."""
+
+    error: Any
+    order: jax.Array  # of the error in the width of the step
+    radius: Any
+    stabilized: jax.Array
+    pace: jax.Array  # relative change of the state per unit of time
+
+    def allowed(self, wish: jax.Array) -> jax.Array:
+        """The width of the next step, from the width that accuracy allows; the solver takes its method from it."""
+        reach = wish * self.radius
+        longest = jnp.where(self.stabilized > 0, 0.9 * LONGEST / MARGIN, STABLE)
+        scale = jnp.where(self.radius > 0, self.radius, 1.0)
+        # one that changes over to a stabilized method is cut, but not below where that begins
+        changing = (self.stabilized == 0) & (reach > LONG)
+        limited = jnp.where(changing, jnp.maximum(0.5 * reach, 1.01 * STABLE), jnp.minimum(reach, longest))
+        return jnp.where(self.radius > 0, limited / scale, wish)
+
+
+class KeptStep(diffrax.AbstractLocalInterpolation):
+    """The parts of a step, from which curves are drawn on the host (`integrate.Curve`); diffrax only stores them."""
+
+    t0: Any  # type: ignore[misc]  # abstract there
+    t1: Any  # type: ignore[misc]
+    parts: Any
+
+    def evaluate(self, t0: Any, t1: Any = None, left: bool = True) -> Any:
+        """Not available."""
+        raise NotImplementedError
+
+
+class Autonomous(diffrax.AbstractAdaptiveSolver[Any]):
+    """A solver whose steps keep parts."""
+
+    term_structure: ClassVar[Any] = diffrax.AbstractTerm
+    interpolation_cls: ClassVar[Any] = KeptStep
+
+    def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
+        """The velocity."""
+        return terms.vf(t0, y0, args)
+
+
+class StabilizedTsit5(Autonomous):
+    """Tsitouras' method, or a stabilized one. A step keeps the state half way and the slope at its end."""
+
+    def order(self, terms: Any) -> int:
+        """The lower of the two orders."""
+        return 4
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> SolverState:
+        """Start with Tsitouras' method and no knowledge of the Jacobian."""
+        return SolverState(terms.vf(t0, y0, args), jnp.asarray(False), jnp.zeros(()), y0)
+
+    def step(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: SolverState, made_jump: Any
+    ) -> tuple[Any, Estimate, dict[str, Any], SolverState, Any]:
+        """One step of the method that the width asks for."""
+        known, width, table = solver_state, t1 - t0, tableaus()
+
+        def velocity(state: Any) -> Any:
+            return terms.vf(t0, state, args)
+
+        def mixed(start: Any, slopes: Any, weights: jax.Array) -> Any:  # written out so that it is one loop
+            return jax.tree.map(lambda y, k: y + sum(weights[i] * k[i] for i in range(SLOTS)), start, slopes)
+
+        stabilized = width * known.radius > jnp.where(known.stabilized, SHORT, STABLE)
+        rounds = jnp.where(stabilized, jnp.where(known.stabilized, 1, ROUNDS), 0)
+        radius, pull = _power(velocity, y0, known, rounds)
+        wide = jnp.sum(jnp.asarray(table.extent[1:-1]) < MARGIN * width * radius)
+        which = jnp.where(stabilized, 1 + wide, 0)
+        length, first, mu, nu, weights, error, chord, middle = (jnp.asarray(part)[which] for part in table[1:])
+
+        def recur(j: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j)."""
+            before, at = carry
+            rate = velocity(at)
+            return at, jax.tree.map(lambda b, y, v: y + nu[j] * (y - b) + mu[j] * width * v, before, at, rate)
+
+        begun = jax.tree.map(lambda y, v: y + mu[0] * width * v, y0, known.slope)
+        at = jax.lax.fori_loop(1, length, recur, (y0, begun))[1]
+        base = _where(stabilized, at, y0)
+
+        def stage(i: jax.Array, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+            at, slopes = carry
+            slopes = jax.tree.map(lambda k, v: jax.lax.dynamic_update_index_in_dim(k, v, i, 0), slopes, velocity(at))
+            return mixed(base, slopes, width * weights[i]), slopes  # the last round stays at the end
+
+        slopes = jax.tree.map(lambda k: jnp.zeros((SLOTS, *k.shape)).at[0].set(k), known.slope)
+        after, slopes = jax.lax.fori_loop(first, SLOTS, stage, (at, slopes))
+        last, nothing = jax.tree.map(lambda k: k[-1], slopes), jax.tree.map(jnp.zeros_like, y0)
+        half_way = mixed(jax.tree.map(lambda y, z: y + chord * (z - y), y0, after), slopes, width * middle)
+        # Tsitouras' last two stages are both at the end of the step: how far apart they and their slopes are
+        apart = mixed(nothing, slopes, width * jnp.asarray(APART))
+        gap, change = norm(apart), norm(jax.tree.map(lambda k: k[-1] - k[-2], slopes))
+        seen = (gap > 1e-12 * norm(after)) & jnp.isfinite(change)  # neither rounding nor overflow
+        estimated = jnp.maximum(change / jnp.where(seen, gap, 1.0), 0.98 * known.radius)  # one that was larger fades
+        found = _where(seen, (estimated, apart), (known.radius, known.direction))
+        state = SolverState(last, stabilized, *_where(stabilized, (radius, pull), found))
+        order = jnp.where(stabilized, 4.0, 5.0)
+        wrong = mixed(nothing, slopes, width * error)
+        estimate = Estimate(wrong, order, state.radius, stabilized.astype(order.dtype), norm(last) / norm(after))
+        return after, estimate, {"parts": (half_way, last)}, state, diffrax.RESULTS.successful
+
+
+def _power(velocity: Any, start: Any, known: SolverState, rounds: jax.Array) -> tuple[jax.Array, Any]:
+    """Rounds of the power iteration on the Jacobian, by finite differences along the direction."""
+    size = NUDGE * norm(start)
+
+    def nudged(direction: Any) -> Any:
+        length = norm(direction)
+        scale = jnp.where(length > 0, size / jnp.where(length > 0, length, 1.0), 0.0)
+        return jax.tree.map(lambda y, d: y + scale * d, start, direction)
+
+    def turn(_: Any, carry: tuple[Any, Any]) -> tuple[Any, Any]:
+        pull = jax.tree.map(jnp.subtract, velocity(carry[0]), known.slope)
+        return nudged(pull), pull
+
+    _, pull = jax.lax.fori_loop(0, rounds, turn, (nudged(known.direction), known.direction))
+    return norm(pull) / size, pull
+
+
+def _where(condition: jax.Array, there: Any, here: Any) -> Any:
+    return jax.tree.map(lambda new, old: jnp.where(condition, new, old), there, here)
+
+
+class ModewiseKvaerno5(Autonomous):
+    """diffrax's Kvaerno5 whose root finder measures the error of each mode.
+
+    Its implicit stages are solved until what is left of their error is far below the error allowed for each mode, so
+    that a mode of 1e-12 keeps its digits beside one of 1.
+    """
+
+    system: Any
+    rtol: Any
+
+    def order(self, terms: Any) -> int:
+        """That of Kvaerno5."""
+        return 5
+
+    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
+        """Start Kvaerno5."""
+        return self._solver(y0).init(terms, t0, t1, y0, args)
+
+    def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any) -> Any:
+        """One step; the state half way is on the cubic through both ends with their slopes."""
+        after, error, info, state, result = self._solver(y0).step(terms, t0, t1, y0, args, solver_state, made_jump)
+        first, last = (jax.tree.map(lambda k, i=i: k[i], info["k"]) for i in (0, -1))  # slopes times the width
+        middle = jax.tree.map(lambda y, z, k0, k1: 0.5 * (y + z) + 0.125 * (k0 - k1), y0, after, first, last)
+        slope = jax.tree.map(lambda k: k / (t1 - t0), last)
+        zero = jnp.zeros(())
+        return after, Estimate(error, zero + 5, zero, zero, zero), {"parts": (middle, slope)}, state, result
+
+    def _solver(self, start: Any) -> diffrax.Kvaerno5:
+        def measure(correction: Any) -> jax.Array:
+            found: jax.Array = self.system.error(correction, start, start, self.rtol)
+            return found
+
+        return diffrax.Kvaerno5(root_finder=Chord(rtol=0.0, atol=1.0, norm=measure))
+
+
+class Chord(diffrax.VeryChord):
+    """Also done when a correction is far below the allowed error."""
+
+    def terminate(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
+        """Whether to stop, and whether that is a success."""
+        done, result = super().terminate(fn, y, args, options, state, tags)
+        stands_still = (state.step >= 2) & (state.diffsize > 0.5 * state.diffsize_prev)
+        small = (state.diffsize < 1e-3) | (stands_still & (state.diffsize < 0.1))
+        return done | small, optimistix.RESULTS.where(small, optimistix.RESULTS.successful, result)

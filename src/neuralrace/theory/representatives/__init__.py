@@ -1,1 +1,0 @@
-"""One hidden layer of any width, followed by a few neurons that stand for all of them."""

@@ -15,6 +15,8 @@ from neuralrace.axes import Chosen, Edge, PerExample, Rows, States
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
+PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
+
 
 def edge_gates(architecture: Architecture, gates: Gates, count: int) -> dict[Edge, PerExample]:
     """Fold node gates into edge gates: g_e g_t(e), and g_s(e) too where the source is an input node."""
@@ -57,10 +59,6 @@ def carrying_gates(
     return carrying
 
 
-TABLE = 1 << 16  # whole numbers below this are told apart by a table
-PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
-
-
 def label_rows(count: int, columns: Iterable[np.ndarray]) -> States:
     """Label the rows 0, 1, 2, ... so that two rows agree in every column exactly if their labels do."""
     labels = np.zeros(count, dtype=np.int64)
@@ -73,30 +71,23 @@ def label_rows(count: int, columns: Iterable[np.ndarray]) -> States:
         if (upper | (column == low)).all():
             packed, width = 2 * packed + upper, width + 1
             if width == PACKED:
-                labels, packed, width = _refine(labels, packed), np.zeros(count, dtype=np.int64), 0
+                labels, packed, width = _refined(labels, packed), np.zeros(count, dtype=np.int64), 0
         else:
-            labels = _refine(labels, column)
-    return _refine(labels, packed) if width else labels
+            labels = _refined(labels, column)
+    return _refined(labels, packed) if width else labels
+
+
+def _refined(labels: States, column: Shaped[np.ndarray, " examples"]) -> States:
+    """Split the classes of a partition by the values of one more column."""
+    codes = np.unique(column, return_inverse=True)[1].astype(np.int64)
+    if not labels.any():
+        return codes
+    return np.unique(labels * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
 
 
 def representatives(labels: np.ndarray) -> np.ndarray:
     """The first row of each class, in the order of the labels."""
     return np.unique(labels, return_index=True)[1]
-
-
-def _refine(labels: States, column: Shaped[np.ndarray, " examples"]) -> States:
-    """Split the classes of a partition by the values of one more column."""
-    codes = _numbered(column)
-    return _numbered(labels * (int(codes.max(initial=0)) + 1) + codes)
-
-
-def _numbered(column: Shaped[np.ndarray, " examples"]) -> States:
-    """Each value's place among all that occur; small whole numbers are looked up, where others are sorted."""
-    if column.dtype.kind in "iu" and len(column) and column.min() >= 0 and column.max() < TABLE:
-        there = np.zeros(int(column.max()) + 1, dtype=bool)
-        there[column] = True
-        return (np.cumsum(there) - 1)[column]
-    return np.unique(column, return_inverse=True)[1].astype(np.int64)
 
 
 def compress_rows(
@@ -120,56 +111,33 @@ def compress_task(
 ) -> tuple[Task, np.ndarray]:
     """Compress each set of examples with equal gates; also return one original example per new row.
 
-    visible: input node -> for which examples any edge that leaves it is open. What nobody sees becomes zero
+    visible: input node -> for which examples any edge that leaves it is open. Inputs that are not visible become zero
     in the sets that shrink; a task in which none shrinks is returned as it is.
     """
     kept = np.flatnonzero(task.weights > 0)
     labels = label_rows(len(kept), (column[kept] for column in gate_columns))
     order = np.argsort(labels, kind="stable")
     sets = np.split(kept[order], np.flatnonzero(np.diff(labels[order])) + 1)
-    columns = _TaskColumns(task, visible)
-    if len(kept) == len(task) and not any(columns.may_shrink(members) for members in sets):
+    arrays = {**task.inputs, **task.targets}
+    sizes = np.array([rows.shape[1] for rows in arrays.values()])
+    used = np.stack([rows.any(axis=1) & visible.get(node, True) for node, rows in arrays.items()], axis=1)
+    # whether there are more rows than columns that hold anything, without building these
+    shrinks = [
+        len(members) > sizes[used[members[0]]].sum() and len(members) > sizes[used[members].any(axis=0)].sum()
+        for members in sets
+    ]
+    if len(kept) == len(task) and not any(shrinks):
         return task, np.arange(len(task))
-    rows, weights, origin = [], [], []
-    for members in sets:
-        new_rows, new_weights = columns.stacked(members), task.weights[members]
-        if columns.may_shrink(members):
-            new_rows, new_weights = compress_rows(new_rows, new_weights)
-        rows.append(new_rows)
-        weights.append(new_weights)
-        origin.append(members if len(new_rows) == len(members) else np.repeat(members[0], len(new_rows)))
-    inputs, targets = columns.unstacked(np.concatenate(rows))
+    parts, weights, origin = [], [], []
+    for members, shrink in zip(sets, shrinks, strict=True):
+        seen, mass = used[members].T[:, :, None], task.weights[members]
+        rows = np.hstack([part[members] * on for part, on in zip(arrays.values(), seen, strict=True)])
+        if shrink:
+            rows, mass = compress_rows(rows, mass)
+        parts.append(rows)
+        weights.append(mass)
+        origin.append(members if len(rows) == len(members) else np.repeat(members[0], len(rows)))
+    columns = np.split(np.concatenate(parts), np.cumsum(sizes)[:-1], axis=1)
+    found = dict(zip(arrays, columns, strict=True))
+    inputs, targets = ({node: found[node] for node in side} for side in (task.inputs, task.targets))
     return Task(inputs, targets, np.concatenate(weights)), np.concatenate(origin)
-
-
-class _TaskColumns:
-    """All inputs and targets of a task side by side, without ever building more than is asked for."""
-
-    def __init__(self, task: Task, visible: Mapping[str, Chosen]) -> None:
-        self._task, self._visible = task, visible
-        self._arrays = [*task.inputs.values(), *task.targets.values()]
-        self._sizes = np.array([array.shape[1] for array in self._arrays])
-        seen = [visible[node] & rows.any(axis=1) for node, rows in task.inputs.items()]
-        self._used = np.stack([*seen, *(rows.any(axis=1) for rows in task.targets.values())], axis=1)
-
-    def may_shrink(self, members: np.ndarray) -> bool:
-        """Whether there are more rows than columns that hold anything."""
-        if len(members) <= self._sizes[self._used[members[0]]].sum():
-            return False
-        return len(members) > int(self._sizes[self._used[members].any(axis=0)].sum())
-
-    def stacked(self, members: np.ndarray) -> np.ndarray:
-        """The rows of some examples; inputs that nobody sees are zero."""
-        parts = [array[members] for array in self._arrays]
-        for index, node in enumerate(self._task.inputs):
-            parts[index] = np.where(self._visible[node][members, None], parts[index], 0.0)
-        return np.hstack(parts)
-
-    def unstacked(self, rows: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """Split rows into inputs and targets again."""
-        parts = np.split(rows, np.cumsum(self._sizes)[:-1], axis=1)
-        count = len(self._task.inputs)
-        return (
-            dict(zip(self._task.inputs, parts[:count], strict=True)),
-            dict(zip(self._task.targets, parts[count:], strict=True)),
-        )

@@ -74,7 +74,7 @@ class Representatives(Method["Spans"]):
 
 
 def one_hidden_layer(problem: Problem) -> Assumption:
-    """One hidden node, rectified, without gates, between linear inputs and outputs, which may also be joined directly."""
+    """One rectified hidden node without gates; inputs may also reach the outputs directly."""
     nodes, hidden, gates = problem.architecture.nodes, problem.architecture.hidden, problem.gates
     wrong = ""
     if len(hidden) != 1:

@@ -43,7 +43,7 @@ class Estimate(NamedTuple):
     order: jax.Array  # of the error in the width of the step
     radius: Any
     stabilized: jax.Array
-    pace: jax.Array  # relative change of the state per unit of time
+    pace: jax.Array  # largest relative change of a part of the state per unit of time
 
     def allowed(self, wish: jax.Array) -> jax.Array:
         """The width of the next step, from the width that accuracy allows; the solver takes its method from it."""
@@ -136,8 +136,11 @@ class StabilizedTsit5(Autonomous):
         found = _where(seen, (estimated, apart), (known.radius, known.direction))
         state = SolverState(last, stabilized, *_where(stabilized, (radius, pull), found))
         order = jnp.where(stabilized, 4.0, 5.0)
-        wrong = mixed(nothing, slopes, width * error)
-        estimate = Estimate(wrong, order, state.radius, stabilized.astype(order.dtype), norm(last) / norm(after))
+        wrong, pace = mixed(nothing, slopes, width * error), jnp.zeros(())
+        for size, speed in zip(jax.tree.leaves(after), jax.tree.leaves(last), strict=True):
+            size, speed = (jnp.max(jnp.abs(leaf), initial=0.0) for leaf in (size, speed))
+            pace = jnp.maximum(pace, jnp.where(size > 0, speed / jnp.where(size > 0, size, 1.0), 0.0))
+        estimate = Estimate(wrong, order, state.radius, stabilized.astype(order.dtype), pace)
         return after, estimate, {"parts": (half_way, last)}, state, diffrax.RESULTS.successful
 
 

@@ -187,14 +187,6 @@ FIGURES: Mapping[str, Listed] = {
         "P3", "P3", "Who wins the race of views, and how well the initial advantage tells", "views.winner"
     ),
     "views-gated": Listed("P3", "P3", "The race of views: every prediction measured on gated networks", "views.gated"),
-    "views-relu": Listed("P3", "P3", "The race of views: every prediction measured on ReLU networks", "views.relu"),
-    "views-map": Listed(
-        "P3",
-        "P3",
-        "Where the winner takes all: depth, co-occurrence, loss, optimizer, initial scale",
-        "views.map",
-        seconds=43,
-    ),
 }
 
 

@@ -1,1 +1,1 @@
-"""Measurements of the race of views (P3)."""
+"""The figures of P3, the race of views."""

@@ -1,6 +1,5 @@
 """Who wins the race of views: P3's initial advantage beside the exact end, over random races."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,18 +8,16 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+import neuralrace as nr
 from neuralrace.analysis.intervals import Interval, interval, proportion
 from neuralrace.papers.claims import Claims, enumerated
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
-from neuralrace.papers.views._measures import coverage, winner_share
-from neuralrace.papers.views._paths import lone_responses, two_layer_end
+from neuralrace.papers.views._measures import coverage, lone_responses, two_layer_end, winner_share
 from neuralrace.plotting import COLORS, interval_points, label_axes, new_panels, sequence
-from neuralrace.views import race
 
 CLASSES = 3
-RULES = ("advantage", "head start", "fastest rate", "blow-up")
-LARGER = 0.01  # initial scales up to this are small
+SMALL = 0.01  # initial scales up to this are small
 
 
 @dataclass(frozen=True)
@@ -40,136 +37,99 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Score the rules, and find what random two-layer pathways leave to the winner by width and by classes."""
-    data = score_rules(settings.depths, settings.spreads, settings.scales, views=settings.views, draws=settings.draws)
-    random = np.random.default_rng(1)
-    alike = [_ends(random, settings.networks, settings.views, width, CLASSES) for width in settings.widths]
+    data, random = score_rules(settings), np.random.default_rng(1)
+
+    def ends(networks: int, width: int, classes: int) -> np.ndarray:
+        """The exact answers of random two-layer pathways to each view alone, (networks, K, M)."""
+        shape = (networks, settings.views, width, classes)
+        first, last = random.standard_normal(shape), np.swapaxes(random.standard_normal(shape), -1, -2)
+        return lone_responses(two_layer_end(first, last))
+
+    widths = [winner_share(ends(settings.networks, width, CLASSES)).mean(axis=-1) for width in settings.widths]
     # a pathway as wide as there are classes: the least that can learn them all
-    wide = [_ends(random, settings.class_networks, settings.views, count, count) for count in settings.classes]
-    data["width_share"] = (("width", "network"), np.array([winner_share(end).mean(axis=-1) for end in alike]))
-    data["class_coverage"] = (("classes", "class_network"), np.array([coverage(end).mean(axis=-1) for end in wide]))
+    classes = [coverage(ends(settings.class_networks, count, count)).mean(axis=-1) for count in settings.classes]
+    data["width_share"] = (("width", "network"), np.array(widths))
+    data["class_coverage"] = (("classes", "class_network"), np.array(classes))
     data.attrs["views"] = settings.views
     return data.assign_coords(width=list(settings.widths), classes=list(settings.classes))
 
 
-def _ends(random: np.random.Generator, networks: int, views: int, width: int, classes: int) -> np.ndarray:
-    """The exact answers of random two-layer pathways to each view alone, (networks, K, M)."""
-    shape = (networks, views, width, classes)
-    first, last = random.standard_normal(shape), np.swapaxes(random.standard_normal(shape), -1, -2)
-    return lone_responses(two_layer_end(first, last))
+def score_rules(settings: Settings) -> xarray.Dataset:
+    """How often each rule names the exact winner over random races, `right` (rule, depth, spread, scale, draw).
 
-
-def predicted_winners(strengths: Any, rates: Any, depth: Any) -> dict[str, np.ndarray]:
-    """The winner that each rule names, by rule; view last in the arguments.
-
-    advantage: P3's A_m = sigma_m s_m(0). blow-up: r_m a_m(0)^(L-2), the inverse of the clock reading at which view m
-    alone would blow up, but for a common factor; its largest wins from small strengths at L > 2. At depth two it is the
-    rate, at depth three P3's advantage.
+    advantage: P3's A_m = sigma_m s_m(0). head start: the largest strength. blow-up: r_m a_m(0)^(L-2), the inverse of
+    the clock reading at which view m alone would blow up, but for a common factor. The same normal draws serve every
+    cell.
     """
-    start, speed = np.broadcast_arrays(np.asarray(strengths, dtype=float), np.asarray(rates, dtype=float))
+    axes = {"depth": settings.depths, "spread": settings.spreads, "scale": settings.scales}
+    starts, speeds = np.random.default_rng(0).standard_normal((2, settings.draws, settings.views))
+    L, spread, scale = (one[..., None] for one in np.meshgrid(*axes.values(), indexing="ij"))
+    strengths, rates = scale[..., None] * np.exp(0.5 * starts), np.exp(speeds * spread[..., None])
+    race = nr.views.race(strengths, rates, np.broadcast_to(L, strengths.shape[:-1]))
     scores = {
-        "advantage": speed * start,
-        "head start": start,
-        "fastest rate": speed,
-        "blow-up": speed * start ** (np.asarray(depth, dtype=float)[..., None] - 2.0),
+        "advantage": rates * strengths,
+        "head start": strengths,
+        "blow-up": rates * strengths ** (L[..., None] - 2.0),
     }
-    return {rule: score.argmax(axis=-1) for rule, score in scores.items()}
-
-
-def score_rules(
-    depths: Sequence[float],
-    spreads: Sequence[float],
-    scales: Sequence[float],
-    *,
-    views: int,
-    draws: int,
-    seed: int = 0,
-) -> xarray.Dataset:
-    """How often each rule names the exact winner over random races.
-
-    Strengths are scale * exp(0.5 * normal) and rates exp(spread * normal), independent; the same normal draws
-    serve every cell. `right`: (rule, depth, spread, scale, draw). `share`: the winner's share at the end.
-    """
-    random = np.random.default_rng(seed)
-    starts, speeds = random.standard_normal((2, draws, views))
-    L, spread, scale = np.meshgrid(depths, spreads, scales, indexing="ij")
-    lead = (*L.shape, draws)
-    strengths = np.exp(0.5 * starts) * scale[..., None, None]
-    rates = np.exp(speeds * spread[..., None, None])
-    layers = np.broadcast_to(L[..., None], lead).astype(float)
-    flat = race(strengths.reshape(-1, views), rates.reshape(-1, views), layers.ravel())
-    truth, best = np.asarray(flat.winner).reshape(lead), np.asarray(flat.shares).max(axis=-1).reshape(lead)
-    named = predicted_winners(strengths, rates, layers)
-    cells = ("depth", "spread", "scale", "draw")
-    data = xarray.Dataset(
-        coords={"rule": list(RULES), "depth": list(depths), "spread": list(spreads), "scale": list(scales)}
-    )
-    data["right"] = (("rule", *cells), np.stack([named[rule] == truth for rule in RULES]))
-    data["share"] = (cells, best)
-    return data
+    right = [np.broadcast_to(score, strengths.shape).argmax(axis=-1) == race.winner for score in scores.values()]
+    coords: dict[str, Any] = {"rule": list(scores), **{name: list(values) for name, values in axes.items()}}
+    return xarray.Dataset({"right": (("rule", *axes, "draw"), np.array(right))}, coords)
 
 
 def claims(data: xarray.Dataset) -> Claims:
     """P3's rule, where it is right, and what decides instead."""
-    claim = Claims()
-    _rule_claims(claim.shown_in("A, B"), data)
-    _random_claims(claim.shown_in("C, D"), data)
-    return claim
-
-
-def _rule_claims(claim: Claims, data: xarray.Dataset) -> None:
-    right = data["right"].sel(rule="advantage")
-    lowest = {f"L = {d:g}": float(right.sel(depth=d).mean("draw").min()) for d in data["depth"].values}
-    whole = {f"L = {d:g}": proportion(right.sel(depth=d).values) for d in data["depth"].values}
-    deep = data["right"].sel(rule="blow-up")
-    deep = deep.isel(depth=data["depth"].values > 2, scale=data["scale"].values <= LARGER)
+    claim, right, depths = Claims(), data["right"].sel(rule="advantage"), data["depth"].values
+    lowest = {f"L = {d:g}": float(right.sel(depth=d).mean("draw").min()) for d in depths}
+    whole = {f"L = {d:g}": proportion(right.sel(depth=d).values) for d in depths}
+    deep = data["right"].sel(rule="blow-up").isel(depth=depths > 2, scale=data["scale"].values <= SMALL).values
     named = "P3 winner determination"
     text = "In exact races the initial advantage names the winner in more than 80 % of cases, at any rates and scale."
-    claim.finding(f"{named} and prediction 2, in its own equation and at depth L", text)
+    claim.finding(f"{named} and prediction 2, in its own equation and at depth L", text, "A")
     claim.at_least("part of races in which the largest sigma_m s_m(0) wins, in the worst cell", lowest, 0.8)
     claim.detail(f"over all cells: {enumerated(whole)}")
     claim.fails("at depth 2 the rate counts more, beyond depth 3 the start counts more than the rate")
-    text = "At depth three the rule is right."
-    claim.finding(f"{named}, read at L = 3: the first to blow up has the largest sigma_m a_m(0)", text)
-    claim.at_least("races, over all rates and scales,", proportion(right.sel(depth=3).values), 0.95)
     text = "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths."
-    claim.finding("exact race, small initial strengths", text)
-    what = f"races, for scales up to {LARGER:g}, any depth above 2 and any rates,"
-    claim.at_least(what, proportion(deep.values) if deep.size else np.nan, 0.99)
+    claim.finding("exact race, small initial strengths; at depth three this is P3's rule", text, "B")
+    what = f"races, for scales up to {SMALL:g}, any depth above 2 and any rates,"
+    claim.at_least(what, proportion(deep) if deep.size else np.nan, 0.99)
     text = "For symmetric views the winner is purely determined by initialization: the first at the start wins."
-    claim.check(f"{named}; algebra of the equation", text)
+    claim.check(f"{named}; algebra of the equation", text, "A, B")
     claim.at_least("races with equal rates", data["right"].sel(rule="head start", spread=0.0).values.mean(), 1)
 
+    def intervals(axis: str, name: str) -> dict[str, Interval]:
+        return {f"{axis} {at}": interval(row) for at, row in zip(data[axis].values, data[name].values, strict=True)}
 
-def _random_claims(claim: Claims, data: xarray.Dataset) -> None:
-    even = 1 / data.attrs["views"]
-    width, covered = _by(data, "width", "width_share"), _by(data, "classes", "class_coverage")
+    even, covered, width = (
+        1 / data.attrs["views"],
+        intervals("classes", "class_coverage"),
+        intervals("width", "width_share"),
+    )
     excess = np.log([part.mean - even for part in covered.values()])
-    slope = float(np.polyfit(np.log(data["classes"].values), excess, 1)[0])
     source = "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes"
-    claim.paper(source, "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.")
-    claim.at_most("slope of log(C - 1/M) over log K", slope, -0.5)
+    claim.paper(source, "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.", "D")
+    claim.at_most("slope of log(C - 1/M) over log K", np.polyfit(np.log(data["classes"].values), excess, 1)[0], -0.5)
     claim.detail(f"coverage {'; '.join(f'{name}: {part}' for name, part in covered.items())}")
     claim.fails(
         "the shares are those of the start, which the more classes there are the more are alike; coverage goes to one"
     )
     text = "Wide pathways of depth two leave no winner: their random starts are alike."
-    claim.finding("exact end of random two-layer pathways", text)
+    claim.finding("exact end of random two-layer pathways", text, "C")
     claim.falling("the winner's share", width, "width")
     claim.at_most("at the greatest width, less 1/M,", list(width.values())[-1].high - even, 0.05)
-
-
-def _by(data: xarray.Dataset, axis: str, name: str) -> dict[str, Interval]:
-    return {f"{axis} {int(at)}": interval(row) for at, row in zip(data[axis].values, data[name].values, strict=True)}
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:
     """How often P3's rule is right at each depth and scale, and what random pathways leave to the winner."""
-    figure, (own, better, widths, classes) = new_panels(4, columns=2, width=4.4)
-    _draw_rule(own, data, "advantage", r"A  P3's rule, largest $\sigma a(0)$, is right at depth 3")
-    _draw_rule(better, data, "blow-up", r"B  the largest $\sigma a(0)^{L-2}$ is right beyond depth 2")
+    figure, axes = new_panels(4, columns=2, width=4.4)
+    for axis, letter in zip(axes, "ABCD", strict=True):
+        axis.set_label(letter)
+    own, better, widths, classes = axes
+    _draw_rule(own, data, "advantage", r"P3's rule, largest $\sigma a(0)$, is right at depth 3")
+    _draw_rule(better, data, "blow-up", r"the largest $\sigma a(0)^{L-2}$ is right beyond depth 2")
     for axis, name, values, title, vertical in (
-        (widths, "width", data["width_share"], "C  wide pathways leave no winner", "winner's share"),
-        (classes, "classes", data["class_coverage"], "D  more classes, more views learned", "coverage"),
+        (widths, "width", data["width_share"], "wide pathways leave no winner", "winner's share"),
+        (classes, "classes", data["class_coverage"], "more classes, more views learned", "coverage"),
     ):
         interval_points(axis, data[name], list(map(interval, values.values)), fmt="o-", color=COLORS["gated"])
         axis.axhline(1 / data.attrs["views"], color=COLORS["reference"], linewidth=0.8)

@@ -27,7 +27,6 @@ MOMENTUM, TEMPERATURE = 0.9, 2.0  # of the teacher's soft targets
 GROWTH_WINDOWS = ((0.005, 0.02), (0.02, 0.08))  # of the target, before competition sets in
 GROWTH = "d log a/dt over sigma while " + " and ".join(f"{a:.1%} to {b:.0%}" for a, b in GROWTH_WINDOWS) + " is learned"
 CONSERVED = 0.01  # of the winner's share: random layers are not balanced, so that shares move a little at depth two
-RELU_WIDTH = 32
 TRAININGS = {  # loss and momentum of what is trained on the flow's initial weights
     "descent": ("squared", 0.0),
     "momentum": ("squared", MOMENTUM),
@@ -42,6 +41,7 @@ class Settings:
 
     depths: tuple[int, ...] = setting((2, 3, 4), least=2)
     hidden: int = 8
+    relu_hidden: int = 32
     scale: float = 0.25
     learning_rate: float = 0.5
     steps: int = 1500
@@ -146,8 +146,8 @@ def relu_gates(settings: Settings, depth: int) -> np.ndarray:
     it does, so that units that learned nothing count for nothing.
     """
     task = nr.tasks.get("views", classes=CLASSES, views=VIEWS).task
-    problem = nr.ReLUNetwork(task, (RELU_WIDTH,) * (depth - 1))
-    sizes = [CLASSES * VIEWS, *[RELU_WIDTH] * (depth - 1), CLASSES]
+    problem = nr.ReLUNetwork(task, (settings.relu_hidden,) * (depth - 1))
+    sizes = [CLASSES * VIEWS, *[settings.relu_hidden] * (depth - 1), CLASSES]
     initial = [
         dict(
             zip(
@@ -392,7 +392,7 @@ def _name_rows(axis: Axes, names: list[str]) -> None:
 EXPERIMENT = Experiment(
     name="views-gated",
     full=Settings(),
-    tiny=Settings(depths=(3,), hidden=2, scale=0.5, steps=60, seeds=2),
+    tiny=Settings(depths=(3,), hidden=2, relu_hidden=8, scale=0.5, steps=60, seeds=2),
     compute=compute,
     claims=claims,
     draw=draw,

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from neuralrace.analysis.intervals import Interval
+from neuralrace.analysis import Interval
 from neuralrace.errors import RangeError, UnknownNameError
 from neuralrace.papers.claims import Claim, Claims, enumerated
 

@@ -1,7 +1,6 @@
 """How far two learning curves are apart."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,7 +10,7 @@ from neuralrace.errors import RangeError, shortened
 
 
 class LossCurve(Protocol):
-    """Whatever has a loss over time: a forecast or a trajectory."""
+    """Anything with a loss over time: a forecast, a trajectory or a line."""
 
     @property
     def time(self) -> np.ndarray:
@@ -35,9 +34,8 @@ class Agreement:
     """Three distances between a prediction and the mean run.
 
     normalized_l1: the area between the curves over the area under the run. log10_gap: the mean distance of log10 of
-    the losses, where both are positive. max_gap: the largest distance, over the run's first loss. All are 0 for equal
-    curves, also where both are zero at all times; where there is nothing to measure by, others are infinitely far. So
-    is whatever diverged, or a mean over seeds of which one did.
+    the losses, where both are positive. max_gap: the largest distance, over the run's initial loss. All are 0 for equal
+    curves, also where both are zero at all times, and infinite where a curve diverged or the scale is zero.
     """
 
     normalized_l1: float
@@ -63,56 +61,42 @@ def agreement(forecast: LossCurve, run: LossCurve) -> Agreement:
             f"two curves must share their times to be compared; one has {np.size(forecast.time)} and the other "
             f"{time.size}, or they differ: predict at times=run.time"
         )
-    of = [_descended(forecast), _descended(run)]
-    if None not in of and of[0] != of[1]:
-        raise RangeError(
-            f"two curves of one loss are required; the forecast is of the {of[0]} and the run of the {of[1]} loss"
-        )
-    _warn_of_ignored_rate(forecast, run)
-    predicted, measured = _mean(forecast.loss), _mean(run.loss)
+    _check_settings(forecast, run)
+    predicted, measured = (np.atleast_2d(curve.loss).mean(axis=0) for curve in (forecast, run))
     if not (np.isfinite(predicted).all() and np.isfinite(measured).all()):
         return Agreement(float("inf"), float("inf"), float("inf"))
+
+    def area(values: np.ndarray) -> float:
+        return float(np.trapezoid(values, time)) if len(time) > 1 else float(values[0])
+
+    def ratio(part: float, whole: float) -> float:
+        return part / whole if whole > 0 else (0.0 if part == 0 else float("inf"))
+
     gap = np.abs(predicted - measured)
     positive = (predicted > 0) & (measured > 0)
     logs = np.log10(predicted[positive]) - np.log10(measured[positive])
     return Agreement(
-        normalized_l1=_ratio(_area(gap, time), _area(np.abs(measured), time)),
-        log10_gap=float(np.abs(logs).mean()) if positive.any() else _ratio(float(gap.max()), 0.0),
-        max_gap=_ratio(float(gap.max()), float(abs(measured[0]))),
+        ratio(area(gap), area(np.abs(measured))),
+        float(np.abs(logs).mean()) if positive.any() else ratio(float(gap.max()), 0.0),
+        ratio(float(gap.max()), float(abs(measured[0]))),
     )
 
 
-def _descended(curve: LossCurve) -> str | None:
-    """Of which loss a curve is, where it says so; what theory foresees is the squared error."""
-    settings = getattr(curve, "settings", None)
-    if not isinstance(settings, Mapping):
-        return None
-    return str(settings.get("loss", "squared"))
-
-
-def _warn_of_ignored_rate(forecast: LossCurve, run: LossCurve) -> None:
-    """Rectified networks follow the gradient flow only for small steps, so a forecast should know their size."""
-    foreseen, trained = (getattr(curve, "settings", None) for curve in (forecast, run))
-    if not (isinstance(foreseen, Mapping) and isinstance(trained, Mapping)):
+def _check_settings(forecast: LossCurve, run: LossCurve) -> None:
+    """Refuse curves of different losses, and warn of a forecast of the flow where the step size matters."""
+    predicted, trained = getattr(forecast, "settings", None), getattr(run, "settings", None)
+    if predicted is None or trained is None:
         return
-    rate = trained.get("learning_rate")
-    rectified = bool(getattr(getattr(forecast, "problem", None), "activations", None))
-    if rectified and rate is not None and foreseen.get("learning_rate", rate) is None:
-        warnings.warn(
+    losses = [settings.get("loss", "squared") for settings in (predicted, trained)]
+    if losses[0] != losses[1]:
+        raise RangeError(
+            f"two curves of one loss are required; the forecast is of the {losses[0]} and the run of the {losses[1]} "
+            "loss"
+        )
+    rate, activated = trained.get("learning_rate"), getattr(getattr(forecast, "problem", None), "activations", None)
+    if activated and rate is not None and predicted.get("learning_rate", rate) is None:
+        warnings.warn(  # rectified networks follow the gradient flow only for small steps
             f"the run took steps of learning_rate={rate:g} and the forecast follows the gradient flow, which ignores "
             f"them: predict with learning_rate={rate:g}",
             stacklevel=3,
         )
-
-
-def _mean(loss: np.ndarray) -> np.ndarray:
-    loss = np.asarray(loss)
-    return loss if loss.ndim == 1 else loss.mean(axis=0)
-
-
-def _area(values: np.ndarray, time: np.ndarray) -> float:
-    return float(np.trapezoid(values, time)) if len(time) > 1 else float(values[0])
-
-
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else (0.0 if part == 0 else float("inf"))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from neuralrace.analysis.selectivity import share_by_groups
+from neuralrace.analysis import share_by_groups
 from neuralrace.explanation.trained import ALONG, along_gradient
 from neuralrace.reln import gate_samples, neuron_strengths
 from neuralrace.reln.course import written_by

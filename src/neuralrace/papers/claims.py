@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from neuralrace.analysis.intervals import Interval
+from neuralrace.analysis import Interval
 from neuralrace.errors import RangeError, require_name
 
 KINDS = ("paper", "finding", "check")

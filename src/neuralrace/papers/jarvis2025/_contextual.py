@@ -9,8 +9,7 @@ import xarray
 from matplotlib.axes import Axes
 
 from neuralrace import initial, reln
-from neuralrace.analysis import Agreement, Line, agreement
-from neuralrace.analysis.selectivity import chance_by_groups, share_by_groups
+from neuralrace.analysis import Agreement, Line, agreement, chance_by_groups, share_by_groups
 from neuralrace.arrays import float64
 from neuralrace.initial import Initializer
 from neuralrace.papers.claims import Claims

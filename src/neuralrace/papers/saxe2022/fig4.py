@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from neuralrace import initial, tasks
-from neuralrace.analysis.intervals import interval
+from neuralrace.analysis import interval
 from neuralrace.axes import Weights
 from neuralrace.papers._curves import DISTANCE, NEAR, conserved, distance, follows
 from neuralrace.papers.claims import Claims

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from scipy.signal import find_peaks
 
 from neuralrace import initial, tasks
-from neuralrace.analysis import kernel_change, tangent_kernel
-from neuralrace.analysis.intervals import interval
+from neuralrace.analysis import interval, kernel_change, tangent_kernel
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.saxe2022 import _routing as routing

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.analysis.intervals import Interval, interval, proportion
+from neuralrace.analysis import Interval, interval, proportion
 from neuralrace.papers.claims import Claims, enumerated
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.text import Text
 
-from neuralrace.plotting import difference_strip, end_labels, heat_map, label_axes, new_figure, sequence, training_band
+from neuralrace.plotting import difference_strip, end_labels, heat_map, label_axes, new_figure, training_band
 
 
 def test_a_legend_stands_below_the_axis() -> None:
@@ -58,10 +58,3 @@ def test_a_strip_shows_what_is_tolerated_below_a_log_axis() -> None:
     assert strip.bbox.y1 < axis.bbox.y0
     assert axis.xaxis.label.get_window_extent().y1 < strip.bbox.y0
     assert strip.get_xlim() == axis.get_xlim()
-
-
-def test_a_sequence_gets_lighter() -> None:
-    colors = [np.array([int(c[i : i + 2], 16) for i in (1, 3, 5)]) for c in sequence(5)]
-    light = [float(c @ [0.2126, 0.7152, 0.0722]) for c in colors]  # luma
-    assert light == sorted(light)
-    assert sequence(1) == sequence(3)[:1]

@@ -26,7 +26,8 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> "Experiment":
     """Look a figure up by its name; no other is imported for it."""
     require_known(name, FIGURES, f"there is no experiment {name!r}")
-    found: Experiment = importlib.import_module(f"neuralrace.papers.{FIGURES[name].module}").EXPERIMENT
+    module, _, attribute = FIGURES[name].module.partition(":")
+    found: Experiment = getattr(importlib.import_module(f"neuralrace.papers.{module}"), attribute or "EXPERIMENT")
     return found
 
 

@@ -50,7 +50,7 @@ BEYOND = "beyond"  # the group of figures that belong to no paper
 
 
 class Listed(NamedTuple):
-    """A figure in the listing: its paper, the place there, its title, its module, and the seconds it takes, about."""
+    """A figure in the listing: its paper, the place there, its title, module or module:name, and rough seconds."""
 
     paper: str
     source: str
@@ -82,22 +82,22 @@ FIGURES: Mapping[str, Listed] = {
         "P1",
         "P1 Fig 7",
         "Real images: zero-shot transfer to pairs of domains that were never trained",
-        "saxe2022.fig7",
+        "saxe2022.images:FIG7",
     ),
     "saxe2022-fig8": Listed(
-        "P1", "P1 Fig 8", "Real images: zero-shot error over the part of pairs that is trained", "saxe2022.fig8"
+        "P1", "P1 Fig 8", "Real images: zero-shot error over the part of pairs that is trained", "saxe2022.images:FIG8"
     ),
     "saxe2022-fig9": Listed(
         "P1",
         "P1 Fig 9",
         "Real images with leaky ReLU: zero-shot error over the part of pairs that is trained",
-        "saxe2022.fig9",
+        "saxe2022.images:FIG9",
     ),
     "saxe2022-fig10": Listed(
         "P1",
         "P1 Fig 10",
         "Real images: zero-shot error over the scale of the initial weights",
-        "saxe2022.fig10",
+        "saxe2022.images:FIG10",
     ),
     "pairs": Listed(
         "P1",

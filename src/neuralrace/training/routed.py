@@ -13,6 +13,7 @@ from neuralrace._engine.network import Matrices, Stacks
 from neuralrace._engine.routed import routed_architecture, routed_outputs, stack_routed, unstack_routed
 from neuralrace.activations import Activation, as_activation
 from neuralrace.architecture import Architecture
+from neuralrace.arrays import float64
 from neuralrace.axes import Array, Edge, Weights
 from neuralrace.errors import ProblemError, require_count
 from neuralrace.images import RoutedImages
@@ -69,6 +70,16 @@ class RoutedNetwork:
         other = replace(self, task=self.task.with_pairs(pairs))
         other.__dict__["architecture"] = self.architecture
         return other
+
+    def stack(self, weights: Weights) -> Stacks:
+        """Arrange weights by edge as `theory.routed.RoutedFlow` takes them."""
+        return stack_routed(self.architecture, weights)
+
+    @float64
+    def forward(self, weights: Weights) -> np.ndarray:
+        """Return the outputs of all pairs of domains for all plain training images, (images, M, M, classes)."""
+        rows = jnp.asarray(self.task.images * self.task.scale)
+        return np.asarray(routed_outputs(self.stack(weights), rows, self.activation))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return all arrays that training depends on, for the identity of a checkpoint."""

@@ -1,38 +1,62 @@
-"""Which pairs are trained: untrained pairs of domains work once the uniform mode of the graph of pairs is ahead."""
+"""Which pairs are trained: untrained pairs of domains work once the uniform mode of the graph of pairs is ahead.
+
+Tables of two one-hot items are trained on pairs of every kind, and then routed images; both are forecast before.
+"""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from neuralrace import initial
+from neuralrace.activations import LeakyReLU
 from neuralrace.errors import require_count
-from neuralrace.papers.beyond import _pairs_images, _pairs_tables
 from neuralrace.papers.beyond._pairs_claims import all_kinds, claims, select
-from neuralrace.papers.beyond._pairs_images import Pictures
-from neuralrace.papers.beyond._pairs_tables import PairTable
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
 from neuralrace.plotting import COLORS, SERIES, TIME, label_axes, new_figure, theory_line
+from neuralrace.tasks import RoutedImages, routed_images
+from neuralrace.tasks.pairs import spectrum, trained_pairs
+from neuralrace.theory.exact import PairRace, Routing
+from neuralrace.theory.routed import RoutedFlow, drawn_weights, wide_weights
+from neuralrace.training import Condition, RoutedNetwork, train_together
+from neuralrace.training.rules import make_rule
 
-RATIO = "ratio of singular values, g2/g1"
-MIDDLE = 4  # the K of which scales and depths are tried
+Table = dict[str, Any]
+
+SLOPE = 0.01  # of leaky ReLU
+ITEMS = 2  # one-hot in and out: two modes with s = d = 1/2, so that a path has to reach one
+LONG = 3.0  # times the time that the uniform mode takes
+SLOWER = 3.0  # leaky ReLU learns about as many times more slowly: half of its neurons are silent
+TABLE_KEY, IMAGE_KEY = 11, 23  # seeds of the pairs
+MIDDLE = 4  # the K of which scales and depths are varied
 MARKERS = {"circulant": "o", "regular": "s", "blocks": "^", "hubs": "D"}
-IMAGES = {
-    "digits": Pictures(
-        "digits", None, domains=10, width=32, gain=0.2, rate=0.6, steps=2000, batch=16, seeds=4, tested=360,
-        pairs=(("circulant", 2), ("circulant", 3), ("circulant", 4), ("circulant", 5), ("regular", 2), ("regular", 3),
-               ("regular", 4), ("blocks", 3), ("blocks", 5), ("hubs", 2), ("hubs", 3)),
-        forecast=(("circulant", 3), ("regular", 3)),
-    ),
-    "mnist": Pictures(
-        "mnist", None, domains=40, width=128, gain=0.2, rate=0.2, steps=20_000, batch=16, seeds=2, tested=2000,
-        pairs=(("circulant", 4), ("circulant", 8), ("circulant", 12), ("circulant", 16), ("circulant", 20),
-               ("regular", 2), ("regular", 3), ("regular", 4), ("regular", 6), ("regular", 8),
-               ("blocks", 4), ("blocks", 10), ("blocks", 20), ("hubs", 2), ("hubs", 3), ("hubs", 4)),
-        draws=4, looks=16, forecast=(("circulant", 12), ("circulant", 16), ("regular", 4)),
-    ),
+RATIO = "ratio of singular values, g2/g1"
+KINDS = ("trained", "untrained")
+OBJECTIVES: dict[str, tuple[str, LeakyReLU | None]] = {
+    "squared": ("squared", None),
+    "cross-entropy": ("cross-entropy", None),
+    "leaky cross-entropy": ("cross-entropy", LeakyReLU(SLOPE)),
+}
+# tested: test images. pairs: kinds of pairs and K, as "circulant 4". forecast: those whose curves are forecast, from as
+# many draws as seeds of the training beside it. looks: times of these curves
+IMAGES: dict[str, dict[str, Any]] = {
+    "digits": {
+        "domains": 10, "width": 32, "gain": 0.2, "rate": 0.6, "steps": 2000, "batch": 16, "seeds": 4, "tested": 360,
+        "pairs": ("circulant 2", "circulant 3", "circulant 4", "circulant 5", "regular 2", "regular 3", "regular 4",
+                  "blocks 3", "blocks 5", "hubs 2", "hubs 3"),
+        "forecast": ("circulant 3", "regular 3"), "draws": 4, "looks": 40,
+    },
+    "mnist": {
+        "domains": 40, "width": 128, "gain": 0.2, "rate": 0.2, "steps": 20_000, "batch": 16, "seeds": 2, "tested": 2000,
+        "pairs": ("circulant 4", "circulant 8", "circulant 12", "circulant 16", "circulant 20", "regular 2",
+                  "regular 3", "regular 4", "regular 6", "regular 8", "blocks 4", "blocks 10", "blocks 20", "hubs 2",
+                  "hubs 3", "hubs 4"),
+        "forecast": ("circulant 12", "circulant 16", "regular 4"), "draws": 4, "looks": 16,
+    },
 }  # fmt: skip
 
 
@@ -41,7 +65,7 @@ class Settings:
     """Tables of two items in M domains, and images: "digits", or "mnist" from a folder, at P1's size.
 
     circulant, regular, blocks, hubs: the K of each kind of pairs; fresh: of hub-like pairs from another key. gains:
-    tried beside the first. depths: at twice the gain. widths: with more seeds, since what a finite width adds is luck.
+    beside the first. depths: at twice the gain. widths: with more seeds, since effects of a finite width are random.
     image_steps, image_domains: those of IMAGES if zero. curves: whether those of the images are forecast.
     """
 
@@ -67,156 +91,264 @@ class Settings:
     curves: bool = True
 
 
+def _tables(settings: Settings) -> tuple[list[Table], list[Table]]:
+    """List all kinds of pairs, linear and leaky; hubs of another key; scales and depths; and, apart, widths."""
+    gain, width = settings.gain, settings.width
+
+    def table(pairs: str, trained: int, **changes: Any) -> Table:
+        usual = {"pairs": pairs, "trained": trained, "gain": gain, "width": width, "depth": 3, "leaky": False}
+        return usual | {"series": "kinds", "key": TABLE_KEY} | changes
+
+    kinds = [table(name, k) for name in MARKERS for k in getattr(settings, name)]
+    leaky = [one | {"leaky": True} for one in kinds if settings.leaky]
+    fresh = [table("hubs", k, series="fresh", key=TABLE_KEY + 1) for k in settings.fresh]
+    both = ("circulant", "regular")
+    scales = [table(name, MIDDLE, gain=other, series="scales") for name in both for other in settings.gains]
+    deep = [(name, depth) for name in (*both, "blocks") for depth in settings.depths]
+    # deep networks are slow from small weights
+    depths = [table(name, MIDDLE, gain=2 * gain, depth=depth, series="depths") for name, depth in deep]
+    # pairs whose gap is not far from one over the square root of the width
+    near = (("circulant", MIDDLE), ("regular", 3))
+    widths = [table(name, k, width=other, series="widths") for name, k in near for other in settings.widths]
+    return [*kinds, *leaky, *fresh, *scales, *depths], widths
+
+
+def _pattern(table: Table, domains: int) -> np.ndarray:
+    return trained_pairs(table["pairs"], domains, table["trained"], table["key"])
+
+
+def _pictures(settings: Settings) -> dict[str, Any]:
+    """Return how images are learned, with their task and the patterns of their pairs."""
+    found = dict(IMAGES[settings.data])
+    if settings.image_steps:
+        found["steps"] = settings.image_steps
+    if settings.image_domains:
+        found["domains"] = require_count("image_domains", settings.image_domains, least=3)
+        found["pairs"] = [pairs for pairs in found["pairs"] if int(pairs.split()[1]) < found["domains"]]
+        found["forecast"] = found["pairs"][:1]
+    domains = found["domains"]
+    task = routed_images(settings.data, domains, min(4, domains), folder=settings.folder or None)
+    tested = slice(found["tested"])
+    task = replace(task, test_images=task.test_images[tested], test_labels=task.test_labels[tested])
+    patterns = {}
+    for pairs in found["pairs"]:
+        name, k = pairs.split()
+        patterns[pairs] = trained_pairs(name, domains, int(k), IMAGE_KEY)
+    return found | {"task": task, "patterns": patterns, "forecast": found["forecast"] if settings.curves else ()}
+
+
 def check(settings: Settings) -> None:
-    """All tables and images are there before the first of them trains."""
-    for table in (*_tables(settings), *_widths(settings)):
-        table.pattern(settings.domains)
-    _ = _pictures(settings).task
+    """Make all tables and images before the first of them trains."""
+    for tables in _tables(settings):
+        for table in tables:
+            _pattern(table, settings.domains)
+    _pictures(settings)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train and forecast the tables, then the images."""
-    pictures = _pictures(settings)
-    parts = [(_tables(settings), settings.seeds), (_widths(settings), settings.width_seeds)]
-    measured = [_pairs_tables.measure(tables, settings.domains, settings.steps, n) for tables, n in parts if tables]
-    data = xarray.concat(measured, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
-    data = xarray.merge([data, _pairs_images.measure(pictures)])
-    return data.assign_attrs(domains=settings.domains, data=pictures.data, image_domains=pictures.domains)
+    pictures, (tables, widths) = _pictures(settings), _tables(settings)
+    parts = [_measure_tables(tables, settings, settings.seeds)]
+    parts += [_measure_tables(widths, settings, settings.width_seeds)] if widths else []
+    data = xarray.concat(parts, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
+    data = xarray.merge([data, _measure_images(pictures)])
+    return data.assign_attrs(domains=settings.domains, data=settings.data, image_domains=pictures["domains"])
 
 
-def _tables(settings: Settings) -> list[PairTable]:
-    """All kinds of pairs, linear and leaky; hub-like ones of another key; scales and depths for few of them."""
-    kinds, gain, width = {name: getattr(settings, name) for name in MARKERS}, settings.gain, settings.width
-    first = [PairTable(name, k, gain, width) for name, ks in kinds.items() for k in ks]
-    leaky = [replace(table, leaky=True) for table in first if settings.leaky]
-    fresh = [PairTable("hubs", k, gain, width, series="fresh", key=first[0].key + 1) for k in settings.fresh]
-    both = ("circulant", "regular")
-    scales = [PairTable(name, MIDDLE, other, width, series="scales") for name in both for other in settings.gains]
-    strong = 2 * gain  # deep networks are slow from small weights
-    depths = [
-        PairTable(name, MIDDLE, strong, width, depth, series="depths")
-        for name in (*both, "blocks")
-        for depth in settings.depths
-    ]
-    return [*first, *leaky, *fresh, *scales, *depths]
+def _ratio(pattern: np.ndarray, leveled: bool = False) -> float:
+    values = spectrum(pattern, leveled=leveled)
+    return float(values[1] / values[0])
 
 
-def _widths(settings: Settings) -> list[PairTable]:
-    """Pairs whose gap is not far from one over the square root of the width."""
-    chosen = (("circulant", MIDDLE), ("regular", 3))
-    return [
-        PairTable(name, k, settings.gain, width, series="widths") for name, k in chosen for width in settings.widths
-    ]
+def _measure_tables(tables: list[Table], settings: Settings, seeds: int) -> xarray.Dataset:
+    """Measure squared errors of trained and untrained pairs in units of that of output zero, and forecast them."""
+    domains, steps, rows, labels = settings.domains, settings.steps, np.eye(ITEMS), np.arange(ITEMS)
+    patterns = [_pattern(table, domains) for table in tables]
+    arrays = {"images": rows, "labels": labels, "test_images": rows, "test_labels": labels}
+    networks, conditions, ends = [], [], []
+    forecasts: dict[Any, tuple[float, float]] = {}
+    for table, pattern in zip(tables, patterns, strict=True):
+        gain, depth = table["gain"], table["depth"]
+        race = np.log(2 * domains / gain**2) / 2 if depth == 2 else 1.25 * gain ** (2 - depth)  # of the uniform mode
+        ends.append(LONG * domains * ITEMS * race * (SLOWER if table["leaky"] else 1.0))
+        task = routed_images(arrays, domains, inputs="plain", outputs="plain", pairs=pattern)
+        activation = LeakyReLU(SLOPE) if table["leaky"] else None
+        networks.append(RoutedNetwork(task, table["width"], activation, biases=False, depth=depth))
+        rule, time = make_rule(ends[-1] / steps, None, steps)
+        conditions.append(Condition(networks[-1], initial.orthogonal(gain), rule, time))
+    errors = np.empty((len(tables), seeds, 2))
+    wide, closed = np.full((len(tables), 2), np.nan), np.full(len(tables), np.nan)
+    runs = train_together(conditions, steps, seeds=seeds, at=[0, steps])
+    for place, (table, pattern, run) in enumerate(zip(tables, patterns, runs, strict=True)):
+        for seed in range(seeds):
+            off = networks[place].forward(run.weights(seed)) - rows[:, None, None, :]
+            errors[place, seed] = _means(np.sum(off**2, axis=(0, 3)) / ITEMS, pattern)
+        if table["leaky"]:
+            continue
+        if table["pairs"] != "hubs":  # the closed form is for equal degrees
+            closed[place] = PairRace(pattern, table["gain"], 1.0, table["depth"]).untrained
+        like = tuple(table[name] for name in ("pairs", "trained", "gain", "depth", "key"))
+        if like not in forecasts:
+            flow = RoutedFlow(pattern, [[1 / ITEMS]], [[1 / ITEMS]], 1 / ITEMS)
+            last = flow.follow(wide_weights(domains, table["gain"], table["depth"]), ends[place]).last
+            forecasts[like] = _means(2 * ITEMS * flow.errors(last), pattern)
+        wide[place] = forecasts[like]
+    named = {name: ("table", [table[name] for table in tables]) for name in tables[0]}
+    data = xarray.Dataset(named, coords={"kind": list(KINDS), "seed": np.arange(seeds)})
+    data["error"] = (("table", "seed", "kind"), errors)
+    data["closed"] = ("table", closed)  # of untrained pairs
+    data["wide"] = (("table", "kind"), wide)
+    data["ratio"] = ("table", [_ratio(pattern) for pattern in patterns])
+    data["levelled"] = ("table", [_ratio(pattern, leveled=True) for pattern in patterns])
+    return data
 
 
-def _pictures(settings: Settings) -> Pictures:
-    found = replace(IMAGES[settings.data], folder=settings.folder or None)
-    if settings.image_steps:
-        found = replace(found, steps=settings.image_steps)
-    if settings.image_domains:
-        count = require_count("image_domains", settings.image_domains, least=3)
-        few = tuple((name, k) for name, k in found.pairs if k < count)
-        found = replace(found, domains=count, pairs=few, forecast=few[:1])
-    if not settings.curves:
-        found = replace(found, forecast=())
-    return found
+def _means(errors: np.ndarray, pattern: np.ndarray) -> tuple[float, float]:
+    return float(errors[pattern].mean()), float(errors[~pattern].mean())
+
+
+def _measure_images(given: dict[str, Any]) -> xarray.Dataset:
+    """Measure errors on test images after training, and curves of squared errors beside their forecasts."""
+    patterns, steps = given["patterns"], given["steps"]
+    rule, time = make_rule(given["rate"], None, steps)
+
+    def condition(pairs: str, objective: str) -> Condition:
+        loss, activation = OBJECTIVES[objective]
+        network = RoutedNetwork(given["task"].with_pairs(patterns[pairs]), given["width"], activation, biases=False)
+        return Condition(network, initial.orthogonal(given["gain"]), rule, time, loss, batch_size=given["batch"])
+
+    data = xarray.Dataset()
+    data["image_ratio"] = ("graph", [_ratio(pattern) for pattern in patterns.values()])
+    data["image_pairs"] = ("graph", [pairs.split()[0] for pairs in patterns])
+    data["image_trained"] = ("graph", [int(pairs.split()[1]) for pairs in patterns])
+    wrong = []
+    for objective in OBJECTIVES:
+        conditions = [condition(pairs, objective) for pairs in patterns]
+        options: dict[str, Any] = {"record": "pair_errors", "at": [steps], "precision": "single"}
+        runs = train_together(conditions, steps, seeds=given["seeds"], **options)
+        wrong.append([[run.values(f"pair_errors[{kind}]")[:, -1] for kind in KINDS] for run in runs])
+    data["image_error"] = (("objective", "graph", "kind", "image_seed"), np.array(wrong))
+    data = data.transpose("objective", "graph", "image_seed", "kind", ...)
+    if given["forecast"]:
+        looks = np.unique(np.linspace(0, steps, given["looks"]).astype(int)).tolist()
+        conditions = [condition(pairs, "squared") for pairs in given["forecast"]]
+        runs = train_together(conditions, steps, seeds=given["draws"], record="weights", at=looks, precision="single")
+        found = [
+            _forecast_curve(given, patterns[pairs], one.network, run)
+            for pairs, one, run in zip(given["forecast"], conditions, runs, strict=True)
+        ]
+        names = [pairs.replace(" ", ", K = ") for pairs in given["forecast"]]
+        curves = xarray.concat(found, "curve", data_vars="all", coords="minimal").assign_coords(curve=names)
+        data = xarray.merge([data, curves])
+    return data.assign_coords(objective=list(OBJECTIVES), kind=list(KINDS))
+
+
+def _forecast_curve(given: dict[str, Any], pattern: np.ndarray, network: Any, run: Any) -> xarray.Dataset:
+    """Compare the squared errors of a training with the exact flow and the reduction."""
+    spread, joint, energy = moments_of(given["task"])
+    flow, end = RoutedFlow(pattern, spread, joint, energy), float(run.time[-1])
+    sizes, initializer = (len(spread), given["width"], len(joint)), initial.orthogonal(given["gain"])
+    measured, exact = [], []
+    for draw in range(given["draws"]):
+        stacks = [network.stack(run.weights(draw, look)) for look in range(len(run.time))]
+        measured.append([_means(flow.errors(one), pattern) for one in stacks])
+        errors = flow.follow(drawn_weights(initializer, given["domains"], sizes, key=draw), end, rtol=1e-4).at(run.time)
+        exact.append(np.stack([errors[kind] for kind in KINDS], axis=1))
+    # the reduction takes the modes of Sigma_yx as if inputs were white; in the uniform mode of the pairs the growing
+    # half of an encoder's and a decoder's initial weights is what counts
+    _, strengths, right = np.linalg.svd(joint, full_matrices=False)
+    variances = np.einsum("ar,rs,as->a", right, spread, right)
+    shown = min(1.0, given["width"] / len(spread))  # of an encoder's input direction, as the width allows
+    outer = given["gain"] * np.sqrt((shown + 1) / 4 / len(pattern))
+    losses = Routing(strengths, variances, outer, given["gain"], len(pattern)).loss(run.time[:, None])
+    explained = strengths**2 / variances
+    floor = 0.5 * (energy - explained.sum())
+    race = PairRace(pattern, given["gain"], strengths / variances)
+    data = xarray.Dataset(coords={"image_time": run.time})
+    data["curve_trained"] = (("draw", "image_time", "kind"), np.array(measured))
+    data["curve_flow"] = (("draw", "image_time", "kind"), np.array(exact))
+    data["curve_reduction"] = ("image_time", losses.sum(axis=1) + floor)
+    data["left_reduction"] = ((), floor + float(np.sum(0.5 * explained * race.untrained)))
+    return data
+
+
+def moments_of(task: RoutedImages) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return Sigma_x, Sigma_yx and <|y|^2> of one domain."""
+    rows, targets = task.inputs_of(0), np.eye(task.classes)[task.targets_of(0)]
+    return rows.T @ rows / len(rows), targets.T @ rows / len(rows), 1.0
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Errors against the ratio and against K/M, forecast against training, and the images."""
+    """Draw errors against the ratio and against K/M, forecast against training, and the images."""
     figure, axes = new_figure(3, 2, width=4.4, height=3.6)
     linear = all_kinds(data, leaky=False)
-    _errors(axes[0, 0], linear, "a  linear: the ratio orders the errors")
+    _draw_errors(axes[0, 0], linear, "a  linear: the ratio orders the errors")
     fraction = linear.assign(ratio=linear["trained"] / data.attrs["domains"])
-    _errors(axes[0, 1], fraction, "b  the fraction that is trained does not", "fraction of pairs trained, K/M")
-    _forecasts(axes[0, 2], data)
-    _errors(axes[1, 0], all_kinds(data, leaky=True), "d  with leaky ReLU it nearly does")
-    _images(axes[1, 1], data)
-    if data.sizes.get("curve", 0):
-        _curves(axes[1, 2], data)
-    else:
-        axes[1, 2].remove()
-    return figure
+    title = "b  the fraction that is trained does not"
+    _draw_errors(axes[0, 1], fraction, title, "fraction of pairs trained, K/M")
+    _draw_errors(axes[1, 0], all_kinds(data, leaky=True), "d  with leaky ReLU it nearly does")
 
-
-def _errors(axis: Axes, data: xarray.Dataset, title: str, over: str = RATIO) -> None:
-    for name, color in zip(MARKERS, SERIES, strict=False):
-        own = select(data, data["pairs"] == name).sortby("ratio")
-        if own.sizes["table"]:
-            middle = own["error"].isel(kind=1).median("seed")
-            axis.semilogy(own["ratio"], middle, MARKERS[name], color=color, markersize=5, label=name)
-            if np.isfinite(own["wide"]).any():
-                theory_line(axis, own["ratio"].values, own["wide"].isel(kind=1).values, None)
-    label_axes(axis, title, over, "error of untrained pairs")
-
-
-def _forecasts(axis: Axes, data: xarray.Dataset) -> None:
-    """Every linear table: forecast before training, and measured."""
-    measured = data["error"].isel(kind=1).median("seed").values
-    wide = data["wide"].isel(kind=1).values
-    axis.loglog(
-        data["closed"], measured, "x", color=COLORS["reference"], markersize=4, label="closed form, K for each domain"
-    )
-    axis.loglog(wide, measured, "o", color=COLORS["gated"], markersize=4, label="flow at infinite width")
-    ends = np.array([1e-5, 1.0])
-    theory_line(axis, ends, ends, "equal")
+    axis, measured = axes[0, 2], data["error"].isel(kind=1).median("seed").values
+    closed = {"color": COLORS["reference"], "label": "closed form, K for each domain"}
+    axis.loglog(data["closed"], measured, "x", markersize=4, **closed)
+    wide = {"color": COLORS["gated"], "label": "flow at infinite width"}
+    axis.loglog(data["wide"].isel(kind=1), measured, "o", markersize=4, **wide)
+    theory_line(axis, np.array([1e-5, 1.0]), np.array([1e-5, 1.0]), "equal")
     title = "c  errors forecast before training; finite width adds to them"
     label_axes(axis, title, "forecast error of untrained pairs", "measured")
 
-
-def _images(axis: Axes, data: xarray.Dataset) -> None:
+    axis = axes[1, 1]
     for place, (kind, color) in enumerate(zip(data["objective"].values, SERIES, strict=False)):
         error = data["image_error"].isel(objective=place, kind=1).mean("image_seed")
         axis.semilogy(data["image_ratio"], error, "os^"[place], color=color, markersize=5, label=kind)
     trained = float(data["image_error"].isel(kind=0).mean())
     axis.axhline(trained, color=COLORS["reference"], linewidth=1, label="trained pairs, mean")
-    shown = f"{data.attrs['data']}, M = {data.attrs['image_domains']}"
-    title = f"e  on images the ratio orders the errors too: {shown}"
+    title = f"e  on images the ratio orders the errors too: {data.attrs['data']}, M = {data.attrs['image_domains']}"
     label_axes(axis, title, RATIO, "test error of untrained pairs")
 
-
-def _curves(axis: Axes, data: xarray.Dataset) -> None:
-    """Means over seeds and over theory's draws; colors are kinds of pairs, styles are curves."""
+    axis = axes[1, 2]
+    if not data.sizes.get("curve", 0):
+        axis.remove()
+        return figure
+    time = data["image_time"].values
     for place, style in zip(range(data.sizes["curve"]), ("-", ":", "-."), strict=False):
-        time, one = data["image_time"].values, data.isel(curve=place).mean("draw")
+        one = data.isel(curve=place).mean("draw")
         axis.plot([], [], style, color=COLORS["reference"], label=str(data["curve"].values[place]))
-        for kind, color in zip(data["kind"].values, (COLORS["gated"], COLORS["untrained"]), strict=True):
+        for kind, color in zip(KINDS, (COLORS["gated"], COLORS["untrained"]), strict=True):
             label = None if place else f"{kind} pairs"
             axis.plot(time, one["curve_trained"].sel(kind=kind), style, color=color, linewidth=1.8, label=label)
-            told = None if place or kind == "trained" else "moments alone"
-            theory_line(axis, time, one["curve_flow"].sel(kind=kind).values, told)
+            label = "moments alone" if place == 0 and kind == "untrained" else None
+            theory_line(axis, time, one["curve_flow"].sel(kind=kind).values, label)
     theory_line(axis, time, data["curve_reduction"][0].values, "reduction, trained pairs", dotted=True)
     label_axes(axis, "f  trained pairs follow from moments alone", TIME, "half the squared error")
+    return figure
+
+
+def _draw_errors(axis: Axes, data: xarray.Dataset, title: str, over: str = RATIO) -> None:
+    for (name, marker), color in zip(MARKERS.items(), SERIES, strict=False):
+        own = select(data, data["pairs"] == name).sortby("ratio")
+        if own.sizes["table"]:
+            middle = own["error"].isel(kind=1).median("seed")
+            axis.semilogy(own["ratio"], middle, marker, color=color, markersize=5, label=name)
+            if np.isfinite(own["wide"]).any():
+                theory_line(axis, own["ratio"].values, own["wide"].isel(kind=1).values, None)
+    label_axes(axis, title, over, "error of untrained pairs")
 
 
 EXPERIMENT = Experiment(
     name="pairs",
     full=Settings(),
     tiny=Settings(
-        domains=6,
-        width=16,
-        gains=(0.4,),
-        depths=(),
-        widths=(),
-        circulant=(2, 3),
-        regular=(2,),
-        blocks=(2,),
-        hubs=(2,),
-        fresh=(3,),
-        leaky=False,
-        steps=200,
-        seeds=1,
-        image_domains=4,
-        image_steps=10,
-        curves=False,
+        domains=6, width=16, gains=(0.4,), depths=(), widths=(), circulant=(2, 3), regular=(2,), blocks=(2,), hubs=(2,),
+        fresh=(3,), leaky=False, steps=200, seeds=1, image_domains=4, image_steps=10, curves=False,
     ),
     compute=compute,
     check=check,
     claims=claims,
     draw=draw,
-    differs="P1 trains circulant pairs alone, from Xavier weights with biases. Here first weights are orthogonal, "
-    "which the theory is written for, and there are no biases.",
+    differs="P1 trains circulant pairs alone, from Xavier weights with biases. Here initial weights are orthogonal, as "
+    "the theory requires, and there are no biases.",
     finding="How well untrained pairs work follows from the two leading singular values of the graph of "
     "trained pairs, and the number that is needed is forecast; with leaky ReLU this is so only "
     "roughly.",
-)
+)  # fmt: skip

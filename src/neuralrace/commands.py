@@ -212,14 +212,9 @@ def sweep(
 
 @app.command("explain")
 def explain_task(
-    task: Annotated[
-        list[str],
-        typer.Argument(
-            help="A named task, an .npz file, one .csv with --targets, or .csv files: inputs, targets, groups."
-        ),
-    ],
-    targets: Annotated[str | None, typer.Option(help="Columns of one .csv that are to be learned: name,name.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Between the columns of a .csv; found if not given.")] = None,
+    task: Annotated[str, typer.Argument(help="A named task, an .npz file, or a .csv file with --target.")],
+    target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Between the columns of a .csv (default: a comma).")] = None,
     standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
     bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
     hidden: Annotated[
@@ -247,10 +242,10 @@ def explain_task(
     from neuralrace.datafiles import make_folder
 
     folder = None if out is None else make_folder(out)
-    reading = {"targets": targets, "separator": separator, "standardize": standardize, "bias": bias}
-    settings = explanation.task_settings(task[0], _changes(changes or [], None))
+    reading = {"targets": target, "sep": separator, "standardize": standardize, "bias": bias}
+    settings = explanation.task_settings(task, _changes(changes or [], None))
     explained = explanation.explain(
-        explanation.resolve(*task, settings=settings, reading={k: v for k, v in reading.items() if v}),
+        explanation.resolve(task, settings=settings, reading={k: v for k, v in reading.items() if v}),
         tuple(hidden) if hidden else None,
         seeds,
         groups=groups,

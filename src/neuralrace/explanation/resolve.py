@@ -10,7 +10,7 @@ from neuralrace.errors import TaskError, UnknownNameError, nearest
 from neuralrace.papers.settings import read_setting
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask
-from neuralrace.tasks.files.reading import TABLES
+from neuralrace.tasks.files import TABLES
 
 FILES = (".npz", *TABLES)
 
@@ -40,7 +40,9 @@ def resolve(
     if more or text.endswith(FILES) or (os.path.exists(text) and not named):
         if settings:
             raise TaskError("settings are for named tasks; a file has none")
-        return tasks.read(text, *more, **(reading or {}))
+        if more:
+            raise TaskError(f"one file with examples is required; {1 + len(more)} came")
+        return tasks.read(text, **(reading or {}))
     if text not in tasks.names():
         raise UnknownNameError(
             f"there is no task and no file {text!r}; {nearest(text, tasks.names())}; files end in .npz or .csv"

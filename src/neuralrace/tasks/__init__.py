@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from neuralrace.errors import nearest
 from neuralrace.images import RoutedImages
-from neuralrace.tasks.cautions import cautions
 from neuralrace.tasks.files import read
 from neuralrace.tasks.images import routed_images
 from neuralrace.tasks.random_graphs import random_problem
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
+from neuralrace.tasks.scaling import cautions
 
 __all__ = [
     "Gating",

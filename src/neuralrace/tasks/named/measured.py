@@ -3,8 +3,8 @@
 import numpy as np
 
 from neuralrace.task import Task
-from neuralrace.tasks.files.preparation import standardized, with_constant
 from neuralrace.tasks.registry import NamedTask, register
+from neuralrace.tasks.scaling import standardized, with_constant
 
 
 @register("iris", summary="three kinds of iris by four lengths (Fisher 1936), 150 flowers")

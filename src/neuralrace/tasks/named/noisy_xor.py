@@ -4,8 +4,8 @@ import numpy as np
 
 from neuralrace.errors import require_count, require_number
 from neuralrace.task import Task
-from neuralrace.tasks.files.preparation import with_constant
 from neuralrace.tasks.registry import NamedTask, register
+from neuralrace.tasks.scaling import with_constant
 
 CORNERS = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]])
 

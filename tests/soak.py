@@ -1,8 +1,8 @@
 """A long trial, bounded in time: python tests/soak.py [seconds] [--forecasts]. Other examples and moments every time.
 
-First the properties of `test_changed_files.py` with thousands of examples, then random forecasts against the exact
-flow (`random_forecasts.py`; these alone with --forecasts), then every command of `kills.py` is killed at random
-moments, some of them twice, and must end with the same results as one that was not.
+First the properties of `test_changed_files.py` with thousands of examples and all bad inputs of `test_corpus.py`, then
+random forecasts against the exact flow (`random_forecasts.py`; these alone with --forecasts), then every command of
+`kills.py` is killed at random moments, some of them twice, and must end with the same results as one that was not.
 """
 
 import random
@@ -19,7 +19,7 @@ import kills
 import random_forecasts
 from neuralrace.errors import RangeError
 
-PROPERTIES = Path(__file__).parent / "test_changed_files.py"
+PROPERTIES = [str(Path(__file__).parent / name) for name in ("test_changed_files.py", "test_corpus.py")]
 SHARE = 0.3  # of the time, for the properties; and for the forecasts
 SEEDS = 10  # of each shape, which compiles once
 PROGRAMS = 40  # shapes after which compiled programs are dropped
@@ -51,7 +51,7 @@ def main(seconds: float, seed: int) -> int:
 def _properties(seconds: float) -> int:
     options = ["-n", "0", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=soak"]
     try:
-        ran = subprocess.run([sys.executable, "-m", "pytest", *options, str(PROPERTIES)], timeout=seconds, check=False)
+        ran = subprocess.run([sys.executable, "-m", "pytest", *options, *PROPERTIES], timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         print("properties: none failed in their time")
         return 0

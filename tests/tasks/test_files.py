@@ -169,7 +169,7 @@ def test_files_of_other_kinds(tmp_path):
     with pytest.raises(FileFormatError, match="must be the name of a file; it was 3"):
         nr.tasks.read(3)
     (tmp_path / "e.npz").write_text("1\n", encoding="utf-8")
-    with pytest.raises(FileFormatError, match="are for tables; an .npz has none"):
+    with pytest.raises(FileFormatError, match=r"are for tables; an \.npz has none"):
         nr.tasks.read(tmp_path / "e.npz", sep=";")
     (tmp_path / "b.csv").write_bytes("größe,y\n1,2\n".encode("latin-1"))
     with pytest.raises(FileFormatError, match="encoding='latin-1'"):

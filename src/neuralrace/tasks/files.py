@@ -1,6 +1,7 @@
 """Tasks from files: tables of text, read by pandas, and .npz archives. Nothing in a file is executed."""
 
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,10 +124,12 @@ def _frame(source: Path, csv: dict[str, Any]) -> "pandas.DataFrame":
     options = {"sep": "\t" if source.suffix.lower() == ".tsv" else ",", "skipinitialspace": True} | csv
     options |= {"keep_default_na": False, "na_values": [""], "low_memory": False, "index_col": False}
     try:
-        first = pandas.read_csv(source, nrows=1, dtype=str, **options | {"header": None})
-        numeric = pandas.to_numeric(first.iloc[0], errors="coerce").notna().all()
-        frame = pandas.read_csv(source, **{"header": None if numeric else 0} | options)
-    except (ValueError, TypeError, LookupError, OSError, pandas.errors.ParserError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)  # of lines longer than the first
+            first = pandas.read_csv(source, nrows=1, dtype=str, **options | {"header": None})
+            numeric = pandas.to_numeric(first.iloc[0], errors="coerce").notna().all()
+            frame = pandas.read_csv(source, **{"header": None if numeric else 0} | options)
+    except (ValueError, TypeError, LookupError, OSError, pandas.errors.ParserWarning) as error:
         reason = " ".join(str(error).split())[:200]
         raise FileFormatError(
             f"{source} is not a readable table of one example per line ({reason}); correct it, or give options of "
@@ -206,8 +209,8 @@ def _outputs(source: Path, title: str, values: np.ndarray, classes: bool | None,
     if words and classes is None and sum(map(_is_number, values)) > len(values) / 2:
         row, slip = next((row, value) for row, value in enumerate(values) if not _is_number(value))
         raise FileFormatError(
-            f"{source}: target {title!r} holds numbers, and {str(slip)[:40]!r} in example {row + 1}: correct it, or say "
-            "that they are classes (classes=True)"
+            f"{source}: target {title!r} holds numbers, and {str(slip)[:40]!r} in example {row + 1}: correct it, or "
+            "say that they are classes (classes=True)"
         )
     known, which = np.unique(_text(values) if words else values, return_inverse=True)
     if len(known) == 1:

@@ -188,17 +188,14 @@ def sweep(
     seeds: Annotated[int | None, typer.Option(help="Number of seeds at every point.")] = None,
     on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
     workers: Annotated[int | None, typer.Option(help="Processes on this machine; one for each core.")] = None,
-    memory: Annotated[str | None, typer.Option(help="What each of them may take, like 2GiB.")] = None,
     out: Annotated[str, typer.Option(help="Folder for points, data, claims and figure.")] = "sweep",
     as_json: AsJson = False,
 ) -> Ending:
     """Run an experiment for every combination of some settings' values, on many workers; killed, it goes on."""
     from neuralrace import sweeps
 
-    found = sweeps.sweep(
-        name, _changes(changes or [], None), out=out, size=size, seeds=seeds, on=on, workers=workers, memory=memory
-    )
-    told = found.summary() | {"figure": str(found.path.with_name("figure.png"))}
+    found = sweeps.sweep(name, _changes(changes or [], None), out=out, size=size, seeds=seeds, on=on, workers=workers)
+    told = found.summary() | {"figure": str(found.folder / "figure.png")}
     if not as_json:
         rows = [(entry["claim"], f"{entry['holds']} of {entry['points']}") for entry in told["claims"]]
         _table(("claim", "holds at points"), rows)

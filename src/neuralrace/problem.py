@@ -192,12 +192,6 @@ class Problem:
             )
         return self._statistics
 
-    def knowing(self, statistics: PathStatistics) -> "Problem":
-        """The same, with statistics that were taken of the examples that these few stand for."""
-        known = _of_parts(self.architecture, self.task, self.gates, {}, False)
-        known.__dict__["_statistics"] = statistics
-        return known
-
     @cached_property
     def _statistics(self) -> PathStatistics:
         return PathStatistics.of_examples(self.architecture, self.task, self.gates)

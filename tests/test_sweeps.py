@@ -1,0 +1,129 @@
+"""Sweeps and figures side by side: results, resuming, failures and interruptions."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import sweeps
+from neuralrace.errors import NeuralRaceError, ResourceError
+from neuralrace.papers import run
+
+NAME, TINY = "saxe2022-fig3", {"size": "tiny", "progress": False}
+
+
+def square(number: int) -> int:
+    """Work for a worker: some numbers fail, and one kills it."""
+    if number == 3:
+        raise ValueError("three")
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number**2
+
+
+def test_a_failure_and_a_killed_worker_leave_the_others() -> None:
+    with sweeps._executor("local", 2, 8) as start:
+        found = dict(sweeps._run_all(start, square, range(8)))
+    assert {number: value for number, value in found.items() if number not in (3, 5)} == {
+        number: number**2 for number in (0, 1, 2, 4, 6, 7)
+    }
+    assert str(found[3]) == "three"
+    assert isinstance(found[5], ResourceError)
+
+
+def test_a_sweep_resumes_and_its_points_are_the_figure_itself(tmp_path: Path) -> None:
+    axes = {"std": [0.01, 0.02], "hidden": [4]}
+    swept = nr.sweep(NAME, axes, out=tmp_path, seeds=1, workers=1, **TINY)
+    assert swept.data["status"].dims == ("std", "hidden")
+    assert (swept.data["status"] == "done").all()
+    changes = {"std": 0.02, "hidden": 4, "seeds": 1}
+    alone = run(NAME, "tiny", changes=changes)
+    point = swept.point(std=0.02, hidden=4)
+    for name in alone.data.data_vars:
+        if alone.data[name].dtype.kind == "f":
+            np.testing.assert_allclose(point[name], alone.data[name], rtol=1e-9, atol=1e-12)
+    numbers = [n for claim in alone.claims for q in claim.quantities for n in q.numbers if np.isfinite(n)]
+    assert float(swept.data["lowest"].min()) <= min(numbers)
+    assert {entry["claim"] for entry in swept.summary()["claims"]} == {claim.text for claim in alone.claims}
+    files = sorted((tmp_path / "points").iterdir())
+    times = [path.stat().st_mtime_ns for path in files]
+    files[0].write_bytes(files[0].read_bytes()[:-40])  # a damaged point is computed again, the other is kept
+    again = nr.sweep(NAME, axes, out=tmp_path, seeds=1, workers=1, **TINY)
+    assert again.data.drop_vars("file").equals(swept.data.drop_vars("file"))
+    assert [path.stat().st_mtime_ns != before for path, before in zip(files, times, strict=True)] == [True, False]
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+    with pytest.raises(NeuralRaceError, match="holds another sweep, which differs in axes"):
+        nr.sweep(NAME, {"std": [0.5]}, out=tmp_path, seeds=1, **TINY)
+    with pytest.raises(NeuralRaceError, match="give one value for each of std, hidden"):
+        swept.point(std=7.0)
+
+
+def test_on_a_dask_client(tmp_path: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        swept = nr.sweep(NAME, {"std": "0.01,0.02"}, out=tmp_path, seeds=1, on=client, **TINY)
+    assert swept.summary()["points"] == 2
+    assert not swept.failed
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "words"),
+    [
+        ({}, {}, "at least one setting with its values"),
+        ({"nothing": [1]}, {}, "there is no setting 'nothing'"),
+        ({"std": []}, {}, "needs at least one value"),
+        ({"std": [0.1, 0.1]}, {}, "must differ"),
+        ({"std": [-1]}, {}, "std"),
+        ({"seeds": [1]}, {"seeds": 2}, "seeds are given twice"),
+        ({"std": [0.1]}, {"on": "tcp://127.0.0.1:1"}, "could not connect"),
+        ({"std": [0.1]}, {"on": "tcp://127.0.0.1:1", "workers": 2}, "workers is an option of on='local'"),
+    ],
+)
+def test_bad_requests_leave_no_trace(settings, options, words, tmp_path: Path) -> None:
+    with pytest.raises(NeuralRaceError, match=words):
+        nr.sweep(NAME, settings, out=tmp_path / "out", **TINY, **options)
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
+
+
+def test_figures_side_by_side_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    names = ["saxe2022-fig3", "saxe2022-linear"]
+    begun: list[str] = []
+    found = list(sweeps.reproduced(names, "tiny", tmp_path, ("png",), 2, begun.append, str))
+    assert [name for name, _, _ in found] == names
+    assert sorted(begun) == sorted(names)
+    for name, result, also in found:
+        assert not isinstance(result, Exception)
+        assert "Result" in also
+        assert json.loads((tmp_path / name / "claims.json").read_text())["experiment"] == name
+
+
+def test_an_interruption_leaves_no_process_behind(tmp_path: Path) -> None:
+    """As from a keyboard: it reaches the workers too."""
+    line = ["reproduce", "--only", "saxe2022-linear", "--only", NAME, "--size", "tiny", "--workers", "2"]
+    command = [sys.executable, "-m", "neuralrace", *line, "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    try:
+        assert process.stderr.readline().startswith("[1/2] ")
+        os.killpg(process.pid, signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert told.splitlines()[-1] == "neuralrace: interrupted"
+        assert "Traceback" not in told
+        for _ in range(100):
+            try:
+                os.killpg(process.pid, 0)
+            except ProcessLookupError:
+                return
+            time.sleep(0.1)
+        pytest.fail("a process is left")
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)

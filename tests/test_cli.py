@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import neuralrace as nr
-from neuralrace import cli, commands
+from neuralrace import cli, commands, sweeps
 from neuralrace.papers.experiment import Result
 
 NAME = "saxe2022-fig3"
@@ -126,7 +126,7 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["run", NAME, "--seeds", "some"], "--seeds"),
         (["run", NAME, "--format", "gif"], "a figure can be png, svg, pdf; 'gif' was asked"),
         (["run", NAME, "--set", "learning_rate=-1"], "'learning_rate' must be a finite number, above 0"),
-        (["sweep", NAME], "a sweep needs at least one setting with its values; none was given"),
+        (["sweep", NAME], "a sweep needs at least one setting with its values; saxe2022-fig3 has seeds"),
         (["sweep", NAME, "--set", "stepz=3,4"], "did you mean 'steps'"),
         (["sweep", NAME, "--set", "steps=3,few"], "'steps' must be a whole number"),
         (["sweep", NAME, "--set", "steps=3", "--out", ""], "out must be the name of a folder; it was empty"),

@@ -27,7 +27,7 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace.datafiles import is_whole, load_dataset, make_folder, save_dataset, write_text, write_whole
+from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_text, write_whole
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, ResourceError, in_one_line, require_count
 from neuralrace.memory import free_memory
 from neuralrace.papers import get
@@ -153,7 +153,7 @@ def sweep(
         text = json.dumps([name, size, as_json(own), versions()])
         files[point] = f"points/{hashlib.sha256(text.encode()).hexdigest()[:32]}.nc"
     failed: dict[str, str] = {}
-    missing = [point for point in points if not is_whole(folder / files[point])]
+    missing = [point for point in points if _load(folder / files[point]) is None]
     with Meter("sweep", len(points), shown=progress, lines=True) as meter:
         meter.advance(len(points) - len(missing))
         work = partial(_compute_point, name, versions()["code"])
@@ -275,12 +275,13 @@ def _table(
     """Collect status and measurements of all points."""
     rows: list[dict[str, tuple[float, float]]] = []
     holds: list[dict[str, float]] = []
+    done: list[str] = []
     for point in points:
         rows.append({})
         holds.append({})
-        if not is_whole(folder / files[point]):
-            continue
-        for claim in json.loads(load_dataset(folder / files[point]).attrs["claims"]):
+        data = _load(folder / files[point])
+        done.append("failed" if data is None else "done")
+        for claim in json.loads("[]" if data is None else data.attrs["claims"]):
             holds[-1][claim["text"]] = float(claim["holds"])
             for quantity in claim["quantities"]:
                 numbers = np.array([float(n) for v in quantity["values"] for n in np.atleast_1d(v) if n is not None])
@@ -288,7 +289,6 @@ def _table(
                     label = f"{claim['text']} {quantity['what']}"
                     rows[-1][label] = numbers.min(), numbers.max()
     shape, names = tuple(map(len, axes.values())), tuple(axes)
-    done = np.array(["done" if is_whole(folder / files[point]) else "failed" for point in points]).reshape(shape)
     found: dict[str, Any] = {
         "status": (names, done),
         "file": (names, np.array([files[point] for point in points]).reshape(shape)),
@@ -428,6 +428,14 @@ def _outcome(future: "Future[Found]") -> Found | Exception:
         raise
     except Exception as error:  # dask has tried a killed task on several workers
         return ResourceError(KILLED) if type(error).__name__ == "KilledWorker" else error
+
+
+def _load(path: Path) -> xarray.Dataset | None:
+    """Load a finished point; None if it is missing or damaged."""
+    try:
+        return load_dataset(path)
+    except FileFormatError:
+        return None
 
 
 def _find(axes: Mapping[str, tuple[Any, ...]], name: str, chosen: Mapping[str, Any]) -> int:

@@ -12,7 +12,6 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from neuralrace._engine import devices
 from neuralrace.theory.flow import simulation
@@ -110,36 +109,14 @@ def test_two_devices_are_used_and_give_the_numbers_of_one(tmp_path_factory, monk
         np.testing.assert_allclose(two[what], one[what], rtol=rtol, err_msg=what)
 
 
-LEVEL, EMITTERS, PARTS = (
-    "xla_backend_optimization_level",
-    "xla_cpu_use_fusion_emitters",
-    "xla_cpu_parallel_codegen_split_count",
-)
-
-
-@pytest.mark.parametrize(
-    ("flags", "earlier", "later"),
-    [
-        ("", {LEVEL, EMITTERS, PARTS}, {LEVEL}),
-        (f"--{EMITTERS}=true --xla_other=1", {LEVEL, PARTS}, {LEVEL}),
-        (f"--{LEVEL}=3", {EMITTERS, PARTS}, set()),
-    ],
-)
-def test_a_program_is_compiled_lightly_unless_the_environment_says_otherwise(flags, earlier, later, monkeypatch):
-    monkeypatch.setenv("XLA_FLAGS", flags)
-    for version, wishes in (("0.10.2", earlier), ("0.11.0", later)):
-        monkeypatch.setattr(devices, "version", lambda package, version=version: version)
-        assert set(devices._options()) == wishes
-
-
-def test_an_accelerator_is_asked_for_nothing(monkeypatch):
+def test_options_of_the_environment_are_left_alone(monkeypatch):
+    level = "xla_backend_optimization_level"
+    monkeypatch.setenv("XLA_FLAGS", "--xla_other=1")
+    assert level in devices._options()
+    monkeypatch.setenv("XLA_FLAGS", f"--{level}=3")
+    assert level not in devices._options()
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert devices._options() is None
-
-
-def test_the_installed_version_knows_every_wish(monkeypatch):
-    monkeypatch.delenv("XLA_FLAGS", raising=False)
-    assert devices.compiled(lambda given, power: given**power)(np.arange(3.0), 2).tolist() == [0, 1, 4]
 
 
 def test_a_cpu_does_short_work_on_as_many_threads_as_it_has(monkeypatch):
@@ -156,9 +133,3 @@ def test_a_cpu_does_short_work_on_as_many_threads_as_it_has(monkeypatch):
     assert devices.map_on_devices(lambda _: threading.get_ident(), [1, 2]) == [here, here]
     monkeypatch.setenv("NPROC", "1")
     assert devices.map_on_devices(lambda _: threading.get_ident(), [1, 2], short=True) == [here, here]
-
-
-def test_what_fails_beside_others_is_told(monkeypatch):
-    monkeypatch.setenv("NPROC", "2")
-    with pytest.raises(ZeroDivisionError):
-        devices.map_on_devices(lambda item: 1 / item, [1, 0], short=True)

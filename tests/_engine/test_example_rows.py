@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 import oracle
-from neuralrace._engine import example_rows
 from neuralrace._engine.example_rows import compress_rows, label_rows, representatives
 
 EXACT = 1e-10  # relative, as the issue of the compression demands; rounding leaves about 1e-14
@@ -45,15 +44,6 @@ def test_there_are_at_most_inputs_plus_targets_rows_per_configuration(seed, copi
     assert small.compress() is small or (problem.task.weights == 0).any()
 
 
-def test_the_statistics_are_the_same():
-    problem = repeated(4, 12)
-    one, two = problem.statistics(), problem.compress().statistics()
-    for path in problem.architecture.paths():
-        np.testing.assert_allclose(two.input_output(path), one.input_output(path), rtol=0, atol=EXACT)
-        for other in one.partners(path):
-            np.testing.assert_allclose(two.input(other, path), one.input(other, path), rtol=0, atol=EXACT)
-
-
 def test_a_large_data_set_costs_what_a_small_one_does():
     random = np.random.default_rng(0)
     architecture = nr.Architecture({"x": 3, "h": 4, "y": 2}, [("x", "h"), ("h", "y")])
@@ -90,23 +80,6 @@ def test_rows_keep_their_moments_and_total_weight():
     assert mass.sum() == pytest.approx(weights.sum(), rel=1e-14)
 
 
-def test_rows_of_zeros_become_one():
-    fewer, mass = compress_rows(np.zeros((5, 2)), np.full(5, 0.2))
-    np.testing.assert_array_equal(fewer, np.zeros((1, 2)))
-    assert mass.tolist() == pytest.approx([1.0], rel=1e-15)
-
-
-def test_examples_that_show_nothing_and_ask_for_nothing():
-    """Closed gates and targets of zero: rows without a single number, of which one is kept."""
-    architecture = nr.Architecture({"x": 2, "y": 1}, [("x", "y")])
-    targets = np.array([[1.0], [2.0], [0.0], [0.0], [0.0], [0.0]])
-    task = nr.Task({"x": np.random.default_rng(0).normal(size=(6, 2))}, {"y": targets})
-    problem = nr.Problem(architecture, task, nr.Gates({"y": [1, 1, 0, 0, 0, 0]}))
-    assert len(problem.compress().task) == 2 + 1
-    weights = oracle.random_weights(architecture)
-    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
-
-
 @given(
     st.integers(min_value=0, max_value=12).flatmap(
         lambda rows: st.lists(st.lists(st.sampled_from([0.0, 1.0, -2.5]), min_size=rows, max_size=rows), max_size=6)
@@ -124,12 +97,3 @@ def test_rows_agree_exactly_if_their_labels_do(columns):
     first = representatives(labels)
     assert [int(labels[i]) for i in first] == list(range(len(first)))
     assert all(i == np.flatnonzero(labels == labels[i])[0] for i in first)
-
-
-def test_more_two_valued_columns_than_are_packed_at_once(monkeypatch):
-    columns = np.random.default_rng(0).integers(2, size=(11, 40)).astype(float)
-    whole = label_rows(40, columns)
-    monkeypatch.setattr(example_rows, "PACKED", 3)
-    np.testing.assert_array_equal(np.unique(whole), np.arange(len(np.unique(columns.T, axis=0))))
-    parts = label_rows(40, columns)
-    assert len(np.unique(np.stack([whole, parts]), axis=1).T) == len(np.unique(whole))

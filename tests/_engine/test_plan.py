@@ -1,9 +1,5 @@
-import numpy as np
-
 import neuralrace as nr
-import oracle
 from neuralrace._engine.plan import make_network
-from neuralrace.arrays import float64
 
 
 def rows_multiplied(network):
@@ -41,16 +37,6 @@ def test_edges_that_are_always_closed_are_idle():
     assert open_edges | set(network.idle) == set(problem.architecture.edges)
     # one hidden matrix per pair of domains, of which six pairs are trained
     assert len(open_edges) == 3 * 6
-
-
-def test_stacking_and_unstacking_are_inverse():
-    problem = nr.tasks.routing(6, 2).problem("shared + P=1", hidden=2)
-    network = make_network(problem.architecture, problem.task, problem.gates)
-    weights = oracle.random_weights(problem.architecture)
-    back = float64(lambda: {edge: np.asarray(w) for edge, w in network.unstack(network.stack(weights)).items()})()
-    assert set(back) == set(weights)
-    for edge, matrix in weights.items():
-        np.testing.assert_array_equal(back[edge], matrix)
 
 
 def test_what_no_weights_can_remove_is_a_constant():

@@ -1,9 +1,7 @@
 import numpy as np
-import pytest
 from scipy import sparse
 
 import neuralrace as nr
-from neuralrace._engine import states as module
 from neuralrace._engine.example_rows import carrying_gates
 from neuralrace._engine.states import node_states, row_basis
 
@@ -34,27 +32,6 @@ def test_with_weights_the_expansion_is_orthonormal_where_rows_were_reduced():
     gram = (expansion.T @ sparse.diags(weights) @ expansion).toarray()
     np.testing.assert_allclose(gram - np.diag(np.diagonal(gram)), 0, rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(np.diagonal(gram)[-2:], 1, rtol=0, atol=ROUNDING)
-
-
-@pytest.mark.parametrize("limit", [0.0, 2e9])
-def test_rows_that_are_too_many_to_decompose_are_kept(monkeypatch, limit):
-    monkeypatch.setattr(module, "RANK_WORK", limit)
-    expansion, basis = row_basis(dependent_rows())
-    assert basis.shape[0] == (7 if limit == 0 else 5)
-    np.testing.assert_allclose((expansion @ basis).toarray(), dependent_rows().toarray(), rtol=0, atol=ROUNDING)
-
-
-def test_rows_that_span_everything_keep_the_columns_as_their_basis():
-    rows = sparse.csr_matrix(np.random.default_rng(3).normal(size=(6, 3)))
-    expansion, basis = row_basis(rows)
-    np.testing.assert_array_equal(expansion.toarray(), rows.toarray())
-    np.testing.assert_array_equal(basis.toarray(), np.eye(3))
-
-
-def test_no_rows_have_an_empty_basis():
-    expansion, basis = row_basis(sparse.csr_matrix((0, 3)))
-    assert expansion.shape == (0, 0)
-    assert basis.shape == (0, 3)
 
 
 def test_a_node_costs_its_rank_however_many_examples_there_are():

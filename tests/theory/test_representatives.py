@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.errors import AssumptionError, RangeError
+from neuralrace.errors import AssumptionError
 from neuralrace.theory import NetworkFlow, Representatives, predict
 from neuralrace.theory.flow import simulation
 
@@ -14,12 +14,6 @@ TIMES = np.linspace(0.0, 30.0, 61)
 LAW = nr.initial.gaussian(1e-3)
 FEW = Representatives(most=60)
 WIDE = 240
-
-
-@pytest.mark.parametrize("option", [{"at_once": 0}, {"most": 2.5}, {"most": True}, {"small": -1.0}])
-def test_counts_are_whole_numbers(option):
-    with pytest.raises(RangeError, match=f"{next(iter(option))} must be"):
-        Representatives(**option)
 
 
 def test_exact_for_a_linear_network():
@@ -63,14 +57,6 @@ def test_weights_and_outputs_are_those_of_the_network_that_was_simulated(leaky):
         assert forecast.simulated.loss(weights) == pytest.approx(forecast.losses[0, at], rel=2e-2)
     assert forecast.outputs()["y"].shape == (8, 2)
     assert sum(forecast.loss_by(np.arange(8) % 2, times=[30.0]).values()).shape == (1,)
-
-
-def test_a_narrow_layer_stands_for_itself_and_auto_takes_it():
-    network = nr.ReLUNetwork(TASK, hidden=(60,), slope=0.2, biases=True)  # the program of those that stand for others
-    forecast = predict(network, LAW, TIMES[:20], draws=2)
-    assert forecast.method == "representatives"
-    assert "60 neurons from the initializer, each for itself" in str(forecast.certificate)
-    assert forecast.certificate.holds
 
 
 def test_descent_goes_by_steps_or_strides(monkeypatch):

@@ -159,7 +159,7 @@ class Network(eqx.Module):
                 group(stacks[f"group {i}"], activity) for i, group in enumerate(self.groups) if group.target == block
             ]
             received[block] = sum(arriving[1:], start=arriving[0]) if arriving else jnp.zeros((count, block[1]))
-            activity[block] = self._gated(block, self._activated(block, received[block]))
+            activity[block] = self._activity(block, received[block])
         return activity, received
 
     def loss(self, stacks: Mapping[str, jax.Array], of_rows: LossOfRows) -> jax.Array:
@@ -179,27 +179,21 @@ class Network(eqx.Module):
         """The rows of one node for every example, (N, size)."""
         return mapped(self.examples[node], self.node_rows(rows, node))
 
-    def _activated(self, block: Block, received: jax.Array) -> jax.Array:
-        """Apply activations to the rows of their nodes; mostly all nodes of a block have the same one."""
-        activations = dict(self.activations)
-        nodes = [(first, last, activations.get(node)) for node, b, first, last in self.place if b == block]
-        kinds = {activation for *_, activation in nodes}
-        if len(kinds) == 1:  # rows that no node owns are zero, and stay so
-            (activation,) = kinds
-            return received if activation is None else activation(received)
+    def _activity(self, block: Block, received: jax.Array) -> jax.Array:
+        """Apply activations, and gates of single neurons, to the rows of their nodes."""
+        kinds, nodes = dict(self.activations), [entry for entry in self.place if entry[1] == block]
         activity = received
-        for first, last, activation in nodes:
-            if activation is not None:
-                activity = activity.at[first:last].set(activation(received[first:last]))
-        return activity
-
-    def _gated(self, block: Block, activity: jax.Array) -> jax.Array:
-        """Apply the gates of single neurons."""
-        for node, b, first, last in self.place:
-            if b == block and node in self.neuron_gates:
-                if last - first == len(activity):
-                    return activity * self.neuron_gates[node]
-                activity = activity.at[first:last].multiply(self.neuron_gates[node])
+        if len({kinds.get(node) for node, *_ in nodes}) == 1:  # rows that no node owns are zero, and stay so
+            activation = kinds.get(nodes[0][0])
+            activity = received if activation is None else activation(received)
+        else:
+            for node, _, first, last in nodes:
+                if node in kinds:
+                    activity = activity.at[first:last].set(kinds[node](received[first:last]))
+        for node, _, first, last in nodes:
+            if node in self.neuron_gates:
+                gates, whole = self.neuron_gates[node], last - first == len(activity)
+                activity = activity * gates if whole else activity.at[first:last].multiply(gates)
         return activity
 
 

@@ -100,14 +100,6 @@ def test_flow_is_exact_from_weights_of_1e_12():
     np.testing.assert_allclose(found, formula, atol=1e-5)
 
 
-def test_zero_weights_stay_at_the_loss_of_output_zero():
-    problem = tangled()
-    weights = small_weights(problem, scale=0.0)
-    forecast = predict(problem, weights, TIMES)
-    np.testing.assert_allclose(forecast.loss, 0.5 * problem.statistics().target_energy, rtol=1e-14)
-    assert "saddle" in str(forecast.certificate)
-
-
 def test_too_few_steps_say_what_to_do():
     problem = tangled()
     with pytest.raises(RangeError, match="max_steps"):

@@ -72,19 +72,6 @@ def test_what_is_left_of_the_loss_is_told_in_double_precision():
     )  # strides of four lose a thousandth each time that the loss falls by e
 
 
-def test_starts_side_by_side_go_the_ways_of_each_alone():
-    """Also where one of them needs double precision earlier than the other."""
-    counts = np.full(30, 100)
-    with jax.enable_x64(True):
-        bowl = Bowl(jnp.array([1.0, 1.0]))
-        starts = [begin(bowl, {"w": jnp.full((1, 2), size)}) for size in (1e-3, 0.9)]
-        ends, found = stride(bowl, starts, 0.01, counts, 4)
-        for start, end, losses in zip(starts, ends, found, strict=True):
-            [alone], [same] = stride(bowl, [start], 0.01, counts, 4)
-            np.testing.assert_array_equal(losses, same)
-            np.testing.assert_array_equal(last(end)["w"], last(alone)["w"])
-
-
 def test_descent_that_diverges_says_so():
     found, *_ = strides([3.0, 3.0], 1e-3, 1.0, np.array([10, 400]), 6)
     assert not found[-1] < 1e6

@@ -94,14 +94,6 @@ def test_an_integration_is_one_program_and_a_second_compiles_nothing():
 
 
 @float64
-def test_no_time_to_go_is_the_start():
-    start = np.array([1.0, 2.0])
-    curve = integrate(Bowl(np.ones(2)), start, 0.0, rtol=1e-6, max_steps=10)
-    np.testing.assert_array_equal(curve.at(np.zeros(3)), np.tile(start, (3, 1)))
-    np.testing.assert_array_equal(curve.last, start)
-
-
-@float64
 def test_it_stops_when_told():
     seen = []
 
@@ -150,12 +142,6 @@ def test_what_stands_still_and_what_starts_at_nothing():
     np.testing.assert_allclose(pushed.at([0.0, 0.1, 3.0])[:, 0], 1 - np.exp([0.0, -0.1, -3.0]), atol=1e-5)
 
 
-@float64
-def test_too_many_steps_are_refused():
-    with pytest.raises(RangeError, match="raise max_steps above 100, raise rtol"):
-        integrate(Bowl(np.ones(MANY)), np.ones(MANY), 1e3, rtol=1e-12, max_steps=100)
-
-
 def test_long_plateaus_are_crossed():
     problem = chain(hidden=(4, 4))
     times = np.array([0.0, 3e5, 4e5, 6e5, 1e6, 3e6])  # from 1e-6 mode s is learned at about 1e6 / s
@@ -165,11 +151,3 @@ def test_long_plateaus_are_crossed():
     # in the middle of the last transition, which takes some 3 units of time after 1e6: 1e-7 of it is 0.1
     late = predict(problem, initial.decoupled(1e-6), np.array([0.0, 1e6 - 0.1, 1e6 + 0.1]), "closed_form").loss
     assert late[2] < found[4] < late[1]
-
-
-def test_plateaus_of_large_systems_are_crossed_in_few_steps():
-    problem = chain(hidden=(32, 32))  # more than a thousand weights: no implicit solver
-    times = np.array([0.0, 300.0, 1000.0, 2000.0, 2e4])
-    found = predict(problem, initial.decoupled(1e-3), times, "flow", max_steps=1500).loss
-    formula = predict(problem, initial.decoupled(1e-3), times, "closed_form").loss
-    np.testing.assert_allclose(found, formula, atol=1e-4)  # 3 * 2e4 / 3.5 would be 17,000 steps

@@ -55,25 +55,26 @@ def make_network(
         if node not in architecture.inputs:
             block = architecture.level[node], architecture.nodes[node], node in architecture.outputs
             members.setdefault(block, {})[node] = states[node].rows
-    for block, rows in members.items():
+    for block, counts in members.items():
         start = 0
-        for bucket in _buckets(rows):
+        for bucket in _buckets(counts):
             for node in bucket:
-                place[node] = (block, slice(start, start + rows[node]))
-                start += rows[bucket[0]]
+                place[node] = (block, slice(start, start + counts[node]))
+                start += counts[bucket[0]]
         block_rows[block] = start
 
-    products, kinds = _products(architecture, states), {}
+    products = _products(architecture, states)
+    kinds: dict[tuple[object, ...], list[Edge]] = {}
     for edge in products:
         source, target = architecture.edges[edge]
         level = architecture.level
-        key = source in architecture.inputs, level[source], level[target], architecture.shape(edge), place[target][0]
-        kinds.setdefault(key, []).append(edge)
+        kind = source in architecture.inputs, level[source], level[target], architecture.shape(edge), place[target][0]
+        kinds.setdefault(kind, []).append(edge)
     groups = []
     for key in sorted(kinds, key=str):
-        for bucket in _buckets({edge: products[edge][0].shape[0] for edge in kinds[key]}):
-            bucket.sort(key=lambda edge: [place[node][1].start for node in architecture.edges[edge] if node in place])
-            groups.append(_group(architecture, states, place, block_rows, bucket, products))
+        for edges in _buckets({edge: products[edge][0].shape[0] for edge in kinds[key]}):
+            edges.sort(key=lambda edge: [place[node][1].start for node in architecture.edges[edge] if node in place])
+            groups.append(_group(architecture, states, place, block_rows, edges, products))
     groups.sort(key=lambda group: group.target)
 
     # the squared error over examples as one over basis rows, plus a constant
@@ -187,9 +188,9 @@ def _group(
     shape = most, block_rows[source]
     gathers = [embedded(products[e][0], shape, 0, place[end][1].start) for e, (end, _) in zip(edges, ends, strict=True)]
     unused = np.ones(block_rows[source], dtype=bool)
-    for block, rows in place.values():
+    for block, taken in place.values():
         if block == source:
-            unused[rows] = False
+            unused[taken] = False
     gather = completed(sparse.vstack(gathers, format="csr"), unused)
     used, picks = np.unique(gather.indices), gather.nnz and np.diff(gather.indptr).max() == 1
     picks = picks and (gather.data == 1).all()

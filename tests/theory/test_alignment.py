@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from neuralrace.theory.reduction.path_table import path_table
 from scipy.integrate import solve_ivp
 
 from neuralrace import initial
 from neuralrace.statistics import shared_bases
 from neuralrace.theory import ClosedForm, Reduction, predict
 from neuralrace.theory.alignment import growing_strengths
-from neuralrace.theory.reduction.path_table import path_table
 from theory_problems import chain, gated
 
 TIMES = np.linspace(0.0, 12.0, 61)

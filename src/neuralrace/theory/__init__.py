@@ -8,7 +8,7 @@ from neuralrace.theory.predict import LADDER, METHODS, predict
 # Its methods, strongest first: for linear nodes, and for nodes with activations
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.reduction.method import Reduction
-from neuralrace.theory.aligned.method import Aligned
+from neuralrace.theory.aligned import Aligned
 from neuralrace.theory.flow.method import Flow, NetworkFlow
 from neuralrace.theory.representatives import Representatives
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from neuralrace.errors import require_known, shortened
 
 CHECKED = "checked against the flow"
+SADDLE = "all initial strengths are zero: a saddle, where the loss stays that of output zero"
 
 
 @dataclass(frozen=True)

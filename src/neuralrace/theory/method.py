@@ -16,8 +16,8 @@ from neuralrace.initial import Decoupled, Initializer
 from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
-from neuralrace.theory.alignment import InitialStrength, gaussian_law
-from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.alignment import InitialStrength
+from neuralrace.theory.certificate import SADDLE, Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
 
@@ -69,11 +69,6 @@ class Request:
         require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
         return tuple(dict(self.draw(key)) for key in keys)
-
-    @property
-    def known_strengths(self) -> dict[str, tuple[float, float]]:
-        """What is known in advance of the initial strengths; see InitialStrength."""
-        return gaussian_law(self.initial, self.architecture)
 
     @property
     def end(self) -> float:
@@ -151,4 +146,4 @@ def saddle_notes(draws: Sequence[Mapping[Edge, np.ndarray]]) -> tuple[str, ...]:
     """Say that initial weights are all zero."""
     if any(np.any(matrix) for weights in draws for matrix in weights.values()):
         return ()
-    return ("all initial strengths are zero: a saddle, where the loss stays that of output zero",)
+    return (SADDLE,)

@@ -25,7 +25,7 @@ from neuralrace.errors import (
 from neuralrace.initial import Initializer, as_key, draw
 from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
-from neuralrace.theory.aligned.method import Aligned
+from neuralrace.theory.aligned import Aligned
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
 from neuralrace.theory.check import check_outcome
 from neuralrace.theory.closed_form import ClosedForm

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from neuralrace.theory.aligned.own_modes import couplings, own_modes, own_start
 from scipy.integrate import solve_ivp
 
 from neuralrace import initial, tasks
@@ -11,7 +12,6 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import Aligned, predict
-from neuralrace.theory.aligned.own_modes import couplings, own_modes, own_start
 from theory_problems import chain, flatten
 
 

@@ -1,10 +1,10 @@
 """Lumping: the classes, the equations they leave, and that nothing is lost by them."""
 
 import numpy as np
+from neuralrace.theory.reduction.path_table import coarsest_lumping, path_table
 
 from neuralrace import tasks
 from neuralrace.arrays import float64
-from neuralrace.theory.reduction.path_table import coarsest_lumping, path_table
 from neuralrace.theory.reduction.system import reduced_system
 
 TIMES = np.linspace(0.0, 20.0, 41)

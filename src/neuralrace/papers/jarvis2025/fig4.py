@@ -96,7 +96,7 @@ def _modes(settings: Settings, named: NamedTask, published: tuple[Problem, Traje
     values = p2.by_pathway("published", p2.trained_values(*published), modes)
     for problem in problems.values():
         run = settings.train(problem, record=RECORDS[2:], seeds=settings.gated_seeds)
-        forecast = predict(problem, settings.law, times, Aligned(diagonal=False, keep=True), draws=1, key=p2.THEORY_KEY)
+        forecast = predict(problem, settings.law, times, Aligned(diagonal=False), draws=1, key=p2.THEORY_KEY)
         values |= p2.by_pathway("simulated", p2.trained_values(problem, run), modes)
         values |= p2.by_pathway("race", p2.forecast_values(forecast), modes)
     return xarray.Dataset({name: (("time", "mode"), array) for name, array in values.items()}, {"time": times})

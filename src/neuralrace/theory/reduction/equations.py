@@ -1,5 +1,6 @@
 """The lumped system written out for a reader, with multiplicities and conserved quantities."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -8,9 +9,12 @@ import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
-from neuralrace.theory.reduction.path_table import Terms
+from neuralrace.theory.reduction.terms import Terms
 
-EXACT_VARIABLES = 200  # above this many, conserved quantities are not searched for
+EXACT_VARIABLES = 200  # above this many, conserved quantities are not computed
+
+# A symbol of a formula: a number, a sign or bracket, or a variable with its power.
+Symbol = float | str | tuple["Variable", int]
 
 
 @dataclass(frozen=True)
@@ -20,11 +24,6 @@ class Variable:
     name: str
     edges: tuple[Edge, ...]
     modes: tuple[int, ...]
-
-    @property
-    def multiplicity(self) -> int:
-        """How many strengths it stands for, where every edge carries every mode."""
-        return len(self.edges) * len(self.modes)
 
     @property
     def symbol(self) -> str:
@@ -44,92 +43,74 @@ class Variable:
 
 @dataclass(frozen=True)
 class Equations:
-    """A lumped system in words and in LaTeX; conserved: sums of squares that do not change."""
+    """The lumped system as symbols, which print as text and as LaTeX.
 
-    text: str
-    latex: str
-    conserved: tuple[str, ...]
+    derivatives: the right-hand side of each variable. invariants: sums of squares that do not change.
+    """
+
+    variables: tuple[Variable, ...]
+    derivatives: tuple[tuple[Symbol, ...], ...]
+    invariants: tuple[tuple[Symbol, ...], ...]
+
+    @property
+    def conserved(self) -> tuple[str, ...]:
+        """The invariants as text."""
+        return tuple(plain(symbols) for symbols in self.invariants)
+
+    @property
+    def text(self) -> str:
+        """One equation per variable, then what each variable is and what is conserved."""
+        pairs = zip(self.variables, self.derivatives, strict=True)
+        lines = [f"d {variable.symbol}/dt = {plain(symbols) or '0'}" for variable, symbols in pairs]
+        lines += [f"  {variable}" for variable in self.variables]
+        return "\n".join(lines + [f"conserved: {quantity}" for quantity in self.conserved])
+
+    @property
+    def latex(self) -> str:
+        """The equations and invariants, aligned."""
+        pairs = zip(self.variables, self.derivatives, strict=True)
+        lines = [f"\\frac{{d}}{{dt}} {variable.latex} &= {_latex(symbols) or '0'}" for variable, symbols in pairs]
+        lines += [f"\\text{{const.}} &= {_latex(symbols)}" for symbols in self.invariants]
+        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
 
     def __str__(self) -> str:
         return self.text
 
 
 def write_equations(terms: Terms, variables: tuple[Variable, ...]) -> Equations:
-    """Write one equation per variable, then what each stands for and what is conserved."""
-    text, latex = [], []
-    for number, variable in enumerate(variables):
-        parts = [(k, terms.counts[i]) for i, (v, k) in enumerate(terms.through) if v == number]
-        plain = " + ".join(_drive(terms, variables, number, int(k), count, latex=False) for k, count in parts)
-        tex = " + ".join(_drive(terms, variables, number, int(k), count, latex=True) for k, count in parts)
-        text.append(f"d {variable.symbol}/dt = {plain or '0'}")
-        latex.append(f"\\frac{{d}}{{dt}} {variable.latex} &= {tex or '0'}")
-    conserved, conserved_latex = _conserved(terms, variables)
-    text += [f"  {variable}" for variable in variables]
-    text += [f"conserved: {quantity}" for quantity in conserved]
-    latex += [f"\\text{{const.}} &= {quantity}" for quantity in conserved_latex]
-    body = " \\\\\n".join(latex)
-    return Equations("\n".join(text), f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}", conserved)
+    """Write count * (other factors) * [S - couplings] for every term through a variable."""
+
+    def product(factors: list[int]) -> list[Symbol]:
+        return [(variables[v], factors.count(v)) for v in dict.fromkeys(factors)]
+
+    def drive(variable: int, term: int, count: float) -> list[Symbol]:
+        others = terms.of(term)
+        others.remove(variable)
+        row = terms.coupling[[term]].tocoo()
+        inside: list[Symbol] = [float(terms.strengths[term])]
+        for other, value in zip(row.col, row.data, strict=True):
+            inside += ["-" if value >= 0 else "+", abs(float(value)), *product(terms.of(other))]
+        return [*([] if count == 1 else [float(count)]), *product(others), "[", *inside, "]"]
+
+    derivatives = []
+    for variable in range(len(variables)):
+        row = terms.through[[variable]].tocoo()
+        found: list[Symbol] = []
+        for term, count in zip(row.col, row.data, strict=True):
+            found += [*(["+"] if found else []), *drive(variable, int(term), count)]
+        derivatives.append(tuple(found))
+    invariants = [] if len(variables) > EXACT_VARIABLES else _invariants(terms.through.toarray(), variables)
+    return Equations(variables, tuple(derivatives), tuple(invariants))
 
 
-def _drive(terms: Terms, variables: tuple[Variable, ...], number: int, k: int, count: float, *, latex: bool) -> str:
-    """count * (other factors) * [S - couplings]."""
-    factors = [int(v) for v in terms.factors[k] if v < terms.variable_count]
-    others = factors.copy()
-    others.remove(number)
-    row = terms.coupling.getrow(k).tocoo()
-    inside = _number(terms.strengths[k], latex=latex)
-    for column, value in zip(row.col, row.data, strict=True):
-        product = _product([int(v) for v in terms.factors[column] if v < terms.variable_count], variables, latex=latex)
-        inside += f" {'-' if value >= 0 else '+'} {_number(abs(value), latex=latex)} {product}"
-    lead = " ".join(
-        filter(None, ["" if count == 1 else _number(count, latex=latex), _product(others, variables, latex=latex)])
-    )
-    return f"{lead} \\left[ {inside} \\right]".strip() if latex else f"{lead} [{inside}]".strip()
+def _invariants(through: np.ndarray, variables: tuple[Variable, ...]) -> list[tuple[Symbol, ...]]:
+    """Combinations of squares whose derivatives cancel: d(b_v^2)/dt = 2 sum_k count_vk a_k E_k.
 
-
-def _product(factors: list[int], variables: tuple[Variable, ...], *, latex: bool) -> str:
-    written = []
-    for v in dict.fromkeys(factors):
-        power = factors.count(v)
-        name = variables[v].latex if latex else variables[v].symbol
-        raised = f"\\left({name}\\right)^{{{power}}}" if latex else f"{name}^{power}"
-        written.append(name if power == 1 else raised)
-    return " ".join(written)
-
-
-def _number(value: float, *, latex: bool) -> str:
-    mantissa, power, exponent = f"{value:.6g}".partition("e")
-    return f"{mantissa} \\times 10^{{{int(exponent)}}}" if latex and power else mantissa + power + exponent
-
-
-def _conserved(terms: Terms, variables: tuple[Variable, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Combinations of squares whose derivatives cancel: d(b_v^2)/dt = 2 sum_k count_vk a_k E_k."""
-    if len(variables) > EXACT_VARIABLES:
-        return (), ()
-    table = np.zeros((len(variables), len(terms.strengths)), dtype=int)
-    table[terms.through[:, 0], terms.through[:, 1]] = np.rint(terms.counts).astype(int)
-    plain, latex = [], []
-    for coefficients in _left_null_space(table):
-        used = [(c, variables[v]) for v, c in enumerate(coefficients) if c != 0]
-        plain.append(_sum([(c, f"{variable.symbol}^2") for c, variable in used]))
-        latex.append(_sum([(c, f"\\left({variable.latex}\\right)^2") for c, variable in used]))
-    return tuple(plain), tuple(latex)
-
-
-def _sum(parts: list[tuple[int, str]]) -> str:
-    written = ""
-    for coefficient, name in parts:
-        sign = ("-" if coefficient < 0 else "") if not written else (" - " if coefficient < 0 else " + ")
-        written += sign + ("" if abs(coefficient) == 1 else f"{abs(coefficient)} ") + name
-    return written
-
-
-def _left_null_space(table: np.ndarray) -> list[list[int]]:
-    """Integer vectors c with c^T table = 0, by exact elimination."""
-    rows = [[Fraction(int(x)) for x in row] for row in table.T]  # equations over the variables
-    size = table.shape[0]
+    Their coefficients c solve c^T count = 0 in whole numbers, by exact elimination.
+    """
+    rows = [[Fraction(round(x)) for x in row] for row in through.T]
     pivots: list[int] = []
-    for column in range(size):
+    for column in range(len(variables)):
         at = len(pivots)
         best = next((r for r in range(at, len(rows)) if rows[r][column] != 0), None)
         if best is None:
@@ -138,17 +119,46 @@ def _left_null_space(table: np.ndarray) -> list[list[int]]:
         rows[at] = [x / rows[at][column] for x in rows[at]]
         for r in range(len(rows)):
             if r != at and rows[r][column] != 0:
-                factor = rows[r][column]
-                rows[r] = [x - factor * y for x, y in zip(rows[r], rows[at], strict=True)]
+                rows[r] = [x - rows[r][column] * y for x, y in zip(rows[r], rows[at], strict=True)]
         pivots.append(column)
     found = []
-    for free in (column for column in range(size) if column not in pivots):
-        vector = [Fraction(0)] * size
-        vector[free] = Fraction(1)
+    for free in (column for column in range(len(variables)) if column not in pivots):
+        vector = [Fraction(column == free) for column in range(len(variables))]
         for row, pivot in enumerate(pivots):
             vector[pivot] = -rows[row][free]
-        scale = lcm(*(x.denominator for x in vector))
-        whole = [int(x * scale) for x in vector]
-        shrink = gcd(*whole) * (-1 if next(x for x in whole if x) < 0 else 1)
-        found.append([x // shrink for x in whole])
+        whole = [int(x * lcm(*(x.denominator for x in vector))) for x in vector]
+        shared = gcd(*whole) * (-1 if next(x for x in whole if x) < 0 else 1)
+        symbols: list[Symbol] = []
+        for variable, coefficient in zip(variables, (x // shared for x in whole), strict=True):
+            if coefficient:
+                sign = ["-"] if coefficient < 0 else ["+"] if symbols else []
+                symbols += [*sign, *([float(abs(coefficient))] if abs(coefficient) != 1 else []), (variable, 2)]
+        found.append(tuple(symbols))
     return found
+
+
+def plain(symbols: Iterable[Symbol]) -> str:
+    """Symbols as text."""
+    return _joined(symbols, lambda value: value, lambda v, power: v.symbol if power == 1 else f"{v.symbol}^{power}")
+
+
+def _latex(symbols: Iterable[Symbol]) -> str:
+    def number(value: str) -> str:
+        mantissa, power, exponent = value.partition("e")
+        return f"{mantissa} \\times 10^{{{int(exponent)}}}" if power else mantissa
+
+    def raised(variable: Variable, power: int) -> str:
+        return variable.latex if power == 1 else f"\\left({variable.latex}\\right)^{{{power}}}"
+
+    written = _joined(symbols, number, raised)
+    return written.replace("[", "\\left[ ").replace("]", " \\right]")
+
+
+def _joined(symbols: Iterable[Symbol], number: Callable[[str], str], raised: Callable[[Variable, int], str]) -> str:
+    parts = []
+    for symbol in symbols:
+        if isinstance(symbol, str):
+            parts.append(symbol)
+        else:
+            parts.append(number(f"{symbol:.6g}") if isinstance(symbol, float) else raised(*symbol))
+    return " ".join(parts).replace("[ ", "[").replace(" ]", "]")

@@ -12,22 +12,18 @@ from scipy import sparse
 from neuralrace._engine.devices import bucket_size, compiled, shard
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
+from neuralrace.statistics import PathStatistics
 from neuralrace.theory.alignment import Alignment
+from neuralrace.theory.certificate import SADDLE
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.integration.integrate import Solution
 from neuralrace.theory.integration.system import System, velocity_of
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
-from neuralrace.theory.reduction.path_table import (
-    Lumping,
-    PathTable,
-    Terms,
-    coarsest_lumping,
-    lumped_terms,
-    nothing_lumped,
-)
+from neuralrace.theory.reduction.terms import Terms, lump, path_terms
 
 StateCurves = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
-DENSE_TERMS = 1500  # up to here the best strengths are found by least squares
+DENSE_TERMS = 1500  # up to this many terms the best strengths are found by least squares
+SMALL_COUPLING = 256  # up to this many terms the coupling is a dense matrix
 
 
 class Polynomial(System):
@@ -36,54 +32,46 @@ class Polynomial(System):
     factors: jax.Array
     strengths: jax.Array
     coupling: jax.Array | None  # dense where it is small
-    rows: jax.Array
-    columns: jax.Array
-    values: jax.Array
+    entries: tuple[jax.Array, jax.Array, jax.Array]  # its rows, columns and values
     multiplicity: jax.Array
-    variable: jax.Array
-    term: jax.Array
-    place: jax.Array  # where the variable stands among the factors of the term
+    uses: tuple[jax.Array, jax.Array, jax.Array]  # variable, term, and place of the variable among the term's factors
     counts: jax.Array
     best: jax.Array  # strengths at which the loss is least
     least: jax.Array  # that loss
 
-    def products(self, state: jax.Array) -> jax.Array:
-        """a_k, the product of the factors of each term."""
-        return jnp.prod(self._factors(state), axis=-1)
-
     def velocity(self, state: jax.Array) -> jax.Array:
         """db/dt."""
-        factors = self._factors(state)
+        factors, (variable, term, place) = self._factors(state), self.uses
         error = self.strengths - self._coupled(jnp.prod(factors, axis=-1))
-        longest = factors.shape[-1]
         others = jnp.stack(
-            [jnp.prod(jnp.delete(factors, i, axis=-1, assume_unique_indices=True), axis=-1) for i in range(longest)],
+            [
+                jnp.prod(jnp.delete(factors, i, axis=-1, assume_unique_indices=True), axis=-1)
+                for i in range(factors.shape[-1])
+            ],
             axis=-1,
         )
-        drive = self.counts * others[:, self.term, self.place] * error[:, self.term]
-        return jnp.zeros_like(state).at[:, self.variable].add(drive)
+        drive = self.counts * others[:, term, place] * error[:, term]
+        return jnp.zeros_like(state).at[:, variable].add(drive)
 
     def loss(self, state: jax.Array) -> jax.Array:
         """(draws,)."""
-        gap = self.products(state) - self.best
-        return self.least + 0.5 * jnp.sum(self.multiplicity * gap * self._quadratic(gap), axis=-1)
+        gap = jnp.prod(self._factors(state), axis=-1) - self.best
+        # without a least-squares solution best is zero, and the linear part is added here
+        pull = self._coupled(gap) if self.best.ndim else self._coupled(gap) - 2 * self.strengths
+        return self.least + 0.5 * jnp.sum(self.multiplicity * gap * pull, axis=-1)
 
     def modes(self, state: jax.Array) -> list[jax.Array]:
         """Every variable is one."""
         return [jnp.abs(state)]
 
     def _factors(self, state: jax.Array) -> jax.Array:
-        extended = jnp.concatenate([state, jnp.ones((len(state), 1))], axis=1)
-        return extended[:, self.factors]
+        return jnp.concatenate([state, jnp.ones((len(state), 1))], axis=1)[:, self.factors]
 
     def _coupled(self, products: jax.Array) -> jax.Array:
         if self.coupling is not None:
             return products @ self.coupling.T
-        return jnp.zeros_like(products).at[:, self.rows].add(self.values * products[:, self.columns])
-
-    def _quadratic(self, gap: jax.Array) -> jax.Array:
-        # with no least-squares solution at hand best is zero and the linear part is added here
-        return self._coupled(gap) if self.best.ndim else self._coupled(gap) - 2 * self.strengths
+        rows, columns, values = self.entries
+        return jnp.zeros_like(products).at[:, rows].add(values * products[:, columns])
 
 
 @compiled
@@ -91,75 +79,55 @@ def _losses(polynomial: Polynomial, states: np.ndarray) -> jax.Array:
     return polynomial.loss(jnp.asarray(states))
 
 
-def _polynomial(terms: Terms) -> Polynomial:
-    """Bring the system to JAX."""
-    coupling = terms.coupling.tocoo()
-    best, least = _least(terms)
-    place = np.array([int(np.argmax(terms.factors[k] == v)) for v, k in terms.through], dtype=int)
-    small = len(terms.strengths) <= 256
-    arrays = {
-        "factors": terms.factors,
-        "strengths": terms.strengths,
-        "coupling": terms.coupling.toarray() if small else None,
-        "rows": coupling.row,
-        "columns": coupling.col,
-        "values": np.asarray(coupling.data, dtype=float),
-        "multiplicity": terms.multiplicity,
-        "variable": terms.through[:, 0],
-        "term": terms.through[:, 1],
-        "place": place,
-        "counts": terms.counts,
-        "best": best,
-        "least": np.asarray(least),
-    }
-    return Polynomial(**jax.device_put(arrays))
-
-
-def _least(terms: Terms) -> tuple[np.ndarray, float]:
-    """The best strengths and their loss, so that the loss near them is not a difference of large numbers."""
-    energy = terms.target_energy
-    diagonal = terms.coupling.diagonal()
-    if (terms.coupling - sparse.diags(diagonal)).count_nonzero() == 0:
-        best = np.divide(terms.strengths, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
-    elif len(terms.strengths) <= DENSE_TERMS:
-        best = np.linalg.lstsq(terms.coupling.toarray(), terms.strengths, rcond=1e-12)[0]
-    else:
-        return np.zeros(()), 0.5 * energy
-    least = 0.5 * energy - 0.5 * float(np.sum(terms.multiplicity * best * terms.strengths))
-    return best, least if least > 1e-14 * energy else 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class ReducedSystem:
-    """The reduced system of a problem and a set of initial strengths, start: (draws, edges, modes)."""
+    """The reduced system of a problem from initial strengths: `variables`, `equations()` and, as arrays, `terms`.
 
-    table: PathTable
-    lumping: Lumping
-    start: np.ndarray
+    source: how the initial strengths were found. starts: bases and initial strengths of every draw. own: every path is
+    in its own modes, otherwise all share bases.
+    """
+
+    statistics: PathStatistics
+    source: str
+    starts: tuple[Alignment, ...]
+    own: bool = False
 
     @cached_property
+    def names(self) -> tuple[tuple[Edge, int], ...]:
+        """The edge and mode of every strength, before lumping."""
+        return self._unlumped[1]
+
+    @cached_property
+    def _unlumped(self) -> tuple[Terms, tuple[tuple[Edge, int], ...]]:
+        return self.statistics.once(_own_terms if self.own else _shared_terms)
+
+    @cached_property
+    def _initial(self) -> np.ndarray:
+        values = [[start.strengths[edge][mode] for edge, mode in self.names] for start in self.starts]
+        return np.array(values, dtype=float).reshape(len(self.starts), len(self.names))
+
+    @cached_property
+    def _lumped(self) -> tuple[Terms, np.ndarray]:
+        return lump(self._unlumped[0], self._initial)
+
+    @property
     def terms(self) -> Terms:
         """The lumped system in plain arrays."""
-        return lumped_terms(self.table, self.lumping)
-
-    @cached_property
-    def polynomial(self) -> Polynomial:
-        """The lumped system in JAX."""
-        return _polynomial(self.terms)
+        return self._lumped[0]
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The scalars of the system, each with the edges and modes that it stands for."""
-        members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.lumping.variable_count)]
-        for i, j in zip(*np.nonzero(self.lumping.variables >= 0), strict=True):
-            members[self.lumping.variables[i, j]].append((self.table.edges[i], int(self.table.first_mode[i] + j)))
-        names: dict[frozenset[Edge], int] = {}
+        """The scalars of the system, each with the edges and modes that share it."""
+        members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.terms.through.shape[0])]
+        for name, label in zip(self.names, self._lumped[1], strict=True):
+            members[label].append(name)
+        order = {edge: number for number, edge in enumerate(self.statistics.architecture.edges)}
+        numbers: dict[frozenset[Edge], int] = {}
         found = []
         for listed in members:
-            edges = tuple(dict.fromkeys(edge for edge, _ in listed))
-            modes = tuple(sorted({mode for _, mode in listed}))
-            number = names.setdefault(frozenset(edges), len(names) + 1)
-            found.append(Variable(f"B{number}", edges, modes))
+            edges = tuple(sorted({edge for edge, _ in listed}, key=order.__getitem__))
+            number = numbers.setdefault(frozenset(edges), len(numbers) + 1)
+            found.append(Variable(f"B{number}", edges, tuple(sorted({mode for _, mode in listed}))))
         return tuple(found)
 
     def equations(self) -> Equations:
@@ -167,31 +135,54 @@ class ReducedSystem:
         return write_equations(self.terms, self.variables)
 
     def initial_state(self) -> np.ndarray:
-        """(draws, variables); the mean over each class."""
-        labels = self.lumping.variables
-        there = labels >= 0
-        counts = np.bincount(labels[there], minlength=self.lumping.variable_count)
-        totals = [np.bincount(labels[there], weights=values[there], minlength=len(counts)) for values in self.start]
-        return np.array(totals) / counts
+        """(draws, variables)."""
+        labels = self._lumped[1]
+        sums = np.zeros((len(self.starts), self.terms.through.shape[0]))
+        np.add.at(sums.T, labels, self._initial.T)
+        return sums / np.bincount(labels, minlength=sums.shape[1])
 
-    @property
-    def asymmetry(self) -> float:
-        """The relative spread of the initial strengths within a class; rounding, unless it is one of symmetry alone."""
-        there = self.lumping.variables >= 0
-        mean = self.initial_state()[:, self.lumping.variables[there]]
-        scale = max(float(np.abs(self.start).max(initial=0.0)), np.finfo(float).tiny)
-        return float(np.abs(self.start[:, there] - mean).max(initial=0.0)) / scale
+    @cached_property
+    def polynomial(self) -> Polynomial:
+        """The lumped system in JAX."""
+        terms = self.terms
+        coupling, through = terms.coupling.tocoo(), terms.through.tocoo()
+        place = np.argmax(terms.factors[through.col] == through.row[:, None], axis=1)
+        energy, diagonal = terms.target_energy, terms.coupling.diagonal()
+        # The best strengths, so that the loss near them is not a difference of large numbers.
+        best, least = np.zeros(()), 0.5 * energy
+        if (terms.coupling - sparse.diags(diagonal)).count_nonzero() == 0:
+            best = np.divide(terms.strengths, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
+        elif len(terms.strengths) <= DENSE_TERMS:
+            best = np.linalg.lstsq(terms.coupling.toarray(), terms.strengths, rcond=1e-12)[0]
+        if best.ndim:
+            least -= 0.5 * float(np.sum(terms.multiplicity * best * terms.strengths))
+            least = least if least > 1e-14 * energy else 0.0
+        return Polynomial(
+            *jax.device_put(
+                (
+                    terms.factors,
+                    terms.strengths,
+                    terms.coupling.toarray() if len(terms.strengths) <= SMALL_COUPLING else None,
+                    (coupling.row, coupling.col, coupling.data),
+                    terms.multiplicity,
+                    (through.row, through.col, place),
+                    through.data,
+                    best,
+                    np.asarray(least),
+                )
+            )
+        )
 
     def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> StateCurves:
-        """The variables at any increasing times, under the flow or under descent in steps of a width."""
+        """The variables at increasing times, under the flow or under descent in steps of a width."""
         start = self.initial_state()
         if not start.size:
             return lambda times: np.zeros((len(times), *start.shape))
-        followed = Solution(self.polynomial, shard(start), rtol, max_steps, 0, descent)
-        return lambda times: np.asarray(followed.at(times))
+        solution = Solution(self.polynomial, shard(start), rtol, max_steps, 0, descent)
+        return lambda times: np.asarray(solution.at(times))
 
     def velocity(self) -> np.ndarray:
-        """The velocity of the initial state; (draws, variables)."""
+        """The velocity of the initial state, (draws, variables)."""
         return np.asarray(velocity_of(self.polynomial, self.initial_state()))
 
     def loss(self, states: np.ndarray) -> np.ndarray:
@@ -200,51 +191,77 @@ class ReducedSystem:
         found = _losses(self.polynomial, np.pad(rows, ((0, bucket_size(len(rows)) - len(rows)), (0, 0))))
         return np.asarray(found)[: len(rows)].reshape(states.shape[:-1])
 
-    def spread_out(self, states: np.ndarray, draw: int = 0) -> dict[Edge, np.ndarray]:
-        """States (..., variables) of a draw as strengths of every edge, (..., modes).
+    def lift(self, states: np.ndarray, rest: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
+        """States (..., variables) as strengths of every edge, (..., modes); those without dynamics are `rest`."""
+        found = {
+            edge: np.array(np.broadcast_to(values, (*states.shape[:-1], len(values)))) for edge, values in rest.items()
+        }
+        for edge, (modes, labels) in self._places.items():
+            found[edge][..., modes] = states[..., labels]
+        return found
 
-        A mode without dynamics keeps what it started with.
-        """
-        rows: dict[Edge, list[np.ndarray]] = {}
-        for edge, labels, start in zip(self.table.edges, self.lumping.variables, self.start[draw], strict=True):
-            values = np.array(np.broadcast_to(start, (*states.shape[:-1], len(start))))
-            moving = labels >= 0
-            values[..., moving] = states[..., labels[moving]]
-            rows.setdefault(edge, []).append(values)
-        return {edge: np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0] for edge, parts in rows.items()}
+    @cached_property
+    def _places(self) -> dict[Edge, tuple[list[int], list[int]]]:
+        places: dict[Edge, tuple[list[int], list[int]]] = {}
+        for (edge, mode), label in zip(self.names, self._lumped[1].tolist(), strict=True):
+            modes, labels = places.setdefault(edge, ([], []))
+            modes.append(mode)
+            labels.append(label)
+        return places
+
+    def evolution(self, states: StateCurves, draw: int = 0) -> Evolution:
+        """The strengths of one draw, and its weights W_e = R_t B_e R_s^T in the bases of its start."""
+        start = self.starts[draw]
+
+        def strengths(times: np.ndarray) -> dict[Edge, np.ndarray]:
+            return self.lift(states(times)[:, draw], start.strengths)
+
+        def weights(times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
+            found = strengths(times)
+            return [start.weights({edge: values[i] for edge, values in found.items()}) for i in range(len(times))]
+
+        def edges(wanted: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
+            found = strengths(times)
+            return [found[edge] for edge in wanted]
+
+        def paths(wanted: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+            found = strengths(times)
+            return [np.prod([found[edge] for edge in path.edges], axis=0) for path in wanted]
+
+        return Evolution(weights, edges, paths)
+
+    def drive(self, modes: int) -> np.ndarray:
+        """The largest push that the correlations alone give any edge of the first draw in each mode, (modes,)."""
+        terms, push = self._unlumped[0], np.zeros(len(self.names) + 1)
+        factors = np.append(self._initial[0], 1.0)[terms.factors]
+        for place in range(factors.shape[1]):
+            others = np.prod(np.delete(factors, place, axis=1), axis=1)
+            np.add.at(push, terms.factors[:, place], np.abs(others * terms.strengths))
+        found = np.zeros(modes)
+        np.maximum.at(found, [mode for _, mode in self.names], push[:-1])
+        return found
+
+    def lost_modes(self) -> tuple[str, ...]:
+        """Say which modes have a correlation to learn and no strength to start from."""
+        terms = self._unlumped[0]
+        padded = np.hstack([self._initial, np.ones((len(self.starts), 1))])
+        zeros = (padded[:, terms.factors] == 0).sum(axis=2)  # (draws, terms)
+        wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
+        stuck = (zeros >= 2).any(axis=0) & wanted
+        if not stuck.any():
+            return ()
+        if stuck.all(where=wanted):
+            return (SADDLE,)
+        modes = ", ".join(map(str, sorted({self.names[v][1] for v in terms.factors[stuck, 0]})))
+        return (
+            f"modes {modes} start with no strength on some path (a hidden layer narrower than the number of modes, or "
+            f"a zero initial strength): they are lost there and not learned",
+        )
 
 
-def reduced_system(
-    table: PathTable, strengths: Sequence[Mapping[Edge, np.ndarray]], *, lump: bool = True, symmetric: bool = False
-) -> ReducedSystem:
-    """Set up the reduced system.
-
-    strengths: for each draw, edge -> (modes,). lump: keep one scalar per class. symmetric: let classes be those of
-    the statistics alone and start each at the mean of its members.
-    """
-    rows, width = list(zip(table.edges, table.first_mode, strict=True)), table.modes
-    start = np.array([[draw[edge][mode : mode + width] for edge, mode in rows] for draw in strengths])
-    start = start.reshape(len(strengths), len(table.edges), width)
-    lumping = coarsest_lumping(table, None if symmetric else start) if lump else nothing_lumped(table)
-    return ReducedSystem(table, lumping, start)
+def _shared_terms(statistics: PathStatistics) -> tuple[Terms, tuple[tuple[Edge, int], ...]]:
+    return path_terms(statistics, own=False)
 
 
-def reduced_evolution(system: ReducedSystem, states: StateCurves, draw: int, start: Alignment) -> Evolution:
-    """Strengths of one draw of the reduced system; its weights are W_e = R_t B_e R_s^T in the bases of the start."""
-
-    def strengths(times: np.ndarray) -> dict[Edge, np.ndarray]:
-        return system.spread_out(states(times)[:, draw], draw)
-
-    def weights(times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
-        found = strengths(times)
-        return [start.weights({edge: values[i] for edge, values in found.items()}) for i in range(len(times))]
-
-    def edges(wanted: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
-        found = strengths(times)
-        return [found[edge] for edge in wanted]
-
-    def paths(wanted: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        found = strengths(times)
-        return [np.prod([found[edge] for edge in path.edges], axis=0) for path in wanted]
-
-    return Evolution(weights, edges, paths)
+def _own_terms(statistics: PathStatistics) -> tuple[Terms, tuple[tuple[Edge, int], ...]]:
+    return path_terms(statistics, own=True)

@@ -1,1 +1,0 @@
-"""Paths with singular vectors of their own (P2 appendix F)."""

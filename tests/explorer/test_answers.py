@@ -30,11 +30,11 @@ def test_every_assumption_of_the_theory_has_advice() -> None:
 
 
 def test_the_ladder_tells_the_state_of_each_method() -> None:
-    fails, holds = Assumption("balance", 0.5, 1e-6, "edge e"), Assumption("open paths", 0.0, 0.0, "2")
+    fails, holds = Assumption("modes that grow apart", 0.5, 1e-6, "edge e"), Assumption("open paths", 0.0, 0.0, "2")
     found = certificate_data(Certificate("reduction", (holds,), (Declined("closed_form", fails),)), linear=True)
     states = {rung["name"]: rung["state"] for rung in found["ladder"]}
     assert states == {"closed_form": "declined", "reduction": "taken", "aligned": "not needed", "flow": "not needed"}
-    assert found["ladder"][0]["failed"]["advice"] == ADVICE["balance"]
+    assert found["ladder"][0]["failed"]["advice"] == ADVICE["modes that grow apart"]
     assert [(chip["name"], chip["holds"], chip["advice"]) for chip in found["chips"]] == [("open paths", True, "")]
 
 

@@ -8,39 +8,39 @@ from neuralrace.theory import predict
 from theory_problems import chain, gated
 
 TIMES = np.linspace(0.0, 20.0, 41)
+TWO, THREE = chain(hidden=(4,)), chain(hidden=(4, 4))
+UNEQUAL = {edge: 0.1 + 0.05 * i for i, edge in enumerate(TWO.architecture.edges)}
 
 
-@pytest.mark.parametrize("hidden", [(4,), (4, 4)])
-def test_closed_forms_solve_the_reduction(hidden):
-    problem = chain(hidden=hidden)
-    values = {edge: 0.1 + 0.05 * i for i, edge in enumerate(problem.architecture.edges)} if len(hidden) == 1 else 0.2
-    forecast = predict(problem, initial.decoupled(values), TIMES, "closed_form")
+@pytest.mark.parametrize(
+    ("problem", "values"),
+    [
+        (TWO, 0.2),
+        (TWO, UNEQUAL),
+        (THREE, 0.2),
+        (chain(hidden=()), 0.2),
+        (tasks.routing(4, 3).problem("shared", 5), 0.1),
+    ],
+    ids=["equal layers", "unequal layers", "three layers", "one layer", "routing"],
+)
+def test_closed_forms_solve_the_reduction(problem, values):
+    forecast = predict(problem, initial.decoupled(values), TIMES)
     reduced = predict(problem, initial.decoupled(values), TIMES, "reduction", rtol=1e-9)
-    np.testing.assert_allclose(forecast.loss, reduced.loss, rtol=1e-6, atol=1e-12)
-    assert predict(problem, initial.decoupled(values), TIMES).method == "closed_form"
-
-
-def test_routing_has_a_closed_form():
-    problem = tasks.routing(4, 3).gatings["shared"](5)
-    forecast = predict(problem, initial.decoupled(0.1), TIMES)
     assert forecast.method == "closed_form"
-    reduced = predict(problem, initial.decoupled(0.1), TIMES, "reduction", rtol=1e-9)
     np.testing.assert_allclose(forecast.loss, reduced.loss, rtol=1e-6, atol=1e-9)
 
 
 def test_xor_has_the_closed_form_of_its_pathways():
-    problem = tasks.xor().gatings["xor"](16)
+    problem, times = tasks.xor().problem("xor", 16), np.linspace(0, 20, 81)
     weights = initial.gaussian(1e-4)(problem, 0)
-    times = np.linspace(0, 20, 81)
     forecast = predict(problem, weights, times)
     assert forecast.method == "closed_form"
     assert "mutual diagonalizability" not in forecast.certificate  # it rests on the pathways' own modes
-    flow = predict(problem, weights, times, "flow")
-    np.testing.assert_allclose(forecast.loss, flow.loss, atol=1e-4)
+    np.testing.assert_allclose(forecast.loss, predict(problem, weights, times, "flow").loss, atol=1e-4)
 
 
-def test_what_has_no_formula_is_told():
-    certificate = predict(gated(0, 2), initial.decoupled(0.1), TIMES).certificate
-    assert certificate.declined[0].method == "closed_form"
-    assert certificate.declined[0].failed.name == "terms with a formula"
-    assert "coupled" in certificate.declined[0].failed.reason
+def test_terms_without_a_formula_are_named():
+    (declined,) = predict(gated(0, 2), initial.decoupled(0.1), TIMES).certificate.declined
+    assert declined.method == "closed_form"
+    assert declined.failed.name == "terms with a formula"
+    assert "coupled" in declined.failed.reason

@@ -69,7 +69,7 @@ def test_relu_gates_of_units_by_hand():
     """At the start, against P3's A4 and A5 written out for one seed."""
     settings = gated.Settings(depths=(2,), steps=1, seeds=1)
     found = gated.relu_gates(settings, 2)[0, :, 0]
-    matrix = gated.draw_layers(1, [9, 32, 3], 0.25, 0)[0][0]
+    matrix = 0.25 / np.sqrt(32) * np.random.default_rng(0).standard_normal((32, 9))
     apart, added = [], []
     for k in range(3):
         alone = [np.maximum(matrix[:, 3 * k + m], 0) for m in range(3)]

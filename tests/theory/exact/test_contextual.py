@@ -8,13 +8,13 @@ HIERARCHY = np.vstack([np.ones(4), np.kron(np.eye(2), np.ones(2)), np.eye(4)])  
 ITEMS = 4
 
 
-def data(contexts: int, own: np.ndarray = HIERARCHY, common: np.ndarray = HIERARCHY) -> tuple[np.ndarray, ...]:
+def data(contexts: int) -> tuple[np.ndarray, ...]:
     """Inputs, targets and context of every example, in rows, as FACTS describes the data set."""
     inputs, targets, shown = [], [], []
     for c in range(contexts):
-        for i in range(own.shape[1]):
-            inputs.append(np.concatenate([np.eye(own.shape[1])[i], np.eye(contexts)[c]]))
-            targets.append(np.concatenate([common[:, i], np.kron(np.eye(contexts)[c], own[:, i])]))
+        for i in range(ITEMS):
+            inputs.append(np.concatenate([np.eye(ITEMS)[i], np.eye(contexts)[c]]))
+            targets.append(np.concatenate([HIERARCHY[:, i], np.kron(np.eye(contexts)[c], HIERARCHY[:, i])]))
             shown.append(c)
     return np.array(inputs), np.array(targets), np.array(shown)
 
@@ -38,12 +38,13 @@ def test_overlaps_are_those_of_the_data(contexts):
     # U_0 S V^T and U_1 S V^T share V, so the product is V S (U_0^T U_1) S V^T
     product = correlation[0].T @ correlation[1]
     singular = np.linalg.svd(correlation[0], compute_uv=False)[: ITEMS - 1]
-    expected = Contextual(HIERARCHY, contexts).overlaps
+    shared, outputs = (contexts - 2) / (contexts - 1), -1 / (contexts - 1)
     spectrum = np.sort(np.linalg.eigvalsh(product))[: ITEMS - 1]
-    np.testing.assert_allclose(spectrum, np.sort(expected.outputs * singular**2), rtol=1e-12)
+    np.testing.assert_allclose(spectrum, np.sort(outputs * singular**2), rtol=1e-12)
     inputs = [items.T @ ((gate[0] & other)[:, None] * items) / count for other in gate[:2]]
-    np.testing.assert_allclose(inputs[1], expected.inputs * inputs[0], atol=1e-16)
-    assert expected.competition == pytest.approx(1 / (contexts - 1))
+    np.testing.assert_allclose(inputs[1], shared * inputs[0], atol=1e-16)
+    # what is left of D when all paths grow alike: the closed form has D/(C - 1)
+    assert 1 + (contexts - 1) * shared * outputs == pytest.approx(1 / (contexts - 1))
 
 
 @pytest.mark.parametrize(
@@ -51,9 +52,9 @@ def test_overlaps_are_those_of_the_data(contexts):
 )
 def test_printed_overlaps_do_not_add_up_to_the_printed_result(contexts, printed, comes_to, used):
     """Appendix G: 1 - 3 (2/3)(1/6) = 2/3 and 1 - 4 (3/4)(1/12) = 3/4, not the 1/3 and 1/4 that it goes on with."""
-    overlaps = Contextual(HIERARCHY, contexts).overlaps
-    assert 1 + (contexts - 1) * overlaps.inputs * printed == pytest.approx(comes_to, rel=1e-12)  # rounding
-    assert overlaps.competition == pytest.approx(used, rel=1e-12)
+    shared = (contexts - 2) / (contexts - 1)
+    assert 1 + (contexts - 1) * shared * printed == pytest.approx(comes_to, rel=1e-12)  # rounding
+    assert 1 - (contexts - 1) * shared / (contexts - 1) == pytest.approx(used, rel=1e-12)
 
 
 @pytest.mark.parametrize("contexts", [3, 5])
@@ -147,9 +148,8 @@ def test_printed_closed_form_is_refuted():
 
 @pytest.mark.parametrize("contexts", [3, 4, 7])
 def test_initial_loss_is_the_power_of_the_targets(contexts):
-    common = np.vstack([np.eye(4), np.zeros((2, 4))])
-    targets = data(contexts, HIERARCHY, common)[1]
-    loss = Contextual(HIERARCHY, contexts, 1e-13, 1e-13, common).loss(0.0)
+    targets = data(contexts)[1]
+    loss = Contextual(HIERARCHY, contexts, 1e-13, 1e-13).loss(0.0)
     assert float(loss) == pytest.approx(0.5 * np.mean(np.sum(targets**2, 1)), rel=1e-11)
 
 
@@ -167,8 +167,8 @@ def test_bad_arguments_are_named():
         Contextual(np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), 3)
     with pytest.raises(RangeError, match=r"contexts must be a whole number, at least 3; it was 2"):
         Contextual(HIERARCHY, 2)
-    with pytest.raises(RangeError, match=r"common_structure must be a matrix with a column for each"):
-        Contextual(HIERARCHY, 3, common_structure=np.eye(3))
+    with pytest.raises(RangeError, match=r"structure must be a matrix with a column for each"):
+        Contextual(np.ones((3, 1)), 3)
     with pytest.raises(RangeError, match=r"fraction must be below 1"):
         Contextual(HIERARCHY, 3).time(1.0)
     with pytest.raises(RangeError, match=r"contextual_strength must be finite and above 0"):

@@ -9,17 +9,16 @@ from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.theory.exact import PairRace, pair_left
 
 
-def wide_flow(pairs, first, depth, overlaps, residual, done):
+def wide_flow(pairs, first, depth, residual, done):
     """The outputs of all pairs, (M, M), at infinite width for one mode of the data, when `done` reaches zero.
 
-    Every mode of the pairs has two directions of its own in the 2 M hidden units: one for its encoder, and one for the
-    part of its decoder that does not overlap with it.
+    Every mode of the pairs has two directions of its own in the 2 M hidden units: one for its encoder and one for
+    its decoder.
     """
     count = len(pairs)
     left, _, right = np.linalg.svd(pairs.astype(float))
     both = np.eye(2 * count)
-    decoders = overlaps[:, None] * both[:count] + np.sqrt(1 - overlaps**2)[:, None] * both[count:]
-    layers = [first * both[:count].T @ left.T, *[first * both] * (depth - 2), first * right.T @ decoders]
+    layers = [first * both[:count].T @ left.T, *[first * both] * (depth - 2), first * right.T @ both[count:]]
     ends = np.cumsum([layer.size for layer in layers])[:-1]
     shapes = [layer.shape for layer in layers]
 
@@ -54,24 +53,21 @@ def wide_flow(pairs, first, depth, overlaps, residual, done):
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_with_one_residual_the_strengths_are_those_of_whole_matrices(depth):
     pairs = trained_pairs("regular", 5, 3, 1)
-    overlaps = np.random.default_rng(depth).uniform(-0.4, 0.4, size=(2, 5))
-    overlaps[0] = 0.0
-    found = PairRace(pairs, 0.2, 0.7, depth, overlaps)
+    found = PairRace(pairs, 0.2, 0.7, depth)
     left, _, right = np.linalg.svd(pairs.astype(float))
-    for place, overlap in enumerate(overlaps):
-        learned = wide_flow(pairs, 0.2, depth, overlap, lambda _: pairs, lambda _, T: T[pairs].mean() - 0.7) / 0.7
-        # 1e-6: the tolerances of two integrations that grow a hundredfold
-        np.testing.assert_allclose(found.strengths[place], np.diag(left.T @ learned @ right.T), rtol=1e-6)
-        off = (1 - learned) ** 2
-        expected = [off[pairs].mean(), off[~pairs].mean()]
-        np.testing.assert_allclose([found.trained[place], found.untrained[place]], expected, rtol=1e-5, atol=1e-12)
+    learned = wide_flow(pairs, 0.2, depth, lambda _: pairs, lambda _, T: T[pairs].mean() - 0.7) / 0.7
+    # 1e-6: the tolerances of two integrations that grow a hundredfold
+    np.testing.assert_allclose(found.strengths, np.diag(left.T @ learned @ right.T), rtol=1e-6)
+    off = (1 - learned) ** 2
+    expected = [off[pairs].mean(), off[~pairs].mean()]
+    np.testing.assert_allclose([found.trained, found.untrained], expected, rtol=1e-5, atol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "depth"), [("circulant", 3), ("regular", 3), ("circulant", 4), ("regular", 4)])
 def test_when_trained_pairs_are_learned_the_race_is_within_a_tenth_of_the_full_flow(name, depth):
     """With the full residual, at twice the time in which the uniform mode alone is learned."""
     pairs, end = trained_pairs(name, 8, 3, 1), 2 * 1.25 * 0.3 ** (2 - depth) / 3
-    learned = wide_flow(pairs, 0.3, depth, np.zeros(8), lambda T: pairs * (1 - T), lambda time, _: time - end)
+    learned = wide_flow(pairs, 0.3, depth, lambda T: pairs * (1 - T), lambda time, _: time - end)
     expected = np.mean((1 - learned[~pairs]) ** 2)
     assert float(PairRace(pairs, 0.3, 1.0, depth).untrained) == pytest.approx(expected, rel=0.1)
 
@@ -112,8 +108,6 @@ def test_mistakes_are_named():
         PairRace(np.ones((2, 3), dtype=bool), 0.1, 1.0)
     with pytest.raises(RangeError, match="first must be finite and above 0"):
         PairRace(pairs, 0.0, 1.0)
-    with pytest.raises(RangeError, match="one number for each of 3 modes"):
-        PairRace(pairs, 0.1, 1.0, overlaps=[0.0, 0.0])
     with pytest.raises(RangeError, match="depth must be a whole number, at least 2"):
         PairRace(pairs, 0.1, 1.0, depth=1)
     with pytest.raises(RangeError, match="ratio must be finite and at least 0 and at most 1"):

@@ -1,6 +1,5 @@
 """P3's predictions measured on gated networks with a pathway of its own for every view."""
 
-import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,94 +47,79 @@ class Settings:
     seeds: int = 30
 
 
-def draw_layers(pathways: int, sizes: list[int], scale: float, seed: int) -> list[np.ndarray]:
-    """Draw all layers, (pathways, target, source): normal with standard deviation scale / sqrt(hidden)."""
-    random, std = np.random.default_rng(seed), scale / np.sqrt(sizes[1])
-    return [std * random.standard_normal((pathways, into, out)) for out, into in itertools.pairwise(sizes)]
-
-
 def compute(settings: Settings) -> xarray.Dataset:
     """Follow the flow of every seed, train from the same weights in several ways, and read gates of ReLU networks.
 
     responses, strengths: over time under the flow, to each view alone, the output for its class less the mean of the
-    others, and the length of the whole output, P3's s_km. middle, end: responses after half and all of a training.
+    others, and the length of the whole output, P3's s_km. trained: responses after half and all of a training.
     """
-    steps, rate = settings.steps, settings.learning_rate
+    steps, rate, seeds = settings.steps, settings.learning_rate, settings.seeds
     early = min(EARLY, steps)
-    looks = np.unique([*range(0, early, 2), *np.linspace(early, steps, 27).astype(int)])
+    times = rate * np.unique([*range(0, early, 2), *np.linspace(early, steps, 27).astype(int)])
 
     def flow(depth: int, scale: float, sizes: tuple[float, ...] = (1.0,) * VIEWS) -> xarray.Dataset:
-        problem, initial = network(settings, depth, scale, sizes)
-        forecast = nr.predict(problem, initial, rate * looks, "flow")
-        paths = problem.architecture.paths()
-        maps = np.array(
-            [
-                [[path.product(weights) for path in paths] for weights in forecast.weights_at(forecast.time, draw)]
-                for draw in range(settings.seeds)
-            ]
-        ) * np.reshape(sizes, (VIEWS, 1, 1))
-        each = ("seed", "time", "class", "view")
-        lengths = np.linalg.norm(maps, axis=-2).swapaxes(-1, -2)
+        problem = network(settings, depth, sizes)
+        forecast = nr.predict(problem, initial_weights(problem, scale, seeds), times, "flow")
+        maps = [pathway_maps(problem, forecast.weights_at(times, draw)) for draw in range(seeds)]
+        maps = np.array(maps) * np.reshape(sizes, (VIEWS, 1, 1))
+        each, lengths = ("seed", "time", "class", "view"), np.linalg.norm(maps, axis=-2).swapaxes(-1, -2)
         return xarray.Dataset({"responses": (each, lone_responses(maps)), "strengths": (each, lengths)})
 
-    def trained(depth: int, kind: str, targets: np.ndarray | None = None) -> np.ndarray:
-        problem, initial = network(settings, depth, settings.scale, targets=targets)
+    def trained(problem: nr.Problem, kind: str) -> np.ndarray:
         loss, momentum = TRAININGS[kind]
         rule = optax.sgd(rate * (1 - momentum), momentum=momentum)  # so that time runs alike
-        run = nr.train(
-            problem, initial, rate, steps, seeds=settings.seeds, loss=loss, optimizer=rule, record="weights",
-            at=[steps // 2, steps],
-        )  # fmt: skip
-        paths = problem.architecture.paths()
-        return np.array(
-            [[[path.product(run.weights(seed, k)) for path in paths] for k in (0, 1)] for seed in range(settings.seeds)]
-        )
+        looks: dict[str, Any] = {"record": "weights", "at": [steps // 2, steps]}
+        start = initial_weights(problem, settings.scale, seeds)
+        run = nr.train(problem, start, rate, steps, seeds=seeds, loss=loss, optimizer=rule, **looks)
+        return np.array([pathway_maps(problem, [run.weights(seed, k) for k in (0, 1)]) for seed in range(seeds)])
 
     flows = {f"flow L{depth}": flow(depth, settings.scale) for depth in settings.depths}
     flows |= {"growth L2": flow(2, SMALL_SCALE), "unequal L2": flow(2, SMALL_SCALE, UNEQUAL)}
-    data = xarray.concat(list(flows.values()), "flow").assign_coords(flow=list(flows), time=rate * looks)
+    data = xarray.concat(list(flows.values()), "flow").assign_coords(flow=list(flows), time=times)
     found = []
     for depth in settings.depths:
-        maps = {kind: trained(depth, kind) for kind in TRAININGS}
+        problem = network(settings, depth)
+        maps = {kind: trained(problem, kind) for kind in TRAININGS}
         # the mean over all seeds of the softmax at a temperature; all views are present
-        logits = maps["teacher"][:, -1].sum(axis=1).swapaxes(-1, -2) / TEMPERATURE
-        raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+        raised = np.exp(maps["teacher"][:, -1].sum(axis=1).swapaxes(-1, -2) / TEMPERATURE)
         soft = (raised / raised.sum(axis=-1, keepdims=True)).mean(axis=0)
-        maps["student"] = trained(depth, "teacher", soft)
+        taught = nr.Problem(problem.architecture, nr.Task(problem.task.inputs, {"y": soft}), problem.gates)
+        maps["student"] = trained(taught, "teacher")
         found.append(np.stack([lone_responses(part) for part in maps.values()]))
-    names = ("depth", "training", "seed", "half", "class", "view")
-    data["trained"] = (names, np.array(found))
-    data["gates"] = (
-        ("depth", "moment", "measure", "seed"),
-        np.array([relu_gates(settings, d) for d in settings.depths]),
-    )
-    if 2 in settings.depths:
-        layers = [_layers(settings, 2, settings.scale, seed) for seed in range(settings.seeds)]
-        ends = lone_responses(two_layer_end(*(np.stack(layer) for layer in zip(*layers, strict=True))))
-        data["exact_end"] = (("seed", "class", "view"), ends)
+        if depth == 2:
+            start = initial_weights(problem, settings.scale, seeds)
+            layers = [[[w[p.edges[i]] for p in problem.architecture.paths()] for w in start] for i in (0, 1)]
+            data["exact_end"] = (("seed", "class", "view"), lone_responses(two_layer_end(*layers)))
+    data["trained"] = (("depth", "training", "seed", "half", "class", "view"), np.array(found))
+    gates = [relu_gates(settings, depth) for depth in settings.depths]
+    data["gates"] = (("depth", "moment", "measure", "seed"), np.array(gates))
     return data.assign_coords(depth=list(settings.depths), training=[*TRAININGS, "student"])
 
 
-def _layers(settings: Settings, depth: int, scale: float, seed: int) -> list[np.ndarray]:
-    return draw_layers(VIEWS, [CLASSES, *[settings.hidden] * (depth - 1), CLASSES], scale, seed)
+def network(settings: Settings, depth: int, sizes: tuple[float, ...] = (1.0,) * VIEWS) -> nr.Problem:
+    """A pathway for each view; all views are always present."""
+    task = nr.tasks.get("views", classes=CLASSES, views=VIEWS, sizes=sizes, depth=depth)
+    problem: nr.Problem = task.problem("views", settings.hidden)
+    return problem
 
 
-def network(
-    settings: Settings,
-    depth: int,
-    scale: float,
-    sizes: tuple[float, ...] = (1.0,) * VIEWS,
-    targets: np.ndarray | None = None,
-) -> tuple[nr.Problem, list[Any]]:
-    """A pathway for each view, all views always present, and the initial weights of every seed."""
-    problem = nr.tasks.get("views", classes=CLASSES, views=VIEWS, sizes=sizes, depth=depth).problem(
-        "views", settings.hidden
-    )
-    if targets is not None:
-        problem = nr.Problem(problem.architecture, nr.Task(problem.task.inputs, {"y": targets}), problem.gates)
-    places = {edge: (i, m) for m, path in enumerate(problem.architecture.paths()) for i, edge in enumerate(path.edges)}
-    drawn = [_layers(settings, depth, scale, seed) for seed in range(settings.seeds)]
-    return problem, [{edge: layers[i][m] for edge, (i, m) in places.items()} for layers in drawn]
+def initial_weights(problem: nr.Problem, scale: float, seeds: int) -> list[Any]:
+    """Draw the weights of every seed, layer by layer: normal with standard deviation scale / sqrt(hidden)."""
+    architecture, drawn = problem.architecture, []
+    paths = architecture.paths()
+    std = scale / np.sqrt(architecture.nodes[architecture.target(paths[0].edges[0])])
+    for seed in range(seeds):
+        random, weights = np.random.default_rng(seed), {}
+        for layer in zip(*(path.edges for path in paths), strict=True):
+            shape = architecture.nodes[architecture.target(layer[0])], architecture.nodes[architecture.source(layer[0])]
+            weights |= dict(zip(layer, std * random.standard_normal((len(paths), *shape)), strict=True))
+        drawn.append(weights)
+    return drawn
+
+
+def pathway_maps(problem: nr.Problem, weights: list[Any]) -> np.ndarray:
+    """The map of each pathway, (looks, M, K, K)."""
+    return np.array([[path.product(each) for path in problem.architecture.paths()] for each in weights])
 
 
 def relu_gates(settings: Settings, depth: int) -> np.ndarray:
@@ -147,26 +131,16 @@ def relu_gates(settings: Settings, depth: int) -> np.ndarray:
     """
     task = nr.tasks.get("views", classes=CLASSES, views=VIEWS).task
     problem = nr.ReLUNetwork(task, (settings.relu_hidden,) * (depth - 1))
-    sizes = [CLASSES * VIEWS, *[settings.relu_hidden] * (depth - 1), CLASSES]
-    initial = [
-        dict(
-            zip(
-                problem.architecture.edges,
-                (layer[0] for layer in draw_layers(1, sizes, settings.scale, seed)),
-                strict=True,
-            )
-        )
-        for seed in range(settings.seeds)
-    ]
-    steps, rate = settings.steps, settings.learning_rate
-    run = nr.train(problem, initial, rate, steps, seeds=settings.seeds, record="weights", at=[0, steps])
+    initial, steps = initial_weights(problem, settings.scale, settings.seeds), settings.steps
+    looks: dict[str, Any] = {"record": "weights", "at": [0, steps]}
+    run = nr.train(problem, initial, settings.learning_rate, steps, seeds=settings.seeds, **looks)
     # features are the unit vectors: input k M + m is view m of class k
-    alone_rows = np.eye(CLASSES * VIEWS).reshape(CLASSES, VIEWS, -1)
+    rows = np.eye(CLASSES * VIEWS).reshape(CLASSES, VIEWS, -1)
     first, second = np.triu_indices(VIEWS, 1)
     found = np.zeros((2, 2, settings.seeds))
     for moment, seed in np.ndindex(2, settings.seeds):
         matrix = run.weights(seed, moment)[next(iter(problem.architecture.edges))]
-        alone, together = (np.maximum(rows @ matrix.T, 0) for rows in (alone_rows, alone_rows.sum(axis=1)))
+        alone, together = (np.maximum(shown @ matrix.T, 0) for shown in (rows, rows.sum(axis=1)))
         weight = np.maximum(alone.max(axis=1), together)  # (K, units)
         one, other = alone[:, first] > 0, alone[:, second] > 0
         apart = ((one ^ other) * weight[:, None]).sum(axis=-1) / ((one | other) * weight[:, None]).sum(axis=-1)

@@ -5,7 +5,7 @@ the loss is half the mean squared error, and results are NumPy arrays. Derivatio
 docs/theory/exact.md.
 """
 
-from neuralrace.theory.exact.contextual import Contextual, Overlaps
+from neuralrace.theory.exact.contextual import Contextual
 from neuralrace.theory.exact.crossover import GatingStatistics, crossover_margin, linear_gating, xor_gating
 from neuralrace.theory.exact.lambda_balanced import LambdaBalanced
 from neuralrace.theory.exact.modes import Deep, SignSymmetric, TwoLayer, Unbalanced
@@ -18,7 +18,6 @@ __all__ = [
     "Deep",
     "GatingStatistics",
     "LambdaBalanced",
-    "Overlaps",
     "PairRace",
     "Phases",
     "Race",

@@ -16,7 +16,7 @@ one at the same learning rate; S/D and every curve as a function of S t are the 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,24 +28,15 @@ MEAN_MODE_TOLERANCE = 1e-9
 RANK_TOLERANCE = 1e-12
 
 
-class Overlaps(NamedTuple):
-    """How much two contextual paths p != j have in common."""
-
-    inputs: float  # Sigma_x(j, p) = inputs * Sigma_x(p, p)
-    outputs: float  # U_p^T U_j = outputs * I
-    competition: float  # what is left of D when all paths grow alike: 1 + (C - 1) inputs * outputs
-
-
 @dataclass(frozen=True, eq=False)
 class Contextual(Solution):
     """The contextual network, from its targets.
 
-    structure: H (features, items), shown in each context in a block of its own. contexts: C. common_strength,
-    contextual_strength: pi_0 and B0, one number or one per mode. common_structure: G, shown in every context (default:
-    H itself, as in P2 section 5; zeros for none).
+    structure: H (features, items), shown in every context, and once more in each context in a block of its own (P2
+    section 5). contexts: C. common_strength, contextual_strength: pi_0 and B0, one number or one per mode.
 
     With h a singular value of H without its item mean, S = h sqrt(1 - 1/C)/(N C) and D = (C - 1)/(N C). With g^2 an
-    eigenvalue of G^T G + H^T H/C, the common item modes have s = g/N and d = 1/N, the mean mode
+    eigenvalue of (1 + 1/C) H^T H, the common item modes have s = g/N and d = 1/N, the mean mode
     s = g sqrt(N + C)/(N sqrt(C)) and d = 1/N + 1/C, and the C - 1 context modes s = |H 1|/(N C) and d = 1/C.
     """
 
@@ -53,21 +44,16 @@ class Contextual(Solution):
     contexts: int = 3
     common_strength: Strength = 1e-6
     contextual_strength: Strength = 1e-6
-    common_structure: Real = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count("contexts", self.contexts, least=3)
-        if self.common_structure is None:
-            object.__setattr__(self, "common_structure", self.structure)
-        for name in ("structure", "common_structure"):
-            shape = getattr(self, name).shape
-            if len(shape) != 2 or shape[1] < 2 or shape[1] != self.structure.shape[-1]:
-                raise RangeError(
-                    f"{name} must be a matrix with a column for each of two or more items, the same in both; its shape "
-                    f"was {shape}"
-                )
-        gram = self._factor.T @ self._factor
+        if self.structure.ndim != 2 or self.structure.shape[1] < 2:
+            raise RangeError(
+                f"structure must be a matrix with a column for each of two or more items; its shape was "
+                f"{self.structure.shape}"
+            )
+        gram = self.structure.T @ self.structure
         sums = gram.sum(axis=1)
         residual = float(np.linalg.norm(sums - sums.mean()) / np.sqrt(len(gram)) / (np.linalg.norm(gram) + 1e-300))
         if residual > MEAN_MODE_TOLERANCE:
@@ -77,21 +63,6 @@ class Contextual(Solution):
                 "allowed); balance the structure so that every item has the same summed similarity to all"
             )
 
-    @property
-    def _factor(self) -> np.ndarray:
-        return np.vstack([self.common_structure, self.structure / np.sqrt(self.contexts)])
-
-    @property
-    def overlaps(self) -> Overlaps:
-        """The overlaps of contextual paths: (C-2)/(C-1) for inputs and -1/(C-1) for outputs.
-
-        Paths p and j are open together in C - 2 of the C - 1 contexts of each. The residual of path p points along
-        -(e_p - 1/C) in context space, of squared length 1 - 1/C, and two such have inner product -1/C. So all paths
-        together feel D/(C - 1). P2 has -1/2, -1/6 and -1/12 for C = 3, 4, 5; only the first is right.
-        """
-        inputs, outputs = (self.contexts - 2) / (self.contexts - 1), -1 / (self.contexts - 1)
-        return Overlaps(inputs, outputs, 1 + (self.contexts - 1) * inputs * outputs)
-
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kind of each common mode: "item", "mean" or "context"."""
@@ -100,13 +71,11 @@ class Contextual(Solution):
     @cached_property
     def _common_modes(self) -> list[tuple[str, float, float]]:
         """Kind, s and d of each common mode."""
-        n, c, factor = self.structure.shape[1], self.contexts, self._factor
-        mean, context = (float(np.linalg.norm(part.sum(axis=1))) for part in (factor, self.structure))
-        found = [("item", value / n, 1 / n) for value in _centered_values(factor)]
-        if mean / np.sqrt(n) > RANK_TOLERANCE:
-            found.append(("mean", mean * np.sqrt((n + c) / n / c) / n, 1 / n + 1 / c))
-        if context / (n * c) > RANK_TOLERANCE:
-            found += [("context", context / (n * c), 1 / c)] * (c - 1)
+        n, c, size = self.structure.shape[1], self.contexts, float(np.linalg.norm(self.structure.sum(axis=1)))
+        found = [("item", value * np.sqrt(1 + 1 / c) / n, 1 / n) for value in _centered_values(self.structure)]
+        if size / np.sqrt(n) > RANK_TOLERANCE:
+            found.append(("mean", size * np.sqrt((1 + 1 / c) * (n + c) / n / c) / n, 1 / n + 1 / c))
+            found += [("context", size / (n * c), 1 / c)] * (c - 1)
         return found
 
     @cached_property

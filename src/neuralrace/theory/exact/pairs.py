@@ -12,7 +12,7 @@ and theta stops where the trained pairs are right on average, sum_l g_l tau_l = 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +42,7 @@ class PairRace(Solution):
     """The strengths of the modes of the trained pairs, and the errors, when the trained pairs are right on average.
 
     pairs: which are trained, (M, M), the same number for every domain. first: every singular value of each layer's
-    initial weights. final: s/d, the strength that a path has to reach. overlaps: xi_l, (..., M), the cosine between
-    encoder and decoder of each mode, seen through the hidden chain (default: zero, its limit at infinite width). first
-    and final broadcast against each other and the leading axes of overlaps.
+    initial weights. final: s/d, the strength that a path has to reach. They broadcast against each other.
 
     At infinite width the strengths are exact while one residual drives all modes, which the trained pairs end. Then
     they settle what error they have left, over up to hundreds of times the time of the race, and untrained errors fall:
@@ -56,32 +54,19 @@ class PairRace(Solution):
     first: Strength
     final: Positive
     depth: int = 3
-    # with an overlap of one, encoder and decoder have no difference, with minus one no sum
-    overlaps: Annotated[Any, {"least": -(1 - 1e-6), "most": 1 - 1e-6}] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count("depth", self.depth, least=2)
         object.__setattr__(self, "pairs", _graph(self.pairs))
-        count = len(self.pairs)
-        if self.overlaps is None:
-            object.__setattr__(self, "overlaps", np.zeros(count))
-        if self.overlaps.shape[-1:] != (count,):
-            raise RangeError(
-                f"overlaps must have one number for each of {count} modes; its shape was {self.overlaps.shape}"
-            )
 
     @cached_property
     def strengths(self) -> np.ndarray:
         """tau_l over s/d, (..., M); the uniform mode alone would have to reach M."""
         values = np.linalg.svd(self.pairs.astype(np.float64), compute_uv=False)
-        initial, goal = self.first[..., None], self.final[..., None]
-        shape = np.broadcast_shapes(initial.shape, goal.shape, self.overlaps.shape)
-        targets = np.broadcast_to(goal / initial**self.depth, shape)[..., 0]
-        starts = np.broadcast_to(self.overlaps, shape)
-        goals = self.pairs.sum() * targets
-        found = [_finish(self.depth, values, starts[place], goals[place]) for place in np.ndindex(goals.shape)]
-        return np.asarray(np.reshape(found, shape) / targets[..., None])
+        targets = np.asarray(self.final / self.first**self.depth)
+        found = [_finish(self.depth, values, goal) for goal in self.pairs.sum() * targets.ravel()]
+        return np.reshape(found, (*targets.shape, len(values))) / targets[..., None]
 
     @cached_property
     def _errors(self) -> np.ndarray:
@@ -117,7 +102,7 @@ def _graph(pairs: Any) -> np.ndarray:
     return graph.astype(bool)
 
 
-def _finish(depth: int, values: np.ndarray, overlaps: np.ndarray, goal: float) -> np.ndarray:
+def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
     """tau_l in units of sigma^N where sum_l g_l tau_l is the goal.
 
     Coordinates of a mode's plane are along the sum and the difference of encoder and decoder: the state is (2, M) for
@@ -126,10 +111,9 @@ def _finish(depth: int, values: np.ndarray, overlaps: np.ndarray, goal: float) -
     """
     from scipy.integrate import solve_ivp  # half a second of imports
 
-    count = len(values)
-    along, apart = np.sqrt((1 + overlaps) / 2), np.sqrt((1 - overlaps) / 2)
+    count, half = len(values), np.full(len(values), np.sqrt(0.5))
     chain = np.broadcast_to(np.eye(2)[..., None], (depth - 2, 2, 2, count))
-    start = np.concatenate([along, apart, along, -apart, chain.ravel()])
+    start = np.concatenate([half, half, half, -half, chain.ravel()])
 
     def layers(state: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         (encoder, decoder), hidden = state[: 4 * count].reshape(2, 2, count), state[4 * count :].reshape(chain.shape)

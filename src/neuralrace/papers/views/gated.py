@@ -109,7 +109,7 @@ def initial_weights(problem: nr.Problem, scale: float, seeds: int) -> list[Any]:
     paths = architecture.paths()
     std = scale / np.sqrt(architecture.nodes[architecture.target(paths[0].edges[0])])
     for seed in range(seeds):
-        random, weights = np.random.default_rng(seed), {}
+        random, weights = np.random.default_rng(seed), dict[Any, np.ndarray]()
         for layer in zip(*(path.edges for path in paths), strict=True):
             shape = architecture.nodes[architecture.target(layer[0])], architecture.nodes[architecture.source(layer[0])]
             weights |= dict(zip(layer, std * random.standard_normal((len(paths), *shape)), strict=True))

@@ -306,7 +306,6 @@ def checkpoint_records(
         "steps": int(times[-1]),
         "seeds": len(seen),
         "key": None,
-        "stop_at": None,
         "loss": "squared",
         "rule": {"rule": "checkpoints", "cosine": min(pace.cosine for pace in paces), "measured_rate": measured},
         "batch_size": None,

@@ -242,12 +242,11 @@ def _versions() -> str:
     return json.dumps({name: importlib.metadata.version(name) for name in RECORDED_VERSIONS})
 
 
-def status_of(loss: np.ndarray, stop_at: float | None = None) -> np.ndarray:
+def status_of(loss: np.ndarray) -> np.ndarray:
     """Diverged: not finite, or EXPLODED times the initial loss. Converged: fell, and is constant at the end.
 
     loss: (seeds, regular evaluations), so that the choice of records makes no difference. Constant means that over the
-    last tenth of the run the loss changed by less than SETTLED of its whole fall; a long plateau looks the same. A seed
-    that reached the loss it was to stop at has converged too.
+    last tenth of the run the loss changed by less than SETTLED of its whole fall; a long plateau looks the same.
     """
     status = np.full(len(loss), STATUS.index("running"))
     first = np.maximum(loss[:, 0], np.finfo(float).eps)  # a perfect start leaves rounding, which may grow a little
@@ -256,8 +255,7 @@ def status_of(loss: np.ndarray, stop_at: float | None = None) -> np.ndarray:
         late = loss[:, -max(loss.shape[1] // 10, 2) :]
         still = (late.max(axis=1) - late.min(axis=1) < SETTLED * fallen) & (fallen > SETTLED * loss[:, 0])
         exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > EXPLODED * first)
-        arrived = np.zeros(len(loss), dtype=bool) if stop_at is None else loss[:, -1] <= stop_at
-    status[still & (loss.shape[1] >= FEWEST_LOOKS) | arrived] = STATUS.index("converged")
+    status[still & (loss.shape[1] >= FEWEST_LOOKS)] = STATUS.index("converged")
     status[exploded] = STATUS.index("diverged")
     return status
 

@@ -42,10 +42,10 @@ law = nr.initial.gaussian(0.3)
 told = {"devices": jax.local_device_count()}
 def train(seeds, **more):
     return nr.train(network, law, 0.2, 30, seeds=seeds, record=("loss", "weights"), progress=False, **more)
-run = train(3, stop_at=0.05, checkpoint=sys.argv[1])  # does not divide: a seed is repeated on the second device
+run = train(3, checkpoint=sys.argv[1])  # does not divide: a seed is repeated on the second device
 told["loss"] = run.loss.tolist()
 told["final"] = [np.asarray(run.weights(seed)["x", "h1"]).tolist() for seed in range(3)]
-again = train(3, stop_at=0.05, checkpoint=sys.argv[1])
+again = train(3, checkpoint=sys.argv[1])
 assert (again.loss == run.loss).all()
 conditions = [Condition(network, law, make_rule(rate, None, 30)[0], rate) for rate in (0.1, 0.2, 0.3)]
 told["together"] = [run.loss.tolist() for run in train_together(conditions, 30, progress=False)]

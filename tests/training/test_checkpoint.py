@@ -50,17 +50,6 @@ def test_killed_and_started_again(tmp_path, options, at):
     np.testing.assert_array_equal(finished.loss, whole.loss)
 
 
-def test_a_training_that_came_to_rest_is_read_back_as_it_was(tmp_path):
-    gated = nr.tasks.xor().problem("xor", hidden=3)
-    options = {"learning_rate": 0.1, "steps": 400, "seeds": 2, "every": 30, "stop_at": 0.05}
-    whole = nr.train(gated, LAW, **options)
-    assert whole.data["step"].values[-1] < 390
-    for _ in range(2):  # written, and then read
-        run = nr.train(gated, LAW, checkpoint=tmp_path / "run.npz", **options)
-        for name in whole.data.variables:
-            np.testing.assert_array_equal(run.data[name].values, whole.data[name].values, err_msg=name)
-
-
 def test_a_process_killed_in_the_middle_goes_on(tmp_path, monkeypatch):
     """In another process, which is this one."""
     path, out = tmp_path / "run.npz", tmp_path / "run.nc"

@@ -24,14 +24,6 @@ from neuralrace.training.objectives import Objective
 Parameters = Any  # a tree of arrays
 
 
-class Penalty(eqx.Module):
-    """A term that training descends with the loss: a function of the outputs for all examples together."""
-
-    @abstractmethod
-    def __call__(self, outputs: Mapping[str, jax.Array]) -> jax.Array:
-        """Compute the penalty; outputs: node -> (N, size)."""
-
-
 class LossFunction(eqx.Module):
     """One seed's loss and gradient as functions of its parameters: all that the loop needs to descend."""
 
@@ -76,7 +68,7 @@ class NetworkLearner(Learner):
 
     common: with coupling "residual", the network of the pathways that are open for all examples, which descend their
     own loss. examples: inputs, targets, gates of edges, gates of neurons and weights, for mini-batches only.
-    everything: the network with all examples apart, for records and a penalty only.
+    everything: the network with all examples apart, for records only.
     """
 
     architecture: Architecture = eqx.field(static=True)
@@ -88,7 +80,6 @@ class NetworkLearner(Learner):
     common_edges: tuple[Edge, ...] = eqx.field(static=True)
     examples: Mapping[str, Any] | None
     everything: Network | None
-    penalty: Penalty | None
 
     def pack(self, weights: Weights) -> Stacks:
         """Arrange weights for computing; leading axes are kept."""
@@ -105,12 +96,7 @@ class NetworkLearner(Learner):
 
     def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
         """Compute the loss over all examples and the direction that training descends."""
-
-        def descended(stacks: Stacks) -> tuple[jax.Array, jax.Array]:
-            loss = self.loss(stacks)
-            return loss + self._penalty_of(stacks), loss
-
-        (_, loss), gradient = jax.value_and_grad(descended, has_aux=True)(parameters)
+        loss, gradient = jax.value_and_grad(self.loss)(parameters)
         if self.common is None:
             return loss, gradient
         own = self.common
@@ -120,8 +106,8 @@ class NetworkLearner(Learner):
         return loss, self.network.stack(merged)
 
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
-        """Compute the gradient of the loss over a batch; a penalty is over all examples."""
-        return jax.grad(lambda s: self._batch_loss(s, chosen, by_weight) + self._penalty_of(s))(parameters)
+        """Compute the gradient of the loss over a batch."""
+        return jax.grad(lambda stacks: self._batch_loss(stacks, chosen, by_weight))(parameters)
 
     def draw(self, key: jax.Array, size: int) -> jax.Array:
         """Draw by inverting the cumulative sum of the weights."""
@@ -135,9 +121,6 @@ class NetworkLearner(Learner):
         assert self.everything is not None
         rows = self.everything.rows(self.everything.stack(self.unpack(parameters)))[received]
         return {node: self.everything.per_example(rows, node) for node in nodes}
-
-    def _penalty_of(self, parameters: Stacks) -> jax.Array | float:
-        return 0.0 if self.penalty is None else self.penalty(self.per_example(parameters, self.architecture.outputs))
 
     def _batch_loss(self, parameters: Stacks, chosen: jax.Array, by_weight: bool) -> jax.Array:
         """Compute each row as it is defined: a plan of the network would be of rows that change at every step."""
@@ -168,7 +151,6 @@ def make_learner(
     *,
     batches: bool = False,
     every_example: bool = False,
-    penalty: Penalty | None = None,
 ) -> NetworkLearner:
     """Plan what a training needs.
 
@@ -201,8 +183,7 @@ def make_learner(
         common=common,
         common_edges=common_edges,
         examples=examples,
-        everything=problem.every_example if every_example or penalty is not None else None,
-        penalty=penalty,
+        everything=problem.every_example if every_example else None,
     )
 
 

@@ -23,7 +23,7 @@ from neuralrace.memory import require_memory
 from neuralrace.progress import Meter
 from neuralrace.training.learner import LossFunction, Parameters
 from neuralrace.training.records import Recorder
-from neuralrace.training.rules import Rule, Step
+from neuralrace.training.rules import Rule
 from neuralrace.trajectory import FEWEST_LOOKS
 
 STRIDE = 100  # the most steps between two evaluations of the loss, recorded or not
@@ -92,7 +92,6 @@ class TrainState(NamedTuple):
     parameters: Parameters
     memory: Any  # the rule's
     order: jax.Array  # of the examples, for mini-batches
-    resting: jax.Array  # seeds that have reached the loss to stop at
 
 
 class Batches(eqx.Module):
@@ -113,78 +112,63 @@ class Program(eqx.Module):
     rule: Rule
     recorder: Recorder = Recorder()
     batches: Batches | None = None
-    level: Array | None = None  # the loss at which a seed stops
     mapped: tuple[bool, ...] = eqx.field(static=True, default=())  # in the order of their leaves; empty: none
 
     def start(self, parameters: Parameters) -> TrainState:
         """Make the state of each seed before the first step; parameters have a leading axis of seeds."""
         seeds = jax.tree.leaves(parameters)[0].shape[0]
         shuffled = 0 if self.batches is None or self.batches.drawn else self.batches.count
-        blank = np.zeros((seeds, shuffled), dtype=np.int32), np.zeros(seeds, dtype=bool)
         memory = _start_rule(self, parameters) if type(self.rule).start is not Rule.start else ()
-        return TrainState(parameters, memory, *jax.device_put(blank))
+        return TrainState(parameters, memory, jax.device_put(np.zeros((seeds, shuffled), dtype=np.int32)))
 
-    def evaluate(
-        self, state: TrainState, regular: Array, kept: Array, loss: jax.Array | None = None
-    ) -> tuple[TrainState, Records]:
-        """Evaluate loss and records of every seed; loss: if it is known. At a regular evaluation seeds may stop."""
+    def evaluate(self, parameters: Parameters, kept: Array, loss: jax.Array | None = None) -> Records:
+        """Evaluate loss and records of every seed; loss: if it is known. kept: whether costly records are needed."""
         if loss is None:
-            loss = self.each(lambda learner, rule, p: learner.loss(p))(state.parameters)
-        if self.level is not None:
-            state = state._replace(resting=state.resting | (regular & (loss <= self.level)))
-        found: Records = {}
-        if self.recorder.chosen:
-            record = self.each(lambda learner, rule, p: self.recorder(learner, p))
-            if self.recorder.costly:  # not where it would be thrown away
-                shapes = jax.eval_shape(record, state.parameters)
-                blank = jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
-                found = jax.lax.cond(kept, record, lambda _: blank, state.parameters)
-            else:
-                found = record(state.parameters)
-        return state, found | {"loss": loss}
+            loss = self.each(lambda learner, rule, p: learner.loss(p))(parameters)
+        if not self.recorder.costly:
+            return self._records(parameters) | {"loss": loss}
 
-    def record_shapes(self, state: TrainState) -> dict[str, Any]:
-        """The shapes of an evaluation; the loss has the parameters' type, so nothing is traced for it."""
-        leaf = jax.tree.leaves(state.parameters)[0]
-        shape: Any = jax.ShapeDtypeStruct  # it has no types
-        found = {"loss": shape(leaf.shape[:1], leaf.dtype)}
-        if self.recorder.chosen:
-            record = self.each(lambda learner, rule, p: self.recorder(learner, p))
-            found |= eqx.filter_eval_shape(record, state.parameters)
-        return found
+        def blank(at: Parameters) -> Records:
+            shapes = jax.eval_shape(lambda given: self._records(given), at)
+            return jax.tree.map(lambda space: jnp.zeros(space.shape, space.dtype), shapes)
+
+        return {**jax.lax.cond(kept, lambda at: self._records(at), blank, parameters), "loss": loss}
 
     def evaluate_and_step(
-        self, state: TrainState, keys: jax.Array, step: jax.Array, regular: Array, kept: Array
+        self, state: TrainState, keys: jax.Array, step: jax.Array, kept: Array
     ) -> tuple[TrainState, Records]:
         """Evaluate and take one step; a full batch shares the gradient's forward pass with the loss."""
         if self.batches is not None:
-            state, found = self.evaluate(state, regular, kept)
-            return self.step(state, keys, step), found
+            return self.step(state, keys, step), self.evaluate(state.parameters, kept)
         loss, slope = self.each(lambda learner, rule, p: learner.loss_and_gradient(p))(state.parameters)
-        state, found = self.evaluate(state, regular, kept, loss)
-        return self.step(state, keys, step, slope), found
+        return self.step(state, keys, step, slope), self.evaluate(state.parameters, kept, loss)
+
+    def record_shapes(self, parameters: Parameters) -> dict[str, Any]:
+        """The shapes of an evaluation; the loss has the parameters' type, so nothing is traced for it."""
+        shape: Any = jax.ShapeDtypeStruct  # it has no types
+        leaf = jax.tree.leaves(parameters)[0]
+        records = eqx.filter_eval_shape(lambda given: self._records(given), parameters) if self.recorder.chosen else {}
+        return records | {"loss": shape(leaf.shape[:1], leaf.dtype)}
+
+    def _records(self, parameters: Parameters) -> Records:
+        if not self.recorder.chosen:
+            return {}
+        found: Records = self.each(lambda learner, rule, p: self.recorder(learner, p))(parameters)
+        return found
 
     def step(self, state: TrainState, keys: jax.Array, step: jax.Array, slope: Parameters | None = None) -> TrainState:
         """Take one step for every seed; slope: the gradient there, if it is known."""
         chosen, order = self._batch(state.order, keys, step)
 
         def one(learner: Any, rule: Rule, parameters: Any, memory: Any, slope: Any, chosen: Any) -> Any:
-            def gradient(at: Parameters) -> Parameters:
-                if self.batches is None:
-                    return learner.loss_and_gradient(at)[1]
-                return learner.batch_gradient(at, chosen, by_weight=not self.batches.drawn)
-
-            here = gradient(parameters) if slope is None else slope
-            return rule.move(learner, memory, Step(parameters, here, gradient, step))
+            if self.batches is not None:
+                slope = learner.batch_gradient(parameters, chosen, by_weight=not self.batches.drawn)
+            elif slope is None:
+                slope = learner.loss_and_gradient(parameters)[1]
+            return rule.move(learner, memory, parameters, slope, step)
 
         parameters, memory = self.each(one)(state.parameters, state.memory, slope, chosen)
-        if self.level is not None:  # a seed that has arrived rests
-            parameters, memory = jax.tree.map(
-                lambda new, old: jnp.where(state.resting.reshape(-1, *[1] * (new.ndim - 1)), old, new),
-                (parameters, memory),
-                (state.parameters, state.memory),
-            )
-        return TrainState(parameters, memory, order, state.resting)
+        return TrainState(parameters, memory, order)
 
     def _batch(self, order: jax.Array, keys: jax.Array, step: jax.Array) -> tuple[jax.Array | None, jax.Array]:
         """The examples of this step for each seed; those that do not fill a batch are left out of their epoch."""
@@ -226,7 +210,7 @@ class Program(eqx.Module):
         def one(given: tuple[list[Any], TrainState, jax.Array]) -> TrainState:
             theirs, state, key = jax.tree.map(lambda leaf: leaf[None], given)
             found = [mine if has else leaf for has, mine, leaf in zip(own, theirs, leaves, strict=True)]
-            program = Program(*made(found), self.recorder, self.batches, self.level, self.mapped)
+            program = Program(*made(found), self.recorder, self.batches, self.mapped)
             return jax.tree.map(lambda leaf: leaf[0], work(program, state, key))
 
         theirs = [leaf if has else None for has, leaf in zip(own, leaves, strict=True)]
@@ -246,8 +230,7 @@ class Program(eqx.Module):
             shard(pad_to(leaf, room)) if own else replicate(leaf, room)
             for leaf, own in zip(leaves, self._own(leaves), strict=True)
         ]
-        recorder, batches, level = replicate((self.recorder, self.batches, self.level), room)
-        return Program(*made(found), recorder, batches, level, self.mapped)
+        return Program(*made(found), self.recorder, self.batches, self.mapped)
 
     def _own(self, leaves: list[Any]) -> tuple[bool, ...]:
         return self.mapped or (False,) * len(leaves)
@@ -269,7 +252,7 @@ def one_program(programs: Sequence[Program], seeds: int) -> Program:
         np.repeat(np.stack([np.asarray(leaf) for leaf in column]), seeds, axis=0) if own else column[0]
         for own, column in zip(mapped, columns, strict=True)
     ]
-    return Program(*first.parts()[1](leaves), first.recorder, first.batches, first.level, mapped)
+    return Program(*first.parts()[1](leaves), first.recorder, first.batches, mapped)
 
 
 def shape_of(program: Program) -> Any:
@@ -282,10 +265,9 @@ def shape_of(program: Program) -> Any:
 
 
 class Chunk(NamedTuple):
-    """The evaluations of one call of the device: steps to the next, their kinds, how many, and the first's step."""
+    """The evaluations of one call: steps to the next, whether recorded, how many, and the step of the first."""
 
     gaps: Array
-    regular: Array
     kept: Array
     number: Array
     step: Array
@@ -300,18 +282,13 @@ def _advance(
     room: dict[str, jax.ShapeDtypeStruct],
     block: int,
     in_turn: bool,
-) -> tuple[TrainState, Records, jax.Array]:
-    """Evaluate and step; also return how many evaluations were made before all seeds rested.
+) -> tuple[TrainState, Records]:
+    """Evaluate and step.
 
     room: variable -> (evaluations, seeds, ...). block: the steps between two evaluations are a multiple of this; 0:
     there is one step after every evaluation. in_turn: one seed after the other takes its steps to the next evaluation.
     """
     buffers = {name: jnp.zeros(space.shape, space.dtype) for name, space in room.items()}
-
-    def unfinished(carry: tuple[Any, ...]) -> jax.Array:
-        i, state, *_ = carry
-        going = (i < chunk.number) if program.level is None else (i < chunk.number) & ~state.resting.all()
-        return going | ((i == 0) & (chunk.number > 0))  # seeds at rest are evaluated once more
 
     def steps(part: Program, state: TrainState, keys: jax.Array, first: jax.Array, number: jax.Array) -> TrainState:
         def some(k: jax.Array, state: TrainState) -> TrainState:
@@ -322,24 +299,21 @@ def _advance(
 
         return jax.lax.fori_loop(0, number // block, some, state)
 
-    def body(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        i, state, buffers, step = carry
-        kind = chunk.regular[i], chunk.kept[i]
+    def body(i: jax.Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        state, buffers, step = carry
         if block:  # one forward pass more for each evaluation, and half as much to compile
-            state, found = program.evaluate(state, *kind)
-            number = chunk.gaps[i]
+            found, number = program.evaluate(state.parameters, chunk.kept[i]), chunk.gaps[i]
             if in_turn:
                 state = program.in_turn(state, keys, lambda one, s, key: steps(one, s, key, step, number))
             else:
                 state = steps(program, state, keys, step, number)
         else:
-            state, found = program.evaluate_and_step(state, keys, step, *kind)
+            state, found = program.evaluate_and_step(state, keys, step, chunk.kept[i])
         buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, found)
-        return i + 1, state, buffers, step + chunk.gaps[i]
+        return state, buffers, step + chunk.gaps[i]
 
-    start = (jnp.zeros((), jnp.int32), state, buffers, chunk.step)
-    made, state, buffers, _ = jax.lax.while_loop(unfinished, body, start)
-    return state, buffers, made
+    state, buffers, _ = jax.lax.fori_loop(0, chunk.number, body, (state, buffers, chunk.step))
+    return state, buffers
 
 
 @dataclass
@@ -383,7 +357,7 @@ class Training:
         self.filled += count
 
     def records(self) -> dict[str, np.ndarray]:
-        """All records, and the loss at every evaluation as "curve", constant after rest or divergence."""
+        """All records, and the loss at every evaluation as "curve", constant after divergence."""
         seen = np.concatenate(self.curve).T
         curve = np.repeat(seen[:, -1:], len(self.schedule.looks), axis=1)
         curve[:, : seen.shape[1]] = seen
@@ -404,7 +378,7 @@ def run(
     watchers: Sequence[Watcher] = (),
     resume: Callable[[Training], None] | None = None,
 ) -> Training:
-    """Train to the end, to rest, to divergence of every seed, or until a watcher says stop.
+    """Train to the end, to divergence of every seed, or until a watcher says stop.
 
     parameters: seeds first; they are spread over all local devices. meter: counts the steps. resume: puts a training
     where a checkpoint left it.
@@ -430,19 +404,14 @@ def run(
             last, began = len(schedule.looks) - 1, time.monotonic()
             stop = min(first + count, last) if first < last else last + 1
             chunk = _chunk(schedule, first, stop, capacity)
-            after, found, made = _advance(program, training.state, keys, chunk, buffers, block, in_turn)
-            number = int(made)
-            pending.append(host.submit(training.keep, found, schedule.kept[first : first + number], total))
+            after, found = _advance(program, training.state, keys, chunk, buffers, block, in_turn)
+            pending.append(host.submit(training.keep, found, schedule.kept[first:stop], total))
             if stop <= last:  # after the last evaluation nothing moves
                 training.state = after
             if meter is not None:
                 meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * seeds)
-            diverged = not np.isfinite(np.asarray(found["loss"])[number - 1]).any()
+            diverged = not np.isfinite(np.asarray(found["loss"])[stop - first - 1]).any()
             training.next = last + 1 if diverged else stop
-            if number < stop - first:  # all seeds rest from here on: the next recorded evaluation is the last
-                later = np.flatnonzero(schedule.kept[first + number :])
-                training.next = first + number + int(later[0]) if len(later) else last
-                training.schedule = schedule.until(training.next)
             # chunks that take about CHUNK_SECONDS, growing by at most eight at a time
             wanted = count * CHUNK_SECONDS / max(time.monotonic() - began, 1e-6)
             count = int(np.clip(wanted, 1, min(8 * count, capacity)))
@@ -478,7 +447,6 @@ def _chunk(schedule: Schedule, first: int, stop: int, capacity: int) -> Chunk:
     gaps = np.append(schedule.gaps, 1)  # after the last evaluation there is nothing to run; its step is thrown away
     return Chunk(
         np.resize(gaps[first:stop], capacity).astype(np.int32),
-        np.resize(schedule.regular[first:stop], capacity),
         np.resize(schedule.kept[first:stop], capacity),
         np.asarray(stop - first, dtype=np.int32),
         np.asarray(schedule.looks[first], dtype=np.int32),
@@ -490,7 +458,7 @@ def _buffers(training: Training) -> dict[str, jax.ShapeDtypeStruct]:
 
     Records that do not fit into memory, as they are after they are finished on the host, are refused.
     """
-    shapes = training.program.record_shapes(training.state)
+    shapes = training.program.record_shapes(training.state.parameters)
     for name, leaf in shapes.items():
         kept = training.program.recorder.finish(name, np.zeros((1, 1, *leaf.shape[1:]), leaf.dtype))
         shape = (training.seeds, len(training.schedule.recorded), *kept.shape[2:])

@@ -2,7 +2,7 @@
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any, ClassVar
@@ -27,15 +27,6 @@ from neuralrace.errors import (
 from neuralrace.training.learner import Learner, LossFunction, Parameters
 
 
-class Step(eqx.Module):
-    """The parameters, the gradient there (slope) and as a function of others, and how many steps were taken."""
-
-    parameters: Parameters
-    slope: Parameters
-    gradient: Callable[[Parameters], Parameters]
-    number: jax.Array
-
-
 class Rule(eqx.Module):
     """One seed's update. projects: every step is a combination of gradients, so wide linear nodes may be projected."""
 
@@ -47,8 +38,10 @@ class Rule(eqx.Module):
         return ()
 
     @abstractmethod
-    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """Return the parameters after one step, and the memory then."""
+    def move(
+        self, learner: LossFunction, memory: Any, parameters: Parameters, slope: Parameters, number: jax.Array
+    ) -> tuple[Parameters, Any]:
+        """Return the parameters after one step, and the memory then; slope: the gradient, number: of the step."""
 
     def as_data(self) -> dict[str, Any]:
         """Describe the rule in plain values; of a schedule its first and last value."""
@@ -69,9 +62,11 @@ class Descent(Rule):
     name = "descent"
     learning_rate: Array
 
-    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(
+        self, learner: LossFunction, memory: Any, parameters: Parameters, slope: Parameters, number: jax.Array
+    ) -> tuple[Parameters, Any]:
         """Take one step down the slope."""
-        return _moved(at.parameters, _rate(self.learning_rate, at.number), at.slope), memory
+        return _moved(parameters, self.learning_rate, number, slope), memory
 
 
 class Momentum(Rule):
@@ -85,31 +80,12 @@ class Momentum(Rule):
         """Start with velocity zero."""
         return jax.tree.map(jnp.zeros_like, parameters)
 
-    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(
+        self, learner: LossFunction, memory: Any, parameters: Parameters, slope: Parameters, number: jax.Array
+    ) -> tuple[Parameters, Any]:
         """Take one step with the velocity."""
-        velocity = jax.tree.map(lambda v, g: self.momentum * v + g, memory, at.slope)
-        return _moved(at.parameters, _rate(self.learning_rate, at.number), velocity), velocity
-
-
-class RungeKutta(Rule):
-    """Gradient flow by the classical method of fourth order, with the step of descent."""
-
-    name = "flow"
-    learning_rate: Array
-
-    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
-        """Take one step of the flow."""
-        rate = _rate(self.learning_rate, at.number)
-
-        def stage(total_and_slope: tuple[Any, Any], lengths: tuple[Any, Any]) -> tuple[tuple[Any, Any], None]:
-            (total, slope), (reach, share) = total_and_slope, lengths
-            slope = at.gradient(_moved(at.parameters, reach * rate, slope))
-            return (jax.tree.map(lambda sum_, s: sum_ + share * s, total, slope), slope), None
-
-        # a loop, so that the gradient is compiled once
-        stages = (jnp.array([0.5, 0.5, 1.0]), jnp.array([2.0, 2.0, 1.0]))
-        (total, _), _ = jax.lax.scan(stage, (at.slope, at.slope), stages)
-        return _moved(at.parameters, rate, jax.tree.map(lambda sum_: sum_ / 6, total)), memory
+        velocity = jax.tree.map(lambda v, g: self.momentum * v + g, memory, slope)
+        return _moved(parameters, self.learning_rate, number, velocity), velocity
 
 
 class Optax(Rule):
@@ -129,12 +105,14 @@ class Optax(Rule):
         with _working_optimizer():
             return self.optimizer.init(learner.unpack(parameters))
 
-    def move(self, learner: LossFunction, memory: Any, at: Step) -> tuple[Parameters, Any]:
+    def move(
+        self, learner: LossFunction, memory: Any, parameters: Parameters, slope: Parameters, number: jax.Array
+    ) -> tuple[Parameters, Any]:
         """Take the optimizer's own step."""
         assert isinstance(learner, Learner)
-        weights = learner.unpack(at.parameters)
+        weights = learner.unpack(parameters)
         with _working_optimizer():
-            updates, memory = self.optimizer.update(learner.unpack(at.slope), memory, weights)
+            updates, memory = self.optimizer.update(learner.unpack(slope), memory, weights)
             return learner.pack(optax.apply_updates(weights, updates)), memory
 
     def as_data(self) -> dict[str, Any]:
@@ -226,9 +204,6 @@ def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
     return rates
 
 
-def _rate(rate: Array, step: jax.Array) -> Any:
-    return rate if jnp.ndim(rate) == 0 else jnp.asarray(rate)[jnp.minimum(step, rate.shape[0] - 1)]
-
-
-def _moved(parameters: Parameters, rate: Any, slope: Parameters) -> Parameters:
-    return jax.tree.map(lambda w, g: w - rate * g, parameters, slope)
+def _moved(parameters: Parameters, rate: Array, step: jax.Array, slope: Parameters) -> Parameters:
+    at = rate if jnp.ndim(rate) == 0 else jnp.asarray(rate)[jnp.minimum(step, rate.shape[0] - 1)]
+    return jax.tree.map(lambda w, g: w - at * g, parameters, slope)

@@ -25,7 +25,6 @@ from neuralrace.errors import (
     require_call,
     require_count,
     require_kind,
-    require_number,
     shortened,
 )
 from neuralrace.initial import ByShape, Initializer, as_data, as_key, draw, key_as_data
@@ -33,7 +32,7 @@ from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
-from neuralrace.training.learner import Learner, Penalty, make_learner
+from neuralrace.training.learner import Learner, make_learner
 from neuralrace.training.loop import (
     STRIDE,
     Batches,
@@ -64,8 +63,7 @@ class Condition:
 
     initial: an initializer, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
     rule: how weights move. time: of a step, a number or one for every step. drawn: mini-batches are drawn by the
-    examples' weights at every step, instead of going through all examples in each epoch. penalty: descended with the
-    loss.
+    examples' weights at every step, instead of going through all examples in each epoch.
     """
 
     network: Network
@@ -76,7 +74,6 @@ class Condition:
     coupling: str = "joint"
     batch_size: int | None = None
     drawn: bool = False
-    penalty: Penalty | None = None
 
     def __post_init__(self) -> None:
         require_kind("network", self.network, (Problem, RoutedNetwork), ProblemError)
@@ -87,8 +84,6 @@ class Condition:
                 f"time must be finite and not negative, a number or a list with one for every step; it was "
                 f"{shortened(self.time)}"
             )
-        if self.penalty is not None:
-            require_kind("penalty", self.penalty, Penalty, ProblemError)
 
 
 @float64
@@ -107,7 +102,6 @@ def train(
     record: str | Sequence[str] = ("loss",),
     every: int = 1,
     at: Sequence[int] | None = None,
-    stop_at: float | None = None,
     callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     precision: str = "double",
@@ -121,12 +115,10 @@ def train(
     unit of time. loss: "squared", "cross-entropy", or an Objective. batch_size: examples per step (default: all).
     coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
     weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths ("weights[x->h1]"); taken
-    `every` so many steps and at the end, or `at` given steps.
-    stop_at: a seed whose loss has reached this rests from the next evaluation on (every fiftieth part of the steps, at
-    most 100 of them), and training ends when all rest. callback: called about twice a second with the step and the
-    losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from which an interrupted
-    training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial weights and times are
-    in 64 bits. A diverging seed is marked in `status` and does not stop the others.
+    `every` so many steps and at the end, or `at` given steps. callback: called about twice a second with the step and
+    the losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from which an
+    interrupted training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial weights
+    and times are in 64 bits. A diverging seed is marked in `status` and does not stop the others.
     """
     check_memory(network, steps, every if at is None else None, seeds)
     if callback is not None:
@@ -135,9 +127,8 @@ def train(
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimizer, steps)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
-    level = None if stop_at is None else require_number("stop_at", stop_at)
-    prepared = _prepare(condition, seeds, key, record, level)
-    settings = _settings(condition, schedule, seeds, key, level, precision)
+    prepared = _prepare(condition, seeds, key, record)
+    settings = _settings(condition, schedule, seeds, key, precision)
     groups = prepared.groups(seeds) if callback is None else [slice(0, seeds)]
     done: list[Training] = []
     with _metered(max(schedule.steps, 1) * seeds, progress) as meter, in_precision(precision):
@@ -155,14 +146,9 @@ def train(
             if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
                 watchers.append(_calling(callback))
             done.append(run(prepared.program, *part, schedule, meter, watchers, resume))
-    # a group that came to rest early is constant from there on
-    longest = max((training.schedule for training in done), key=lambda schedule: len(schedule.looks))
-    records = {
-        name: np.concatenate([_extended(array, parts) for array in parts])
-        for name, parts in _columns([training.records() for training in done]).items()
-    }
-    final = jax.tree.map(lambda *leaves: np.concatenate(leaves), *[training.parameters() for training in done])
-    return _trajectory(prepared, longest, records, final, settings)
+    found = [(training.records(), training.parameters()) for training in done]
+    records, final = jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+    return _trajectory(prepared, done[0].schedule, records, final, settings)
 
 
 @float64
@@ -191,7 +177,7 @@ def train_together(
             raise RangeError(f"time must be a number, or one for each of {steps} steps; there are {np.size(one.time)}")
     schedule = make_schedule(steps, every, at)
     drawn: dict[Any, dict[Edge, np.ndarray]] = {}
-    prepared = [_prepare(one, seeds, key, record, None, drawn) for one in conditions]
+    prepared = [_prepare(one, seeds, key, record, drawn) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for ready in prepared:
         alike.setdefault(shape_of(ready.program), []).append(ready)
@@ -210,7 +196,7 @@ def train_together(
         records, final = training.records(), training.parameters() if keep_weights else None
         for place, one in enumerate(group):
             mine = slice(place * seeds, (place + 1) * seeds)
-            settings = _settings(one.condition, schedule, seeds, key, None, precision)
+            settings = _settings(one.condition, schedule, seeds, key, precision)
             own, ended = jax.tree.map(lambda array, mine=mine: array[mine], (records, final))
             found[id(one)] = _trajectory(one, training.schedule, own, ended, settings)
 
@@ -296,7 +282,6 @@ def _prepare(
     seeds: int,
     key: Any,
     record: str | Sequence[str],
-    stop_at: float | None,
     drawn: dict[Any, dict[Edge, np.ndarray]] | None = None,
 ) -> Prepared:
     """Draw the initial weights of a condition and plan its network; drawn: those of other conditions, same key."""
@@ -310,8 +295,8 @@ def _prepare(
     projected: Mapping[Edge, np.ndarray] = initial
     bases, options = Bases(), {"batches": batches is not None}
     if isinstance(network, RoutedNetwork):
-        if condition.coupling != "joint" or condition.penalty is not None:
-            raise ProblemError("a RoutedNetwork is trained with coupling='joint' and without a penalty")
+        if condition.coupling != "joint":
+            raise ProblemError("a RoutedNetwork is trained with coupling='joint'")
         learner: Learner = make_routed_learner(network, as_objective(condition.loss), **options, test=recorder.costly)
     else:
         objective, inner = as_objective(condition.loss, network.task), network
@@ -320,10 +305,9 @@ def _prepare(
             projected, bases, neuron_gates = project_hidden(*parts)
             sizes = {node: basis.shape[-1] for node, basis in bases.items()}
             inner = network.resized({**network.architecture.nodes, **sizes}, neuron_gates) if bases else network
-        every, penalty = recorder.of_examples, condition.penalty
-        learner = make_learner(inner, objective, condition.coupling, **options, every_example=every, penalty=penalty)
-    level = None if stop_at is None else np.asarray(float(stop_at))
-    program = Program(learner, condition.rule, recorder, batches, level)
+        every = recorder.of_examples
+        learner = make_learner(inner, objective, condition.coupling, **options, every_example=every)
+    program = Program(learner, condition.rule, recorder, batches)
     return Prepared(condition, program, initial, projected, bases)
 
 
@@ -370,9 +354,7 @@ def _initial_weights(
     return found
 
 
-def _settings(
-    condition: Condition, schedule: Schedule, seeds: int, key: Any, level: float | None, precision: str
-) -> dict[str, Any]:
+def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, precision: str) -> dict[str, Any]:
     """How a network is trained, in plain values."""
     objective = as_objective(condition.loss)
     return {
@@ -380,7 +362,6 @@ def _settings(
         "steps": schedule.steps,
         "seeds": seeds,
         "key": key_as_data(key),
-        "stop_at": level,
         **({} if precision == "double" else {"precision": precision}),
         "loss": objective.name,
         **({} if objective in (Squared(), CrossEntropy()) else {"objective": repr(objective)}),
@@ -414,16 +395,6 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
     return digest({**settings, **described, "version": version("neuralrace")}, arrays)
 
 
-def _columns(parts: list[dict[str, np.ndarray]]) -> dict[str, list[np.ndarray]]:
-    return {name: [part[name] for part in parts] for name in parts[0]}
-
-
-def _extended(array: np.ndarray, parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Repeat the last record up to as many as the longest part has."""
-    missing = max(part.shape[1] for part in parts) - array.shape[1]
-    return np.concatenate([array, np.repeat(array[:, -1:], missing, axis=1)], axis=1) if missing else array
-
-
 def _trajectory(
     prepared: Prepared, schedule: Schedule, records: Mapping[str, np.ndarray], final: Any, settings: Mapping[str, Any]
 ) -> Trajectory:
@@ -444,7 +415,7 @@ def _trajectory(
         np.asarray(time * steps if np.ndim(time) == 0 else np.concatenate([[0.0], np.cumsum(time)])[steps]),
         steps,
         variables,
-        status_of(records["curve"][:, schedule.regular], settings["stop_at"]),
+        status_of(records["curve"][:, schedule.regular]),
         problem=problem,
         settings=settings,
     )

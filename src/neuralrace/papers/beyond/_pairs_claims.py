@@ -30,7 +30,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim = Claims()
     _hypothesis(claim.shown_in("a"), data)
     _forecasts(claim.shown_in("c"), data)
-    _leaky_and_scale(claim, data)
+    _leaky(claim.shown_in("d"), data)
     _images(claim.shown_in("e"), data)
     if "curve" in data.dims:
         _image_curves(claim.shown_in("f"), data)
@@ -152,55 +152,33 @@ def _forecasts(claim: Claims, data: xarray.Dataset) -> None:
     missed = [0.0 if found == expected else abs(expected - found) for found, expected in least.values()]
     claim.at_most("largest difference of forecast and measured K", max(missed), 1)
     claim.detail(", ".join(f"{name} {found:g} for {expected:g}" for name, (found, expected) in least.items()))
-    claim.finding(SOURCE, "What the flow at infinite width leaves out falls with the width.")
-    chosen = select(data, data["series"] == "widths")
-    off, widths = _distance(_untrained(chosen, "wide"), _untrained(chosen)), np.unique(chosen["width"].values)
-    means = [float(off[chosen["width"].values == width].mean()) for width in widths]
-    claim.falling(f"mean {what}", means, f"width, {widths.tolist()},")
 
 
-def _leaky_and_scale(claim: Claims, data: xarray.Dataset) -> None:
+def _leaky(claim: Claims, data: xarray.Dataset) -> None:
     leaky = all_kinds(data, leaky=True)
     errors = _untrained(leaky)
     least = [_least(leaky, errors, name) for name in ("circulant", "regular")]
-    claim.finding(SOURCE, "With leaky ReLU the ratio orders the errors too.", "d")
+    claim.finding(SOURCE, "With leaky ReLU the ratio orders the errors too.")
     claim.at_least("rank correlation of ratio and error", ranks(leaky["ratio"].values, errors), RANKS)
     claim.detail(f"least K that works: circulant {least[0]:g}, regular {least[1]:g}")
     claim.fails("nearly; blocks transfer better than their ratio says")
-    claim.finding(SOURCE, "With leaky ReLU all kinds of pairs fall on one curve of the ratio.", "d")
-    what = "median distance of log10 of the error from the curve of circulant pairs at the same ratio"
-    claim.at_most(what, _off_curve(leaky, leaky), CURVE)
-    claim.fails("neither blocks, which lie below, nor hub-like pairs, which lie above")
-    claim.finding(SOURCE, "The larger the initial weights, the more is lost.", "c")
-    scales = data["series"] == "scales"
-    middle = data["trained"].values[scales][0]  # the K of which several scales were tried
-    usual = (data["series"] == "kinds") & ~data["leaky"] & (data["trained"] == middle)
-    for name in ("circulant", "regular"):
-        own = select(data, (data["pairs"] == name) & (usual | scales)).sortby("gain")
-        claim.rising(f"error of untrained pairs, {name}", _untrained(own), "scale")
 
 
 def _images(claim: Claims, data: xarray.Dataset) -> None:
-    error = data["image_error"].mean("image_seed")
-    untrained = {str(kind): error.sel(objective=kind, kind="untrained") for kind in data["objective"].values}
-    lost = {kind: (one - error.sel(objective=kind, kind="trained")).values for kind, one in untrained.items()}
-    ratio = data["image_ratio"].values
+    error, ratio = data["image_error"].mean("image_seed"), data["image_ratio"].values
+    lost = error.sel(kind="untrained") - error.sel(kind="trained")
     text = "On images the ratio orders how much worse untrained pairs are than trained ones, for every objective."
     claim.finding(SOURCE, text)
     what = "rank correlation of ratio and difference of test errors"
-    claim.at_least(what, {kind: ranks(ratio, values) for kind, values in lost.items()}, RANKS)
+    claim.at_least(
+        what, {str(kind): ranks(ratio, lost.sel(objective=kind).values) for kind in lost["objective"].values}, RANKS
+    )
     claim.detail(f"{data.attrs['data']}, {len(ratio)} kinds and numbers of pairs")
-    claim.finding(SOURCE, "Cross-entropy leaves the order of the errors as the squared error has it.")
-    what = "rank correlation of the differences of test errors"
-    claim.at_least(what, ranks(lost["squared"], lost["cross-entropy"]), RANKS)
-    means = ", ".join(f"{kind} {float(one.mean()):.3f}" for kind, one in untrained.items())
-    claim.detail(f"mean test error of untrained pairs: {means}")
 
 
 def _image_curves(claim: Claims, data: xarray.Dataset) -> None:
     trained, flow = data["curve_trained"].mean("draw"), data["curve_flow"].mean("draw")
     start, digits = float(flow.isel(image_time=0, kind=0).mean()), data.attrs["data"] == "digits"
-    reduction = np.abs(data["curve_reduction"] - flow.isel(kind=0)).max() / start
     ends = data.isel(image_time=-1, kind=1)
     claim.finding(SOURCE, "Squared errors of routed images, trained and untrained, follow from the moments alone.")
     gaps = {str(kind): float(abs(flow - trained).sel(kind=kind).max() / start) for kind in data["kind"].values}
@@ -217,11 +195,3 @@ def _image_curves(claim: Claims, data: xarray.Dataset) -> None:
             "trained ones do; untrained ones differ from draw to draw by more than this, and four draws do not tell "
             "their mean"
         )
-    text = "The reduction carries to images, whose inputs are not white: modes of the mean domain, one by one."
-    claim.finding(SOURCE, text)
-    what = "largest gap of the error of trained pairs to the flow of moments, in parts of the first error,"
-    claim.at_most(what, float(reduction), GAP)
-    both = zip(data["left_reduction"].values, flow.isel(image_time=-1, kind=1).values, strict=True)
-    claim.detail(f"untrained pairs at the end: {'; '.join(f'{one:.3g} for {other:.3g}' for one, other in both)}")
-    if not digits:
-        claim.fails("by little; one direction of the inputs for each mode leaves more than all of them do")

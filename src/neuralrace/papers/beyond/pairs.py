@@ -20,7 +20,7 @@ from neuralrace.papers.settings import setting
 from neuralrace.plotting import COLORS, SERIES, TIME, label_axes, new_figure, theory_line
 from neuralrace.tasks import RoutedImages, routed_images
 from neuralrace.tasks.pairs import spectrum, trained_pairs
-from neuralrace.theory.exact import PairRace, Routing
+from neuralrace.theory.exact import PairRace
 from neuralrace.theory.routed import RoutedFlow, drawn_weights, wide_weights
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import make_rule
@@ -65,8 +65,8 @@ class Settings:
     """Tables of two items in M domains, and images: "digits", or "mnist" from a folder, at P1's size.
 
     circulant, regular, blocks, hubs: the K of each kind of pairs; fresh: of hub-like pairs from another key. gains:
-    beside the first. depths: at twice the gain. widths: with more seeds, since effects of a finite width are random.
-    image_steps, image_domains: those of IMAGES if zero. curves: whether those of the images are forecast.
+    beside the first. depths: at twice the gain. image_steps, image_domains: those of IMAGES if zero. curves: whether
+    those of the images are forecast.
     """
 
     domains: int = setting(16, least=2)
@@ -74,7 +74,6 @@ class Settings:
     gain: float = 0.2
     gains: tuple[float, ...] = (0.1, 0.4, 0.8)
     depths: tuple[int, ...] = setting((2, 4), least=2)
-    widths: tuple[int, ...] = (32, 64, 128)
     circulant: tuple[int, ...] = (2, 3, 4, 6, 8, 10)
     regular: tuple[int, ...] = (2, 3, 4, 6, 8)
     blocks: tuple[int, ...] = (2, 3, 4, 5, 8)
@@ -83,7 +82,6 @@ class Settings:
     leaky: bool = True
     steps: int = 600
     seeds: int = 3
-    width_seeds: int = 8
     data: str = setting("digits", words=tuple(IMAGES))
     folder: str = ""
     image_domains: int = 0
@@ -91,8 +89,8 @@ class Settings:
     curves: bool = True
 
 
-def _tables(settings: Settings) -> tuple[list[Table], list[Table]]:
-    """List all kinds of pairs, linear and leaky; hubs of another key; scales and depths; and, apart, widths."""
+def _tables(settings: Settings) -> list[Table]:
+    """List all kinds of pairs, linear and leaky; hubs of another key; scales and depths."""
     gain, width = settings.gain, settings.width
 
     def table(pairs: str, trained: int, **changes: Any) -> Table:
@@ -107,10 +105,7 @@ def _tables(settings: Settings) -> tuple[list[Table], list[Table]]:
     deep = [(name, depth) for name in (*both, "blocks") for depth in settings.depths]
     # deep networks are slow from small weights
     depths = [table(name, MIDDLE, gain=2 * gain, depth=depth, series="depths") for name, depth in deep]
-    # pairs whose gap is not far from one over the square root of the width
-    near = (("circulant", MIDDLE), ("regular", 3))
-    widths = [table(name, k, width=other, series="widths") for name, k in near for other in settings.widths]
-    return [*kinds, *leaky, *fresh, *scales, *depths], widths
+    return [*kinds, *leaky, *fresh, *scales, *depths]
 
 
 def _pattern(table: Table, domains: int) -> np.ndarray:
@@ -139,19 +134,15 @@ def _pictures(settings: Settings) -> dict[str, Any]:
 
 def check(settings: Settings) -> None:
     """Make all tables and images before the first of them trains."""
-    for tables in _tables(settings):
-        for table in tables:
-            _pattern(table, settings.domains)
+    for table in _tables(settings):
+        _pattern(table, settings.domains)
     _pictures(settings)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train and forecast the tables, then the images."""
-    pictures, (tables, widths) = _pictures(settings), _tables(settings)
-    parts = [_measure_tables(tables, settings, settings.seeds)]
-    parts += [_measure_tables(widths, settings, settings.width_seeds)] if widths else []
-    data = xarray.concat(parts, "table", data_vars="all", join="outer")  # where seeds are fewer the rest is NaN
-    data = xarray.merge([data, _measure_images(pictures)])
+    pictures = _pictures(settings)
+    data = xarray.merge([_measure_tables(settings), _measure_images(pictures)])
     return data.assign_attrs(domains=settings.domains, data=settings.data, image_domains=pictures["domains"])
 
 
@@ -160,9 +151,10 @@ def _ratio(pattern: np.ndarray, leveled: bool = False) -> float:
     return float(values[1] / values[0])
 
 
-def _measure_tables(tables: list[Table], settings: Settings, seeds: int) -> xarray.Dataset:
+def _measure_tables(settings: Settings) -> xarray.Dataset:
     """Measure squared errors of trained and untrained pairs in units of that of output zero, and forecast them."""
-    domains, steps, rows, labels = settings.domains, settings.steps, np.eye(ITEMS), np.arange(ITEMS)
+    domains, steps, seeds, tables = settings.domains, settings.steps, settings.seeds, _tables(settings)
+    rows, labels = np.eye(ITEMS), np.arange(ITEMS)
     patterns = [_pattern(table, domains) for table in tables]
     arrays = {"images": rows, "labels": labels, "test_images": rows, "test_labels": labels}
     networks, conditions, ends = [], [], []
@@ -244,7 +236,7 @@ def _measure_images(given: dict[str, Any]) -> xarray.Dataset:
 
 
 def _forecast_curve(given: dict[str, Any], pattern: np.ndarray, network: Any, run: Any) -> xarray.Dataset:
-    """Compare the squared errors of a training with the exact flow and the reduction."""
+    """Compare the squared errors of a training with the exact flow."""
     spread, joint, energy = moments_of(given["task"])
     flow, end = RoutedFlow(pattern, spread, joint, energy), float(run.time[-1])
     sizes, initializer = (len(spread), given["width"], len(joint)), initial.orthogonal(given["gain"])
@@ -254,21 +246,9 @@ def _forecast_curve(given: dict[str, Any], pattern: np.ndarray, network: Any, ru
         measured.append([_means(flow.errors(one), pattern) for one in stacks])
         errors = flow.follow(drawn_weights(initializer, given["domains"], sizes, key=draw), end, rtol=1e-4).at(run.time)
         exact.append(np.stack([errors[kind] for kind in KINDS], axis=1))
-    # the reduction takes the modes of Sigma_yx as if inputs were white; in the uniform mode of the pairs the growing
-    # half of an encoder's and a decoder's initial weights is what counts
-    _, strengths, right = np.linalg.svd(joint, full_matrices=False)
-    variances = np.einsum("ar,rs,as->a", right, spread, right)
-    shown = min(1.0, given["width"] / len(spread))  # of an encoder's input direction, as the width allows
-    outer = given["gain"] * np.sqrt((shown + 1) / 4 / len(pattern))
-    losses = Routing(strengths, variances, outer, given["gain"], len(pattern)).loss(run.time[:, None])
-    explained = strengths**2 / variances
-    floor = 0.5 * (energy - explained.sum())
-    race = PairRace(pattern, given["gain"], strengths / variances)
     data = xarray.Dataset(coords={"image_time": run.time})
     data["curve_trained"] = (("draw", "image_time", "kind"), np.array(measured))
     data["curve_flow"] = (("draw", "image_time", "kind"), np.array(exact))
-    data["curve_reduction"] = ("image_time", losses.sum(axis=1) + floor)
-    data["left_reduction"] = ((), floor + float(np.sum(0.5 * explained * race.untrained)))
     return data
 
 
@@ -319,7 +299,6 @@ def draw(data: xarray.Dataset) -> Figure:
             axis.plot(time, one["curve_trained"].sel(kind=kind), style, color=color, linewidth=1.8, label=label)
             label = "moments alone" if place == 0 and kind == "untrained" else None
             theory_line(axis, time, one["curve_flow"].sel(kind=kind).values, label)
-    theory_line(axis, time, data["curve_reduction"][0].values, "reduction, trained pairs", dotted=True)
     label_axes(axis, "f  trained pairs follow from moments alone", TIME, "half the squared error")
     return figure
 
@@ -339,7 +318,7 @@ EXPERIMENT = Experiment(
     name="pairs",
     full=Settings(),
     tiny=Settings(
-        domains=6, width=16, gains=(0.4,), depths=(), widths=(), circulant=(2, 3), regular=(2,), blocks=(2,), hubs=(2,),
+        domains=6, width=16, gains=(0.4,), depths=(), circulant=(2, 3), regular=(2,), blocks=(2,), hubs=(2,),
         fresh=(3,), leaky=False, steps=200, seeds=1, image_domains=4, image_steps=10, curves=False,
     ),
     compute=compute,

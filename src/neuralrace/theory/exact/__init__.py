@@ -9,7 +9,7 @@ from neuralrace.theory.exact.contextual import Contextual
 from neuralrace.theory.exact.crossover import GatingStatistics, crossover_margin, linear_gating, xor_gating
 from neuralrace.theory.exact.lambda_balanced import LambdaBalanced
 from neuralrace.theory.exact.modes import Deep, SignSymmetric, TwoLayer, Unbalanced
-from neuralrace.theory.exact.pairs import PairRace, pair_left
+from neuralrace.theory.exact.pairs import PairRace
 from neuralrace.theory.exact.race import Phases, Race
 from neuralrace.theory.exact.routing import Routing, RoutingLayers
 
@@ -28,6 +28,5 @@ __all__ = [
     "Unbalanced",
     "crossover_margin",
     "linear_gating",
-    "pair_left",
     "xor_gating",
 ]

@@ -17,24 +17,7 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import AssumptionError, NeuralRaceError, RangeError, require_count
-from neuralrace.theory.exact._base import Positive, Solution, Strength, read
-
-TOLERANCE = 1e-10  # relative, per step
-
-
-def pair_left(ratio: Any, growth: Any, depth: int = 3) -> np.ndarray:
-    """Return what a mode has at the finish in units of the leader, from equal, balanced layers.
-
-    ratio: g_l / g_1. growth: final over initial strength of the leader's path. The path strength is a mean of the
-    initial and the final one with weights 1 - ratio and ratio: the geometric mean at depth two, where the result is
-    growth^(ratio - 1), and beyond it the power mean with exponent -(1 - 2/depth). A rule of thumb for random layers,
-    whose encoders and decoders start unaligned; `PairRace` follows those.
-    """
-    part, factor = read("ratio", ratio, least=0.0, most=1.0), read("growth", growth, least=1.0)
-    power = 1 - 2 / require_count("depth", depth, least=2)
-    if power == 0:
-        return np.asarray(factor ** (part - 1))
-    return np.asarray(((1 - part) * factor**power + part) ** (-1 / power))
+from neuralrace.theory.exact._base import Positive, Solution, Strength
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +25,7 @@ class PairRace(Solution):
     """The strengths of the modes of the trained pairs, and the errors, when the trained pairs are right on average.
 
     pairs: which are trained, (M, M), the same number for every domain. first: every singular value of each layer's
-    initial weights. final: s/d, the strength that a path has to reach. They broadcast against each other.
+    initial weights. final: s/d, the strength that a path has to reach. first and final broadcast against each other.
 
     At infinite width the strengths are exact while one residual drives all modes, which the trained pairs end. Then
     they settle what error they have left, over up to hundreds of times the time of the race, and untrained errors fall:
@@ -58,15 +41,27 @@ class PairRace(Solution):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count("depth", self.depth, least=2)
-        object.__setattr__(self, "pairs", _graph(self.pairs))
+        graph = np.asarray(self.pairs)
+        if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or not np.isin(graph, (0, 1)).all() or not graph.any():
+            raise RangeError(
+                "pairs must be a square matrix of booleans, (input domains, output domains), with at least one that is "
+                f"trained; its shape was {graph.shape}"
+            )
+        counts = np.concatenate([graph.sum(axis=0), graph.sum(axis=1)])
+        if counts.min() < counts.max():
+            raise AssumptionError(
+                f"the race has one clock only where every domain is in as many trained pairs; here domains are in "
+                f"{counts.min():g} to {counts.max():g}: follow theory.routed.RoutedFlow from wide_weights"
+            )
+        object.__setattr__(self, "pairs", graph.astype(bool))
 
     @cached_property
     def strengths(self) -> np.ndarray:
         """tau_l over s/d, (..., M); the uniform mode alone would have to reach M."""
         values = np.linalg.svd(self.pairs.astype(np.float64), compute_uv=False)
-        targets = np.asarray(self.final / self.first**self.depth)
-        found = [_finish(self.depth, values, goal) for goal in self.pairs.sum() * targets.ravel()]
-        return np.reshape(found, (*targets.shape, len(values))) / targets[..., None]
+        targets = self.final / self.first**self.depth
+        found = [_finish(self.depth, values, self.pairs.sum() * target) / target for target in targets.ravel()]
+        return np.reshape(found, (*targets.shape, len(values)))
 
     @cached_property
     def _errors(self) -> np.ndarray:
@@ -86,34 +81,19 @@ class PairRace(Solution):
         return np.asarray(self._errors[..., ~self.pairs].mean(axis=-1))
 
 
-def _graph(pairs: Any) -> np.ndarray:
-    graph = np.asarray(pairs)
-    if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or not np.isin(graph, (0, 1)).all() or not graph.any():
-        raise RangeError(
-            "pairs must be a square matrix of booleans, (input domains, output domains), with at least one that is "
-            f"trained; its shape was {graph.shape}"
-        )
-    counts = np.concatenate([graph.sum(axis=0), graph.sum(axis=1)])
-    if counts.min() < counts.max():
-        raise AssumptionError(
-            f"the race has one clock only where every domain is in as many trained pairs; here domains are in "
-            f"{counts.min():g} to {counts.max():g}: follow theory.routed.RoutedFlow from wide_weights"
-        )
-    return graph.astype(bool)
-
-
 def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
-    """tau_l in units of sigma^N where sum_l g_l tau_l is the goal.
+    """Return tau_l in units of sigma^N where sum_l g_l tau_l is the goal.
 
-    Coordinates of a mode's plane are along the sum and the difference of encoder and decoder: the state is (2, M) for
-    each of them and (2, 2, M) for each hidden matrix. The solver's time makes the mode that leads grow as e^t: in theta
+    Coordinates of a mode's plane are along encoder and decoder, which start orthogonal: the state is (2, M) for each of
+    them and (2, 2, M) for each hidden matrix. The solver's time makes the mode that leads grow as e^t: in theta
     strengths beyond depth two diverge at a finite time, and the last steps would be lost in rounding.
     """
     from scipy.integrate import solve_ivp  # half a second of imports
 
-    count, half = len(values), np.full(len(values), np.sqrt(0.5))
+    count = len(values)
+    one, zero = np.ones(count), np.zeros(count)
     chain = np.broadcast_to(np.eye(2)[..., None], (depth - 2, 2, 2, count))
-    start = np.concatenate([half, half, half, -half, chain.ravel()])
+    start = np.concatenate([one, zero, zero, one, chain.ravel()])
 
     def layers(state: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
         (encoder, decoder), hidden = state[: 4 * count].reshape(2, 2, count), state[4 * count :].reshape(chain.shape)
@@ -142,7 +122,7 @@ def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
     if short(0.0, start) >= 0:
         return strengths(start)
     short.terminal = True  # type: ignore[attr-defined]  # scipy's way to end at an event
-    solved = solve_ivp(velocity, (0.0, 1e4), start, "DOP853", rtol=TOLERANCE, atol=TOLERANCE, events=short)
+    solved = solve_ivp(velocity, (0.0, 1e4), start, "DOP853", rtol=1e-10, atol=1e-10, events=short)
     if solved.status != 1:
         raise NeuralRaceError(f"the race of the pairs could not be integrated: {solved.message}")
     return strengths(solved.y_events[0][0])

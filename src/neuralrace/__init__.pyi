@@ -26,6 +26,6 @@ from .comparison import compare as compare
 from . import reln as reln, views as views
 
 # the figures of the papers, one task explained, and sweeps
-from . import papers as papers
+from . import papers as papers, plotting as plotting
 from .explanation import Explanation as Explanation, explain as explain
 from .sweeps import sweep as sweep

@@ -32,8 +32,8 @@ def test_the_protocol_trains_the_common_pathway_alone() -> None:
     problem, run = SMALL.protocol(named, "common + all-but-one", record="path_singular_values")
     values = common.trained_values(problem, run)
     assert set(values) == {"common", "without0", "without1", "without2"}
-    alone = common.parallel_pathways(named.task, {"common": None}, SMALL.width)
-    first = SMALL.law(problem, jax.random.fold_in(jax.random.key(0), 0))  # the draw of seed 0
+    alone = common.pathways(named.task, {"common": None}, SMALL.width)
+    first = SMALL.initial(problem, jax.random.fold_in(jax.random.key(0), 0))  # the draw of seed 0
     weights = {edge: first[edge] for edge in alone.architecture.edges}
     single = train(
         alone, weights, SMALL.rate(named.task), SMALL.steps, every=SMALL.every, record="path_singular_values"

@@ -3,9 +3,9 @@
 import numpy as np
 
 from neuralrace import tasks
-from neuralrace.papers.jarvis2025 import _two_layers, fig6
+from neuralrace.papers.jarvis2025 import fig6
 
-SMALL = _two_layers.Settings(
+SMALL = fig6.Settings(
     seeds=1, gated_seeds=1, hidden=14, paper_rate=0.01, steps=6, every=1, switched=(1, 3), stds=(0.3, 0.2, 0.3, 0.4)
 )
 
@@ -14,8 +14,8 @@ def test_the_published_network_descends_as_its_code_does() -> None:
     """Six steps by gradients written out by hand: none, common alone twice, then both, the first layer by both."""
     named = tasks.contextual(3, "hierarchy")
     inputs, targets, context = named.task.inputs["x"].T, named.task.targets["y"].T, named.groups["context"]
-    data = _two_layers._published(SMALL, named)
-    random = np.random.default_rng([_two_layers.KEYS["published"], 0])
+    data = fig6.published(SMALL, named)
+    random = np.random.default_rng([fig6.KEYS["published"], 0])
     shapes = [(14, 11), (14, 14), (60, 8), (60, 6)]
     first, second, *read = [std * random.standard_normal(shape) for std, shape in zip(SMALL.stds, shapes, strict=True)]
     read_all = np.hstack(read)

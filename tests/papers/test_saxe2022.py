@@ -29,11 +29,10 @@ def test_a_decay_is_straight_and_drops_are_not():
 
 @pytest.mark.parametrize(("law", "share"), [(initial.decoupled(0.3), 0.0), (initial.orthogonal(0.3), 0.8)])
 def test_decoupled_weights_have_no_crosstalk(law, share):
-    settings = fig4.Settings(domains=3, trained=2, hidden=8, seeds=2)
     problem = tasks.routing(3, 2).problem("shared", hidden=8)
     run = train(problem, law, 0.1, 1, seeds=2, record="weights", at=[0])
     # random: of 7 x 4 entries 22 lie outside the modes
-    assert fig4._crosstalk(problem, run, settings) == pytest.approx(share, abs=1e-12 if share == 0 else 0.1)
+    assert fig4.crosstalk(problem, run) == pytest.approx(share, abs=1e-12 if share == 0 else 0.1)
 
 
 def test_the_units_of_the_paper():
@@ -42,18 +41,8 @@ def test_the_units_of_the_paper():
     assert routing.paper_rate(7, 4, 0.02) == pytest.approx(0.16)  # one step of Fig 4 in units of our time
 
 
-def test_outputs_are_taken_apart_by_route():
-    named = tasks.routing(2, 1)
-    problem = named.evaluation("shared", hidden=8)
-    weights = initial.orthogonal(0.5)(problem, 0)
-    apart = routing.outputs_by_route(problem.forward(weights).values())
-    assert apart.shape == (2, 2, 4, 7)
-    product = weights["h2", "y1"] @ weights["h1", "h2"] @ weights["x0", "h1"]
-    np.testing.assert_allclose(apart[0, 1], product.T, rtol=1e-9, atol=1e-12)
-
-
 def test_half_times_are_interpolated():
-    level = 0.5 * routing.MODES[0] / routing.VARIANCE
+    level = 0.5 * routing.MODES[0] * routing.ITEMS
     strength = level * np.array([0.0, 0.5, 1.5, 2.0])
     assert fig5.half_time(np.arange(4.0), strength) == pytest.approx(1.5)
     assert fig5.half_time(np.arange(4.0), 0.1 * strength) == np.inf

@@ -228,6 +228,8 @@ class Claims:
         if isinstance(values, Interval) or not isinstance(values, list | tuple):
             values = [values] if isinstance(values, Interval) else np.ravel(np.asarray(values, dtype=float)).tolist()
         plain = tuple(_tupled(one) for one in values)
+        if len(plain) > SHOWN and not names and np.isfinite(np.ravel(plain)).all() and np.ndim(plain) == 1:
+            names, plain = (f"lowest of {len(plain)}", "highest"), (min(plain), max(plain))
         self._made[-1]["quantities"] += (Quantity(what, plain, low, high, names, unit, form),)
 
     def detail(self, words: str) -> None:

@@ -80,14 +80,8 @@ class Result:
         return not self.judged or all(claim.as_recorded for claim in self.claims)
 
     def figure(self) -> Figure:
-        """Draw the figure anew; its titles say what came out with the usual settings, and so it says where they err.
-
-        The letters of a panel, the label of its axes, come before its title.
-        """
+        """Draw the figure anew; its titles say what came out with the usual settings, and so it says where they err."""
         figure = self.experiment.draw(self.data)
-        for axis in figure.axes:
-            if axis.get_label() and axis.get_title():
-                axis.set_title(f"{axis.get_label()}  {axis.get_title()}")
         others = sum(not claim.as_recorded for claim in self.claims) if self.judged else 0
         if others:
             told = f"Titles say what came out with the usual settings; {others} of {len(self.claims)} verdicts"

@@ -163,17 +163,10 @@ FIGURES: Mapping[str, Listed] = {
         "jarvis2025.fig8",
         seconds=27,
     ),
-    "jarvis2025-fidelity": Listed(
-        "P2",
-        "beyond P2 Fig 9",
-        "What fidelity costs: modules and stretches of constant gates",
-        "jarvis2025.fidelity",
-        seconds=75,
-    ),
     "modules-foreseen": Listed(
         "P2",
         "beyond P2 section 4",
-        "Modules and first drops of ReLU networks, foreseen",
+        "Modules of ReLU networks, predicted before training",
         "beyond.modules",
         seconds=50,
     ),

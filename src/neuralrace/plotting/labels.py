@@ -111,7 +111,7 @@ def _cell(axis: Axes) -> tuple[float, float]:
 
 
 def _fitting(axis: Axes, title: str) -> str:
-    """A title in lines that fit the axis, at about eleven letters an inch."""
-    letter, gap, rest = title.partition("  ")
-    lines = textwrap.wrap(rest if gap else title, max(20, int(11 * (_cell(axis)[0] - BESIDE))))
-    return f"{letter}{gap}" * bool(gap) + "\n".join(lines)
+    """A title in lines that fit the axis, at about eleven letters an inch, after the letters of the panel."""
+    letters = str(axis.get_label())
+    lines = textwrap.wrap(title, max(20, int(11 * (_cell(axis)[0] - BESIDE))))
+    return (f"{letters}  " if letters else "") + "\n".join(lines)

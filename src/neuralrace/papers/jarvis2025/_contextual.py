@@ -8,23 +8,11 @@ import numpy as np
 import xarray
 from matplotlib.axes import Axes
 
-from neuralrace import initial, reln
-from neuralrace.analysis import Agreement, Line, agreement, chance_by_groups, share_by_groups
-from neuralrace.arrays import float64
-from neuralrace.initial import Initializer
+import neuralrace as nr
 from neuralrace.papers.claims import Claims
-from neuralrace.plotting import COLORS, label_axes
-from neuralrace.problem import Problem
-from neuralrace.task import Task
-from neuralrace.tasks import NamedTask
-from neuralrace.tasks.pathways import parallel_pathways
-from neuralrace.theory import Forecast
-from neuralrace.training import ReLUNetwork, train
-from neuralrace.trajectory import Trajectory
 
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
-APPENDIX_H = 1e-7  # standard deviation of all initial weights, as printed there
 EVERY_MODULE = "common + all-but-one + single"  # the published network with three contexts has both kinds
 PUBLISHED = {  # contexts -> sevenths of the ReLU neurons; scale of contextual over common pathways; strengths of both
     3: (7, 2.0, (5e-9, 5e-5)),  # in the closed form
@@ -41,7 +29,6 @@ DIFFERS = (
     "Appendix H prints 1e-7 for all weights and 700 neurons. A sentence about a figure is judged as published, one "
     "without a figure with the values of appendix H, and the other number is shown beside it."
 )
-BAR = 0.27  # width of a bar, of which three stand side by side
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 
 
@@ -64,64 +51,53 @@ class ContextualSettings:
         return cls(**small | others)
 
     @property
-    def law(self) -> Initializer:
-        """Of the first weights."""
-        return initial.gaussian(self.std)
+    def initial(self) -> Any:
+        """The initializer."""
+        return nr.initial.gaussian(self.std)
 
     @property
     def epochs(self) -> np.ndarray:
         """The steps that are recorded."""
         return np.arange(0, self.steps + 1, self.every)
 
-    def rate(self, task: Task) -> float:
+    def rate(self, task: nr.Task) -> float:
         """The paper's rate, for a loss that is a mean."""
         return self.paper_rate * len(task)
 
-    def times(self, task: Task) -> np.ndarray:
+    def times(self, task: nr.Task) -> np.ndarray:
         """The times that are recorded."""
         return self.rate(task) * self.epochs
 
-    def train(self, network: Problem | ReLUNetwork, first: Any = None, **options: Any) -> Trajectory:
-        """Train by the paper's rule, from its law of first weights, unless told otherwise."""
+    def train(self, network: Any, initial: Any = None, **options: Any) -> nr.Trajectory:
+        """Train by the paper's rule, from its initializer unless told otherwise."""
         given = {"learning_rate": self.rate(network.task), "steps": self.steps, "every": self.every} | options
-        return train(network, self.law if first is None else first, **given)
+        return nr.train(network, self.initial if initial is None else initial, **given)
 
-    def relu(self, task: Task, **options: Any) -> Trajectory:
-        """Trained ReLU networks with one hidden layer."""
-        return self.train(ReLUNetwork(task, hidden=(self.hidden,)), **{"seeds": self.seeds} | options)
-
-    def race(self, task: Task, gatings: Mapping[str, np.ndarray]) -> reln.Ranking:
-        """Forecasts of gatings, jointly trained, every pathway as wide as the paper's; nothing is trained."""
-        problems = {name: reln.gated_problem(task, patterns, self.width) for name, patterns in gatings.items()}
-        return reln.race(task, problems, initial=self.law, times=self.times(task), draws=1, key=THEORY_KEY)
+    def relu(self, task: nr.Task, **options: Any) -> nr.Trajectory:
+        """Train ReLU networks with one hidden layer."""
+        return self.train(nr.ReLUNetwork(task, hidden=(self.hidden,)), **{"seeds": self.seeds} | options)
 
     def published(self, contexts: int) -> Self:
-        """The settings of the published code for so many contexts: fewer ReLU neurons, larger initial weights."""
+        """The settings of the published code for a number of contexts: fewer ReLU neurons, larger initial weights."""
         hidden = self.hidden * PUBLISHED.get(contexts, (7,))[0] // 7
         return replace(self, hidden=hidden, std=self.std * self.hidden / hidden)
 
     @property
     def appendix_h(self) -> Self:
         """The same with the initial weights of P2 appendix H."""
-        return replace(self, std=APPENDIX_H)
+        return replace(self, std=1e-7)
 
     def protocol(
-        self, named: NamedTask, gating: str, contextual: float = 1.0, **options: Any
-    ) -> tuple[Problem, Trajectory]:
+        self, named: nr.tasks.NamedTask, gating: str, contextual: float = 1.0, **options: Any
+    ) -> tuple[nr.Problem, nr.Trajectory]:
         """A gated network trained as in P2 appendix F: beside the common pathway the others see the items only.
 
         The common pathway descends its own loss, the others the loss of what it leaves; all have the same width.
         contextual: scale of the initial weights of the others, over that of the common pathway.
         """
         problem = named.problem(f"{gating}, items only", hidden=self.width)
-        edges = problem.architecture.edges
-        law = initial.gaussian({edge: self.std * (1 if "common" in edge else contextual) for edge in edges})
-        return problem, self.train(problem, law, coupling="residual", **options)
-
-
-def contexts_of(named: NamedTask) -> int:
-    """How many contexts there are."""
-    return int(named.groups["context"].max()) + 1
+        scales = {edge: self.std * (1 if "common" in edge else contextual) for edge in problem.architecture.edges}
+        return problem, self.train(problem, nr.initial.gaussian(scales), coupling="residual", **options)
 
 
 def text_patterns(context: np.ndarray) -> set[tuple[bool, ...]]:
@@ -134,64 +110,68 @@ def as_set(patterns: np.ndarray) -> set[tuple[bool, ...]]:
     return {tuple(bool(bit) for bit in row) for row in np.asarray(patterns) > 0.5}
 
 
-def linear_part(task: Task) -> np.ndarray:
-    """The projection (N, N) of what is said about each example onto what a linear map of the inputs can say."""
+def linear_part(task: nr.Task) -> np.ndarray:
+    """The projection (N, N) onto what a linear map of the inputs can say about the examples."""
     return np.asarray(task.inputs["x"] @ np.linalg.pinv(task.inputs["x"]))
 
 
-def left_over(task: Task) -> np.ndarray:
+def left_over(task: nr.Task) -> np.ndarray:
     """What no linear map learns: the targets less their best linear fit."""
     return np.asarray(task.targets["y"] - linear_part(task) @ task.targets["y"])
 
 
-def on_what_is_left(named: NamedTask, width: int) -> Problem:
+def pathways(task: nr.Task, gates: Mapping[str, np.ndarray | None], width: int) -> nr.Problem:
+    """Join the first input to the output by one gated hidden node for each name; None is open for all examples."""
+    (first, rows), *_ = task.inputs.items()
+    nodes = {first: rows.shape[1], **dict.fromkeys(gates, width), "y": task.targets["y"].shape[1]}
+    edges = [*((first, pathway) for pathway in gates), *((pathway, "y") for pathway in gates)]
+    closed = {pathway: gate for pathway, gate in gates.items() if gate is not None}
+    return nr.Problem(nr.Architecture(nodes, edges), task, nr.Gates(nodes=closed))
+
+
+def on_what_is_left(named: nr.tasks.NamedTask, width: int) -> nr.Problem:
     """Contextual pathways that see the items, on what the common pathway leaves at its end (P2 appendix F)."""
     context, items = named.groups["context"], named.groups["item"]
-    task = Task({"item": np.eye(items.max() + 1)[items]}, {"y": left_over(named.task)})
-    return parallel_pathways(task, {f"without{c}": context != c for c in range(contexts_of(named))}, width)
+    task = nr.Task({"item": np.eye(items.max() + 1)[items]}, {"y": left_over(named.task)})
+    return pathways(task, {f"without{c}": context != c for c in np.unique(context)}, width)
 
 
-def selectivity(named: NamedTask, last: np.ndarray, strength: np.ndarray) -> xarray.Dataset:
+def selectivity(named: nr.tasks.NamedTask, last: np.ndarray, strength: np.ndarray) -> xarray.Dataset:
     """In how many contexts neurons are on for most items at the end, by number, by strength and by chance.
 
     last: the gate patterns at the end, (seeds, neurons, N). strength: (seeds, neurons).
     """
-    context = named.groups["context"]
-    data = xarray.Dataset(coords={"active": np.arange(contexts_of(named) + 1)})
-    data["share"] = ("active", share_by_groups(last, context))
-    data["share_of_strength"] = ("active", share_by_groups(last, context, strength))
-    data["chance"] = ("active", chance_by_groups(named.task.inputs["x"], context, key=THEORY_KEY))
+    context, inputs = named.groups["context"], named.task.inputs["x"]
+    data = xarray.Dataset(coords={"active": np.arange(context.max() + 2)})
+    data["share"] = ("active", nr.analysis.share_by_groups(last, context))
+    data["share_of_strength"] = ("active", nr.analysis.share_by_groups(last, context, strength))
+    data["chance"] = ("active", nr.analysis.chance_by_groups(inputs, context, key=THEORY_KEY))
     return data
 
 
 def draw_selectivity(axis: Axes, data: xarray.Dataset, title: str) -> None:
     """In how many contexts neurons are on at the end: by number, by strength and by chance."""
     looks = (("share", "relu", 0.5, "neurons"), ("share_of_strength", "relu", 1.0, "by strength"))
-    places = data["active"].values
+    places, bar = data["active"].values, 0.27  # three bars side by side
     for index, (name, kind, alpha, label) in enumerate((*looks, ("chance", "reference", 1.0, "random neurons"))):
-        style: dict[str, Any] = {"color": COLORS[kind], "alpha": alpha, "label": label}
-        axis.bar(places + BAR * (index - 1), data[name].values, BAR, **style)
+        color = nr.plotting.COLORS[kind]
+        axis.bar(places + bar * (index - 1), data[name].values, bar, color=color, alpha=alpha, label=label)
     axis.set_xticks(places)
-    label_axes(axis, title, "contexts in which a neuron is on", "share")
+    nr.plotting.label_axes(axis, title, "contexts in which a neuron is on", "share")
 
 
-def final_patterns(run: Trajectory) -> tuple[np.ndarray, np.ndarray]:
+def final_patterns(run: nr.Trajectory) -> tuple[np.ndarray, np.ndarray]:
     """The gate patterns at the end, (seeds, neurons, N), and the strengths of the neurons, (seeds, neurons)."""
-    return reln.gate_samples(run)[:, -1].astype(bool), reln.neuron_strengths(run, "h1")
+    return nr.reln.gate_samples(run)[:, -1].astype(bool), nr.reln.neuron_strengths(run, "h1")
 
 
-def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> Agreement:
+def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> nr.analysis.Agreement:
     """The distance of a curve, or of the mean of several, from the mean run."""
-    return agreement(Line(time, curve), Line(time, runs))
+    return nr.agreement(nr.analysis.Line(time, curve), nr.analysis.Line(time, runs))
 
 
-def distances(time: np.ndarray, curves: np.ndarray, runs: np.ndarray) -> np.ndarray:
-    """The normalized L1 of each of several curves from the mean run."""
-    return np.array([apart(time, curve, runs).normalized_l1 for curve in curves])
-
-
-def numbers(found: Agreement) -> str:
-    """Both distances of two losses, for the detail of a claim."""
+def numbers(found: nr.analysis.Agreement) -> str:
+    """Both distances of two losses, for the note of a claim."""
     return f"{found.normalized_l1:.3f} and {found.log10_gap:.3f}"
 
 
@@ -200,8 +180,8 @@ def claims() -> Claims:
     return Claims({"paper": "P2 ", "check": "P2 "})
 
 
-def same_losses(claim: Claims, *found: Agreement, names: Iterable[Any] = ()) -> None:
-    """That losses are the same, one or several with a name each."""
+def same_losses(claim: Claims, *found: nr.analysis.Agreement, names: Iterable[Any] = ()) -> None:
+    """Losses are the same, one or several with a name each."""
     labels = [str(name) for name in names]
     for what, row, limit in (
         ("normalized L1", [one.normalized_l1 for one in found], L1),
@@ -210,17 +190,15 @@ def same_losses(claim: Claims, *found: Agreement, names: Iterable[Any] = ()) -> 
         claim.at_most(what, dict(zip(labels, row, strict=True)) if labels else row, limit, form=".3f")
 
 
-@float64
-def forecast_values(forecast: Forecast) -> dict[str, np.ndarray]:
+def forecast_values(forecast: nr.theory.Forecast) -> dict[str, np.ndarray]:
     """Pathway -> the forecast singular values of its map, (T, modes)."""
-    architecture = forecast.architecture
-    weights = forecast.weights_at(forecast.time)
+    architecture, weights = forecast.architecture, nr.float64(forecast.weights_at)(forecast.time)
     pairs = {architecture.target(path.edges[0]): path.edges for path in architecture.paths()}
     maps = {node: np.array([w[last] @ w[first] for w in weights]) for node, (first, last) in pairs.items()}
     return {node: np.linalg.svd(array, compute_uv=False) for node, array in maps.items()}
 
 
-def trained_values(problem: Problem, run: Trajectory) -> dict[str, np.ndarray]:
+def trained_values(problem: nr.Problem, run: nr.Trajectory) -> dict[str, np.ndarray]:
     """Pathway -> the singular values of its map in the mean over seeds, (T, modes)."""
     paths = {problem.architecture.target(path.edges[0]): path for path in problem.architecture.paths()}
     return {node: run.values(f"path_singular_values[{path}]").mean(axis=0) for node, path in paths.items()}

@@ -1,5 +1,6 @@
 """P2 Fig 2: between XOR and a linear margin, ReLU networks learn like the faster of two gatings, and decide like it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,18 +9,12 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace import initial, tasks
-from neuralrace.analysis import time_to
-from neuralrace.axes import Weights
-from neuralrace.initial import Initializer
+import neuralrace as nr
+from neuralrace.papers._common import panels
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.jarvis2025 import _contextual as p2
 from neuralrace.papers.settings import setting
-from neuralrace.plotting import COLORS, TIME, draw_network, heat_map, label_axes, loss_curves, new_panels, theory_line
-from neuralrace.theory import predict
-from neuralrace.theory.exact import crossover_margin
-from neuralrace.training import ReLUNetwork, train
 
 CRITERION = 0.2  # the loss to which learning is timed
 CROSSOVER = float(np.sqrt(2 / 3))
@@ -46,42 +41,42 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """For each margin: ReLU networks trained, and both gatings forecast, iterated at the step size of training."""
-    law = initial.gaussian(float(np.sqrt(settings.variance / settings.hidden)))
-    rate, time = settings.learning_rate, settings.learning_rate * np.arange(settings.steps + 1)
+    initial = nr.initial.gaussian(float(np.sqrt(settings.variance / settings.hidden)))
+    rate, steps, seeds = settings.learning_rate, settings.steps, settings.seeds
+    time = rate * np.arange(steps + 1)
+
+    def forecasts(margin: float) -> np.ndarray:
+        """The losses of both gatings, (gatings, T)."""
+        named = nr.tasks.xor(margin)
+        way: dict[str, Any] = {"key": 1, "draws": settings.draws, "method": "flow", "learning_rate": rate}
+        problems = [named.problem(gating, hidden=settings.hidden // paths) for gating, paths in GATINGS.items()]
+        found = [nr.predict(p, initial, time, dynamics="descent", **way) for p in problems]
+        return np.array([one.loss for one in found])
+
     plane, parts = np.array([[a, b, 0.0] for b in PLANE for a in PLANE]), []
     for margin in settings.margins:
-        task, data = tasks.xor(margin).task, xarray.Dataset()
-        run = train(ReLUNetwork(task, hidden=(settings.hidden,)), law, rate, settings.steps, seeds=settings.seeds)
-        weights = [run.weights(seed) for seed in range(settings.seeds)]
-        data["relu"] = (("seed", "time"), run.loss)
-        data["theory"] = (("gating", "time"), _forecasts(settings, law, margin))
+        task, data = nr.tasks.xor(margin).task, xarray.Dataset()
+        run = nr.train(nr.ReLUNetwork(task, hidden=(settings.hidden,)), initial, rate, steps, seeds=seeds)
+        weights = [run.weights(seed) for seed in range(seeds)]
+        data["relu"], data["theory"] = (("seed", "time"), run.loss), (("gating", "time"), forecasts(margin))
         data["share"] = ("seed", [xor_share(one, task.inputs["x"], task.targets["y"]) for one in weights])
         data["plane"] = (("second", "first"), decision(weights[0], plane).reshape(2 * PLANE.shape))
         parts.append(data)
     fine = np.linspace(min(settings.margins), max(settings.margins), settings.fine)
-    foretold = [time_to(time, _forecasts(settings, law, margin), CRITERION) for margin in fine.tolist()]
+    times = [nr.analysis.time_to(time, forecasts(margin), CRITERION) for margin in fine.tolist()]
     found = xarray.concat(parts, "margin").assign_coords(margin=list(settings.margins), gating=list(GATINGS), time=time)
-    found["foretold"] = (("fine_margin", "gating"), np.array(foretold))
-    found["crossover"] = float(crossover_margin())
+    found["predicted"] = (("fine_margin", "gating"), np.array(times))
+    found["crossover"] = float(nr.theory.exact.crossover_margin())
     found["shown"] = ("panel", np.array(settings.shown))
     return found.assign_coords(fine_margin=fine)
 
 
-def _forecasts(settings: Settings, law: Initializer, margin: float) -> np.ndarray:
-    """The losses of both gatings, (gatings, T), iterated at the step size of training."""
-    named, rate = tasks.xor(margin), settings.learning_rate
-    way: dict[str, Any] = {"key": 1, "draws": settings.draws, "learning_rate": rate, "dynamics": "descent"}
-    time = rate * np.arange(settings.steps + 1)
-    problems = [named.problem(gating, hidden=settings.hidden // paths) for gating, paths in GATINGS.items()]
-    return np.array([predict(problem, law, time, method="flow", **way).loss for problem in problems])
-
-
-def decision(weights: Weights, points: np.ndarray) -> np.ndarray:
+def decision(weights: Mapping[Any, np.ndarray], points: np.ndarray) -> np.ndarray:
     """The output of a ReLU network, whose sign is its decision; points are (N, 3)."""
     return np.asarray(np.maximum(points @ weights["x", "h1"].T, 0) @ weights["h1", "y"].T)[:, 0]
 
 
-def xor_share(weights: Weights, inputs: np.ndarray, targets: np.ndarray) -> float:
+def xor_share(weights: Mapping[Any, np.ndarray], inputs: np.ndarray, targets: np.ndarray) -> float:
     """How much of the decision comes from the first two features: 1 for the XOR gating, 0 for the linear one.
 
     What is left of the answers if the third feature is taken away, over what the XOR gating would have left: its
@@ -95,115 +90,111 @@ def xor_share(weights: Weights, inputs: np.ndarray, targets: np.ndarray) -> floa
 def learning_times(data: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """(margins, gatings) of the theory and (margins, seeds) of the ReLU networks."""
     time = data["time"].values
-    return time_to(time, data["theory"].values, CRITERION), time_to(time, data["relu"].values, CRITERION)
+    theory, relu = (nr.analysis.time_to(time, data[name].values, CRITERION) for name in ("theory", "relu"))
+    return theory, relu
 
 
 def claims(data: xarray.Dataset) -> Claims:
     """What the figure says."""
-    claim = p2.claims()
-    margins, time = data["margin"].values, data["time"].values
+    claim, margins, time = p2.claims(), data["margin"].values, data["time"].values
     theory, relu = learning_times(data)
     with np.errstate(invalid="ignore"):
         lead = theory[:, 1] - theory[:, 0]
         late = 100 * np.abs(relu.mean(axis=1) / theory.min(axis=1) - 1)
     faster = [rows[int(np.argmin(times))] for rows, times in zip(data["theory"].values, theory, strict=True)]
     gaps = [p2.apart(time, curve, runs).normalized_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
-    claim.paper("Fig 2d (caption) and section 3", "Which gating structure is fastest changes at Delta = sqrt(2/3).")
-    what, crossing = f"the times to loss {CRITERION} of the two forecasts cross at", float(time_to(margins, lead, 0.0))
+    text = "Which gating structure is fastest changes at Delta = sqrt(2/3)."
+    claim.paper("Fig 2d (caption) and section 3", text, "d")
+    what, crossing = (
+        f"the times to loss {CRITERION} of the two forecasts cross at",
+        nr.analysis.time_to(margins, lead, 0.0),
+    )
     claim.within(what, crossing, (CROSSOVER - NEAR / 2, CROSSOVER + NEAR / 2), form=".3f")
     claim.check("appendix C, eqs 24-26", "The growth rates of the two gatings are equal at Delta = sqrt(2/3).", "B, d")
     claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
     text = "The ReLU network behaves like the faster of the two gated networks: in the time that it takes."
-    claim.paper("Fig 2d (caption)", text)
+    claim.paper("Fig 2d (caption)", text, "d")
     what = f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,"
     claim.at_most(what, dict(zip(margins, late, strict=True)), 5, unit=" %", form=".1f")
-    claim.paper("Fig 2e (caption)", "The full trajectories of the simulation match the faster of the gated networks.")
+    text = "The full trajectories of the simulation match the faster of the gated networks."
+    claim.paper("Fig 2e (caption)", text, "e")
     claim.at_most("normalized L1, by margin,", dict(zip(margins, gaps, strict=True)), p2.L1, form=".3f")
-    _boundaries(claim.shown_in("A, B"), data)
-    return claim
-
-
-def _boundaries(claim: Claims, data: xarray.Dataset) -> None:
-    margins, share = data["margin"].values, data["share"].values
+    share = data["share"].values
     small, large = margins <= CROSSOVER - NEAR, margins >= CROSSOVER + NEAR
     claim.paper(
         "section 3 and Fig 2a-c",
         "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
         "a nonlinear boundary.",
+        "A, B",
     )
     what = "half of the decision comes from the first two features, in the mean network, at margin"
-    switch = float(time_to(margins, share.mean(axis=1), 0.5))
+    switch = nr.analysis.time_to(margins, share.mean(axis=1), 0.5)
     claim.within(what, switch, (CROSSOVER - NEAR, CROSSOVER + NEAR), form=".3f")
     claim.paper(
         "section 3",
         "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
         "nonlinear ones even when a problem is linearly separable.",
+        "A, B",
     )
     claim.at_least(f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5)
     claim.at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5)
+    return claim
 
 
 def draw(data: xarray.Dataset) -> Figure:
     """The task, both gated networks, learning time against the margin, loss curves, and what the networks decide by."""
     chosen = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
-    figure, (task, linear, xor, speed, share, *others) = new_panels(5 + 2 * len(chosen), height=3.5)
-    _draw_task(task)
-    for axis, letter, gating, words in (
-        (linear, "b", "linear", "the linear gating: a pathway for each answer"),
-        (xor, "c", "xor", "the XOR gating: a pathway for each example"),
+    letters = ("a", "b", "c", "d", "B", *("e" for _ in chosen), *("A" for _ in chosen))
+    figure, (plane, linear, xor, speed, share, *others) = panels(*letters, height=3.5)
+    named, colors, label_axes = nr.tasks.xor(CROSSOVER), nr.plotting.COLORS, nr.plotting.label_axes
+    for value, sign, color, third in ((1.0, "+", "untrained", r"$+\Delta$"), (-1.0, "_", "linear", r"$-\Delta$")):
+        examples = named.task.inputs["x"][np.sign(named.task.targets["y"][:, 0]) == value]
+        label = f"target {value:+.0f}, third feature {third}"
+        plane.plot(*examples[:, :2].T, sign, color=colors[color], markersize=12, markeredgewidth=3, label=label)
+    plane.margins(0.4)
+    label_axes(
+        plane, r"XOR in two features, and a margin of 2 $\Delta$ in the third", "first feature", "second feature"
+    )
+    for axis, gating, words in (
+        (linear, "linear", "the linear gating: a pathway for each answer"),
+        (xor, "xor", "the XOR gating: a pathway for each example"),
     ):
-        problem = tasks.xor(CROSSOVER).problem(gating, hidden=Settings.hidden // GATINGS[gating])
-        draw_network(axis, problem.architecture, f"{letter}  {words}")
-    _draw_times(speed, data)
-    share.plot(data["margin"].values, data["share"].values, ".", color=COLORS["relu"], markersize=4)
+        problem = named.problem(gating, hidden=Settings.hidden // GATINGS[gating])
+        nr.plotting.draw_network(axis, problem.architecture, words)
+    margins, (_, relu) = data["margin"].values, learning_times(data)
+    for index, gating in enumerate(GATINGS):
+        curve = (data["fine_margin"].values, data["predicted"].values[:, index])
+        nr.plotting.theory_line(speed, *curve, f"theory, {gating} gating", dotted=bool(index))
+    for row, margin in zip(np.where(np.isfinite(relu), relu, np.nan), margins, strict=True):
+        speed.plot([margin] * 2, [row.min(), row.max()], color=colors["relu"], linewidth=3, alpha=0.4)
+    speed.plot(margins, relu.mean(axis=1), "o", color=colors["relu"], markersize=4, label="ReLU networks")
+    title = f"ReLU networks take the time of the faster gating to loss {CRITERION}"
+    label_axes(speed, title, MARGIN, nr.plotting.TIME)
+    share.plot(margins, data["share"].values, ".", color=colors["relu"], markersize=4)
     share.lines[0].set_label("ReLU networks")
-    theory_line(share, np.array([CROSSOVER] * 2), np.array([0.0, 1.0]), "theory: both gatings are as fast")
-    label_axes(share, "B  networks change from XOR to a linear decision", MARGIN, "share of XOR in the decision")
+    line = (np.array([CROSSOVER] * 2), np.array([0.0, 1.0]))
+    nr.plotting.theory_line(share, *line, "theory: both gatings are as fast")
+    label_axes(share, "networks change from XOR to a linear decision", MARGIN, "share of XOR in the decision")
     fastest = np.argmin(learning_times(data.sel(margin=data["shown"], method="nearest"))[0], axis=1)
     for axis, one, first in zip(others, chosen, fastest, strict=False):
-        title = rf"e  $\Delta$ = {float(one['margin']):g}: learned as the faster gating, {list(GATINGS)[int(first)]}"
+        title = rf"$\Delta$ = {float(one['margin']):g}: learned as the faster gating, {list(GATINGS)[int(first)]}"
         theory = {f"theory, {gating} gating": one["theory"].values[index] for index, gating in enumerate(GATINGS)}
-        loss_curves(axis, title, data["time"].values, {"ReLU networks": ("relu", one["relu"].values)}, theory)
+        trained = {"ReLU networks": ("relu", one["relu"].values)}
+        nr.plotting.loss_curves(axis, title, data["time"].values, trained, theory)
     for axis, one in zip(others[len(chosen) :], chosen, strict=True):
-        _draw_plane(axis, one)
+        draw_plane(axis, one)
     return figure
 
 
-def _draw_task(axis: Axes) -> None:
-    """The examples in the plane of the first two features, with their third."""
-    task = tasks.xor(CROSSOVER).task
-    for value, sign, color, third in ((1.0, "+", "untrained", r"$+\Delta$"), (-1.0, "_", "linear", r"$-\Delta$")):
-        examples = task.inputs["x"][np.sign(task.targets["y"][:, 0]) == value]
-        label = f"target {value:+.0f}, third feature {third}"
-        axis.plot(*examples[:, :2].T, sign, color=COLORS[color], markersize=12, markeredgewidth=3, label=label)
-    axis.margins(0.4)
-    title = r"a  XOR in two features, and a margin of 2 $\Delta$ in the third"
-    label_axes(axis, title, "first feature", "second feature")
-
-
-def _draw_plane(axis: Axes, one: xarray.Dataset) -> None:
+def draw_plane(axis: Axes, one: xarray.Dataset) -> None:
     """What the first network of one margin says where the third feature is zero."""
     middle = len(PLANE) // 2
     ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
-    title = rf"A  $\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
-    look: dict[str, Any] = {"blocks": (middle, middle), "names": (ticks, ticks), "largest": 1.0}
-    heat_map(axis, one["plane"].values, title, "first feature", "second feature, third at 0", "output", **look)
+    title = rf"$\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
+    words, blocks = ("first feature", "second feature, third at 0", "output"), (middle, middle)
+    nr.plotting.heat_map(axis, one["plane"].values, title, *words, blocks=blocks, names=(ticks, ticks), largest=1.0)
     for mark in (axis.set_xticks, axis.set_yticks):
         mark((0, middle, 2 * middle), ticks)
-
-
-def _draw_times(axis: Axes, data: xarray.Dataset) -> None:
-    """When the loss has fallen to the criterion: theory for both gatings, and networks with their range."""
-    _, relu = learning_times(data)
-    margins = data["margin"].values
-    for index, gating in enumerate(GATINGS):
-        foretold = data["foretold"].values[:, index]
-        theory_line(axis, data["fine_margin"].values, foretold, f"theory, {gating} gating", dotted=bool(index))
-    for row, margin in zip(np.where(np.isfinite(relu), relu, np.nan), margins, strict=True):
-        axis.plot([margin] * 2, [row.min(), row.max()], color=COLORS["relu"], linewidth=3, alpha=0.4)
-    axis.plot(margins, relu.mean(axis=1), "o", color=COLORS["relu"], markersize=4, label="ReLU networks")
-    title = f"d  ReLU networks take the time of the faster gating to loss {CRITERION}"
-    label_axes(axis, title, MARGIN, TIME)
 
 
 EXPERIMENT = Experiment(

@@ -7,15 +7,12 @@ import xarray
 from matplotlib.figure import Figure
 from scipy.signal import find_peaks
 
-from neuralrace import initial, tasks
-from neuralrace.analysis import interval, kernel_change, tangent_kernel
+import neuralrace as nr
+from neuralrace.papers._common import panels
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.saxe2022 import _routing as routing
-from neuralrace.plotting import COLORS, label_axes, loss_axis, new_panels, sequence, training_band
-from neuralrace.training import train
 
-FAINT = 1e-3  # of the fastest fall: a peak below this is none
 LEARNED = 0.01  # of the first loss
 
 
@@ -36,16 +33,18 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train from random orthogonal weights of every scale."""
-    named = tasks.routing(settings.domains, settings.trained)
+    named = nr.tasks.routing(settings.domains, settings.trained)
     problem = named.problem("shared", hidden=settings.hidden)
     scales, parts = np.linspace(settings.smallest, settings.largest, settings.scales), []
     for scale in scales.tolist():
         rate = routing.paper_rate(settings.domains, settings.trained, settings.paper_rate / np.cbrt(scale))
-        law = initial.orthogonal(scale)
-        run, start = train(problem, law, rate, settings.steps, seeds=settings.seeds), train(problem, law, rate, 0)
-        ends, data = (start.weights(0), run.weights(0)), routing.final_state(named, run, settings.hidden)
+        initial = nr.initial.orthogonal(scale)
+        run = nr.train(problem, initial, rate, settings.steps, seeds=settings.seeds)
+        ends = (nr.train(problem, initial, rate, 0).weights(0), run.weights(0))
+        data = routing.final_state(named, run, settings.hidden)
         data["loss"], data["time"] = (("seed", "step"), run.loss), ("step", run.time)
-        data["change"] = kernel_change(*(tangent_kernel(problem, weights, traced=True) for weights in ends))
+        kernels = (nr.analysis.tangent_kernel(problem, weights, traced=True) for weights in ends)
+        data["change"] = nr.analysis.kernel_change(*kernels)
         parts.append(data)
     return xarray.concat(parts, "scale").assign_coords(scale=scales)
 
@@ -54,7 +53,7 @@ def stages(time: np.ndarray, loss: np.ndarray) -> int:
     """How many times the fall of a loss speeds up and slows down again: peaks of its rate at least twice as high."""
     rate = np.maximum(-np.gradient(loss, time), np.finfo(float).tiny)
     peaks, _ = find_peaks(np.log(rate), prominence=np.log(2))
-    return int((rate[peaks] > FAINT * rate.max()).sum())
+    return int((rate[peaks] > 1e-3 * rate.max()).sum())
 
 
 def straightness(time: np.ndarray, loss: np.ndarray) -> float:
@@ -63,91 +62,77 @@ def straightness(time: np.ndarray, loss: np.ndarray) -> float:
     return float(np.corrcoef(time[:until], np.log(loss[:until]))[0, 1] ** 2)
 
 
-def claims(data: xarray.Dataset) -> Claims:
-    """What the figure says, in its order."""
-    claim = Claims()
-    _loss_claims(claim, data)
-    _regime_claims(claim, data)
-    return claim
-
-
-def _loss_claims(claim: Claims, data: xarray.Dataset) -> None:
-    time, loss = data["time"].values, data["loss"].values
-    counts = [[stages(time[k], curve) for curve in loss[k]] for k in (0, -1)]
-    straight = [interval([straightness(time[k], curve) for curve in loss[k]]) for k in (0, -1)]
-    text = "Small sigma_0 yields pathway race dynamics with stage-like drops through training."
-    claim.paper("P1 section 4.3 and Fig 6a", text)
-    claim.at_least("separate drops of the loss in each network, smallest scale", counts[0], 2, form="g")
-    source = "P1 section 4.3 and Fig 6a"
-    claim.paper(source, "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves.")
-    claim.at_most("separate drops after the first moment, largest scale", counts[1], 0, form="g")
-    claim.at_least(f"R^2 of a line through log loss until {LEARNED:.0%} is left", straight[1], 0.95)
-    claim.detail(f"smallest scale {straight[0]}")
-    trained, untrained = data["error"].mean("seed").values.T / routing.ZERO_OUTPUT
-    unit = f" of {routing.ZERO_OUTPUT:g}"
-    claim.paper("P1 Fig 6b", "Performance on trained domains is excellent for all scales.")
-    claim.at_most("mean trained error at the end", trained, routing.WORKS, unit=unit)
-    claim.paper("P1 section 4.3 and Fig 6b", "Zero-shot generalization only emerges in the neural race regime.")
-    claim.at_most("mean untrained error at the smallest scale", untrained[0], routing.WORKS, unit=unit)
-    claim.at_least("at the largest", untrained[-1], 10 * routing.WORKS, unit=unit)
-    claim.finding("P1 Fig 6b", "Zero-shot generalization fades from scale to scale.")
-    claim.rising("untrained less trained error", untrained - trained, "scale")
-    claim.detail("the smallest scale is still learning when training stops")
-
-
-def _regime_claims(claim: Claims, data: xarray.Dataset) -> None:
-    shares = routing.same_item_similarity(data["similarity"].values[:, 0])
-    right = _outputs_right(data)
-    claim.paper(
-        "P1 Fig 6c",
-        "At small scales representations are similar even across domains; large ones yield distinct random "
-        "representations for each domain.",
-    )
-    claim.at_least("mean cosine between the same item in different domains at the smallest scale", shares[0], 0.9)
-    claim.at_most("at the largest", shares[-1], 0.2)
-    claim.finding("P1 Fig 6c", "Shared representations fade from scale to scale.")
-    claim.falling("that cosine", shares, "scale")
-    claim.paper(
-        "P1 section 4.3 and Fig 6d",
-        "Networks in the NTK regime do not generalize to untrained pathways: their outputs there are not the targets.",
-    )
-    claim.at_least("mean cosine between outputs and targets on untrained routes, smallest scale", right[0], 0.99)
-    claim.at_most("largest scale", right[-1], 0.9)
-    text = "Large initial weights are lazy: the tangent kernel turns the less the larger they are."
-    claim.finding("P1 section 4.3: a fixed kernel", text, "A")
-    claim.falling("one minus the cosine between the kernel at start and end", data["change"].values, "scale")
-
-
-def _outputs_right(data: xarray.Dataset) -> np.ndarray:
+def outputs_right(data: xarray.Dataset) -> np.ndarray:
     """The mean cosine between outputs and targets on untrained routes of one network, for each scale."""
     outputs = data["outputs"].values[:, 0, ~data["trained"].values[0].astype(bool)]
     sizes = np.linalg.norm(outputs, axis=(-2, -1)) * np.linalg.norm(routing.BASE)
     return np.asarray((np.sum(outputs * routing.BASE, axis=(-2, -1)) / sizes).mean(axis=-1))
 
 
+def claims(data: xarray.Dataset) -> Claims:
+    """What the figure says, in its order."""
+    claim, time, loss = Claims(), data["time"].values, data["loss"].values
+    counts = [[stages(time[k], curve) for curve in loss[k]] for k in (0, -1)]
+    straight = [nr.analysis.interval([straightness(time[k], curve) for curve in loss[k]]) for k in (0, -1)]
+    source = "P1 section 4.3 and Fig 6a"
+    claim.paper(source, "Small sigma_0 yields pathway race dynamics with stage-like drops through training.", "a")
+    claim.at_least("separate drops of the loss in each network, smallest scale", counts[0], 2, form="g")
+    claim.paper(source, "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves.", "a")
+    claim.at_most("separate drops after the first moment, largest scale", counts[1], 0, form="g")
+    claim.at_least(f"R^2 of a line through log loss until {LEARNED:.0%} is left", straight[1], 0.95)
+    claim.detail(f"smallest scale {straight[0]}")
+    trained, untrained = data["error"].mean("seed").values.T / routing.ZERO_OUTPUT
+    unit = f" of {routing.ZERO_OUTPUT:g}"
+    claim.paper("P1 Fig 6b", "Performance on trained domains is excellent for all scales.", "b")
+    claim.at_most("mean trained error at the end", trained, routing.WORKS, unit=unit)
+    text = "Zero-shot generalization only emerges in the neural race regime."
+    claim.paper("P1 section 4.3 and Fig 6b", text, "b")
+    claim.at_most("mean untrained error at the smallest scale", untrained[0], routing.WORKS, unit=unit)
+    claim.at_least("at the largest", untrained[-1], 10 * routing.WORKS, unit=unit)
+    shares, right = routing.same_item_similarity(data["similarity"].values[:, 0]), outputs_right(data)
+    claim.paper(
+        "P1 Fig 6c",
+        "At small scales representations are similar even across domains; large ones yield distinct random "
+        "representations for each domain.",
+        "c",
+    )
+    claim.at_least("mean cosine between the same item in different domains at the smallest scale", shares[0], 0.9)
+    claim.at_most("at the largest", shares[-1], 0.2)
+    claim.paper(
+        "P1 section 4.3 and Fig 6d",
+        "Networks in the NTK regime do not generalize to untrained pathways: their outputs there are not the targets.",
+        "d",
+    )
+    claim.at_least("mean cosine between outputs and targets on untrained routes, smallest scale", right[0], 0.99)
+    claim.at_most("largest scale", right[-1], 0.9)
+    text = "Large initial weights are lazy: the tangent kernel turns the less the larger they are."
+    claim.finding("P1 section 4.3: a fixed kernel", text, "A")
+    claim.falling("one minus the cosine between the kernel at start and end", data["change"].values, "scale")
+    return claim
+
+
 def draw(data: xarray.Dataset) -> Figure:
     """Loss, errors and laziness against scale; similarity and outputs for a small, a middle and a large scale."""
-    figure, (loss, errors, lazy, *pictures) = new_panels(9, height=3.5)
+    figure, (loss, errors, lazy, *pictures) = panels("a", "b", "A", "c", "c", "c", "d", "d", "d", height=3.5)
     scales, across = data["scale"].values, r"initial scale $\sigma_0$"
-    for scale, color, time, runs in zip(
-        scales, sequence(len(scales)), data["time"].values, data["loss"].values, strict=True
-    ):
-        training_band(loss, time, runs, color, rf"$\sigma_0$ = {scale:.2f}")
+    for index, color in enumerate(nr.plotting.sequence(len(scales))):
+        curve = (data["time"].values[index], data["loss"].values[index])
+        nr.plotting.training_band(loss, *curve, color, rf"$\sigma_0$ = {scales[index]:.2f}")
     loss.set_xscale("function", functions=(np.sqrt, np.square))  # early and late times at once, without a kink
     loss.set_xlim(left=0.0)
-    loss_axis(loss, "a  small weights learn in stages, large ones at once")
-    routing.draw_errors(errors, scales, data["error"], "b  untrained routes fail as first weights grow", across)
-    lazy.plot(scales, data["change"], "o-", color=COLORS["gated"])
-    label_axes(lazy, "A  and the tangent kernel turns less", across, "1 - cosine, start to end")
+    title = "small weights learn in stages, large ones at once"
+    nr.plotting.label_axes(loss, title, nr.plotting.TIME, "loss")
+    routing.draw_errors(errors, scales, data["error"], "untrained routes fail as initial weights grow", across)
+    lazy.plot(scales, data["change"], "o-", color=nr.plotting.COLORS["gated"])
+    nr.plotting.label_axes(lazy, "and the tangent kernel turns less", across, "1 - cosine, start to end")
     first = data.isel(seed=0)
-    largest = float(abs(first["outputs"]).max())
-    same, right = routing.same_item_similarity(first["similarity"].values), _outputs_right(data)
+    same, right = routing.same_item_similarity(first["similarity"].values), outputs_right(data)
     for column, index in enumerate((0, len(scales) // 2, len(scales) - 1)):
         at = rf"$\sigma_0$ = {scales[index]:.2f}"
-        title = f"c  {at}: an item in two domains, cosine {same[index]:.2f}"
+        title = f"{at}: an item in two domains, cosine {same[index]:.2f}"
         routing.draw_similarity(pictures[column], first["similarity"][index].values, title)
-        title = f"d  {at}: untrained outputs and targets, cosine {right[index]:.2f}"
-        routing.draw_outputs(pictures[3 + column], first["outputs"][index].values, title, largest)
+        title, largest = f"{at}: untrained outputs and targets, cosine {right[index]:.2f}", abs(first["outputs"]).max()
+        routing.draw_outputs(pictures[3 + column], first["outputs"][index].values, title, float(largest))
     return figure
 
 
@@ -156,11 +141,11 @@ EXPERIMENT = Experiment(
     full=Settings(),
     tiny=Settings(domains=3, trained=2, hidden=8, scales=3, steps=40, seeds=2),
     compute=compute,
-    check=lambda settings: tasks.routing(settings.domains, settings.trained),
+    check=lambda settings: nr.tasks.routing(settings.domains, settings.trained),
     claims=claims,
     draw=draw,
     differs="The text gives neither scales, rates, steps, M nor K: scales and rates are those that were run, M and K "
     "are Fig 4's. Panels c and d and the kernel are of one network for each scale.",
-    finding="Only small first weights make the network share what it learns: as they grow, the race gives way to "
+    finding="Only small initial weights make the network share what it learns: as they grow, the race gives way to "
     "the lazy regime, and untrained routes fail.",
 )

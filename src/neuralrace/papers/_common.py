@@ -1,0 +1,44 @@
+"""What several figures share: panels with letters, and how near a forecast is to the mean of its trainings."""
+
+from typing import Any
+
+import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+import neuralrace as nr
+from neuralrace.papers.claims import Claims
+
+NEAR = 0.05  # normalized L1 that cannot be told apart in a printed figure; the papers give no number
+DISTANCE = "normalized L1 between forecast and mean run"
+
+
+def panels(*letters: str, **size: Any) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each entry: its letters in the paper, or a capital where the paper has none."""
+    figure, axes = nr.plotting.new_panels(len(letters), **size)
+    for axis, letter in zip(axes, letters, strict=True):
+        axis.set_label(letter)
+    return figure, axes
+
+
+def distance(data: xarray.Dataset, theory: str, runs: str) -> float:
+    """Normalized L1 between two variables of a dataset over its time."""
+    lines = (nr.analysis.Line(data["time"].values, data[name].values) for name in (theory, runs))
+    return nr.agreement(*lines).normalized_l1
+
+
+def follows(claim: Claims, data: xarray.Dataset, theory: str, runs: str) -> None:
+    """The mean run follows a forecast."""
+    claim.at_most(DISTANCE, distance(data, theory, runs), NEAR)
+    claim.detail(f"{data.sizes['seed']} seeds")
+
+
+def conserved(claim: Claims, drifts: Any, finer: int, of: str) -> None:
+    """The flow conserves a quantity: its drift in descent is first order in the step.
+
+    drifts: at a step and at one `finer` times finer, as a part of what `of` names.
+    """
+    coarse, fine = drifts
+    what = f"its drift, first order in the step, falls at a step {finer} times finer by a factor"
+    claim.within(what, coarse / fine, (finer / 2, 2 * finer))
+    claim.detail(f"{coarse:.1e} and {fine:.1e} of {of}")

@@ -290,7 +290,7 @@ def _table(
                     rows[-1][label] = numbers.min(), numbers.max()
     shape, names = tuple(map(len, axes.values())), tuple(axes)
     found: dict[str, Any] = {
-        "status": (names, done),
+        "status": (names, np.array(done).reshape(shape)),
         "file": (names, np.array([files[point] for point in points]).reshape(shape)),
     }
     coords: dict[str, Any] = {

@@ -70,8 +70,8 @@ def test_a_view_that_another_explains_away_does_decay():
         (([0.1], [1.0], [[1.0]]), "at least two views"),
         (([0.1, 0.1], [1.0], np.eye(2)), "drive must have shape"),
         (([0.1, 0.0], [1.0, 1.0], np.eye(2)), "strengths must be finite and above 0"),
-        (([0.1, 0.1], [1.0, 1.0], [[1.0, 0.2], [0.3, 1.0]]), "coupling must be finite and symmetric"),
-        (([0.1, 0.1], [1.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]), "coupling must have no negative eigenvalue"),
+        (([0.1, 0.1], [1.0, 1.0], [[1.0, 0.2], [0.3, 1.0]]), "coupling must be symmetric"),
+        (([0.1, 0.1], [1.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]), "coupling must be symmetric with no negative eigenvalue"),
         (([0.1, 0.1], [1.0, 1.0], np.eye(2), 1), "depth must be .* at least 2"),
     ],
 )

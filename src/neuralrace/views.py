@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from neuralrace.errors import (
 from neuralrace.problem import Problem
 from neuralrace.theory import predict
 from neuralrace.theory.exact import Race
+from neuralrace.theory.exact._base import Positive, Real, Solution, Strength, read_times
 
 __all__ = ["CoupledRace", "Race", "RaceEquation", "co_occurrence", "derive", "race"]
 
@@ -41,7 +42,7 @@ def race(strengths: Any, rates: Any, depth: Any = 2, saturation: Any = 1.0) -> R
 
 
 @dataclass(frozen=True, eq=False)
-class CoupledRace:
+class CoupledRace(Solution):
     """A race between views that occur together only in part: da_m/dt = a_m^(L-1) (S_m - sum_n D_mn a_n^L).
 
     strengths: a_m(0) > 0. drive: S_m > 0, the correlation of each view with the target (P3's sigma_m for features of
@@ -52,15 +53,13 @@ class CoupledRace:
     diagonal: every view learns alone). Where D is positive definite the end does not depend on the start.
     """
 
-    strengths: Any
-    drive: Any
-    coupling: Any
-    depth: float = 2
+    strengths: Strength
+    drive: Positive
+    coupling: Real
+    depth: Annotated[Any, {"least": 2.0}] = 2
 
     def __post_init__(self) -> None:
-        for name in ("strengths", "drive", "coupling"):
-            object.__setattr__(self, name, real_array(name, getattr(self, name), RangeError))
-        require_number("depth", self.depth, least=2)
+        super().__post_init__()
         count, D = self.strengths.size, self.coupling
         if self.strengths.ndim != 1 or count < 2:
             raise RangeError(
@@ -71,13 +70,8 @@ class CoupledRace:
                 f"drive must have shape {(count,)} and coupling {(count, count)}; they have {self.drive.shape} and "
                 f"{D.shape}"
             )
-        for name, values in (("strengths", self.strengths), ("drive", self.drive)):
-            if not np.isfinite(values).all() or (values <= 0).any():
-                raise RangeError(f"{name} must be finite and above 0 for every view; the least was {values.min():g}")
-        if not np.isfinite(D).all() or not np.allclose(D, D.T, rtol=1e-9, atol=0):
-            raise RangeError("coupling must be finite and symmetric: it holds the second moments of the views")
-        if np.linalg.eigvalsh(D)[0] < -DEFINITE * np.abs(D).max():
-            raise RangeError("coupling must have no negative eigenvalue: no views have such second moments")
+        if not np.allclose(D, D.T, rtol=1e-9, atol=0) or np.linalg.eigvalsh(D)[0] < -DEFINITE * np.abs(D).max():
+            raise RangeError("coupling must be symmetric with no negative eigenvalue: it holds second moments of views")
 
     def velocity(self, strengths: Any) -> np.ndarray:
         """Return da/dt at amplitudes (..., M)."""
@@ -88,9 +82,9 @@ class CoupledRace:
         """Return a_m at increasing times, (T, M), by integrating the logarithms."""
         from scipy.integrate import solve_ivp
 
-        t = real_array("times", times, RangeError)
-        if t.ndim != 1 or not t.size or (t < 0).any() or (np.diff(t) < 0).any():
-            raise RangeError("times must be one axis of increasing numbers, none negative; sort them")
+        t = read_times(times)
+        if t.ndim != 1 or not t.size or (np.diff(t) < 0).any():
+            raise RangeError("times must be one axis of increasing numbers; sort them")
         span = (0.0, max(float(t[-1]), np.finfo(float).eps))  # LSODA does not end on a span near the smallest number
         solved = solve_ivp(
             lambda _, logs: self.velocity(np.exp(logs)) / np.exp(logs),

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import xarray
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import neuralrace as nr
@@ -52,11 +51,16 @@ def compute(settings: Settings) -> xarray.Dataset:
         problem = task.problem("views", settings.hidden)
         equation = nr.views.derive(problem)
         race, coupled = equation.race(start), equation.coupled(start)
-        run = _trained(problem, equation, start, settings.learning_rate, until, looks)
+        same = {edge: value for path, value in zip(equation.pathways, start, strict=True) for edge in path.edges}
+        steps = round(until / settings.learning_rate)
+        at = np.unique(np.linspace(0, steps, looks).astype(int)).tolist()
+        initial = nr.initial.decoupled(same)
+        run = nr.train(problem, initial, settings.learning_rate, steps, record="weights", at=at)
+        responses = [[path.product(run.weights(0, k))[0, 0] for path in equation.pathways] for k in range(len(at))]
         data = xarray.Dataset(attrs={"equations": equation.text.splitlines()[0]})
         data["drive"], data["coupling"] = ("view", equation.drive), (("view", "other"), equation.coupling)
-        data["time"], data["trained"] = ("look", run[0]), (("look", "view"), run[1])
-        data["theory"] = (("look", "view"), race.strength(run[0]))
+        data["time"], data["theory"] = ("look", run.time), (("look", "view"), race.strength(run.time))
+        data["trained"] = (("look", "view"), np.array(responses) ** (1 / depth))  # amplitudes of the first class
         data["end"], data["phases"] = ("view", race.final), ("phase", np.array(race.phases()))
         powers = race.strength(data["phases"].values) ** depth
         data["loser"] = ("phase", powers[:, start.argmin()] / powers.sum(axis=-1))  # the share of the weakest view
@@ -70,18 +74,6 @@ def compute(settings: Settings) -> xarray.Dataset:
         parts.append(data)
     found = xarray.concat(parts, "depth", combine_attrs="override")
     return found.assign_coords(depth=list(settings.depths), missing=list(settings.apart))
-
-
-def _trained(
-    problem: nr.Problem, equation: Any, start: np.ndarray, rate: float, until: float, looks: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Times and the amplitudes of the first class under gradient descent from decoupled weights."""
-    strengths = {edge: value for path, value in zip(equation.pathways, start, strict=True) for edge in path.edges}
-    steps = round(until / rate)
-    at = np.unique(np.linspace(0, steps, looks).astype(int)).tolist()
-    run = nr.train(problem, nr.initial.decoupled(strengths), rate, steps, record="weights", at=at)
-    responses = [[path.product(run.weights(0, k))[0, 0] for path in equation.pathways] for k in range(len(at))]
-    return run.time, np.array(responses) ** (1 / equation.depth)
 
 
 def claims(data: xarray.Dataset) -> Claims:
@@ -131,24 +123,21 @@ def draw(data: xarray.Dataset) -> Figure:
     depths = data["depth"].values
     figure, (*races, late) = new_panels(len(depths) + 1, columns=2, height=3.5)
     for axis, depth in zip(races, depths, strict=True):
+        one = data.sel(depth=depth)
         axis.set_label("A")
-        _draw_depth(axis, data.sel(depth=depth))
+        mode_lines(
+            axis, one["time"].values, {"training": ("gated", one["trained"].values)}, {"theory": one["theory"].values}
+        )
+        for moment in one["phases"].values:
+            axis.axvline(moment, color=COLORS["reference"], linewidth=0.8)
+        said = "all views keep their part" if depth == 2 else "losers stop and keep what they have"
+        label_axes(axis, f"depth {depth}: {said}; gray, where P3's phases end", TIME, "amplitude a of a view")
     late.set_label("B")
     for row, depth, color in zip(data["late"].values, depths, sequence(len(depths)), strict=True):
         late.loglog(data["missing"], row, "o-", color=color, label=f"depth {depth}")
     across = "chance that it is missing where another is seen"
     label_axes(late, "a view that is ever seen apart is learned, late", across, "time to the last view", "ends")
     return figure
-
-
-def _draw_depth(axis: Axes, data: xarray.Dataset) -> None:
-    """Every view of one race, trained and by the equation, and where P3's phases end."""
-    trained, depth = {"training": ("gated", data["trained"].values)}, int(data["depth"])
-    mode_lines(axis, data["time"].values, trained, {"theory": data["theory"].values})
-    for moment in data["phases"].values:
-        axis.axvline(moment, color=COLORS["reference"], linewidth=0.8)
-    said = "all views keep their part" if depth == 2 else "losers stop and keep what they have"
-    label_axes(axis, f"depth {depth}: {said}; gray, where P3's phases end", TIME, "amplitude a of a view")
 
 
 EXPERIMENT = Experiment(

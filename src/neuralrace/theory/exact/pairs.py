@@ -70,7 +70,7 @@ class PairRace(Solution):
 
     @property
     def trained(self) -> np.ndarray:
-        """The squared error of trained pairs in units of that of output zero: what is left to settle from here."""
+        """The squared error of trained pairs in units of that of output zero: the part that still has to settle."""
         return np.asarray(self._errors[..., self.pairs].mean(axis=-1))
 
     @property

@@ -15,7 +15,6 @@ import xarray
 from latex2mathml.converter import convert
 
 import neuralrace as nr
-from neuralrace._page import set_maths
 from neuralrace.datafiles import load_dataset
 from neuralrace.papers.registry import FIGURES, by_paper, heading
 from neuralrace.report import counted, counts
@@ -70,7 +69,7 @@ def _card(name: str, record: Mapping[str, Any] | None) -> str:
     shown = f'<p><a href="../verdicts/#{name}">{escape(told)}</a></p>' if record else ""
     return (
         f'<div id="{name}">{picture if (verdicts.RECORDS / f"{name}.webp").is_file() else ""}'
-        f"<h4>{escape(experiment.source)}: {escape(experiment.title)}</h4><p>{set_maths(experiment.finding)}</p>{shown}"
+        f"<h4>{escape(experiment.source)}: {escape(experiment.title)}</h4><p>{escape(experiment.finding)}</p>{shown}"
         f"<p><code>neuralrace run {name} --out results</code></p></div>"
     )
 

@@ -21,8 +21,7 @@ from neuralrace.errors import FileFormatError
 from neuralrace.papers.claims import Claim, by_kind
 from neuralrace.papers.registry import FIGURES, by_paper, heading
 from neuralrace.papers.settings import as_json
-from neuralrace.report import counted, counts, verdict
-from neuralrace.report.verdicts import WHOSE
+from neuralrace.report import WHOSE, counted, counts, verdict
 
 RECORDS = Path(__file__).parent / "records"
 FILE = RECORDS / "verdicts.json"

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace._page import letters_of, panels
+from neuralrace._page import panels
 from neuralrace.papers.claims import Claim, Quantity
 from neuralrace.papers.experiment import Result
 from neuralrace.papers.registry import PAPERS
 from neuralrace.plotting import heat_map, new_figure
 from neuralrace.report import render_report
-from neuralrace.report.section import letters
 
 
 @pytest.fixture(scope="module")
@@ -121,20 +120,6 @@ def test_papers_come_in_their_order(tiny: Result) -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize(
-    ("source", "panel", "found"),
-    [
-        ("P1 Fig 3c, appendix A.1", "", {"c"}),
-        ("P2 section 3 and Fig 2a-c", "", {"a", "b", "c"}),
-        ("P2 Fig 8 and appendix B", "", {"8"}),
-        ("P1 section 4.2 and Fig 5b", "A", {"A"}),
-        ("P1 eq. 21", "", set()),
-    ],
-)
-def test_panels_that_a_claim_names(source: str, panel: str, found: set[str]) -> None:
-    assert letters(Claim("1", "finding", source, "So.", panel, (Quantity("x", (1.0,), high=1.0),))) == found
-
-
 def test_panels_are_taken_apart_with_what_belongs_to_them() -> None:
     figure = simple()
     first, second = panels(figure)
@@ -147,9 +132,3 @@ def test_panels_are_taken_apart_with_what_belongs_to_them() -> None:
     assert b"<image" in second.svg
     assert b"<image" not in first.svg
     assert all(axis.get_visible() for axis in figure.axes)
-
-
-def test_letters_of_titles() -> None:
-    assert letters_of("b, c  share") == (("b", "c"), "share")
-    assert letters_of("8  2 clusters") == (("8",), "2 clusters")
-    assert letters_of("a word and another") == ((), "a word and another")

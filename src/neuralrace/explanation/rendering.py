@@ -8,7 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from neuralrace._page import document, panels, set_maths, table
+from neuralrace._page import document, panels
 from neuralrace.explanation.sections import Section
 
 WIDE = 110  # columns: a wider table is written row by row
@@ -28,7 +28,7 @@ def render_page(
     """
     title = f"neuralrace: {name} explained"
     shown = "".join(
-        f"<figure><figcaption>{set_maths(panel.title)}</figcaption>{panel.image()}</figure>"
+        f"<figure><figcaption>{escape(panel.title)}</figcaption>{panel.image()}</figure>"
         for figure in figures
         for panel in panels(figure)
     )
@@ -43,8 +43,15 @@ def render_page(
 
 def _section(section: Section) -> str:
     note = f"<p>{escape(section.note)}</p>" if section.note else ""
-    body = table(section.head, section.rows) if section.rows else ""
+    body = _html_table(section.head, section.rows) if section.rows else ""
     return f"<section><h2>{escape(section.title)}</h2>{note}{body}</section>\n"
+
+
+def _html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table that scrolls sideways where it is too wide."""
+    top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def render_text(lead: str, sections: Sequence[Section]) -> str:

@@ -12,9 +12,18 @@ from neuralrace.plotting.curves import (
     trade_off_lines,
     training_band,
 )
-from neuralrace.plotting.labels import end_labels, label_axes
-from neuralrace.plotting.pictures import draw_network, heat_map
-from neuralrace.plotting.style import COLORS, SERIES, lay_out, new_figure, new_panels, sequence
+from neuralrace.plotting.style import (
+    COLORS,
+    SERIES,
+    draw_network,
+    end_labels,
+    heat_map,
+    label_axes,
+    lay_out,
+    new_figure,
+    new_panels,
+    sequence,
+)
 
 __all__ = [
     "COLORS",

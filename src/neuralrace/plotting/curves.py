@@ -8,16 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from neuralrace.plotting.labels import below, inches_below, label_axes
-from neuralrace.plotting.style import COLORS, sequence
+from neuralrace.plotting.style import COLORS, inches_below, label_axes, legend_below, sequence
 
 TIME = "time t (learning rate x step)"
 NONE: Mapping[str, Any] = {}
 DASHES: dict[str, Any] = {"theory": (0, (4, 2)), "reconstruction": (0, (6, 1.5, 1, 1.5))}
 DOTS: Any = (0, (1, 1.5))  # of the second of its kind on an axis
-FAR = 10  # tolerances that a strip of differences shows
-NAME = 0.3  # inches between a strip and the name of its axis
-STRIP = (-0.36, 0.26)  # where a strip of differences lies and how high it is, in parts of the axis above it
 
 
 def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: str | None) -> None:
@@ -112,13 +108,13 @@ def loss_curves(
 
 
 def difference_strip(axis: Axes, time: NDArray, differences: Sequence[tuple[str, NDArray]], tolerance: float) -> None:
-    """Below a loss on a log axis: how far log10 of other curves is from that of training, with what is tolerated.
+    """Draw, below a loss on a log axis, the distance of log10 of other curves from that of training, and a tolerance.
 
-    differences: of each curve what it is, which has its look, and log10 of it less log10 of the mean run; a second one
-    of theory, or of reconstructions, is dotted. A curve that goes beyond FAR tolerances leaves the strip.
+    differences: of each curve its kind, which has a style, and log10 of it less log10 of the mean run; a second one of
+    theory, or of reconstructions, is dotted. A curve beyond ten tolerances leaves the strip.
     """
     axis.set_yscale("log")
-    bottom, height = STRIP
+    bottom, height = -0.36, 0.26  # as fractions of the axis above
     strip = axis.inset_axes((0.0, bottom, 1.0, height))
     strip.axhspan(-tolerance, tolerance, color=COLORS["reference"], alpha=0.25, linewidth=0)
     strip.axhline(0.0, color=COLORS["reference"], linewidth=0.6)
@@ -128,16 +124,15 @@ def difference_strip(axis: Axes, time: NDArray, differences: Sequence[tuple[str,
         strip.plot(time, values, color=COLORS.get(kind, kind), linestyle=style, linewidth=1.2)
         drawn.add(kind)
     low, high = strip.get_ylim()
-    strip.set_ylim(max(low, -FAR * tolerance), min(high, FAR * tolerance))
-    for side in ("top", "right"):
-        strip.spines[side].set_visible(False)
+    strip.set_ylim(max(low, -10 * tolerance), min(high, 10 * tolerance))
+    strip.spines[["top", "right"]].set_visible(False)
     strip.set_xlim(axis.get_xlim())
     strip.tick_params(labelsize=9)
     strip.xaxis.set_major_locator(MaxNLocator(5))
     strip.set_ylabel("log10 gap", fontsize=9)
     axis.tick_params(labelbottom=False)
-    axis.xaxis.set_label_coords(0.5, bottom, transform=inches_below(axis, NAME))
-    below(axis, bottom)
+    axis.xaxis.set_label_coords(0.5, bottom, transform=inches_below(axis, 0.3))
+    legend_below(axis, bottom)
 
 
 def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], title: str, distance: str) -> None:

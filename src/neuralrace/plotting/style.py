@@ -1,12 +1,20 @@
-"""One color for one thing across all figures, safe for color-blind readers (after Okabe and Ito)."""
+"""How figures look: colors (after Okabe and Ito), titles that fit, legends beside the data, matrices, graphs."""
 
-from typing import Any
+import textwrap
+from collections.abc import Sequence
+from typing import Any, Literal
 
+import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation, Transform
+from numpy.typing import NDArray
+
+from neuralrace.architecture import Architecture
 
 COLORS = {
     "theory": "#000000",
@@ -17,26 +25,29 @@ COLORS = {
     "untrained": "#CC79A7",
     "reference": "#7F7F7F",
 }
-
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#7F7F7F")  # things of one kind, in turn
+SIZE = 9  # points of labels and ticks
 
 
 def sequence(count: int) -> list[str]:
-    """Colors for an ordered series, such as depths or scales: of one perceptual map, from dark to light."""
+    """Choose colors for an ordered series, such as depths or scales: of one perceptual map, from dark to light."""
     return [to_hex(colormaps["viridis"](0.82 * place / max(count - 1, 1))) for place in range(count)]
 
 
 def new_figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: float = 3.2) -> tuple[Figure, Any]:
-    """A figure with a grid of axes, (rows, columns), that belongs to no window."""
+    """Make a figure with a grid of axes, (rows, columns), that belongs to no window."""
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat:
-        tidy(axis)
+        axis.set_prop_cycle(color=SERIES)
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=SIZE)
+        axis.xaxis.set_major_locator(MaxNLocator(5))  # so that long numbers do not touch
     return figure, axes
 
 
 def new_panels(count: int, columns: int = 3, width: float = 4.2, height: float = 3.6) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, one after the other, at most so many in a row."""
+    """Make a figure with `count` panels, at most `columns` in a row."""
     figure, axes = new_figure(min(columns, count), -(-count // columns), width, height)
     for axis in axes.flat[count:]:
         axis.remove()
@@ -44,7 +55,7 @@ def new_panels(count: int, columns: int = 3, width: float = 4.2, height: float =
 
 
 def lay_out(figure: Figure) -> Figure:
-    """Find a place for everything once: however often the figure is then saved, nothing moves."""
+    """Lay a figure out once: however often it is then saved, nothing moves."""
     if figure.get_layout_engine() is not None:
         figure.draw_without_rendering()
         # none at all and not "none", for which every saving draws twice
@@ -53,10 +64,143 @@ def lay_out(figure: Figure) -> Figure:
     return figure
 
 
-def tidy(axis: Axes) -> None:
-    """Take away what carries no information, and draw unnamed lines in the colors of a series."""
-    axis.set_prop_cycle(color=SERIES)
-    for side in ("top", "right"):
-        axis.spines[side].set_visible(False)
-    axis.tick_params(labelsize=9)
-    axis.xaxis.set_major_locator(MaxNLocator(5))  # so that long numbers do not touch
+def label_axes(
+    axis: Axes,
+    title: str,
+    horizontal: str,
+    vertical: str,
+    legend: Literal["best", "center right", "below", "ends"] = "below",
+) -> None:
+    """Write title, axes and legend: below the axis, or with "ends" a name at the end of every line, in its color."""
+    letter, gap, rest = title.partition("  ")
+    # lines that fit the axis, at about eleven letters an inch
+    lines = textwrap.wrap(rest if gap else title, max(20, int(11 * (_cell_inches(axis)[0] - 0.55))))
+    axis.set_title(f"{letter}{gap}" * bool(gap) + "\n".join(lines), fontsize=10, x=0.0, ha="left")
+    axis.set_xlabel(horizontal, fontsize=SIZE)
+    axis.set_ylabel(vertical, fontsize=SIZE)
+    if not axis.get_legend_handles_labels()[0]:
+        return
+    if legend == "below":
+        legend_below(axis)
+    elif legend == "ends":
+        end_labels(axis)
+    else:
+        axis.legend(frameon=False, fontsize=8, loc=legend)
+
+
+def legend_below(axis: Axes, place: float = 0.0) -> None:
+    """Put the legend under an axis; place: the lower end of the drawing, as a fraction of the axis."""
+    handles, labels = axis.get_legend_handles_labels()
+    columns = 2 if len(labels) > 1 and max(map(len, labels)) <= 19 else 1
+    legend = axis.legend(
+        handles,
+        labels,
+        frameon=False,
+        fontsize=SIZE,
+        loc="upper left",
+        bbox_to_anchor=(0.0, place),
+        bbox_transform=inches_below(axis, 0.46),  # ticks and the name of the axis
+        ncols=columns,
+        borderaxespad=0,
+        columnspacing=1.2,
+        handlelength=1.8,
+    )
+    for handle in legend.legend_handles:
+        if isinstance(handle, Line2D):  # a faint line is named by a clear one
+            handle.set(alpha=1.0, linewidth=max(1.2, float(handle.get_linewidth())))
+
+
+def inches_below(axis: Axes, inches: float) -> Transform:
+    """Move the coordinates of an axis down."""
+    return axis.transAxes + ScaledTranslation(0.0, -inches, axis.figure.dpi_scale_trans)
+
+
+def end_labels(axis: Axes) -> None:
+    """Write the label of every line at its end, right of the axis, moved apart where ends are near each other.
+
+    Call it when the limits are final.
+    """
+    _ = axis.get_xlim(), axis.get_ylim()  # settles limits that are still to be made from the data
+    to_axis = axis.transData + axis.transAxes.inverted()
+    ends = []
+    for line in axis.lines:
+        if not str(line.get_label()).startswith("_"):
+            points = np.column_stack([np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)])
+            points = points[np.isfinite(points).all(axis=1)]
+            height = to_axis.transform(points[np.argmax(points[:, 0])])[1]
+            ends.append((float(np.clip(height, 0, 1)), str(line.get_label()), line.get_color()))
+    ends.sort(key=lambda one: one[0])
+    step = 1.35 * SIZE / 72 / (0.68 * _cell_inches(axis)[1])  # the axis takes about 0.68 of its cell
+    places: list[float] = []
+    for end, *_ in ends:
+        places.append(max(end, places[-1] + step) if places else end)
+    if places and places[-1] > 1.0:  # push down from the top
+        for index in reversed(range(len(places))):
+            places[index] = min(places[index], 1.0 if index == len(places) - 1 else places[index + 1] - step)
+    for (end, label, color), place in zip(ends, places, strict=True):
+        axis.annotate(
+            label,
+            (1.0, end),
+            (1.04, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            color=color,
+            fontsize=SIZE,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
+            annotation_clip=False,
+        )
+
+
+def _cell_inches(axis: Axes) -> tuple[float, float]:
+    """Width and height of the cell of the figure's grid that an axis is in."""
+    whole = axis.get_figure(root=True)
+    width, height = (0.0, 0.0) if whole is None else map(float, whole.get_size_inches())
+    spec = axis.get_subplotspec()
+    grid = None if spec is None else spec.get_gridspec()
+    return (width, height) if grid is None else (width / grid.ncols, height / grid.nrows)
+
+
+def heat_map(
+    axis: Axes,
+    matrix: NDArray,
+    title: str,
+    horizontal: str,
+    vertical: str,
+    value: str,
+    *,
+    blocks: tuple[int, int] | None = None,
+    names: tuple[Sequence[str] | None, Sequence[str] | None] = (None, None),
+    largest: float | None = None,
+) -> None:
+    """Draw a matrix with a color bar for its value, zero in white: from zero up, or to both sides where it has signs.
+
+    blocks: how many rows and columns belong together; they are numbered from one. names: of single rows and columns.
+    largest: the end of the scale, where several pictures share one; they then have both signs.
+    """
+    signed = largest is not None or bool(matrix.min() < 0)
+    top = largest or float(abs(matrix).max()) or 1.0
+    top = 1.0 if not signed and top <= 1 else top  # shares and gates on a scale from 0 to 1
+    style: dict[str, Any] = {"cmap": "RdBu_r" if signed else "Blues", "vmin": -top if signed else 0.0, "vmax": top}
+    picture = axis.imshow(matrix, aspect="auto", interpolation="nearest", **style)
+    for place, mark in enumerate((axis.set_yticks, axis.set_xticks)):
+        size = blocks[place] if blocks else 1
+        starts = range(0, matrix.shape[place], size)
+        labels = names[place] or [str(number + 1) for number in range(len(starts))]
+        every = -(-len(labels) // 12)  # at most twelve ticks on a side
+        middles = [(start + min(start + size, matrix.shape[place]) - 1) / 2 for start in starts]
+        mark(middles[::every], list(labels)[::every], fontsize=SIZE)
+    if names[1] and max(map(len, names[1])) > 5:
+        axis.tick_params(axis="x", rotation=45)
+    axis.spines[["top", "right"]].set_visible(True)
+    label_axes(axis, title, horizontal, vertical)
+    bar = axis.figure.colorbar(picture, cax=axis.inset_axes((1.03, 0.1, 0.05, 0.8)))
+    bar.set_label(value, fontsize=SIZE)
+    bar.ax.tick_params(labelsize=SIZE)
+
+
+def draw_network(axis: Axes, architecture: Architecture, title: str) -> None:
+    """Draw the graph of a network with the sizes of its nodes, from left to right."""
+    label_axes(axis, title, "from inputs to outputs", "")
+    architecture.draw(axis)
+    axis.margins(0.2)  # so that the outermost nodes are not cut

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from scipy.special import exprel, logsumexp
+from scipy.special import exprel, logsumexp, softmax
 
 from neuralrace.errors import RangeError
 from neuralrace.theory.exact._base import Positive, Solution, Strength, increasing_root, invert, read, read_times
@@ -71,18 +71,17 @@ class Race(Solution):
         """log r_m a_m(0)^(L-2), which no depth brings below the smallest double."""
         return np.asarray(np.log(self.rates) + (self.depth - 2)[..., None] * np.log(self.strengths))
 
+    @cached_property
+    def _behind(self) -> np.ndarray:
+        """log rho_m, the view's speed over the largest."""
+        return np.asarray(self._log_speeds - self._log_speeds.max(axis=-1, keepdims=True))
+
     def _log_growth(self, y: np.ndarray) -> np.ndarray:
-        """Return log(a_m/a_m(0)) = -log(1 - rho_m + rho_m e^(-q y))/q, rho_m the view's speed over the largest."""
-        behind = self._log_speeds - self._log_speeds.max(axis=-1, keepdims=True)
+        """Return log(a_m/a_m(0)) = -log(1 - rho_m + rho_m e^(-q y))/q."""
         q, y = (self.depth - 2)[..., None], y[..., None]
         with np.errstate(divide="ignore", invalid="ignore"):  # the fastest view has no lag: log 0
-            logs = -np.logaddexp(np.log(-np.expm1(behind)), behind - q * y) / q
-        return np.where(q == 0, np.exp(behind) * y, logs)
-
-    def _filled(self, logs: np.ndarray) -> np.ndarray:
-        """Return the logarithm of the learned fraction where views have grown by e^logs."""
-        powers = self.depth[..., None] * (np.log(self.strengths) + logs)
-        return np.asarray(logsumexp(powers, axis=-1) - self.depth * np.log(self.saturation))
+            logs = -np.logaddexp(np.log(-np.expm1(self._behind)), self._behind - q * y) / q
+        return np.where(q == 0, np.exp(self._behind) * y, logs)
 
     def _clock_at(self, level: np.ndarray) -> np.ndarray:
         """Return y where the learned fraction is a level; negative where the race starts above it."""
@@ -90,11 +89,10 @@ class Race(Solution):
         def excess(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             logs = self._log_growth(y)
             powers = self.depth[..., None] * (np.log(self.strengths) + logs)
-            shares = np.exp(powers - logsumexp(powers, axis=-1, keepdims=True))
-            behind = self._log_speeds - self._log_speeds.max(axis=-1, keepdims=True)
+            value = logsumexp(powers, axis=-1) - self.depth * np.log(self.saturation) - np.log(level)
             # d log(a_m)/dy = rho_m (a_m/a_m(0))^q e^(-q y)
-            slopes = np.exp(behind + (self.depth - 2)[..., None] * (logs - y[..., None]))
-            return self._filled(logs) - np.log(level), self.depth * (shares * slopes).sum(axis=-1)
+            slopes = np.exp(self._behind + (self.depth - 2)[..., None] * (logs - y[..., None]))
+            return value, self.depth * (softmax(powers, axis=-1) * slopes).sum(axis=-1)
 
         return increasing_root(excess, np.log(self.saturation) - np.log(self.strengths).max(axis=-1))
 
@@ -110,8 +108,7 @@ class Race(Solution):
     @cached_property
     def shares(self) -> np.ndarray:
         """a_m^L at the end, normalized to one."""
-        powers = self.depth[..., None] * np.log(self.final)
-        return np.asarray(np.exp(powers - logsumexp(powers, axis=-1, keepdims=True)))
+        return np.asarray(softmax(self.depth[..., None] * np.log(self.final), axis=-1))
 
     @property
     def winner(self) -> np.ndarray:
@@ -122,8 +119,7 @@ class Race(Solution):
         """Return x t when all but e^(-w) of the clock has run, and its slope; w is broadcast with the races."""
         L, end = self.depth, np.where(np.abs(self._end) < 1e-30, 1e-30, self._end)  # no 0/0 where nothing is to learn
         q, final = L - 2, self._log_growth(end)
-        behind = self._log_speeds - self._log_speeds.max(axis=-1, keepdims=True)
-        k = np.exp(behind + q[..., None] * (final - end[..., None]))
+        k = np.exp(self._behind + q[..., None] * (final - end[..., None]))
 
         def missing(v: np.ndarray) -> np.ndarray:
             """Return 1 - G when the clock has v to go, without cancellation."""

@@ -15,8 +15,6 @@ from neuralrace.axes import Chosen, Edge, PerExample, Rows, States
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
-PACKED = 60  # two-valued columns that are packed into one integer before the rows are sorted
-
 
 def edge_gates(architecture: Architecture, gates: Gates, count: int) -> dict[Edge, PerExample]:
     """Fold node gates into edge gates: g_e g_t(e), and g_s(e) too where the source is an input node."""
@@ -70,7 +68,7 @@ def label_rows(count: int, columns: Iterable[np.ndarray]) -> States:
         upper = column == high
         if (upper | (column == low)).all():
             packed, width = 2 * packed + upper, width + 1
-            if width == PACKED:
+            if width == 60:  # as many as fit into one integer
                 labels, packed, width = _refined(labels, packed), np.zeros(count, dtype=np.int64), 0
         else:
             labels = _refined(labels, column)

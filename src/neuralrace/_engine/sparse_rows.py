@@ -11,8 +11,6 @@ from scipy import sparse
 
 from neuralrace.axes import Array
 
-PADDING = 4  # a gather padded to the longest row may waste this factor
-
 
 class Gathered(eqx.Module):
     """Every row is one of the given rows, or a sum of a few, padded to the longest sum.
@@ -71,7 +69,7 @@ def sparse_rows(matrix: sparse.csr_matrix) -> SparseRows:
 def _gathered(matrix: sparse.csr_matrix) -> Gathered:
     lengths = np.diff(matrix.indptr)
     longest = int(lengths.max(initial=0))
-    if len(lengths) * longest > PADDING * max(matrix.nnz, 1):
+    if len(lengths) * longest > 4 * max(matrix.nnz, 1):  # padding would waste too much
         entries = matrix.tocoo()
         return Gathered(entries.col, entries.data, entries.row, matrix.shape[0])
     index = np.zeros((len(lengths), longest), dtype=np.int32)

@@ -14,8 +14,6 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import NetworkFlow, predict
-from neuralrace.theory.integration import integrate
-from neuralrace.theory.integration.solvers import ModewiseKvaerno5
 
 RANDOM = np.random.default_rng(0)
 INPUTS, TARGETS = RANDOM.normal(size=(6, 3)), RANDOM.normal(size=(6, 2))
@@ -59,27 +57,6 @@ def test_the_flow_is_that_of_the_network_written_out():
         np.testing.assert_allclose(forecast.losses[draw], losses, rtol=1e-3)
     np.testing.assert_allclose(forecast.weights(draw=1)[("x", "h1")].ravel(), exact[:15, -1], atol=1e-3)
     np.testing.assert_allclose(forecast.weights_at(TIMES, 1)[7][("h1", "y")].ravel(), exact[15:, 7], atol=1e-3)
-
-
-def test_the_implicit_solver_serves_such_networks_too(monkeypatch):
-    """As on plateaus, where it takes over by itself."""
-    for name, value in {"STIFF_STEPS": 0, "STIFF_REACH": 0.0, "EXPLICIT_REACH": 0.0, "LONGEST_CALL": 8}.items():
-        monkeypatch.setattr(integrate, name, value)
-    used = []
-    step = ModewiseKvaerno5.step
-    monkeypatch.setattr(ModewiseKvaerno5, "step", lambda *given: used.append(1) or step(*given))
-    problem = network(slope=1.0, hidden=(4,))  # without thresholds the steps are few
-    forecast = predict(problem, initial.gaussian(0.4), TIMES, "flow", draws=1)
-
-    def velocity(_, state):
-        _, first, second = by_hand(state[:12].reshape(4, 3), state[12:].reshape(2, 4), 1.0)
-        return -np.concatenate([first.ravel(), second.ravel()])
-
-    start = np.concatenate([matrix.ravel() for matrix in forecast.weights(0.0).values()])
-    exact = solve_ivp(velocity, (0, 6), start, rtol=1e-8, atol=1e-10, t_eval=TIMES).y
-    losses = [by_hand(y[:12].reshape(4, 3), y[12:].reshape(2, 4), 1.0)[0] for y in exact.T]
-    assert used
-    np.testing.assert_allclose(forecast.loss, losses, rtol=1e-3)  # twice the 5e-4 that each step may be off by
 
 
 def test_descent_is_descent():

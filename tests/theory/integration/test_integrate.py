@@ -142,10 +142,11 @@ def test_what_stands_still_and_what_starts_at_nothing():
     np.testing.assert_allclose(pushed.at([0.0, 0.1, 3.0])[:, 0], 1 - np.exp([0.0, -0.1, -3.0]), atol=1e-5)
 
 
-def test_long_plateaus_are_crossed():
+@pytest.mark.parametrize("method", ["reduction", "flow"])
+def test_long_plateaus_are_crossed(method):
     problem = chain(hidden=(4, 4))
     times = np.array([0.0, 3e5, 4e5, 6e5, 1e6, 3e6])  # from 1e-6 mode s is learned at about 1e6 / s
-    found = predict(problem, initial.decoupled(1e-6), times, "reduction").loss
+    found = predict(problem, initial.decoupled(1e-6), times, method).loss
     formula = predict(problem, initial.decoupled(1e-6), times, "closed_form").loss
     np.testing.assert_allclose(found[[0, 1, 2, 3, 5]], formula[[0, 1, 2, 3, 5]], atol=1e-5)
     # in the middle of the last transition, which takes some 3 units of time after 1e6: 1e-7 of it is 0.1

@@ -25,8 +25,6 @@ from neuralrace.theory.integration.integrate import Solution
 from neuralrace.theory.integration.system import record_of, velocity_of
 from neuralrace.theory.sharpness import regime, sharpness
 
-NEGLIGIBLE = 0.1  # of the tolerance, for output directions that are left out
-
 
 @dataclass(frozen=True, eq=False)
 class LinearFlow:
@@ -84,7 +82,7 @@ def linear_flow(
         # their square times the input variance; where that is negligible the direction is left out.
         into = np.hstack([unused.T @ weights[edge] for edge in architecture.incoming[node]])
         pull = float(np.linalg.norm(into, 2)) ** 2 * variance if into.size else 0.0
-        leave_out = used.shape[1] and pull < NEGLIGIBLE * rtol / max(end, np.finfo(float).tiny)
+        leave_out = used.shape[1] and pull < 0.1 * rtol / max(end, np.finfo(float).tiny)
         bases[node] = used if leave_out else np.hstack([used, unused])
     ends = architecture.edges.items()
     at_ends = {edge: project(weights[edge], bases.get(target), bases.get(source)) for edge, (source, target) in ends}

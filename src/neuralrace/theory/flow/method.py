@@ -21,13 +21,10 @@ from neuralrace.theory.integration.descent import SINGLE
 from neuralrace.theory.method import Method, Outcome, Request, saddle_notes
 from neuralrace.theory.sharpness import regime
 
-ACCURATE = 1e-3  # rtol up to which the integration error of linear nodes is far below one percent of the loss
 # With activations the flow of P2's mixed task is .001 to .002 in normalized L1 and .003 to .014 in log10 from descent
 # at this rtol; two trained networks differ by .002 to .014 and .004 to .076.
 ACTIVATED_RTOL = 5e-4
-SMALL = 300_000  # most products of weights, examples and draws for which a second flow at a smaller rtol is affordable
 FINER = 0.04  # ratio of the two tolerances that are compared: gates that open over 2.5e-3, and over 1e-4
-REFINEMENTS = 3  # most tolerances that are tried
 STEPS = 4_000  # most steps of a flow that is only a check
 
 
@@ -41,7 +38,8 @@ class Flow(Method[PathStatistics]):
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], PathStatistics | None]:
         """Nothing but the accuracy of the integration."""
         row = Assumption(CHECKED, 0.0, request.rtol, "the forecast is the exact flow, integrated to this rtol")
-        return (row,) if request.rtol <= ACCURATE else (), request.statistics
+        accurate = request.rtol <= 1e-3  # then the error is far below one percent of the loss
+        return (row,) if accurate else (), request.statistics
 
     def solve(self, request: Request, ground: PathStatistics) -> Outcome:
         """Integrate, or take steps, draw by draw."""
@@ -140,14 +138,14 @@ def converged(simulation: Simulation) -> Converged:
         row = Assumption(CHECKED, 0.0, 0.0, "the forecast is gradient descent itself, in double precision")
         return simulation, losses, curvature, (row,), ()
     problem, draws = simulation.problem, len(simulation.first)
-    small = problem.architecture.weight_count * len(problem.task) * draws <= SMALL
+    small = problem.architecture.weight_count * len(problem.task) * draws <= 300_000  # a second flow is affordable
     if request.check is False or (request.check == "auto" and not small):
         reason = (
             "as requested (check=False)" if request.check is False else "the network is too large (check=True does it)"
         )
         return simulation, losses, curvature, (), (f"not checked at a smaller rtol: {reason}",)
     apart, steps = None, request.max_steps if request.check is True else min(request.max_steps, STEPS)
-    for _ in range(REFINEMENTS):
+    for _ in range(3):
         finer = replace(simulation, request=replace(request, rtol=FINER * simulation.request.rtol, max_steps=steps))
         try:
             found, curvature = finer.follow()

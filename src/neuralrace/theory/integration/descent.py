@@ -21,13 +21,10 @@ from neuralrace.theory.integration.system import System, norm, record_of
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
 SHORTER = "a larger learning_rate, an earlier end, or dynamics='flow'"
-FALLEN = 0.5  # of the loss at zero output: before, weights grow many times over and errors grow with them
-STABLE = 0.8  # width of a stride times the largest curvature; long strides are stable up to 1
 LOOK = 128  # steps after which the curvature is measured again
 ROUNDS = 8  # of the power iteration when it is first measured; one each time after
 CALL = 8  # stretches in one compiled call, between which the work can be interrupted
 SINGLE = 1e-6  # of the loss at zero output, down to which single precision serves
-REPRESENTED = 1e-15  # initial weights from which on their products are numbers of single precision
 
 
 def steps_between(times: np.ndarray, learning_rate: float) -> np.ndarray:
@@ -91,7 +88,7 @@ def begin(system: System, start: Any) -> Stride:
     silent, slope = jax.device_put(np.asarray(record_of(system, nothing)).sum()), jax.tree.map(jnp.ones_like, start)
     made = Stride(start, silent, nothing, zero, slope, zero, jnp.asarray(False))
     largest = max(float(np.abs(leaf).max()) for leaf in jax.tree.leaves(start) if leaf.size)
-    return _cast(made, jnp.float32) if largest >= REPRESENTED else made
+    return _cast(made, jnp.float32) if largest >= 1e-15 else made  # else products are too small for it
 
 
 def last(at: Stride) -> Any:
@@ -151,13 +148,15 @@ def _strides(system: System, at: Stride, rate: Any, most: Any, counts: Any) -> t
         due = jnp.where(at.curvature > 0, jnp.where(since >= LOOK, 1, 0), ROUNDS)
         rounds = jnp.where(at.fallen & (most > 1), due, 0)
         known = _curvature(system, at.state, (at.direction, at.curvature), rounds)
-        longest = jnp.where(at.fallen, jnp.clip(STABLE / (rate * known[1]), 1, most), 1)
+        # long strides are stable up to a width of 1 / curvature
+        longest = jnp.where(at.fallen, jnp.clip(0.8 / (rate * known[1]), 1, most), 1)
         strides = jnp.ceil(count / jnp.where(jnp.isfinite(longest), longest, 1)).astype(int)
         width = rate * count.astype(rate.dtype) / jnp.maximum(strides, 1)
         moving = at.state, at.before, at.width
         state, before, former = jax.lax.fori_loop(0, strides, lambda i, inner: one(inner, width), moving)
         loss = jnp.sum(system.record(state))
-        fallen = at.fallen | (loss < FALLEN * at.silent)
+        # before the loss has halved, weights grow many times over and errors grow with them
+        fallen = at.fallen | (loss < 0.5 * at.silent)
         since = jnp.where(rounds > 0, 0, since) + count
         return (Stride(state, at.silent, before, former, *known, fallen), since), loss
 

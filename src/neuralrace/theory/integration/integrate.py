@@ -27,16 +27,7 @@ from neuralrace.theory.integration.solvers import ModewiseKvaerno5, SolverState,
 from neuralrace.theory.integration.system import System, record_of
 
 PAUSE = 32  # accepted steps after which the caller may stop
-LONGEST_CALL, SHORTEST_CALL = 256, 8  # most steps that are tried in one compiled call
-COPIED = 500_000  # numbers whose copying takes as long as a call: diffrax copies what is kept of a call in each step
-STIFF_STEPS = 2000  # with no more steps than this left the explicit solver continues
-STIFF_REACH = 100.0  # width times radius from which the implicit solver takes over
-EXPLICIT_REACH = 60.0  # ... and below which it gives back, as it does for transitions
-STRICTER = 0.01  # its tolerance: few steps cross a plateau, and their errors all shift the time at which it ends
-DENSE_UNKNOWNS = 1000  # above this many unknowns the explicit solver is used alone
-ALWAYS_KEPT = 1_000  # up to this many unknowns the state is kept at every step, unless said otherwise
-KEPT_UNKNOWNS = 30_000  # up to this many where states are requested
-BATCH = 256  # times at which states are held at once
+KEPT_UNKNOWNS = 30_000  # up to this many the state is kept at every step where states are requested
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,10 +96,11 @@ def integrate(
         record = jax.tree.map(lambda leaf: np.asarray(leaf)[None], record_of(system, state))
         record = (record, jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)) if states else record
         return Curve(np.zeros(1), record, jax.tree.map(np.zeros_like, record), record, state)
-    goal, strict = np.array(float(end)), np.array(STRICTER * rtol)
+    # few implicit steps cross a plateau, and their errors all shift the time at which it ends: they are stricter
+    goal, strict = np.array(float(end)), np.array(0.01 * rtol)
     solver = explicit = Recorded(StabilizedTsit5(), system, np.array(float(rtol)), states)
     implicit = Recorded(ModewiseKvaerno5(system, strict), system, strict, states)
-    small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= DENSE_UNKNOWNS
+    small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= 1000  # of more the Jacobian is too large
     # a first step of almost no length finds velocity and record: a program of their own would have to be compiled
     blank = SolverState(jax.tree.map(np.zeros_like, state), np.array(False), np.zeros(()), state)
     still = ControllerState(np.array(1e-300), np.ones(()), np.array(UNSEEN), np.array(np.inf))
@@ -141,10 +133,10 @@ def integrate(
             looked = taken
             if stop(float(time), moment.state):
                 break
-        if small and (end - time) / step > STIFF_STEPS:
+        if small and (end - time) / step > 2000:  # on a long plateau the implicit solver takes over, until its end
             if solver is explicit:
                 radius = float(moment.solver_state.radius)
-            change = step * radius > STIFF_REACH if solver is explicit else step * radius < EXPLICIT_REACH
+            change = step * radius > 100 if solver is explicit else step * radius < 60
             if change:
                 solver = implicit if solver is explicit else explicit
                 moment = moment._replace(solver_state=_started(solver, moment.state, goal))
@@ -177,7 +169,8 @@ def _advance(solver: Recorded, moment: Moment, end: Array) -> tuple[Moment, jax.
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
         stepsize_controller=ModewiseController(solver.rtol, solver.system, before.next, moment.time, far),
         adjoint=diffrax.ForwardMode(),
-        max_steps=min(max(math.isqrt(COPIED // (3 * size)), SHORTEST_CALL), LONGEST_CALL),
+        # diffrax copies what is kept of a call in each step: half a million numbers take as long as a call
+        max_steps=min(max(math.isqrt(500_000 // (3 * size)), 8), 256),
         throw=False,
         solver_state=moment.solver_state,
         controller_state=before,
@@ -202,7 +195,7 @@ class Solution:
     start: Any
     rtol: float
     max_steps: int
-    always: int = ALWAYS_KEPT
+    always: int = 1000
     descent: float | None = None
     _known: dict[bool, Curve] = field(default_factory=dict, repr=False)  # with states, or without
 
@@ -227,7 +220,7 @@ class Solution:
                 yield state
         elif self._unknowns <= KEPT_UNKNOWNS:
             curve = self._part(1, float(times[-1]))
-            for batch in np.array_split(times, len(times) // BATCH + 1):
+            for batch in np.array_split(times, len(times) // 256 + 1):
                 found = curve.at(batch)
                 yield from (jax.tree.map(lambda leaf, i=i: leaf[i], found) for i in range(len(batch)))
         else:

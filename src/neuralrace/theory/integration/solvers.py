@@ -20,11 +20,7 @@ from neuralrace.theory.integration.system import norm
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
-LONG = 4.0  # a wish for more than this takes a stabilized method, whose steps are shorter for the same accuracy
-SHORT = 2.5  # a wish for less than this goes back
 MARGIN = 1.1  # of the radius, which the power iteration finds from below
-ROUNDS = 8  # of the power iteration when a stabilized method takes over; one in each step after
-NUDGE = 1e-7  # relative size of the finite difference in it
 
 
 class SolverState(NamedTuple):
@@ -51,7 +47,7 @@ class Estimate(NamedTuple):
         longest = jnp.where(self.stabilized > 0, 0.9 * LONGEST / MARGIN, STABLE)
         scale = jnp.where(self.radius > 0, self.radius, 1.0)
         # one that changes over to a stabilized method is cut, but not below where that begins
-        changing = (self.stabilized == 0) & (reach > LONG)
+        changing = (self.stabilized == 0) & (reach > 4.0)  # its steps are shorter for the same accuracy
         limited = jnp.where(changing, jnp.maximum(0.5 * reach, 1.01 * STABLE), jnp.minimum(reach, longest))
         return jnp.where(self.radius > 0, limited / scale, wish)
 
@@ -102,8 +98,8 @@ class StabilizedTsit5(Autonomous):
         def mixed(start: Any, slopes: Any, weights: jax.Array) -> Any:  # written out so that it is one loop
             return jax.tree.map(lambda y, k: y + sum(weights[i] * k[i] for i in range(SLOTS)), start, slopes)
 
-        stabilized = width * known.radius > jnp.where(known.stabilized, SHORT, STABLE)
-        rounds = jnp.where(stabilized, jnp.where(known.stabilized, 1, ROUNDS), 0)
+        stabilized = width * known.radius > jnp.where(known.stabilized, 2.5, STABLE)
+        rounds = jnp.where(stabilized, jnp.where(known.stabilized, 1, 8), 0)
         radius, pull = _power(velocity, y0, known, rounds)
         wide = jnp.sum(jnp.asarray(table.extent[1:-1]) < MARGIN * width * radius)
         which = jnp.where(stabilized, 1 + wide, 0)
@@ -146,7 +142,7 @@ class StabilizedTsit5(Autonomous):
 
 def _power(velocity: Any, start: Any, known: SolverState, rounds: jax.Array) -> tuple[jax.Array, Any]:
     """Rounds of the power iteration on the Jacobian, by finite differences along the direction."""
-    size = NUDGE * norm(start)
+    size = 1e-7 * norm(start)
 
     def nudged(direction: Any) -> Any:
         length = norm(direction)

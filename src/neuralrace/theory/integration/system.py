@@ -10,8 +10,6 @@ import jax.numpy as jnp
 
 from neuralrace._engine.devices import compiled
 
-ROUNDING = 4e-16  # of the largest number of a state, below which an error means nothing
-
 
 class System(eqx.Module):
     """The equation, the sizes of its modes, and the record that is kept of its states."""
@@ -36,7 +34,7 @@ class System(eqx.Module):
         """The largest error of a mode as a multiple of the allowed error: rtol of that mode, and rounding."""
         worst = jnp.zeros(())
         largest = jnp.max(jnp.stack([jnp.max(jnp.abs(y), initial=0.0) for y in jax.tree.leaves(before)]))
-        allowed = 1e-290 + ROUNDING * largest
+        allowed = 1e-290 + 4e-16 * largest
         for wrong, old, new in zip(*map(self.modes, (error, before, after)), strict=True):
             ratio = wrong / (rtol * jnp.maximum(old, new) + allowed)
             worst = jnp.maximum(worst, jnp.max(ratio, initial=0.0))

@@ -14,7 +14,6 @@ import numpy as np
 
 from neuralrace._engine.devices import compiled
 from neuralrace._engine.sparse_rows import SparseRows
-from neuralrace.activations import Activation
 from neuralrace.axes import Array, Edge, Weights
 
 Block = tuple[int, int, bool]  # (level, size, outputs or not): the nodes whose rows are stacked into one array
@@ -129,7 +128,7 @@ class Network(eqx.Module):
     groups: tuple[EdgeGroup, ...]
     blocks: tuple[tuple[Block, int], ...] = eqx.field(static=True)  # in the order of their levels, with their rows
     place: tuple[tuple[str, Block, int, int], ...] = eqx.field(static=True)  # node, its block, first and last row
-    activations: tuple[tuple[str, Activation], ...] = eqx.field(static=True)
+    activations: tuple[tuple[str, Callable[[jax.Array], jax.Array]], ...] = eqx.field(static=True)
     idle: tuple[Edge, ...] = eqx.field(static=True)  # edges that are closed for every example
     outputs: dict[Block, OutputRows]
     constant_loss: Array  # what no weights can remove

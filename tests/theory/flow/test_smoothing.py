@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.arrays import float64
-from neuralrace.theory.flow.smoothing import SmoothedReLU
+from neuralrace.theory.flow.smoothing import smoothed_relu
 
 
 @float64
@@ -14,7 +14,7 @@ def values(received, slope, width=0.1, weights=None):
 
     @jax.jit
     def both(at):
-        activity, back = jax.vjp(SmoothedReLU(slope, width, weights), at)
+        activity, back = jax.vjp(lambda rows: smoothed_relu(slope, width, weights, rows), at)
         return activity, back(jnp.ones_like(at))[0]
 
     return tuple(map(np.asarray, both(received)))

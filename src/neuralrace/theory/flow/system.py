@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from neuralrace._engine.network import Network, Stacks, squared_gradient, squared_loss
 from neuralrace.axes import Array
-from neuralrace.theory.flow.smoothing import held, smoothed
+from neuralrace.theory.flow.smoothing import smoothed
 from neuralrace.theory.integration.system import System
 
 
@@ -37,16 +37,15 @@ def held_gradient(network: Network, width: Array | None, stacks: Stacks, there: 
 
     Its own derivative, which only implicit steps need, is taken as if gates moved along, which is symmetric.
     """
-    return squared_gradient(held(smoothed(network, width), stacks), there)
+    return squared_gradient(smoothed(network, width, stacks), there)
 
 
 def _held_along(
     primals: tuple[Network, Array | None, Stacks, Stacks], tangents: tuple[Network | None, None, Stacks, Stacks]
 ) -> tuple[Stacks, Stacks]:
     (network, width, stacks, there), (_, _, _, direction) = primals, tangents
-    smooth = smoothed(network, width)
-    _, back = jax.vjp(lambda at: squared_gradient(smooth, at), stacks)
-    return squared_gradient(held(smooth, stacks), there), back(direction)[0]
+    _, back = jax.vjp(lambda at: squared_gradient(smoothed(network, width), at), stacks)
+    return squared_gradient(smoothed(network, width, stacks), there), back(direction)[0]
 
 
 held_gradient.def_jvp(_held_along)  # type: ignore[no-untyped-call]

@@ -12,11 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from neuralrace.axes import Array
-from neuralrace.theory.integration.solvers import Autonomous, Estimate, ModewiseKvaerno5, StabilizedTsit5
+from neuralrace.theory.integration.solvers import Autonomous, ModewiseKvaerno5, StabilizedTsit5
 from neuralrace.theory.integration.system import velocity_of
 
 UNSEEN = 1e-200  # width of a first step, which changes nothing and finds velocity and record
-NEAR = 2e-14  # of the end: a step that comes as near to it goes there
 
 
 class Recorded(Autonomous):
@@ -39,29 +38,25 @@ class Recorded(Autonomous):
         """Start the solver."""
         return self.solver.init(terms, t0, t1, y0, args)
 
+    @eqx.filter_jit  # diffrax asks for a step several times in one program: it is traced once
     def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any) -> Any:
         """A step of the solver with its records."""
-        return _step(self, t0, t1, y0, solver_state, made_jump)
+        after, error, info, state, result = self.solver.step(self.term(), t0, t1, y0, None, solver_state, made_jump)
+        half_way, slope = info["parts"]
+
+        def record(at: Any) -> Any:
+            return (self.system.record(at), at) if self.states else self.system.record(at)
+
+        # one loop of two rounds, so that the record is compiled once
+        both = jax.lax.map(record, jax.tree.map(lambda *two: jnp.stack(two), half_way, after))
+        rate = self.system.rate(after, slope)
+        rate = (rate, slope) if self.states else rate
+        parts = jax.tree.map(lambda two, last: jnp.concatenate([two, last[None]]), both, rate)
+        return after, error, {"parts": parts}, state, result
 
     def term(self) -> diffrax.ODETerm:
         """The equation as a term of diffrax."""
         return diffrax.ODETerm(lambda t, y, args: velocity_of(self.system, y))
-
-
-@eqx.filter_jit  # diffrax asks for a step several times in one program: it is traced once
-def _step(solver: Recorded, t0: Any, t1: Any, y0: Any, solver_state: Any, made_jump: Any) -> Any:
-    after, error, info, state, result = solver.solver.step(solver.term(), t0, t1, y0, None, solver_state, made_jump)
-    half_way, slope = info["parts"]
-
-    def record(at: Any) -> Any:
-        return (solver.system.record(at), at) if solver.states else solver.system.record(at)
-
-    # one loop of two rounds, so that the record is compiled once
-    both = jax.lax.map(record, jax.tree.map(lambda *two: jnp.stack(two), half_way, after))
-    rate = solver.system.rate(after, slope)
-    rate = (rate, slope) if solver.states else rate
-    parts = jax.tree.map(lambda two, last: jnp.concatenate([two, last[None]]), both, rate)
-    return after, error, {"parts": parts}, state, result
 
 
 class ControllerState(NamedTuple):
@@ -97,6 +92,7 @@ class ModewiseController(diffrax.AbstractStepSizeController[ControllerState, Non
         state = ControllerState(*(jnp.zeros(()) for _ in range(4)))
         return jnp.minimum(jnp.asarray(self.first), self.end), state
 
+    @eqx.filter_jit  # traced once, as a step is
     def adapt_step_size(
         self,
         t0: Any,
@@ -108,41 +104,34 @@ class ModewiseController(diffrax.AbstractStepSizeController[ControllerState, Non
         error_order: Any,
         controller_state: ControllerState,
     ) -> tuple[Any, Any, Any, Any, ControllerState, diffrax.RESULTS]:
-        """Judge a step and choose the next."""
-        accepted, start, end, state, result = _adapted(self, t0, t1, y0, y1_candidate, y_error, controller_state)
-        return accepted, start, end, False, state, result
+        """Judge a step; widths go with the error to the power of -1 / order, from one fifth to five times."""
+        made, before = y_error, controller_state
 
+        def clipped(time: jax.Array, last: Any) -> jax.Array:
+            """A time, or `last` in place of one that is nearly at the end or beyond."""
+            return jnp.where(time > self.end * (1 - 2e-14), last, time)
 
-@eqx.filter_jit  # traced once, as a step is
-def _adapted(
-    controller: ModewiseController, t0: Any, t1: Any, y0: Any, y1: Any, made: Estimate, before: ControllerState
-) -> tuple[Any, Any, Any, ControllerState, diffrax.RESULTS]:
-    """Step widths go with the error to the power of -1 / order, from one fifth to five times."""
-    width = t1 - t0
-    size = controller.system.error(made.error, y0, y1, controller.rtol)
-    size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
-    first = jnp.isfinite(size) & (width <= UNSEEN)
-    accepted = first | (size <= 1.0)
-    factor = 0.9 * size ** (-1.0 / made.order)
-    # where errors grow from step to step the next one is cut before it fails (Gustafsson)
-    trend = width / before.width * (before.size / size) ** (1.0 / made.order)
-    factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
-    # a step whose stages could not be solved says only that it was too long
-    wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
-    known = jnp.isfinite(made.pace) & (made.pace > 0)  # then start with a hundredth of the time to change by its size
-    wish = jnp.where(first, jnp.where(known, 1e-2 / jnp.where(known, made.pace, 1.0), controller.end), wish)
-    too_small = ~accepted & (width <= jnp.maximum(1e-14 * (controller.since + t1), UNSEEN))
-    start = jnp.where(accepted, _clipped(t1, controller.end, controller.end), t0)
-    half = start + 0.5 * (controller.end - start)
-    after = _clipped(start + wish, controller.end, jnp.where(accepted, controller.end, half))
-    left = before.left - accepted
-    going = (left > 0) & (start < controller.end)
-    result = diffrax.RESULTS.where(going, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
-    result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
-    size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
-    return accepted, start, after, ControllerState(width, size, wish, left), result
-
-
-def _clipped(time: jax.Array, end: jax.Array, last: jax.Array) -> jax.Array:
-    """A time, or `last` in place of one that is at the end or beyond."""
-    return jnp.where(time > end * (1 - NEAR), last, time)
+        width = t1 - t0
+        size = self.system.error(made.error, y0, y1_candidate, self.rtol)
+        size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
+        first = jnp.isfinite(size) & (width <= UNSEEN)
+        accepted = first | (size <= 1.0)
+        factor = 0.9 * size ** (-1.0 / made.order)
+        # where errors grow from step to step the next one is cut before it fails (Gustafsson)
+        trend = width / before.width * (before.size / size) ** (1.0 / made.order)
+        factor = jnp.where(accepted, factor * jnp.minimum(trend, 1.0), factor)
+        # a step whose stages could not be solved says only that it was too long
+        wish = made.allowed(width * jnp.where(jnp.isfinite(size), jnp.clip(factor, 0.2, 5.0), 0.5))
+        # begin with a hundredth of the time in which the state changes by its own size
+        known = jnp.isfinite(made.pace) & (made.pace > 0)
+        wish = jnp.where(first, jnp.where(known, 1e-2 / jnp.where(known, made.pace, 1.0), self.end), wish)
+        too_small = ~accepted & (width <= jnp.maximum(1e-14 * (self.since + t1), UNSEEN))
+        start = jnp.where(accepted, clipped(t1, self.end), t0)
+        half = start + 0.5 * (self.end - start)
+        after = clipped(start + wish, jnp.where(accepted, self.end, half))
+        left = before.left - accepted
+        going = (left > 0) & (start < self.end)
+        result = diffrax.RESULTS.where(going, diffrax.RESULTS.successful, diffrax.RESULTS.max_steps_reached)
+        result = diffrax.RESULTS.where(too_small, diffrax.RESULTS.dt_min_reached, result)
+        size, width = (jnp.where(accepted, new, old) for new, old in ((size, before.size), (width, before.width)))
+        return accepted, start, after, False, ControllerState(width, size, wish, left), result

@@ -70,32 +70,6 @@ def test_snapshots_of_the_forecast(page: httpx.Client) -> None:
     assert len(found["units"]["places"]) == len(found["time"])
 
 
-def test_a_guess_is_measured_against_the_forecast(page: httpx.Client) -> None:
-    answer = page.post("api/forecast", json={"page": "p", "scene": SMALL}).json()
-    drawn = [[t, 2 * loss] for t, loss in zip(answer["time"], answer["loss"], strict=True)]
-    found = page.post("api/guess", json={"page": "p", "scene": SMALL, "guess": drawn}).json()
-    assert found["normalized_l1"] == pytest.approx(1, abs=0.01)
-    assert page.post("api/guess", json={"page": "p", "scene": SMALL, "guess": "high"}).status_code == 400
-
-
-def test_a_map_opens_the_run_of_each_cell(page: httpx.Client) -> None:
-    plan = {"across": {"name": "scale", "values": [0.002, 0.02]}, "measure": "time to half"}
-    told = events(page.post("api/map", json={"page": "p", "scene": SMALL, "map": plan}))
-    cells = [data for name, data in told if name == "cell"]
-    assert [cell["scene"]["scale"] for cell in cells] == [0.002, 0.02]
-    assert cells[0]["value"] is None or cells[0]["value"] > cells[1]["value"]  # smaller weights take longer
-    for plan, word in [
-        ({"across": {"name": "width", "values": [4]}}, "a map goes over values of"),
-        ({"across": {"name": ["scale"], "values": [4]}}, "a map goes over values of"),
-        ({"across": {"name": "scale", "values": [1e-3] * 65}}, "64 cells"),
-        ({"across": {"name": "scale", "values": [1e-3]}, "measure": "luck"}, "a map shows"),
-        (None, "a map goes over"),
-    ]:
-        name, data = events(page.post("api/map", json={"page": "p", "scene": SMALL, "map": plan}))[-1]
-        assert name == "failed"
-        assert word in data["error"]
-
-
 def test_a_mistake_or_a_divergence_stops_no_other(page: httpx.Client) -> None:
     bad = page.post("api/forecast", json={"page": "p", "scene": {"width": 10**6}})
     assert bad.status_code == 400

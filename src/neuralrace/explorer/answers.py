@@ -10,9 +10,8 @@ from latex2mathml.converter import convert
 
 from neuralrace.analysis import Line, agreement
 from neuralrace.arrays import float64
-from neuralrace.errors import RangeError
-from neuralrace.explorer.problem import Setup, frames_of, initializer_of, make_setup, times_of
-from neuralrace.explorer.scene import SCENE, TASKS, Scene, name_of, numbers, read_scene
+from neuralrace.explorer.problem import frames_of, initializer_of, make_setup, times_of
+from neuralrace.explorer.scene import Scene, name_of, numbers
 from neuralrace.explorer.session import Session, Token
 from neuralrace.explorer.snapshots import take_snapshots
 from neuralrace.theory import Forecast, predict
@@ -25,7 +24,6 @@ DRAWS = 2  # of the forecast: enough for a band, quick enough for a slider
 RTOL = 1e-4  # of linear nodes, for the same reason: far below the width of a line
 LARGEST = 1e50  # of a weight that is drawn; beyond it a network has diverged
 MOST_EQUATIONS, LONGEST_EQUATION = 8, 4000
-MAP_CELLS, MAP_VALUES = 64, ("time to half", "last loss", "winner's share")
 ADVICE: Mapping[str, str] = json.loads((files("neuralrace.explorer") / "advice.json").read_text(encoding="utf-8"))
 
 Send = Callable[[str, dict[str, Any]], None]
@@ -93,15 +91,11 @@ def snapshots_data(session: Session, scene: Scene) -> dict[str, Any]:
         if not setup.problem.activations:
             draw = forecast.modes.draws[0]
             regime = [_chip(flow_regime(setup.problem.statistics(), scene["rate"], forecast.time, draw))]
-        found = take_snapshots(setup, _simulated(setup, forecast), frames, forecast.weights_at(frames))
+        problem = setup.problem if forecast.simulated is None else forecast.simulated
+        found = take_snapshots(setup, problem, frames, forecast.weights_at(frames))
         return found | {"equations": equations_data(forecast, not setup.problem.activations), "regime": regime}
 
     return session.snapshots.get(name_of(scene), make)
-
-
-def _simulated(setup: Setup, forecast: Forecast) -> Any:
-    """Return the problem that the weights of a forecast belong to."""
-    return setup.problem if forecast.simulated is None else forecast.simulated
 
 
 def equations_data(forecast: Forecast, linear: bool) -> dict[str, Any]:
@@ -166,6 +160,7 @@ def training_events(session: Session, scene: Scene, token: Token, send: Send) ->
     forecast, mean = forecast_of(session, scene), losses.mean(axis=0)
     time, theory = forecast.time[: len(mean)], forecast.loss[: len(mean)]
     history = [run.weights(0, record) for record in range(len(run.time))]
+    distances = vars(agreement(Line(time, theory), Line(time, mean))) if np.isfinite(mean).all() else None
     finite = [all(np.all(np.abs(matrix) < LARGEST) for matrix in weights.values()) for weights in history]
     count = len(history) if all(finite) else finite.index(False)
     done = {
@@ -173,72 +168,8 @@ def training_events(session: Session, scene: Scene, token: Token, send: Send) ->
         "gap": numbers(mean - theory),
         "low": numbers(losses.min(axis=0) - mean),
         "high": numbers(losses.max(axis=0) - mean),
-        "agreement": _distances(time, theory, mean) if np.isfinite(mean).all() else None,
+        "agreement": distances and {name: numbers(value, 3) for name, value in distances.items()},
         "snapshots": take_snapshots(setup, setup.problem, scene["rate"] * frames[:count], history[:count]),
     }
     session.trainings.get(name_of(scene), lambda: {"curve": progress(losses, 0), "done": done})
     send("done", done)
-
-
-def _distances(time: np.ndarray, one: np.ndarray, other: np.ndarray) -> dict[str, Any]:
-    return {name: numbers(value, 3) for name, value in vars(agreement(Line(time, one), Line(time, other))).items()}
-
-
-def guess_data(session: Session, scene: Scene, given: Any) -> dict[str, Any]:
-    """Return the distance of a drawn curve from the forecast."""
-    forecast = forecast_of(session, scene)
-    try:
-        points = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        points = np.zeros(0)
-    if points.ndim != 2 or points.shape[1:] != (2,) or len(points) > 1000 or not np.isfinite(points).all():
-        raise RangeError("a guess must be at most 1000 pairs of a time and a loss, all finite numbers")
-    points = points[np.argsort(points[:, 0])]
-    return _distances(forecast.time, np.interp(forecast.time, *points.T), forecast.loss)
-
-
-def map_events(session: Session, scene: Scene, plan: Any, token: Token, send: Send) -> None:
-    """Forecast every cell of a map over one or two sliders, and send each as it comes."""
-    sliders = {**SCENE, **TASKS[scene["task"]]}
-    free = [name for name, bound in sliders.items() if bound["kind"] == "number" and not bound["shape"]]
-    axes: list[tuple[str, list[Any]]] = []
-    for direction in ("across", "down"):
-        axis = plan.get(direction) if isinstance(plan, Mapping) else None
-        if axis is None and direction == "down":
-            axes.append(("", [None]))
-            continue
-        name, values = (axis.get("name"), axis.get("values")) if isinstance(axis, Mapping) else ("", None)
-        if name not in free or not isinstance(values, list) or not values:
-            raise RangeError(f"a map goes over values of {', '.join(free)}; {str(axis)[:60]!r} came")
-        axes.append((name, values))
-    (across, columns), (down, rows) = axes
-    if len(columns) * len(rows) > MAP_CELLS:
-        raise RangeError(f"a map may have {MAP_CELLS} cells; {len(columns)} times {len(rows)} came")
-    measure = plan.get("measure", MAP_VALUES[0])
-    if measure not in MAP_VALUES:
-        raise RangeError(f"a map shows {', '.join(MAP_VALUES)}; {str(measure)[:40]!r} came")
-    for j, low in enumerate(rows):
-        for i, value in enumerate(columns):
-            token.check()
-            cell = changed(scene, {across: value} | ({down: low} if down else {}))
-            found = numbers(_measured(session, cell, measure))
-            send("cell", {"across": i, "down": j, "value": found, "scene": cell})
-    send("done", {})
-
-
-def changed(scene: Scene, values: Mapping[str, Any]) -> Scene:
-    """Return a scene with other values of some sliders, which may be settings of the task."""
-    own = {name: value for name, value in values.items() if name in SCENE}
-    settings = {name: value for name, value in values.items() if name not in SCENE}
-    return read_scene(scene | own | {"settings": scene["settings"] | settings})
-
-
-def _measured(session: Session, scene: Scene, measure: str) -> Any:
-    forecast = forecast_of(session, scene)
-    if measure == "time to half":
-        return forecast.time_to(0.5 * float(forecast.loss[0]))
-    if measure == "last loss":
-        return forecast.loss[-1]
-    setup, ends = make_setup(session, scene), forecast.time[[0, -1]]
-    share = take_snapshots(setup, _simulated(setup, forecast), ends, forecast.weights_at(ends))["lanes"]["share"]
-    return np.nan if share is None else share

@@ -4,18 +4,15 @@ GET  /                 the page; /static/..., /plotly.js (from the installed plo
 GET  /api/about        bounds, tasks, presets, guided scenes, versions
 POST /api/forecast     {page, scene} -> curve, certificate, problem
 POST /api/snapshots    {page, scene} -> the forecast network over time, equations, step size against curvature
-POST /api/guess        {page, scene, guess: [[time, loss], ...]} -> distance of a drawn curve from the forecast
 POST /api/python       {page, scene} -> {text}
 POST /api/table        text of a .csv -> {table, rows, width}
 POST /api/training     {page, scene} -> server-sent events: progress, done, failed
-POST /api/map          {page, scene, map} -> server-sent events: cell, done, failed
 """
 
 import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Executor
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -67,32 +64,27 @@ def make_app(session: Session) -> Starlette:
         except UnicodeDecodeError:
             raise RangeError("a table must be text in UTF-8; it was not") from None
 
-    def posted(kind: str, make: Callable[[Scene, dict[str, Any]], Any]) -> Route:
+    def posted(kind: str, make: Callable[[Session, Scene], Any]) -> Route:
         """Answer from work in a thread, unless the page asks for something newer first."""
 
         async def answer(request: Request) -> Response:
-            name, scene, given = await _read(request)
+            name, scene = await _read(request)
             token = session.token(name, kind)
 
             def work() -> Any:
                 token.check()
-                return make(scene, given)
+                return make(session, scene)
 
             with session.serving():
                 return JSONResponse(await asyncio.get_running_loop().run_in_executor(session.theory, work))
 
         return Route(f"/api/{kind}", answer, methods=["POST"])
 
-    def streamed(kind: str, pool: Executor, run: Callable[[Scene, dict[str, Any], Token, answers.Send], None]) -> Route:
-        """Answer with server-sent events from work in a thread, which is dropped when the page goes away."""
-
-        async def answer(request: Request) -> Response:
-            name, scene, given = await _read(request)
-            token = session.token(name, kind)
-            events = _events(session, pool, token, lambda send: run(scene, given, token, send))
-            return StreamingResponse(events, media_type="text/event-stream")
-
-        return Route(f"/api/{kind}", answer, methods=["POST"])
+    async def training(request: Request) -> Response:
+        name, scene = await _read(request)
+        token = session.token(name, "training")
+        events = _events(session, token, lambda send: answers.training_events(session, scene, token, send))
+        return StreamingResponse(events, media_type="text/event-stream")
 
     routes = [
         Route("/", page),
@@ -100,16 +92,10 @@ def make_app(session: Session) -> Starlette:
         Mount("/static", StaticFiles(directory=STATIC)),
         Route("/api/about", describe),
         Route("/api/table", table, methods=["POST"]),
-        posted("forecast", lambda scene, _: answers.forecast_data(session, scene)),
-        posted("snapshots", lambda scene, _: answers.snapshots_data(session, scene)),
-        posted("guess", lambda scene, given: answers.guess_data(session, scene, given.get("guess"))),
-        posted("python", lambda scene, _: {"text": python_text(session, scene)}),
-        streamed("training", session.training, lambda scene, _, *rest: answers.training_events(session, scene, *rest)),
-        streamed(
-            "map",
-            session.theory,
-            lambda scene, given, *rest: answers.map_events(session, scene, given.get("map"), *rest),
-        ),
+        posted("forecast", answers.forecast_data),
+        posted("snapshots", answers.snapshots_data),
+        posted("python", lambda *asked: {"text": python_text(*asked)}),
+        Route("/api/training", training, methods=["POST"]),
     ]
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     handlers = dict.fromkeys((NeuralRaceError, Exception), _fail)
@@ -152,8 +138,8 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-async def _read(request: Request) -> tuple[str, Scene, dict[str, Any]]:
-    """Return the page's name, the scene, and all that was sent."""
+async def _read(request: Request) -> tuple[str, Scene]:
+    """Return the page's name and the scene."""
     try:
         given = json.loads(await _body(request))
     except (ValueError, RecursionError):
@@ -163,12 +149,11 @@ async def _read(request: Request) -> tuple[str, Scene, dict[str, Any]]:
     page = given.get("page", "")
     if not isinstance(page, str) or len(page) > MOST_NAME:
         raise RangeError(f"a page must name itself by at most {MOST_NAME} characters")
-    return page, read_scene(given.get("scene", {})), given
+    return page, read_scene(given.get("scene", {}))
 
 
-async def _events(
-    session: Session, pool: Executor, token: Token, run: Callable[[answers.Send], None]
-) -> AsyncIterator[str]:
+async def _events(session: Session, token: Token, run: Callable[[answers.Send], None]) -> AsyncIterator[str]:
+    """Yield server-sent events from work in a thread, which is dropped when the page goes away."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
     def put(text: str | None) -> None:
@@ -189,7 +174,7 @@ async def _events(
 
     try:
         with session.serving():
-            pool.submit(work)
+            session.training.submit(work)
             while (text := await queue.get()) is not None:
                 yield text
     finally:

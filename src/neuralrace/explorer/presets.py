@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from neuralrace.errors import NeuralRaceError
-from neuralrace.explorer.answers import MAP_VALUES, forecast_data, snapshots_data, training_events
+from neuralrace.explorer.answers import forecast_data, snapshots_data, training_events
 from neuralrace.explorer.scene import BODY_BYTES, SCENE, TASKS, read_scene
 from neuralrace.explorer.session import Session, Token
 from neuralrace.papers import FIGURES
@@ -44,7 +44,6 @@ def about() -> dict[str, Any]:
         "presets": presets,
         "guided": guided,
         "limits": {"bytes": BODY_BYTES},
-        "measures": list(MAP_VALUES),
         "colors": COLORS,
         "series": list(SERIES),
     }

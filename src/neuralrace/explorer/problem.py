@@ -13,7 +13,7 @@ import numpy as np
 from neuralrace import initial, tasks
 from neuralrace.architecture import edge_name
 from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, require_known
-from neuralrace.explorer.scene import BODY_BYTES, TASKS, Scene, numbers
+from neuralrace.explorer.scene import TASKS, Scene, numbers
 from neuralrace.explorer.session import Session
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem, side_by_side
@@ -57,7 +57,7 @@ def _read_table(text: str, targets: int) -> NamedTask:
         file = Path(folder) / "table.csv"
         file.write_text(text, encoding="utf-8", newline="")
         try:
-            return tasks.read(file, targets=last_columns(targets), most_bytes=BODY_BYTES)
+            return tasks.read(file, targets=last_columns(targets))
         except NeuralRaceError as error:
             raise FileFormatError(str(error).replace(str(file), "the table")) from None
 

@@ -16,13 +16,23 @@ export function showPins(pins, open, remove) {
     make("button", { onclick: () => remove(pin), "aria-label": `Remove pinned run ${pin.number}` }, "remove"))));
 }
 
+const MEASURES = {
+  "time to half": async (found) => {
+    const k = found.loss.findIndex((loss) => loss <= found.loss[0] / 2);
+    if (k < 1) return null;
+    const [before, after] = [found.loss[k - 1], found.loss[k]];
+    return found.time[k - 1] + ((before - found.loss[0] / 2) / (before - after)) * (found.time[k] - found.time[k - 1]);
+  },
+  "last loss": async (found) => found.loss.at(-1),
+  "winner's share": async (found, source) => (await source.cell(found.scene, "snapshots")).lanes.share,
+};
 const COLUMNS = 8;
 const ROWS = 5;
 
 export class Sweep {
   constructor(about, source, current, open, complain) {
     Object.assign(this, { about, source, current, open });
-    $("measure").replaceChildren(...about.measures.map((name) => make("option", { value: name }, name)));
+    $("measure").replaceChildren(...Object.keys(MEASURES).map((name) => make("option", { value: name }, name)));
     $("sweep").onclick = () => this.run().catch(complain);
     $("sweep").disabled = !source.live;
   }
@@ -63,16 +73,22 @@ export class Sweep {
     const body = lines.map((line, j) => make("tr", {}, make("th", { scope: "row" }, down ? tell(down.values[j], 2) : ""), ...line.map((button) => make("td", {}, button))));
     $("map").replaceChildren(make("table", { "aria-label": `${measure} over ${across.name}${down ? ` and ${down.name}` : ""}` }, make("thead", {}, head), make("tbody", {}, ...body)));
     $("map-told").textContent = `${measure} by theory; a cell opens its run`;
-    await this.source.map(scene, { across, down, measure }, (event, cell) => {
-      if (event !== "cell") return;
-      cells.push(cell);
-      const button = lines[cell.down][cell.across];
-      button.textContent = tell(cell.value, 2);
-      button.disabled = false;
-      button.setAttribute("aria-label", `${measure} ${tell(cell.value)}: open this run`);
-      button.onclick = () => this.open(cell.scene);
-      this.tint(cells, lines);
-    });
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    for (const [j, low] of (down?.values ?? [null]).entries())
+      for (const [i, value] of across.values.entries()) {
+        const other = structuredClone(scene);
+        for (const [axis, number] of [[across, value], [down, low]]) if (axis) (axis.name in other ? other : other.settings)[axis.name] = number;
+        const found = await this.source.cell(other, "forecast");
+        const cell = { across: i, down: j, value: await MEASURES[measure](found, this.source) };
+        if (turn !== this.turn) return;
+        cells.push(cell);
+        const button = lines[j][i];
+        button.textContent = tell(cell.value, 2);
+        button.disabled = false;
+        button.setAttribute("aria-label", `${measure} ${tell(cell.value)}: open this run`);
+        button.onclick = () => this.open(found.scene);
+        this.tint(cells, lines);
+      }
   }
 
   tint(cells, lines) {

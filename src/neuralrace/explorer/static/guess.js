@@ -68,6 +68,17 @@ export class Guess {
   time(place) { return (place / (POINTS - 1)) * this.chart.end; }
   pairs() { return this.points.map((loss, k) => [this.time(k), loss]); }
 
+  // the area between the drawn curve and another one, in parts of the area under the other
+  distance(time, loss) {
+    const drawn = time.map((t) => {
+      const at = (t / this.chart.end) * (POINTS - 1);
+      const k = Math.min(POINTS - 2, Math.floor(at));
+      return this.points[k] + (at - k) * (this.points[k + 1] - this.points[k]);
+    });
+    const area = (values) => values.slice(1).reduce((sum, value, k) => sum + 0.5 * (value + values[k]) * (time[k + 1] - time[k]), 0);
+    return area(loss.map((value, k) => Math.abs(value - drawn[k]))) / area(loss);
+  }
+
   show() {
     if (!this.points) return;
     $("guess-line").setAttribute("points", this.pairs().map(([time, loss]) => this.chart.pixel(time, loss).join(",")).join(" "));

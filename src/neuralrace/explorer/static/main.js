@@ -283,13 +283,11 @@ function guessing(wanted) {
 }
 
 async function reveal() {
-  const drawn = guess.pairs();
+  const apart = guess.distance(state.forecast.time, state.forecast.loss);
   await guessing(false);
-  if (!source.live) return train();
-  const found = await source.guess(state.scene, drawn);
   $("guess-box").hidden = false;
   $("reveal").hidden = true;
-  $("guess-told").textContent = `Your curve is ${tell(100 * found.normalized_l1)} % of the area away from the forecast.`;
+  $("guess-told").textContent = `Your curve is ${tell(100 * apart)} % of the area away from the forecast.`;
   setTimeout(() => { $("guess-box").hidden = true; $("reveal").hidden = false; }, 15000);
   train();
 }

@@ -9,21 +9,21 @@ export class Live {
   async about() { return read(await fetch("api/about")); }
   forecast(scene) { return this.#post("forecast", { scene }); }
   snapshots(scene) { return this.#post("snapshots", { scene }); }
-  guess(scene, guess) { return this.#post("guess", { scene, guess }); }
   async python(scene) { return (await this.#post("python", { scene })).text; }
   async table(text) { return read(await fetch("api/table", { method: "POST", body: text })); }
   training(scene, on) { return this.#stream("training", { scene }, on); }
-  map(scene, map, on) { return this.#stream("map", { scene, map }, on); }
+  // a cell of a map, beside the forecast that the page shows
+  cell(scene, kind) { return this.#post(kind, { scene, page: `${page}map` }, "map"); }
   stop(kind) { this.#running[kind]?.abort(); }
 
-  async #send(kind, body) {
-    this.stop(kind);
-    const { signal } = (this.#running[kind] = new AbortController());
+  async #send(kind, body, as = kind) {
+    this.stop(as);
+    const { signal } = (this.#running[as] = new AbortController());
     const headers = { "content-type": "application/json" };
     return fetch(`api/${kind}`, { method: "POST", headers, signal, body: JSON.stringify({ page, ...body }) });
   }
 
-  async #post(kind, body) { return read(await this.#send(kind, body)); }
+  async #post(kind, body, as) { return read(await this.#send(kind, body, as)); }
 
   async #stream(kind, body, on) {
     const answer = await this.#send(kind, body);

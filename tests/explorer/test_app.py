@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from importlib.resources import files
 
 import httpx
 import numpy as np
@@ -25,7 +26,6 @@ from neuralrace.explorer.problem import add_table
 from neuralrace.explorer.scene import BODY_BYTES, name_of, read_scene
 from neuralrace.explorer.server import PORT, serve
 from neuralrace.explorer.session import Cache, Session, SupersededError, Token
-from neuralrace.report.section import EXPLORER
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,8 @@ def test_first_scenes_are_compiled_while_no_page_waits(monkeypatch: pytest.Monke
 
 
 def test_missing_packages_and_bad_ports_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert f"http://127.0.0.1:{PORT}/" == EXPLORER
+    template = files("neuralrace.report") / "section.html"
+    assert f"http://127.0.0.1:{PORT}/#preset=" in template.read_text(encoding="utf-8")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

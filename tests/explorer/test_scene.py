@@ -87,7 +87,11 @@ def test_a_table_of_a_visitor() -> None:
     found = setup(session, task="table", settings={"table": table["table"], "targets": 1})
     assert found.problem.task.inputs["x"].tolist() == [[1, 0], [0, 1]]
     assert found.problem.task.targets["y"].tolist() == [[1], [-1]]
-    for text, said in [("1,2\n3\n", "the table .*example 2"), ("1,2\n" * 2001, "2000 rows"), ("", "the table .*empty")]:
+    for text, said in [
+        ("1,2\n3\n", "the table .*example 2"),
+        ("1,2\n" * 2001, "2000 rows"),
+        ("", "the table is not a readable table"),
+    ]:
         with pytest.raises(NeuralRaceError, match=said):
             add_table(session, text)
     with pytest.raises(NeuralRaceError, match="a table must be loaded first"):

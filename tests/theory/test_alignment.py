@@ -43,8 +43,6 @@ def test_gaussian_strengths_are_chi_square():
     assert drawn.mean() == pytest.approx(mean, abs=4 * spread / np.sqrt(60))  # four standard errors
     assert drawn.std() == pytest.approx(spread, rel=0.4)
     assert forecast.losses.shape == (60, len(TIMES))
-    assert (forecast.band.low <= forecast.band.high).all()
-    assert predict(problem, initial.decoupled(0.1), TIMES).band is None
 
 
 def test_the_cost_of_overlapping_modes_is_estimated():

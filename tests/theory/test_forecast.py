@@ -1,13 +1,10 @@
 """What can be read off a forecast."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from neuralrace import initial, tasks
 from neuralrace.errors import RangeError, TaskError, UnknownNameError
-from neuralrace.problem import Problem
 from neuralrace.theory import Aligned, predict
 from neuralrace.trajectory import Trajectory
 from theory_problems import chain
@@ -27,27 +24,17 @@ def test_observables():
     # the shared network generalizes to routes that were never trained
     for node, wanted in examples.targets.items():
         np.testing.assert_allclose(outputs[node], wanted, atol=1e-3)
-    similar = forecast.similarity("h1")
-    np.testing.assert_allclose(similar, similar.T, atol=1e-9)
-    assert similar.shape == (len(problem.task), len(problem.task))
-    parts = forecast.loss_by(named.groups["item"], times=times[::20])
-    np.testing.assert_allclose(np.mean(list(parts.values()), axis=0), forecast.loss[::20], rtol=1e-6, atol=1e-9)
     half = forecast.time_to(0.5 * forecast.loss[0])
     assert np.interp(half, times, forecast.loss) == pytest.approx(0.5 * forecast.loss[0], rel=1e-6)
     assert forecast.time_to(-1.0) == np.inf
     ranked = forecast.order()
     assert [entry.mode for entry in ranked[: len(forecast.modes.paths)]] == [0] * len(forecast.modes.paths)
-    with pytest.raises(UnknownNameError, match="no node"):
-        forecast.similarity("h9")
     with pytest.raises(RangeError, match="between 0"):
         forecast.weights(100.0)
     with pytest.raises(RangeError, match="between 0"):
         forecast.weights(float("nan"))
     with pytest.raises(TaskError, match="architecture"):
         forecast.outputs(chain())
-    unheeded = Problem(whole.architecture, replace(examples, weights=np.arange(len(examples))), whole.gates)
-    with pytest.raises(TaskError, match="those of 'first' have no weight"):
-        forecast.loss_by(["first"] + ["other"] * (len(examples) - 1), unheeded)
     with pytest.raises(UnknownNameError, match=r"one of modes\.paths; 'h1' is not one"):
         forecast.modes.path("h1")
     with pytest.raises(RangeError, match=r"level must be a number.*shape \(2,\)"):

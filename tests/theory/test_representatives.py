@@ -56,7 +56,6 @@ def test_weights_and_outputs_are_those_of_the_network_that_was_simulated(leaky):
         at = {0.0: 0, 30.0: -1}[time]
         assert forecast.simulated.loss(weights) == pytest.approx(forecast.losses[0, at], rel=2e-2)
     assert forecast.outputs()["y"].shape == (8, 2)
-    assert sum(forecast.loss_by(np.arange(8) % 2, times=[30.0]).values()).shape == (1,)
 
 
 def test_descent_goes_by_steps_or_strides(monkeypatch):

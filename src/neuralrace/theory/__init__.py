@@ -14,7 +14,7 @@ from neuralrace.theory.representatives import Representatives
 
 # What it returns
 from neuralrace.theory.alignment import InitialStrength
-from neuralrace.theory.forecast import Band, Forecast, Learned, Modes
+from neuralrace.theory.forecast import Forecast, Learned, Modes
 from neuralrace.theory.certificate import Assumption, Certificate, Declined
 from neuralrace.theory.reduction.equations import Equations, Variable
 from neuralrace.theory.reduction.system import ReducedSystem
@@ -24,7 +24,6 @@ __all__ = [
     "METHODS",
     "Aligned",
     "Assumption",
-    "Band",
     "Certificate",
     "ClosedForm",
     "Declined",

@@ -30,14 +30,6 @@ from neuralrace.trajectory import STATUS, Trajectory, make_dataset
 ORDER_PATHS = 500  # more paths than this are not ranked one by one
 
 
-class Band(NamedTuple):
-    """Quantiles of the loss over draws of the initial weights, (T,) each."""
-
-    low: np.ndarray  # one tenth of the draws lie below
-    middle: np.ndarray
-    high: np.ndarray  # one tenth lie above
-
-
 class Learned(NamedTuple):
     """When a mode of a path reached half of what it comes to; infinite if it comes to nothing."""
 
@@ -61,7 +53,7 @@ class Modes:
         if not self.linear:
             raise ProblemError(
                 "modes of paths, and their order, are those of linear nodes; this network has activations: look at "
-                "weights(), outputs(), loss_by() or modes.edge(e)"
+                "weights(), outputs() or modes.edge(e)"
             )
 
     def path(self, path: Path) -> np.ndarray:
@@ -118,13 +110,6 @@ class Forecast(Trajectory):
         """(T,): the mean over the draws."""
         return np.asarray(self.losses.mean(axis=0))
 
-    @property
-    def band(self) -> Band | None:
-        """How the loss varies with the draw of the initial weights; None for given weights."""
-        if len(self.losses) < 2:
-            return None
-        return Band(*np.quantile(self.losses, (0.1, 0.5, 0.9), axis=0))
-
     @float64
     def weights(  # type: ignore[override]
         self, time: float | None = None, draw: int = 0
@@ -147,43 +132,15 @@ class Forecast(Trajectory):
         self, problem: Problem | None = None, *, time: float | None = None, draw: int = 0
     ) -> dict[str, np.ndarray]:
         """Predicted outputs for every example of the problem, or of another with the same graph (untrained routes)."""
-        return self._example_problem(problem).forward(self.weights(time, draw))
-
-    @float64
-    def similarity(
-        self, node: str, problem: Problem | None = None, *, time: float | None = None, draw: int = 0
-    ) -> np.ndarray:
-        """Inner products of the predicted activity of a node between all pairs of examples, (N, N)."""
-        examples = self._example_problem(problem)
-        if node in examples.architecture.inputs:
-            activity = examples.task.inputs[node]
-        elif node in examples.architecture.nodes:
-            activity = examples.activity(self.weights(time, draw))[node]
-        else:
-            raise UnknownNameError(f"there is no node {node!r}; {nearest(node, examples.architecture.nodes)}")
-        return np.asarray(activity @ activity.T)
-
-    @float64
-    def loss_by(
-        self, labels: Any, problem: Problem | None = None, *, times: Any = None, draw: int = 0
-    ) -> dict[Any, np.ndarray]:
-        """Half the mean squared error of each group of examples over time; labels: (N,), a context or a task."""
-        examples = self._example_problem(problem)
-        groups = np.asarray(labels)
-        if groups.shape != (len(examples.task),):
-            raise TaskError(f"labels must have one entry per example, {len(examples.task)}; shape {groups.shape} came")
-        moments = self.time if times is None else np.atleast_1d(real_array("times", times, RangeError))
-        found: dict[Any, list[float]] = {label: [] for label in dict.fromkeys(groups.tolist())}
-        for label in found:
-            if not examples.task.weights[groups == label].sum() > 0:
-                raise TaskError(f"every group must have examples that count; those of {label!r} have no weight")
-        for weights in self.weights_at(moments, draw):
-            outputs = examples.activity(weights)
-            errors = sum(np.sum((outputs[n] - y) ** 2, axis=1) for n, y in examples.task.targets.items())
-            for label, values in found.items():
-                inside = groups == label
-                values.append(0.5 * float(np.average(errors[inside], weights=examples.task.weights[inside])))
-        return {label: np.array(values) for label, values in found.items()}
+        chosen = self.problem if problem is None else problem
+        if chosen is None:
+            raise TaskError("this forecast was made from statistics alone: give a problem with the examples to predict")
+        require_kind("problem", chosen, Problem, TaskError)
+        if chosen.architecture.nodes != self.architecture.nodes:
+            raise TaskError("the problem must have the architecture of the forecast; its nodes differ")
+        if self.simulated is not None:
+            chosen = Problem(self.simulated.architecture, chosen.task, chosen.gates, chosen.activations)
+        return chosen.forward(self.weights(time, draw))
 
     def time_to(self, criterion: float) -> float:
         """When the mean loss first comes down to a value, between recorded times by interpolation; inf if never."""
@@ -205,17 +162,6 @@ class Forecast(Trajectory):
             for mode, strength in enumerate(values)
         ]
         return tuple(sorted(found, key=lambda entry: entry.time))
-
-    def _example_problem(self, problem: Problem | None) -> Problem:
-        chosen = self.problem if problem is None else problem
-        if chosen is None:
-            raise TaskError("this forecast was made from statistics alone: give a problem with the examples to predict")
-        require_kind("problem", chosen, Problem, TaskError)
-        if chosen.architecture.nodes != self.architecture.nodes:
-            raise TaskError("the problem must have the architecture of the forecast; its nodes differ")
-        if self.simulated is None:
-            return chosen
-        return Problem(self.simulated.architecture, chosen.task, chosen.gates, chosen.activations)
 
 
 def make_forecast(

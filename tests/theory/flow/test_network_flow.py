@@ -123,7 +123,6 @@ def test_any_depth_biases_and_gates_of_neurons():
     assert forecast.method == "flow"
     assert [entry.failed.name for entry in forecast.certificate.declined] == ["one rectified hidden layer"]
     assert forecast.losses.shape == (3, len(TIMES))
-    assert forecast.band is not None
     assert forecast.loss[-1] < forecast.loss[0]
     for draw in range(3):
         wrong = forecast.outputs(time=0.0, draw=draw)["y"] - TARGETS

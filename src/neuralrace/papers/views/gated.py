@@ -10,12 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.analysis import Interval, interval
+from neuralrace.papers._common import panels
 from neuralrace.papers.claims import Claims, enumerated
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
 from neuralrace.papers.views._measures import coverage, lone_responses, shares, two_layer_end, winner_share
-from neuralrace.plotting import COLORS, SERIES, TIME, interval_points, label_axes, new_panels, sequence
 
 CLASSES = VIEWS = 3
 RATE = 1 / CLASSES  # sigma of a view of length one that is always present
@@ -153,8 +152,11 @@ def claims(data: xarray.Dataset) -> Claims:
     """Every prediction, in the order of P3; assumptions A1 to A5 hold by construction."""
     claim, depths = Claims(), data["depth"].values
 
-    def by_depth(values: dict[int, np.ndarray]) -> dict[str, Interval]:
-        return {f"L = {depth}": interval(part.reshape(len(part), -1).mean(axis=1)) for depth, part in values.items()}
+    def by_depth(values: dict[int, np.ndarray]) -> dict[str, nr.analysis.Interval]:
+        return {
+            f"L = {depth}": nr.analysis.interval(part.reshape(len(part), -1).mean(axis=1))
+            for depth, part in values.items()
+        }
 
     def flow(name: str = "responses") -> dict[int, np.ndarray]:
         return {int(d): data[name].sel(flow=f"flow L{d}").values for d in depths}
@@ -181,7 +183,7 @@ def claims(data: xarray.Dataset) -> Claims:
     chance = f"chance {1 / VIEWS:.2f}"
     if "exact_end" in data:
         named = data["exact_end"].values.argmax(axis=-1) == ends[2].argmax(axis=-1)
-        chance += f"; the exact end of depth two {interval(named.mean(axis=-1))}"
+        chance += f"; the exact end of depth two {nr.analysis.interval(named.mean(axis=-1))}"
     claim.detail(chance)
     claim.fails(
         "the length of a path's product says little about its part along the class, which the exact end uses; in exact "
@@ -207,8 +209,8 @@ def claims(data: xarray.Dataset) -> Claims:
     for label, name in [(f"L = {d}", f"flow L{d}") for d in depths] + [("L = 2, unequal rates", "unequal L2")]:
         change = log_ratio(data["strengths"].sel(flow=name).values).mean(axis=-1)
         middle = int(np.searchsorted(data["time"].values, data["time"].values[-1] / 2))
-        fallen[label] = interval(change[:, middle] - change[:, -1])
-        before.append(interval(change[:, min(1, middle)] - change[:, middle]).mean)
+        fallen[label] = nr.analysis.interval(change[:, middle] - change[:, -1])
+        before.append(nr.analysis.interval(change[:, min(1, middle)] - change[:, middle]).mean)
     claim.paper("P3 prediction 5", "The ratio of loser to winner strength decays exponentially.", "B, C")
     slowest = 1 / (RATE * float(data["time"].max()) / 2)
     what = "growth of log(winner / loser) in the second half of training, as under exponential decay at any rate above"
@@ -222,7 +224,7 @@ def claims(data: xarray.Dataset) -> Claims:
 
     apart, added = (
         {
-            f"{moment}, L = {d}": interval(row[i, j])
+            f"{moment}, L = {d}": nr.analysis.interval(row[i, j])
             for i, moment in enumerate(("start", "end"))
             for d, row in zip(depths, data["gates"].values, strict=True)
         }
@@ -253,10 +255,10 @@ def _trained_claims(claim: Claims, data: xarray.Dataset, by_depth: Any) -> None:
             f"L = {d}": 100 * abs(float(last / middle - 1)) for d, (middle, last) in zip(depths, total, strict=True)
         }
 
-    def drop(kind: str, at: list[int]) -> dict[str, Interval]:
+    def drop(kind: str, at: list[int]) -> dict[str, nr.analysis.Interval]:
         """By how much the winner's share of descent lies above that of another training, seed by seed."""
         one, other = (winner_share(ends[name]).mean(axis=-1) for name in ("descent", kind))
-        return {f"L = {d}": interval((one - other)[depths.index(d)]) for d in at}
+        return {f"L = {d}": nr.analysis.interval((one - other)[depths.index(d)]) for d in at}
 
     what = "growth of the summed response in the second half of training under"
     claim.paper("P3 mismatch 1", "Cross-entropy has no natural saturation.")
@@ -285,7 +287,7 @@ def _trained_claims(claim: Claims, data: xarray.Dataset, by_depth: Any) -> None:
     claim.fails("where all views are always together any target drives all of them by one error")
 
 
-def growth_rates(data: xarray.Dataset, flow: str) -> list[Interval]:
+def growth_rates(data: xarray.Dataset, flow: str) -> list[nr.analysis.Interval]:
     """d log a/dt over sigma, a^L the summed response of a class, in each window; the mean over seeds."""
     total, time, depth = data["responses"].sel(flow=flow).values.sum(axis=-1), data["time"].values, int(flow[-1])
     found = []
@@ -298,7 +300,7 @@ def growth_rates(data: xarray.Dataset, flow: str) -> list[Interval]:
                 first, last = inside[0], inside[-1]
                 rates[seed, k] = np.log(curve[last] / curve[first]) / (depth * (time[last] - time[first]))
         counted = np.isfinite(rates).any(axis=1)
-        found.append(interval(np.nanmean(rates[counted], axis=1) / RATE if counted.any() else np.nan))
+        found.append(nr.analysis.interval(np.nanmean(rates[counted], axis=1) / RATE if counted.any() else np.nan))
     return found
 
 
@@ -312,10 +314,7 @@ def log_ratio(curve: np.ndarray) -> np.ndarray:
 def draw(data: xarray.Dataset) -> Figure:
     """Strengths over time at two depths, winner's share and coverage of every training, and gates of ReLU networks."""
     depths = data["depth"].values.tolist()
-    figure, axes = new_panels(5, columns=2, width=4.4)
-    for axis, letter in zip(axes, "AABCD", strict=True):
-        axis.set_label(letter)
-    first, last, won, covered, gates = axes
+    figure, (first, last, won, covered, gates) = panels("A", "A", "B", "C", "D", columns=2, width=4.4)
     for axis, depth in ((first, depths[0]), (last, depths[-1])):
         _draw_strengths(axis, data, depth)
     kinds = ["flow", *data["training"].values]
@@ -323,24 +322,24 @@ def draw(data: xarray.Dataset) -> Figure:
         (won, winner_share, "winner's share", "the deeper, the stronger the winner"),
         (covered, coverage, "coverage", "depth leaves fewer views learned"),
     ):
-        for index, (depth, color) in enumerate(zip(depths, sequence(len(depths)), strict=True)):
+        for index, (depth, color) in enumerate(zip(depths, nr.plotting.sequence(len(depths)), strict=True)):
             final = [data["responses"].sel(flow=f"flow L{depth}").values[:, -1]]
             final += list(data["trained"].sel(depth=depth).values[:, :, -1])
-            spans = [interval(measured(part).mean(axis=-1)) for part in final]
+            spans = [nr.analysis.interval(measured(part).mean(axis=-1)) for part in final]
             places = np.arange(len(kinds)) + 0.15 * (index - (len(depths) - 1) / 2)
-            interval_points(axis, places, spans, across=True, fmt="o", color=color, label=f"depth {depth}")
-        axis.axvline(1 / VIEWS, color=COLORS["reference"], linewidth=0.8)
+            nr.plotting.interval_points(axis, places, spans, across=True, fmt="o", color=color, label=f"depth {depth}")
+        axis.axvline(1 / VIEWS, color=nr.plotting.COLORS["reference"], linewidth=0.8)
         _name_rows(axis, kinds)
-        label_axes(axis, title, f"{words}, mean and 95 % interval", "")
+        nr.plotting.label_axes(axis, title, f"{words}, mean and 95 % interval", "")
     rows = [f"{moment}, depth {depth}" for depth in depths for moment in ("start", "end")]
     for j, (color, label) in enumerate(
-        zip(SERIES, ("A4: one of two views opens it", "A5: open if for some view"), strict=False)
+        zip(nr.plotting.SERIES, ("A4: one of two views opens it", "A5: open if for some view"), strict=False)
     ):
-        spans = [interval(part) for part in data["gates"].values[:, :, j].reshape(len(rows), -1)]
-        interval_points(gates, range(len(rows)), spans, across=True, fmt="o", color=color, label=label)
+        spans = [nr.analysis.interval(part) for part in data["gates"].values[:, :, j].reshape(len(rows), -1)]
+        nr.plotting.interval_points(gates, range(len(rows)), spans, across=True, fmt="o", color=color, label=label)
     _name_rows(gates, rows)
     title = "in ReLU networks views of a class open the same units"
-    label_axes(gates, title, "share of units, mean and 95 % interval", "")
+    nr.plotting.label_axes(gates, title, "share of units, mean and 95 % interval", "")
     return figure
 
 
@@ -350,11 +349,13 @@ def _draw_strengths(axis: Axes, data: xarray.Dataset, depth: int) -> None:
     time, curve = data["time"].values, one["strengths"].values[0]
     for k, m in np.ndindex(*curve.shape[1:]):
         alpha = 1.0 if curve[-1, k].argmax() == m else 0.35
-        axis.plot(time, curve[:, k, m], color=COLORS["gated"], alpha=alpha, linewidth=1.2)
+        axis.plot(time, curve[:, k, m], color=nr.plotting.COLORS["gated"], alpha=alpha, linewidth=1.2)
     moving = np.flatnonzero((np.abs(curve - curve[-1]) > 0.02 * curve[-1].max()).any(axis=(1, 2)))
     axis.set_xlim(0, 1.3 * time[moving[-1] + 1] if len(moving) else time[-1])
     share = winner_share(one["responses"].values[:, -1]).mean()
-    label_axes(axis, f"depth {depth}: winners (dark) end with {100 * share:.0f} %", TIME, "strength of a view")
+    nr.plotting.label_axes(
+        axis, f"depth {depth}: winners (dark) end with {100 * share:.0f} %", nr.plotting.TIME, "strength of a view"
+    )
 
 
 def _name_rows(axis: Axes, names: list[str]) -> None:

@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 import neuralrace as nr
 from neuralrace.errors import RangeError
+from neuralrace.papers._common import panels
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
-from neuralrace.plotting import COLORS, TIME, label_axes, mode_lines, new_panels, sequence
 
 CLASSES = 3
 LOOKS = 160
@@ -121,22 +121,24 @@ def claims(data: xarray.Dataset) -> Claims:
 def draw(data: xarray.Dataset) -> Figure:
     """Exact and trained races at every depth, and when the views that come late are learned."""
     depths = data["depth"].values
-    figure, (*races, late) = new_panels(len(depths) + 1, columns=2, height=3.5)
+    figure, (*races, late) = panels(*"A" * len(depths), "B", columns=2, height=3.5)
     for axis, depth in zip(races, depths, strict=True):
         one = data.sel(depth=depth)
-        axis.set_label("A")
-        mode_lines(
+        nr.plotting.mode_lines(
             axis, one["time"].values, {"training": ("gated", one["trained"].values)}, {"theory": one["theory"].values}
         )
         for moment in one["phases"].values:
-            axis.axvline(moment, color=COLORS["reference"], linewidth=0.8)
+            axis.axvline(moment, color=nr.plotting.COLORS["reference"], linewidth=0.8)
         said = "all views keep their part" if depth == 2 else "losers stop and keep what they have"
-        label_axes(axis, f"depth {depth}: {said}; gray, where P3's phases end", TIME, "amplitude a of a view")
-    late.set_label("B")
-    for row, depth, color in zip(data["late"].values, depths, sequence(len(depths)), strict=True):
+        nr.plotting.label_axes(
+            axis, f"depth {depth}: {said}; gray, where P3's phases end", nr.plotting.TIME, "amplitude a of a view"
+        )
+    for row, depth, color in zip(data["late"].values, depths, nr.plotting.sequence(len(depths)), strict=True):
         late.loglog(data["missing"], row, "o-", color=color, label=f"depth {depth}")
     across = "chance that it is missing where another is seen"
-    label_axes(late, "a view that is ever seen apart is learned, late", across, "time to the last view", "ends")
+    nr.plotting.label_axes(
+        late, "a view that is ever seen apart is learned, late", across, "time to the last view", "ends"
+    )
     return figure
 
 

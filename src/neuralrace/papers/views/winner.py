@@ -9,12 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.analysis import Interval, interval, proportion
+from neuralrace.papers._common import panels
 from neuralrace.papers.claims import Claims, enumerated
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
 from neuralrace.papers.views._measures import coverage, lone_responses, two_layer_end, winner_share
-from neuralrace.plotting import COLORS, interval_points, label_axes, new_panels, sequence
 
 CLASSES = 3
 SMALL = 0.01  # initial scales up to this are small
@@ -80,7 +79,7 @@ def claims(data: xarray.Dataset) -> Claims:
     """P3's rule, where it is right, and what decides instead."""
     claim, right, depths = Claims(), data["right"].sel(rule="advantage"), data["depth"].values
     lowest = {f"L = {d:g}": float(right.sel(depth=d).mean("draw").min()) for d in depths}
-    whole = {f"L = {d:g}": proportion(right.sel(depth=d).values) for d in depths}
+    whole = {f"L = {d:g}": nr.analysis.proportion(right.sel(depth=d).values) for d in depths}
     deep = data["right"].sel(rule="blow-up").isel(depth=depths > 2, scale=data["scale"].values <= SMALL).values
     named = "P3 winner determination"
     text = "In exact races the initial advantage names the winner in more than 80 % of cases, at any rates and scale."
@@ -91,13 +90,16 @@ def claims(data: xarray.Dataset) -> Claims:
     text = "Beyond depth two the largest sigma_m a_m(0)^(L-2) wins from small strengths."
     claim.finding("exact race, small initial strengths; at depth three this is P3's rule", text, "B")
     what = f"races, for scales up to {SMALL:g}, any depth above 2 and any rates,"
-    claim.at_least(what, proportion(deep) if deep.size else np.nan, 0.99)
+    claim.at_least(what, nr.analysis.proportion(deep) if deep.size else np.nan, 0.99)
     text = "For symmetric views the winner is purely determined by initialization: the first at the start wins."
     claim.check(f"{named}; algebra of the equation", text, "A, B")
     claim.at_least("races with equal rates", data["right"].sel(rule="head start", spread=0.0).values.mean(), 1)
 
-    def intervals(axis: str, name: str) -> dict[str, Interval]:
-        return {f"{axis} {at}": interval(row) for at, row in zip(data[axis].values, data[name].values, strict=True)}
+    def intervals(axis: str, name: str) -> dict[str, nr.analysis.Interval]:
+        return {
+            f"{axis} {at}": nr.analysis.interval(row)
+            for at, row in zip(data[axis].values, data[name].values, strict=True)
+        }
 
     even, covered, width = (
         1 / data.attrs["views"],
@@ -121,34 +123,37 @@ def claims(data: xarray.Dataset) -> Claims:
 
 def draw(data: xarray.Dataset) -> Figure:
     """How often P3's rule is right at each depth and scale, and what random pathways leave to the winner."""
-    figure, axes = new_panels(4, columns=2, width=4.4)
-    for axis, letter in zip(axes, "ABCD", strict=True):
-        axis.set_label(letter)
-    own, better, widths, classes = axes
+    figure, (own, better, widths, classes) = panels("A", "B", "C", "D", columns=2, width=4.4)
     _draw_rule(own, data, "advantage", r"P3's rule, largest $\sigma a(0)$, is right at depth 3")
     _draw_rule(better, data, "blow-up", r"the largest $\sigma a(0)^{L-2}$ is right beyond depth 2")
     for axis, name, values, title, vertical in (
         (widths, "width", data["width_share"], "wide pathways leave no winner", "winner's share"),
         (classes, "classes", data["class_coverage"], "more classes, more views learned", "coverage"),
     ):
-        interval_points(axis, data[name], list(map(interval, values.values)), fmt="o-", color=COLORS["gated"])
-        axis.axhline(1 / data.attrs["views"], color=COLORS["reference"], linewidth=0.8)
+        nr.plotting.interval_points(
+            axis,
+            data[name],
+            list(map(nr.analysis.interval, values.values)),
+            fmt="o-",
+            color=nr.plotting.COLORS["gated"],
+        )
+        axis.axhline(1 / data.attrs["views"], color=nr.plotting.COLORS["reference"], linewidth=0.8)
         axis.set_xscale("log")
-        label_axes(axis, title, f"{name} of a network of depth 2", vertical)
+        nr.plotting.label_axes(axis, title, f"{name} of a network of depth 2", vertical)
     return figure
 
 
 def _draw_rule(axis: Axes, data: xarray.Dataset, rule: str, title: str) -> None:
     """How often a rule is right: the mean and the range over scales, for each depth."""
     cells, places = data["right"].sel(rule=rule).mean("draw"), np.arange(data.sizes["spread"])
-    for depth, color in zip(data["depth"].values, sequence(data.sizes["depth"]), strict=True):
+    for depth, color in zip(data["depth"].values, nr.plotting.sequence(data.sizes["depth"]), strict=True):
         scores = cells.sel(depth=depth)
         axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=color, alpha=0.15, linewidth=0)
         axis.plot(places, scores.mean("scale"), "o-", color=color, label=f"depth {depth:g}")
-    axis.axhline(0.8, color=COLORS["reference"], linewidth=0.8)
+    axis.axhline(0.8, color=nr.plotting.COLORS["reference"], linewidth=0.8)
     axis.set_xticks(places, [f"{spread:g}" for spread in data["spread"].values])
     axis.set_ylim(0, 1.05)
-    label_axes(axis, title, "spread of the rates (log)", "right about the winner", "ends")
+    nr.plotting.label_axes(axis, title, "spread of the rates (log)", "right about the winner", "ends")
 
 
 EXPERIMENT = Experiment(

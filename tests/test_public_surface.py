@@ -13,7 +13,7 @@ CONTRACT = {
     "Trajectory": ("time", "loss", "status", "data", "save", "load", "plot", "to_frame"),
     "Explanation": ("explained", "verdict", "modules", "agreements", "save"),
     "initial": ("gaussian", "orthogonal", "xavier", "decoupled"),
-    "reln": ("discover", "foresee", "implementable", "race"),
+    "reln": ("discover", "predict_modules", "implementable", "race"),
     "tasks": ("names", "get", "xor", "random_problem"),
 }
 

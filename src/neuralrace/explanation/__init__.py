@@ -1,7 +1,6 @@
-"""The whole story of one task: ReLU networks trained, their modules found, raced, reconstructed and told."""
+"""One call from a task to its story: ReLU networks predicted, trained, and taken apart into modules."""
 
-from neuralrace.explanation.explaining import explain
-from neuralrace.explanation.explanation import Explanation
-from neuralrace.explanation.resolve import resolve, task_settings
+from neuralrace.explanation.explain import explain, resolve, task_settings
+from neuralrace.explanation.result import Explanation
 
 __all__ = ["Explanation", "explain", "resolve", "task_settings"]

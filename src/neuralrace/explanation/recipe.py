@@ -1,4 +1,4 @@
-"""How to train a network that nobody has tuned: its width, small weights, small steps, until little more is learned."""
+"""How to train a network that has not been tuned: its width, small weights, small steps, until little is learned."""
 
 from typing import NamedTuple
 
@@ -7,24 +7,22 @@ import numpy as np
 from neuralrace import initial
 from neuralrace.errors import RangeError, WeightError, require_count, require_number
 from neuralrace.initial import Initializer
-from neuralrace.problem import side_by_side
+from neuralrace.problem import ReLUNetwork, side_by_side
+from neuralrace.reln.predict_modules import largest_curvature
 from neuralrace.task import Task
 from neuralrace.theory import predict
-from neuralrace.training import ReLUNetwork
 
 WIDTH, LEAST_WIDTH = 700, 64  # of a hidden layer: P2's, and the least
 NUMBERS = 600_000  # neurons times numbers in the data, at most, unless that leaves fewer than LEAST_WIDTH
-SHALLOW, DEEP = 0.005, 0.25  # first weights times the width: P2 Figs 4-5, and P2 Fig 6 with two hidden layers
+SHALLOW, DEEP = 0.005, 0.25  # initial weights times the width: P2 Figs 4-5, and P2 Fig 6 with two hidden layers
 STEP = 0.3  # of the inverse of a bound on the curvature
-LEARNED = 0.01  # of the first loss
-MARGIN = 1.5  # how much longer than until then
+LEARNED, MARGIN = 0.01, 1.5  # of the initial loss, and how much longer than until then
 SETTLED = 0.02  # of all that the loss fell: where the later half of the time brings less, it has come to rest ...
 AHEAD = 16  # ... and where so many times as many steps bring no more than this either, there is no plateau
 FIRST_STEPS, LEAST_MOST, MOST_STEPS = 500, 1000, 32_000
 WORK, QUICK_WORK = 2e10, 5e9  # steps, neurons and numbers in the data, times each other, unless that leaves under 1000
-LOOKS = 100
 PILOT = 64  # neurons that find out how long it takes
-LARGE = 1e3  # inputs for which first weights of this size may be too large, whatever the rate
+LARGE = 1e3  # inputs for which initial weights of this size may be too large, whatever the rate
 QUICK = 3  # by how much a quick look has fewer neurons
 
 
@@ -35,7 +33,7 @@ class Recipe(NamedTuple):
     where that is later than the last step; None where it is not.
     """
 
-    law: Initializer
+    initial: Initializer
     learning_rate: float
     steps: int
     capped: bool = False
@@ -53,71 +51,83 @@ def choose_width(task: Task, quick: bool = False) -> int:
 
 
 def check_given(
-    network: ReLUNetwork, law: Initializer | None, learning_rate: float | None, steps: int | None, key: int
+    network: ReLUNetwork, given: Initializer | None, learning_rate: float | None, steps: int | None, key: int
 ) -> None:
     """Refuse what cannot be trained with, before anything is done with it."""
-    if law is not None and not callable(law):
+    if given is not None and not callable(given):
         raise WeightError(
-            "initial must be a law such as initial.gaussian(std), from which networks and forecasts are drawn; "
-            f"{type(law).__name__} came"
+            "initial must be an initializer such as initial.gaussian(std), from which networks and forecasts are "
+            f"drawn; {type(given).__name__} came"
         )
-    curvature(network.task, len(network.hidden) + 1)
+    largest_curvature(network.task, len(network.hidden) + 1)
     if learning_rate is not None:
         require_number("learning_rate", learning_rate, above=0)
     if steps is not None:
         require_count("steps", steps)
-    initial.draw(small_weights(network) if law is None else law, network, key)
+    initial.draw(small_weights(network) if given is None else given, network, key)
 
 
 def choose_recipe(
     network: ReLUNetwork,
-    law: Initializer | None,
+    given: Initializer | None,
     learning_rate: float | None,
     steps: int | None,
     *,
     key: int,
     quick: bool = False,
 ) -> Recipe:
-    """Fill in what is not given; the number of steps from a few simulated neurons, before anything is trained."""
+    """Fill in what is not given; the number of steps from a few simulated neurons, before anything is trained.
+
+    One draw is simulated for longer and longer until it has learned or gains little. A loss that has come to rest may
+    be on a plateau between two drops, so it is followed AHEAD times as long before it counts as settled.
+    """
     layers = len(network.hidden) + 1
-    start = small_weights(network) if law is None else law
-    rate = STEP / curvature(network.task, layers) if learning_rate is None else learning_rate
+    start = small_weights(network) if given is None else given
+    rate = STEP / largest_curvature(network.task, layers) if learning_rate is None else learning_rate
     if steps is not None:
         return Recipe(start, rate, steps)
     pilot, own = network, start
-    if law is None and layers == 2 and network.hidden[0] > PILOT:
+    if given is None and layers == 2 and network.hidden[0] > PILOT:
         pilot = ReLUNetwork(network.given, (PILOT,), network.slope, network.biases)
         own = small_weights(pilot)
-    return Recipe(start, rate, *_steps_to_learn(pilot, own, rate, key, most_steps(network, quick)))
 
+    def simulated(steps: int) -> tuple[np.ndarray, np.ndarray]:
+        moments = np.round(np.linspace(0, steps, 101)).astype(int)
+        times = rate * moments
+        loss = predict(pilot, own, times, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
+        if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
+            raise divergence(network.task, rate)
+        return moments, loss
 
-def most_steps(network: ReLUNetwork, quick: bool = False) -> int:
-    """As many steps as are ever chosen: 32,000, fewer where each is dear, but at least 1000."""
     one = network.inputs.size * network.hidden[0] + network.targets.size * network.hidden[-1]
-    return int(np.clip((QUICK_WORK if quick else WORK) / one, LEAST_MOST, MOST_STEPS))
+    most, steps = int(np.clip((QUICK_WORK if quick else WORK) / one, LEAST_MOST, MOST_STEPS)), FIRST_STEPS
+    while True:
+        moments, loss = simulated(steps)
+        below = np.flatnonzero(loss <= LEARNED * loss[0])
+        if len(below):
+            return Recipe(start, rate, min(most, int(np.ceil(MARGIN * moments[below[0]]))))
+        fallen, late = loss[0] - loss[-1], loss[moments >= steps / 2]
+        if fallen > LEARNED * loss[0] and late[0] - late[-1] < SETTLED * fallen:
+            ahead, later = simulated(min(AHEAD * steps, max(2 * most, steps)))
+            drops = np.flatnonzero(later < loss[-1] - SETTLED * fallen)
+            if not len(drops):
+                return Recipe(start, rate, steps)
+            if ahead[drops[0]] > most:
+                return Recipe(start, rate, steps, True, rate * float(ahead[drops[0]]))
+            while 4 * steps <= min(most, ahead[drops[0]]):  # the drop is ahead: no need to look from here to there
+                steps *= 2
+        if 2 * steps > most:
+            return Recipe(start, rate, steps, True)
+        steps *= 2
 
 
 def small_weights(network: ReLUNetwork) -> Initializer:
-    """The law of first weights unless another is given."""
+    """The initializer unless another is given."""
     return initial.gaussian((SHALLOW if len(network.hidden) == 1 else DEEP) / max(network.hidden))
 
 
-def curvature(task: Task, layers: int) -> float:
-    """A bound on the curvature that a linear network of so many layers comes to: L d p^(2 - 2/L) with p = s / d.
-
-    d is the largest variance of the inputs, and s, the largest singular value that an input-output correlation of any
-    of the examples can have, at most the root of d times the mean squared length of the targets.
-    """
-    rows, wanted = side_by_side(task.inputs), side_by_side(task.targets)
-    spread = float(np.linalg.eigvalsh(rows.T @ (rows * task.weights[:, None]))[-1])
-    energy = float(task.weights @ np.sum(wanted**2, axis=1))
-    if spread <= 0 or energy <= 0:
-        raise RangeError("a task to learn has inputs and targets that are not all zero; here they are: check the file")
-    return float(layers * spread * np.sqrt(energy / spread) ** (2 - 2 / layers))
-
-
 def divergence(task: Task, rate: float) -> RangeError:
-    """What is said of a training that diverges; first weights may be too large for large inputs at any rate."""
+    """The error of a training that diverges; initial weights may be too large for large inputs at any rate."""
     largest = max(float(np.abs(rows).max()) for rows in task.inputs.values())
     large = f"standardize the inputs, which are as large as {largest:.3g}, or " if largest > LARGE else ""
     return RangeError(f"training diverges at learning_rate={rate:.3g}: {large}give a smaller one")
@@ -129,49 +139,9 @@ def records_of(steps: int) -> np.ndarray:
     return np.unique(np.round(np.concatenate([even, early])).astype(int))
 
 
-def linear_fit(network: ReLUNetwork) -> float:
-    """The loss of the best linear function of the inputs, with a constant where there are biases."""
-    rows = np.column_stack([network.inputs, np.ones(len(network.inputs))]) if network.biases else network.inputs
-    root = np.sqrt(network.task.weights)[:, None]
-    slopes = np.linalg.lstsq(root * rows, root * network.targets, rcond=None)[0]
-    return 0.5 * float(np.sum((root * (network.targets - rows @ slopes)) ** 2))
-
-
-def _steps_to_learn(
-    network: ReLUNetwork, law: Initializer, rate: float, key: int, most: int
-) -> tuple[int, bool, float | None]:
-    """Simulate one draw for longer and longer until it has learned or gains little.
-
-    Return the steps, whether they were cut short, and the time of a later drop. A loss that has come to rest may be on
-    a plateau between two drops, so it is followed AHEAD times as long before it counts as settled.
-    """
-    steps = FIRST_STEPS
-    while True:
-        moments, loss = _simulated(network, law, rate, key, steps)
-        below = np.flatnonzero(loss <= LEARNED * loss[0])
-        if len(below):
-            return min(most, int(np.ceil(MARGIN * moments[below[0]]))), False, None
-        fallen, late = loss[0] - loss[-1], loss[moments >= steps / 2]
-        if fallen > LEARNED * loss[0] and late[0] - late[-1] < SETTLED * fallen:
-            ahead, later = _simulated(network, law, rate, key, min(AHEAD * steps, max(2 * most, steps)))
-            drops = np.flatnonzero(later < loss[-1] - SETTLED * fallen)
-            if not len(drops):
-                return int(steps), False, None
-            if ahead[drops[0]] > most:
-                return int(steps), True, rate * float(ahead[drops[0]])
-            while 4 * steps <= min(most, ahead[drops[0]]):  # the drop is ahead: no need to look from here to there
-                steps *= 2
-        if 2 * steps > most:
-            return int(steps), True, None
-        steps *= 2
-
-
-def _simulated(
-    network: ReLUNetwork, law: Initializer, rate: float, key: int, steps: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and the loss of one draw after them; nothing is trained."""
-    moments = np.round(np.linspace(0, steps, LOOKS + 1)).astype(int)
-    loss = predict(network, law, rate * moments, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
-    if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
-        raise divergence(network.task, rate)
-    return moments, loss
+def linear_fit(task: Task) -> float:
+    """The loss of the best linear function of the inputs."""
+    root, wanted = np.sqrt(task.weights)[:, None], side_by_side(task.targets)
+    rows = side_by_side(task.inputs)
+    slopes = np.linalg.lstsq(root * rows, root * wanted, rcond=None)[0]
+    return 0.5 * float(np.sum((root * (wanted - rows @ slopes)) ** 2))

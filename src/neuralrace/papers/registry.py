@@ -163,7 +163,7 @@ FIGURES: Mapping[str, Listed] = {
         "jarvis2025.fig8",
         seconds=27,
     ),
-    "modules-foreseen": Listed(
+    "modules-predicted": Listed(
         "P2",
         "beyond P2 section 4",
         "Modules of ReLU networks, predicted before training",

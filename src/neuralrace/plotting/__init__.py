@@ -9,7 +9,6 @@ from neuralrace.plotting.curves import (
     mode_lines,
     reconstruction_line,
     theory_line,
-    trade_off_lines,
     training_band,
 )
 from neuralrace.plotting.style import (
@@ -44,6 +43,5 @@ __all__ = [
     "reconstruction_line",
     "sequence",
     "theory_line",
-    "trade_off_lines",
     "training_band",
 ]

@@ -1,6 +1,6 @@
 """Learning curves: theory as lines, training as a mean with the range of its seeds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from neuralrace.plotting.style import COLORS, inches_below, label_axes, legend_below, sequence
+from neuralrace.plotting.style import COLORS, inches_below, label_axes, legend_below
 
 TIME = "time t (learning rate x step)"
 NONE: Mapping[str, Any] = {}
@@ -133,20 +133,3 @@ def difference_strip(axis: Axes, time: NDArray, differences: Sequence[tuple[str,
     axis.tick_params(labelbottom=False)
     axis.xaxis.set_label_coords(0.5, bottom, transform=inches_below(axis, 0.3))
     legend_below(axis, bottom)
-
-
-def trade_off_lines(axis: Axes, rows: Iterable[tuple[int | None, int, float]], title: str, distance: str) -> None:
-    """Draw a distance over the number of stretches, a line for each number of modules; None is every neuron.
-
-    rows: modules, stretches and the distance, such as those of `reln.trade_off`.
-    """
-    lines: dict[int | None, list[tuple[int, float]]] = {}
-    for modules, stretches, value in rows:
-        lines.setdefault(modules, []).append((stretches, value))
-    colors = sequence(sum(modules is not None for modules in lines))
-    for modules, points in lines.items():
-        own = modules is None
-        color = COLORS["reconstruction"] if own else colors.pop(0)
-        label = "every neuron" if own else f"{modules} modules"
-        axis.loglog(*zip(*points, strict=True), "s-" if own else "o-", color=color, markersize=4, label=label)
-    label_axes(axis, title, "stretches of constant gates", distance)

@@ -1,100 +1,307 @@
-"""Modules of a ReLU network: clusters of neurons that are open for the same examples (after P2 Algorithm 1)."""
+"""The modules of a ReLU network: sets of neurons that one gate can replace.
 
-from collections.abc import Sequence
+The gate g in place of a neuron's own changes what it passes on for an example by |w|^2 z^2 (1[z > 0] - g)^2, with w its
+outgoing weights and z what it receives. Neurons are put into modules so that the sum over neurons, examples and records
+is least. A neuron so counts by its strength, and next to nothing where it sits at its threshold. With samples that all
+count the same this is k-means, and on gate patterns it is P2's Algorithm 1.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 
-from neuralrace.architecture import Architecture
+from neuralrace.activations import LeakyReLU
+from neuralrace.architecture import Architecture, edge_name
 from neuralrace.arrays import real_array
-from neuralrace.errors import GateError, RangeError, TaskError, require_count, require_kind, shortened
+from neuralrace.axes import Edge, Weights
+from neuralrace.errors import (
+    GateError,
+    ProblemError,
+    RangeError,
+    TaskError,
+    UnknownNameError,
+    require_count,
+    require_kind,
+    require_known,
+    shortened,
+)
 from neuralrace.gates import Gates
 from neuralrace.initial import ByShape, Initializer
-from neuralrace.problem import Problem, side_by_side
+from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
 from neuralrace.task import Task
-from neuralrace.theory import Aligned, Flow
+from neuralrace.trajectory import Trajectory
 
-# the flow itself: of pathways side by side, from small weights, in as few directions as grow
-EXACT = (Aligned(diagonal=False, small=1e-6), Flow())
-RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
-RESTARTS = 4  # of k-means, from seeded starts that are spread out
+RESTARTS, ROUNDS = 6, 100
+CLUSTERED = 1_500_000  # numbers (samples times examples) that are clustered, and at least 1024 samples
+SILENT = 0.01  # a neuron that passes on no more than this share of what it receives, squared, is on for nothing
+AT_THRESHOLD = 0.01  # of what a module would carry for an example if it treated all alike; below, it is closed
 
 
 @dataclass(frozen=True, eq=False)
 class Modules:
-    """Patterns that many neurons come near to, the strongest first.
+    """The modules of one layer, the one that carries most first.
 
-    gates: (k, N), how open a neuron of the module is for each example, from 0 to 1. patterns: (k, N) of bool, gates
-    above one half; where none is, those above half of the largest. consistency: (k,), the share of (neuron, example)
-    pairs that agree with the pattern; 1 is perfect. share: (k,) of all that was not silent. silent: the share of what
-    was open for no example, which is no module.
+    gates: (modules, N), from 0 to 1. members: the module of each sample, -1 for one that is on for nothing.
+    consistency: (modules,), the share of what its samples carry whose gate is on the same side of one half as the
+    module's. share: (modules,), of all that is carried.
     """
 
     gates: np.ndarray = field(repr=False)
-    patterns: np.ndarray = field(repr=False)
+    members: np.ndarray = field(repr=False)
     consistency: np.ndarray
     share: np.ndarray
-    silent: float
 
     def __len__(self) -> int:
-        return len(self.patterns)
+        return len(self.gates)
 
-    def nearest(self, rows: Any) -> np.ndarray:
-        """The module whose pattern each row of gates is nearest to, -1 for one that is never open; rows: (..., N)."""
-        given, patterns = np.asarray(rows, dtype=float), self.patterns.astype(float)
-        distance = patterns.sum(axis=1) - 2 * given @ patterns.T  # and the size of the row, the same for all
-        return np.where(given.any(axis=-1), distance.argmin(axis=-1), -1)
+    @property
+    def patterns(self) -> np.ndarray:
+        """(modules, N) of bool: for which examples each module is on."""
+        return self.gates > 0.5
 
 
-def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0, *, restarts: int = RESTARTS) -> Modules:
-    """Cluster gates into `count` modules by k-means; equal rows are counted, not repeated.
+def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) -> Modules:
+    """Put samples of gates into at most `count` modules, fewer where there are fewer patterns.
 
-    samples: (..., N) from 0 to 1, fractional where a neuron is partly open. weights: how much each sample counts, such
-    as the strength of its neuron; each counts the same if not given. key, restarts: of k-means, whose best is taken.
+    samples: (..., N) from 0 to 1, the gates of neurons, at one record or at many. weights: what each gate counts,
+    (..., N) as well, such as what the neuron carries for the example; all the same if not given. key: of the starts.
     """
-    rows = _checked(samples)
-    amount = np.ones(len(rows)) if weights is None else np.asarray(weights, dtype=float).reshape(-1)
-    if len(amount) != len(rows):
-        raise GateError(f"weights must have one number per sample, {len(rows)}; it has {len(amount)}")
-    counted = amount > 0
-    active = rows.any(axis=1) & counted
-    if not active.any():
-        raise GateError("modules need neurons that are on for some example; every one here is silent")
-    distinct, inverse = distinct_rows(rows[active])
-    size = require_count("modules", count)
-    if len(distinct) < size:
-        raise RangeError(f"modules must be at most the number of distinct patterns, {len(distinct)}; it was {size}")
-    mass = np.bincount(inverse, weights=amount[active])
-    means = KMeans(size, n_init=restarts, random_state=key).fit(distinct, sample_weight=mass)
-    share = np.bincount(means.labels_, weights=mass, minlength=size) / mass.sum()
-    order = np.argsort(-share, kind="stable")
-    gates = np.clip(means.cluster_centers_[order], 0, 1)
-    patterns = gates > np.where(gates.max(axis=1, keepdims=True) > 0.5, 0.5, 0.5 * gates.max(axis=1, keepdims=True))
-    agree = np.where(patterns, gates, 1 - gates).mean(axis=1)
-    silent = float(amount[counted & ~active].sum() / amount[counted].sum())
-    return Modules(gates, patterns, agree, share[order], silent)
-
-
-def _checked(samples: Any) -> np.ndarray:
-    rows = np.asarray(samples)
-    if rows.dtype.kind not in "fiub" or not rows.ndim or not rows.size:
+    gates, size = np.asarray(samples), require_count("modules", count)
+    if gates.dtype.kind not in "fiub" or not gates.ndim or not gates.size:
         raise GateError(f"gates must be numbers, one for each example of each neuron; they were {shortened(samples)}")
-    rows = rows.reshape(-1, rows.shape[-1])
-    if rows.dtype != bool and rows.size and not (rows.min() >= 0 and rows.max() <= 1):
-        raise GateError(f"gates must lie between 0 and 1; they go from {rows.min():g} to {rows.max():g}")
-    return rows
+    if gates.dtype != bool and not (gates.min() >= 0 and gates.max() <= 1):
+        raise GateError(f"gates must lie between 0 and 1; they go from {gates.min():g} to {gates.max():g}")
+    if weights is None:  # equal rows count as often as they occur
+        rows = gates.reshape(-1, gates.shape[-1])
+        packed = np.packbits(rows, axis=1) if rows.dtype == bool else rows
+        _, first, inverse, times = np.unique(packed, axis=0, return_index=True, return_inverse=True, return_counts=True)
+        carried = np.repeat(times[:, None].astype(float), rows.shape[1], axis=1)
+        found = cluster(carried, carried * rows[first], size, key)
+        members = found.members[inverse.ravel()].reshape(gates.shape[:-1])
+        return Modules(found.gates, members, found.consistency, found.share)
+    carried = np.asarray(weights, dtype=float)
+    if carried.shape != gates.shape:
+        raise GateError(f"weights must have the shape of the gates, {gates.shape}; it was {carried.shape}")
+    return cluster(carried, carried * gates, size, key)
 
 
-def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The different rows, and which of them each is; bits are packed, for there may be millions."""
-    whole = rows.dtype == bool or np.isin(rows, (0, 1)).all()
-    if not whole:
-        found, inverse = np.unique(rows, axis=0, return_inverse=True)
-        return found.astype(float), inverse.reshape(-1)
-    packed, inverse = np.unique(np.packbits(rows.astype(bool), axis=1), axis=0, return_inverse=True)
-    return np.unpackbits(packed, axis=1, count=rows.shape[1]).astype(float), inverse.reshape(-1)
+def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -> Modules:
+    """Find at most `count` modules, given what samples carry if they are open, and what of it they pass on."""
+    shape, examples = carried.shape[:-1], carried.shape[-1]
+    active = passed.sum(axis=-1) > SILENT * carried.sum(axis=-1)
+    inside, on = carried[active], passed[active]
+    members = np.full(shape, -1)
+    if not len(inside):
+        return Modules(np.zeros((0, examples)), members, np.zeros(0), np.zeros(0))
+    strong = np.argsort(-inside.sum(axis=1), kind="stable")[: max(1024, CLUSTERED // examples)]
+    random = np.random.default_rng([key, count])
+    tries = [_descend(inside[strong], on[strong], count, random) for _ in range(RESTARTS)]
+    gates = min(tries, key=lambda found: found[0])[1]
+    members[active] = np.argmin(_changes(inside, on, gates), axis=1)
+    # where the neurons of a module sit at their threshold its gate is the sign of next to nothing: it counts as closed
+    amount = np.array([carried[members == m].sum(axis=0) for m in range(len(gates))])
+    whole = amount.sum(axis=1)
+    alike = np.outer(whole, amount.sum(axis=0)) / max(whole.sum(), np.finfo(float).tiny)
+    gates = np.where(amount > AT_THRESHOLD * alike, gates, 0.0)
+    kept = [m for m in np.argsort(-whole, kind="stable") if whole[m] > 0 and (gates[m] > 0.5).any()]
+    numbers = np.full(len(gates) + 1, -1)
+    numbers[kept] = np.arange(len(kept))
+    through = [passed[members == m].sum(axis=0) for m in kept]
+    agree = [np.where(gates[m] > 0.5, p, amount[m] - p).sum() / whole[m] for m, p in zip(kept, through, strict=True)]
+    share = whole[kept] / max(whole[kept].sum(), np.finfo(float).tiny)
+    return Modules(gates[kept], numbers[members], np.array(agree), share)
+
+
+def _descend(
+    carried: np.ndarray, passed: np.ndarray, count: int, random: np.random.Generator
+) -> tuple[float, np.ndarray]:
+    """Descend from the gates of single samples, each drawn by how much the others before it would change it."""
+    own, whole = _ratio(passed, carried), carried.sum(axis=1)
+    least = np.sum(passed * (1 - own), axis=1)  # the change of a sample under its own gate
+    chosen = [int(random.choice(len(own), p=whole / whole.sum()))]
+    left = np.full(len(own), np.inf)
+    while len(chosen) < count:
+        left = np.minimum(left, _changes(carried, passed, own[chosen[-1:]])[:, 0] - least)
+        left[left <= 1e-9 * whole] = 0.0
+        if not left.any():  # there are no more patterns
+            break
+        chosen.append(int(random.choice(len(own), p=left / left.sum())))
+    gates, before = own[chosen], np.inf
+    for _ in range(ROUNDS):
+        changes = _changes(carried, passed, gates)
+        nearest, total = changes.argmin(axis=1), float(changes.min(axis=1).sum())
+        if total >= before * (1 - 1e-9):
+            break
+        before, inside = total, np.eye(len(gates))[:, nearest]
+        gates = _ratio(inside @ passed, inside @ carried)
+    return before, gates
+
+
+def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.ndarray:
+    """(samples, modules): how much of what is passed on would change."""
+    return np.asarray(passed.sum(axis=1)[:, None] - 2 * passed @ gates.T + carried @ (gates**2).T)
+
+
+def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
+
+
+def require_relu_chain(network: Any) -> None:
+    """Refuse what is no chain of ReLU layers of one slope, from one input to one output."""
+    require_kind("network", network, Problem, ProblemError)
+    graph, kinds, why = network.architecture, network.activations, ""
+    nodes = [node for node in graph.nodes if not (network.biases and node == BIAS)]
+    inner = [ends for ends in graph.edges.values() if ends[0] in nodes]
+    order = [ends[0] for ends in inner[:1]] + [ends[1] for ends in inner]
+    if inner != list(itertools.pairwise(order)) or sorted(order) != sorted(nodes):
+        why = "its edges, as they are listed, are no chain from one input to one output"
+    elif network.gates.nodes or network.gates.edges:
+        why = "it has gates"
+    elif set(kinds) != set(order[1:-1]) or len(set(kinds.values())) != 1:
+        why = "not every hidden node, and no other, has the same activation"
+    elif not isinstance(kinds[order[1]], LeakyReLU):
+        why = f"its activation is {kinds[order[1]]!r}"
+    if why:
+        raise ProblemError(f"a chain of ReLU layers is required; {why}: make one with ReLUNetwork(task, hidden=...)")
+
+
+def examples_of(network: Problem) -> Task:
+    """The task without the constant input that biases are the weights of."""
+    if isinstance(network, ReLUNetwork):
+        return network.given
+    inputs = {node: rows for node, rows in network.task.inputs.items() if not (network.biases and node == BIAS)}
+    return Task(inputs, network.task.targets, network.task.weights)
+
+
+def slope_of(network: Problem) -> float:
+    """What the hidden neurons let through when they are off."""
+    kind = network.activations[network.architecture.hidden[0]]
+    assert isinstance(kind, LeakyReLU)
+    return kind.slope
+
+
+def network_of(run: Any) -> Problem:
+    """The ReLU network of a run that recorded gate patterns."""
+    require_kind("run", run, Trajectory, ProblemError)
+    if not any(str(name).startswith("gate_patterns[") for name in run.data):
+        raise GateError(
+            "the run must hold gate patterns of a ReLU network; it does not: train with "
+            "record=('gate_patterns', 'weights')"
+        )
+    require_relu_chain(run.problem)
+    assert run.problem is not None
+    lost = int(np.sum(run.status == "diverged"))
+    if lost:
+        raise RangeError(
+            f"networks that learned are required; {lost} of {len(run.status)} diverged: train with a smaller "
+            "learning rate"
+        )
+    return run.problem
+
+
+def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:
+    """The gate pattern of every neuron at every `every`-th record of every seed, (seeds, records, neurons, N)."""
+    try:
+        recorded = run.values(f"gate_patterns[{layer}]")
+    except UnknownNameError:
+        raise GateError(
+            f"the run must hold the gate patterns of layer {layer!r}; it does not: train with record='gate_patterns'"
+        ) from None
+    return recorded[:, :: require_count("every", every)].swapaxes(-1, -2)
+
+
+def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
+    """What each neuron carries at the end, (seeds, neurons): the norm of its incoming times its outgoing weights."""
+    graph = network_of(run).architecture
+    require_known(layer, graph.hidden, f"there is no hidden layer {layer!r}")
+    weights = {edge: run.values(f"final_weights[{edge_name(edge)}]") for edge in graph.edges}
+    entering = sum((weights[edge] ** 2).sum(axis=-1) for edge in graph.incoming[layer])
+    leaving = sum((weights[edge] ** 2).sum(axis=-2) for edge in graph.outgoing[layer])
+    return np.asarray(np.sqrt(entering * leaving))
+
+
+def recorded_weights(run: Trajectory) -> dict[Edge, np.ndarray] | None:
+    """The weights at every record, (seeds, records, target, source) each; None where they were not recorded."""
+    names = {edge: f"weights[{edge_name(edge)}]" for edge in run.edges}
+    held = all(name in run.data for name in names.values())
+    return {edge: run.values(name) for edge, name in names.items()} if held else None
+
+
+Look = dict[str, tuple[np.ndarray, np.ndarray]]  # layer -> what neurons carry if open, and where they are on
+
+
+def looks_at(network: Problem, weights: Weights) -> Iterator[Look]:
+    """Look at the neurons at every record, (seeds, neurons, N); weights: (seeds, records, target, source) each.
+
+    What is carried is squared and a share of all that is carried in a layer at that record, so that early records
+    count as much as late ones.
+    """
+    seeds, records = next(iter(weights.values())).shape[:2]
+    graph = network.architecture
+    for record in range(records):
+        sets = [{edge: matrix[seed, record] for edge, matrix in weights.items()} for seed in range(seeds)]
+        received = [network.preactivations(one) for one in sets]
+        look: Look = {}
+        for layer in graph.hidden:
+            rows = np.stack([one[layer].T for one in received])
+            leaving = sum((weights[edge][:, record] ** 2).sum(axis=-2) for edge in graph.outgoing[layer])
+            size = np.asarray(leaving)[..., None] * rows**2 * network.task.weights
+            look[layer] = size / max(float(size.sum()), np.finfo(float).tiny), rows > 0
+        yield look
+
+
+def looks_at_run(run: Trajectory) -> Iterator[Look]:
+    """The same of a run; where it holds no weights, neurons carry at every record what they carry at the end."""
+    network, weights = network_of(run), recorded_weights(run)
+    if weights is not None:
+        yield from looks_at(network, weights)
+        return
+    final = {edge: run.values(f"final_weights[{edge_name(edge)}]")[:, None] for edge in run.edges}
+    (last,) = looks_at(network, final)
+    gates = {layer: gate_samples(run, layer) for layer in last}
+    for record in range(len(run.time)):
+        yield {layer: (carried, gates[layer][:, record]) for layer, (carried, _) in last.items()}
+
+
+Stretch = tuple[int, int, dict[str, np.ndarray], dict[str, np.ndarray]]  # first, last record; carried; passed
+
+
+def cut(looks: Iterator[Look], steps: np.ndarray, counts: Sequence[int]) -> dict[int, list[Stretch]]:
+    """Cut the records into so many stretches in which equal parts of the gating change; for each count.
+
+    The change from record to record is the share of what is carried whose gates turn. Each count divides the next, so
+    that the cuts of one are among those of the next; counts beyond the number of records are left out.
+    """
+    seen, last = list(looks), len(steps) - 1
+    change = [
+        float(np.mean([after[name][0][before[name][1] != after[name][1]].sum() for name in after]))
+        for before, after in itertools.pairwise(seen)
+    ]
+    grown = np.concatenate([[0.0], np.cumsum(np.array(change) + 1e-9)])  # where nothing changes, equal lengths
+    finest = min(max(counts), max(last, 1))
+    bounds = [0]
+    for place, record in enumerate(np.searchsorted(grown, np.linspace(0, grown[-1], finest + 1)[1:-1]), start=1):
+        bounds.append(int(np.clip(record, bounds[-1] + 1, last - (finest - place))))
+    bounds.append(last)
+    length = np.gradient(steps.astype(float)) if last else np.ones(1)  # how long a record stands for the gates
+    found = {}
+    for count in (count for count in counts if count <= finest):
+        size = finest // count
+        ends = [*bounds[: size * count : size], last]
+        stretches: list[Stretch] = []
+        for first, end in itertools.pairwise(ends):
+            inside = range(first, end + (end == last))
+            carried = {name: sum(length[r] * seen[r][name][0] for r in inside) for name in seen[0]}
+            passed = {
+                name: sum(length[r] * np.where(seen[r][name][1], seen[r][name][0], 0) for r in inside)
+                for name in carried
+            }
+            stretches.append((first, end, carried, passed))
+        found[count] = stretches
+    return found
 
 
 def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) -> Problem:
@@ -129,13 +336,11 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     return Problem(architecture, examples, Gates(nodes=gates), biases=biases)
 
 
-def law_of_modules(problem: Problem, law: Initializer) -> Initializer:
-    """A law of a ReLU network's first weights for a gated network: a module's edges are like those of its layer."""
-    if not isinstance(law, ByShape):
-        return law
+def initializer_of_modules(problem: Problem, initial: Initializer) -> Initializer:
+    """An initializer of a ReLU network for its gated network: the edges of a module are like those of its layer."""
+    if not isinstance(initial, ByShape):
+        return initial
     graph = problem.architecture
     layer = {node: f"h{graph.level[node]}" for node in graph.hidden}
-    ends = {
-        edge: (layer.get(source, source), layer.get(target, target)) for edge, (source, target) in graph.edges.items()
-    }
-    return law.like(ends)
+    ends: dict[Edge, Edge] = {e: (layer.get(s, s), layer.get(t, t)) for e, (s, t) in graph.edges.items()}
+    return initial.like(ends)

@@ -1,7 +1,7 @@
 """Candidate gatings of one task, ranked by the theory before anything is trained."""
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,16 @@ import numpy as np
 from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
 from neuralrace.initial import Initializer, gaussian
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import EXACT, RTOL, gated_problem, law_of_modules
+from neuralrace.reln.modules import gated_problem, initializer_of_modules
 from neuralrace.task import Task
-from neuralrace.theory import Forecast, predict
+from neuralrace.theory import Aligned, Flow, Forecast, predict
 
-FRACTION = 0.5  # of the first loss, the criterion unless one is given
-SMALL = 0.005  # first weights times the number of neurons, unless a law is given (P2 Fig 4)
+# the flow itself: of pathways side by side, from small weights, in as few directions as grow
+EXACT = (Aligned(diagonal=False, small=1e-6), Flow())
+RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
+
+FRACTION = 0.5  # of the initial loss, the criterion unless one is given
+SMALL = 0.005  # initial weights times the number of neurons, unless an initializer is given (P2 Fig 4)
 MOMENTS = 401  # at which losses are forecast, unless times are given
 DOUBLINGS = 8  # of the time, until some candidate meets the criterion
 
@@ -98,10 +102,10 @@ def race(
     """Rank candidate gatings by the time at which the theory says they reach a loss; nothing is trained.
 
     candidates: name -> patterns (k, N), or a Problem. Patterns share the `neurons` equally, so that no gating has more
-    of them. initial: the law of the initial weights, small ones if not given; with a size for each edge of a ReLU
-    network, every module has those of its layer. times: at which losses are forecast; as
-    long as the first candidate takes, and as long again, if not given. criterion: a loss; half of the first one if not
-    given. Where several never reach it, the lower last loss comes first.
+    of them. initial: an initializer, of small weights if not given; with a size for each edge of a ReLU network, every
+    module has those of its layer. times: at which losses are forecast; as long as the first candidate takes, and as
+    long again, if not given. criterion: a loss; half of the initial one if not given. Where several never reach it, the
+    lower last loss comes first.
     """
     require_kind("task", task, Task, TaskError)
     require_kind("candidates", candidates, Mapping, ProblemError)
@@ -111,13 +115,13 @@ def race(
         name: candidate if isinstance(candidate, Problem) else _of_patterns(task, candidate, neurons)
         for name, candidate in candidates.items()
     }
-    law = gaussian(SMALL / neurons) if initial is None else initial
-    laws = {name: law_of_modules(problem, law) for name, problem in problems.items()}
+    drawn = gaussian(SMALL / neurons) if initial is None else initial
+    initializers = {name: initializer_of_modules(problem, drawn) for name, problem in problems.items()}
     rates = {name: _rates(problem) for name, problem in problems.items()}
 
     def run(moments: Any) -> Ranking:
         forecasts = {
-            name: predict(problem, laws[name], moments, EXACT, draws=draws, key=key, rtol=RTOL)
+            name: predict(problem, initializers[name], moments, EXACT, draws=draws, key=key, rtol=RTOL)
             for name, problem in problems.items()
         }
         start = max(float(forecast.loss[0]) for forecast in forecasts.values())
@@ -128,13 +132,11 @@ def race(
         ]
         return Ranking(tuple(sorted(runners, key=lambda runner: (runner.time, runner.final))), level)
 
-    return run(times) if times is not None else _long_enough(run, max(max(r.values()) for r in rates.values()))
-
-
-def _long_enough(run: Callable[[np.ndarray], Ranking], rate: float) -> Ranking:
-    """Double the time until some candidate meets the criterion in the first half of it."""
+    if times is not None:
+        return run(times)
+    rate = max(max(one.values()) for one in rates.values())
     end = 10.0 / rate if rate > 0 else 10.0
-    for _ in range(DOUBLINGS):
+    for _ in range(DOUBLINGS):  # until some candidate meets the criterion in the first half of the time
         found = run(np.linspace(0.0, end, MOMENTS))
         if found.runners[0].time <= end / 2:
             break

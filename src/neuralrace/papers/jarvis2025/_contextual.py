@@ -165,6 +165,14 @@ def final_patterns(run: nr.Trajectory) -> tuple[np.ndarray, np.ndarray]:
     return nr.reln.gate_samples(run)[:, -1].astype(bool), nr.reln.neuron_strengths(run, "h1")
 
 
+def clusters(run: nr.Trajectory, count: int) -> tuple[nr.reln.Modules, nr.Problem]:
+    """P2's Algorithm 1: clusters of the gate patterns of all neurons over training, and their gated network."""
+    modules = nr.reln.find_modules(nr.reln.gate_samples(run, every=max(1, (len(run.time) - 1) // 80)), count)
+    last = modules.members[:, -1]
+    widths = [max(1, round(float(np.sum(last == place, axis=1).mean()))) for place in range(len(modules))]
+    return modules, nr.reln.gated_problem(run.task, modules.patterns, widths)
+
+
 def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> nr.analysis.Agreement:
     """The distance of a curve, or of the mean of several, from the mean run."""
     return nr.agreement(nr.analysis.Line(time, curve), nr.analysis.Line(time, runs))

@@ -31,20 +31,16 @@ class Settings(p2.ContextualSettings):
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Train ReLU and gated networks; find modules and rebuild the networks from them; forecast without any run."""
+    """Train ReLU and gated networks; find modules; forecast without any run."""
     named, seeds = nr.tasks.contextual(3, "mixed"), settings.gated_seeds
     run = settings.relu(named.task, record="gate_patterns")
-    found = nr.reln.discover(run, MODULES, bare=True, draws=seeds)
-    staged = nr.reln.staged_reconstruction(run, found)
+    found, _ = p2.clusters(run, MODULES)
     problem = named.problem(GATING, hidden=settings.hidden // MODULES)
     theory = nr.predict(problem, settings.initial, run.time, method="flow", draws=seeds, key=p2.THEORY_KEY)
     data = xarray.Dataset({"context": ("example", named.groups["context"])}, coords={"time": run.time})
     data["relu"], data["theory"] = (("seed", "time"), run.loss), ("time", theory.loss)
-    data["one_stretch"] = ("time", found.reconstruction.loss if found.reconstruction else run.loss[0])
-    data["two_stretches"] = (("seed", "time"), staged.loss)
-    data["handover"] = ((), settings.rate(named.task) * staged.handover)
     data["patterns"] = (("module", "example"), found.patterns)
-    data["consistency"] = ("module", found.modules.consistency)
+    data["consistency"] = ("module", found.consistency)
     for name, chosen in (("same", settings), ("appendix", settings.appendix_h)):
         data[name] = (("gated_seed", "time"), chosen.protocol(named, GATING, seeds=seeds)[1].loss)
     data["appendix_relu"] = (("gated_seed", "time"), settings.appendix_h.relu(named.task, seeds=seeds).loss)
@@ -118,17 +114,6 @@ def claims(data: xarray.Dataset) -> Claims:
     p2.same_losses(claim, off(data, "theory"))
     claim.detail(f"gated networks, trained jointly, {p2.numbers(off(data, 'joint'))}")
     claim.fails("about 0.07 and 0.28, as in training: it is the gating that is off")
-    text = "Rebuilt from the modules and widths found in them, in one stretch, the networks have their loss."
-    claim.finding("after P2 appendix B: a reconstruction", text, "a")
-    p2.same_losses(claim, off(data, "one_stretch"))
-    claim.fails("about 0.07 and 0.26; a gating that changes once comes nearer")
-    claim.finding(
-        "a reconstruction from early weights, no constant set by hand",
-        "Rebuilt in two stretches, one pathway first and then the modules, they have.",
-        "a",
-    )
-    p2.same_losses(claim, off(data, "two_stretches"))
-    claim.detail(f"one pathway up to time {float(data['handover']):.1f}")
     both, what = "ReLU and gated network (as published)", "correlation at the moments shown"
     source = "Fig 4a (caption: exact agreement between these output samples)"
     claim.paper(source, f"{both} agree in their outputs throughout.", "B")
@@ -151,10 +136,9 @@ def draw(data: xarray.Dataset) -> Figure:
     trained = {"ReLU networks": ("relu", data["relu"].values)}
     trained |= {"gated, as published": ("linear", data["protocol"].values)}
     trained |= {"gated, jointly": ("gated", data["joint"].values)}
-    theory, one = {"theory, gated, jointly": data["theory"].values}, data["one_stretch"].values
-    rebuilt = {"rebuilt, two stretches": data["two_stretches"].values.mean(axis=0), "rebuilt, one stretch": one}
+    theory = {"theory, gated, jointly": data["theory"].values}
     title = f"the published gated network's loss is {100 * off(data, 'protocol').normalized_l1:.1f} % off"
-    nr.plotting.loss_curves(loss, title, time, trained, theory, rebuilt, tolerance=p2.LOG10)
+    nr.plotting.loss_curves(loss, title, time, trained, theory, tolerance=p2.LOG10)
     for axis, kind in zip(values, p2.KINDS, strict=True):
         trained = {
             "training, as published": ("linear", data[f"published_{kind}"].values),

@@ -131,9 +131,7 @@ def outputs(name: str, epochs: np.ndarray, losses: np.ndarray, found: np.ndarray
 
 def centers(samples: np.ndarray) -> np.ndarray:
     """The centers of four clusters of gate patterns, (4, N); zeros where there are fewer patterns than clusters."""
-    packed = np.packbits(samples.reshape(-1, samples.shape[-1]), axis=1)
-    patterns = len(np.unique(packed[packed.any(axis=1)], axis=0))
-    found = nr.reln.find_modules(samples, min(MODULES, patterns)).gates
+    found = nr.reln.find_modules(samples, MODULES).gates
     return np.vstack([found, np.zeros((MODULES - len(found), samples.shape[-1]))])
 
 

@@ -34,8 +34,10 @@ def compute(settings: Settings) -> xarray.Dataset:
     named = nr.tasks.contextual(3, "mixed")
     run = settings.relu(named.task, record=("gate_patterns", "outputs"))
     counts = range(1, settings.most + 1)
-    found = [nr.reln.discover(run, count, bare=True) for count in counts]
-    trained = [settings.train(one.problem, record="outputs", key=1).values("outputs[y]")[0] for one in found]
+    found, problems = zip(*(p2.clusters(run, count) for count in counts), strict=True)
+    trained = [settings.train(one, record="outputs", key=1).values("outputs[y]")[0] for one in problems]
+    methods = nr.theory.Aligned(diagonal=False, small=1e-6), nr.theory.Flow()
+    forecasts = [nr.predict(one, settings.initial, run.time, methods, draws=4, rtol=1e-4) for one in problems]
     last, strength = p2.final_patterns(run)
     data = p2.selectivity(named, last, strength)
     # the shares of neurons, of strength and of random neurons that are specific to a context, in three readings
@@ -45,12 +47,12 @@ def compute(settings: Settings) -> xarray.Dataset:
     shares = [[rows.mean(), strength[rows].sum() / strength.sum(), chance[k].mean()] for k, rows in specific.items()]
     data["specific"] = (("reading", "count"), np.array(shares))
     data["distinct"] = ("seed", np.array([len(np.unique(one, axis=0)) for one in last]))
-    data["error"] = ("modules", np.array([one.table[0].normalized_l1 for one in found]))
+    data["error"] = ("modules", np.array([nr.agreement(one, run).normalized_l1 for one in forecasts]))
     data["between"] = ("modules", np.array([np.mean((run.values("outputs[y]") - y) ** 2) for y in trained]))
-    data["consistency"] = ("modules", np.array([one.table[0].consistency for one in found]))
+    data["consistency"] = ("modules", np.array([one.consistency.min() for one in found]))
     data["context"] = ("example", named.groups["context"])
     for count in SHOWN:
-        data[f"centroids_{count}"] = ((f"cluster_{count}", "example"), found[count - 1].modules.gates)
+        data[f"centroids_{count}"] = ((f"cluster_{count}", "example"), found[count - 1].gates)
     return data.assign_coords(modules=list(counts), reading=list(READINGS), count=["number", "strength", "chance"])
 
 

@@ -43,7 +43,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     run = settings.relu(task, record=("weights", "gate_patterns"))
     samples = nr.reln.gate_samples(run)
     modules = nr.reln.find_modules(samples, CONTEXTS + 1)
-    member = modules.nearest(samples) == int(np.argmax(modules.patterns.sum(axis=1)))
+    member = modules.members == int(np.argmax(modules.patterns.sum(axis=1)))
     active = np.maximum(run.values("weights[x->h1]") @ task.inputs["x"].T, 0) * member[..., None]
     outputs = np.einsum("syph,syhn->sypn", run.values("weights[h1->y]"), active)
     outputs = outputs.reshape(*outputs.shape[:2], -1)

@@ -8,11 +8,16 @@ from dataclasses import replace
 import numpy as np
 import optax
 import pytest
+from sklearn.datasets import make_moons
 
 import neuralrace as nr
 from neuralrace.errors import GateError, ProblemError, RangeError, TaskError, UnknownNameError, WeightError
-from neuralrace.explanation.recipe import choose_recipe, choose_width, curvature
-from neuralrace.explanation.resolve import resolve, task_settings
+from neuralrace.explanation import resolve, task_settings
+from neuralrace.explanation.page import WIDE, render_text
+from neuralrace.explanation.recipe import choose_recipe, choose_width, linear_fit
+from neuralrace.explanation.result import plain
+from neuralrace.explanation.scores import measure_of, score_networks
+from neuralrace.explanation.tables import Section, beside
 from neuralrace.plotting import COLORS
 
 NAMED = nr.tasks.contextual(2, items=2)
@@ -29,10 +34,10 @@ def test_the_report_has_the_whole_story(report):
     assert [module.name for module in report.modules] == ["m0", "m1"]
     assert sum(module.neurons for module in report.modules) <= 8
     assert set(report.agreements) == {"forecast", "reconstruction"}
-    assert {(row.modules, row.stretches) for row in report.prices} == {(2, 1), (2, 2), (2, 4)}
+    assert {(row.modules, row.stretches) for row in report.found.tried} == {(2, 1), (2, 2), (2, 4)}
     assert report.race.runners[0].time <= report.race.runners[-1].time
-    assert [one.layer for one in report.selectivity] == ["h1"]
-    assert [score.module for score in report.scores] == ["", "m0", "m1"]
+    assert list(report.selectivity) == ["h1"]
+    assert [score.without for score in report.scores] == ["", "m0", "m1"]
     assert report.scores[0].loss == pytest.approx(report.run.loss[:, -1].mean())
     text = str(report)
     for word in ("the forecast and training", "what fidelity costs", "race of gatings", "what modules are worth", "m1"):
@@ -41,20 +46,15 @@ def test_the_report_has_the_whole_story(report):
 
 def test_the_forecast_is_made_before_training_from_other_draws(report):
     first = report.run.initial_weights(0)["x", "h1"]
-    foreseen = next(iter(report.forecast.weights_at(np.zeros(1), 0)))
-    assert not np.isclose(np.linalg.norm(next(iter(foreseen.values()))), np.linalg.norm(first), rtol=1e-6)
-    assert report.held == (report.foreseen.normalized_l1 <= 0.1 and report.foreseen.log10_gap <= 0.3)
+    drawn = report.forecast.weights(0.0)
+    assert not np.isclose(np.linalg.norm(next(iter(drawn.values()))), np.linalg.norm(first), rtol=1e-6)
+    apart = report.agreements["forecast"]
+    assert report.held == (apart.normalized_l1 <= 0.1 and apart.log10_gap <= 0.3)
+    assert {row.first.name for row in report.matches} == {"m0", "m1"}
+    assert "2 modules were predicted" in report.verdict
+    assert "modules predicted" in str(report)
+    assert report.summary()["modules_predicted"]["before_training"]
     assert ("held" if report.held else "did not hold") in report.verdict
-
-
-def test_modules_are_foreseen_from_the_neurons_of_the_forecast(report):
-    gating = report.foretold.chosen.gatings[-1]
-    assert report.foretold.chosen.modules == 2
-    assert gating.members.shape == (1, 8)  # of one draw
-    assert {row.foreseen for row in report.matches} == {0, 1}
-    assert "2 modules were foreseen" in report.verdict
-    assert "modules foreseen" in str(report)
-    assert report.summary()["modules_foreseen"]["before_training"]
 
 
 def test_forecast_and_reconstruction_are_drawn_apart(report):
@@ -71,24 +71,7 @@ def test_whether_the_found_gating_wins_is_known_without_reading_names(report):
     never = [dataclasses.replace(runner, time=float("inf")) for runner in report.race.runners]
     nobody = dataclasses.replace(report, race=dataclasses.replace(report.race, runners=tuple(never)))
     assert nobody.found_wins is None
-    assert "Nobody finished" in str(nobody)
-
-
-def test_what_modules_add_is_no_less_than_the_output(report):
-    outputs = [np.abs(report_outputs(report, seed)).mean(axis=0) for seed in range(2)]
-    assert (sum(module.written for module in report.modules) >= np.mean(outputs, axis=0) - 1e-9).all()
-
-
-def report_outputs(report, seed):
-    return nr.ReLUNetwork(NAMED.task, hidden=8).forward(report.run.weights(seed))["y"]
-
-
-def test_the_effective_data_of_a_module_is_what_it_is_on_for(report):
-    for module in report.modules:
-        rows, wanted = NAMED.task.inputs["x"][module.on], NAMED.task.targets["y"][module.on]
-        values = np.linalg.svd(wanted.T @ rows / len(NAMED.task), compute_uv=False)
-        assert len(module.singular_values) == np.linalg.matrix_rank(wanted.T @ rows)  # and none that is rounding
-        np.testing.assert_allclose(module.singular_values, values[: len(module.singular_values)], atol=1e-12)
+    assert "No candidate finished" in str(nobody)
 
 
 def test_files_of_a_report(report, tmp_path):
@@ -103,7 +86,7 @@ def test_files_of_a_report(report, tmp_path):
     assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
     assert html.count("<img") == len(report.panels())  # each panel by itself, for narrow screens
     assert html.count('class="panel"') == len(report.panels())  # which the script enlarges
-    assert "First the loss and the modules were foreseen" in html
+    assert "First the loss and the modules were predicted" in html
     summary = json.loads((page.parent / "summary.json").read_text(encoding="utf-8"))
     assert summary["explained"] == report.explained
     assert len(summary["modules"]) == 2
@@ -121,14 +104,6 @@ def test_networks_that_hardly_learned(report):
     assert "Give more steps" not in warned.verdict  # it would be wrong advice
 
 
-def test_a_run_is_explained_as_it_is(report, tmp_path):
-    saved = nr.Trajectory.load(report.run.save(tmp_path / "run.nc"))
-    again = nr.explain(saved, groups=NAMED.groups["context"], modules=2, progress=False)
-    assert again.agreements == report.agreements
-    assert again.settings["first weights"] == {"name": "gaussian", "std": 0.05}
-    np.testing.assert_array_equal(again.layers["h1"].gates, report.layers["h1"].gates)
-
-
 def test_checkpoints_in_a_folder_are_explained(report, tmp_path, capsys):
     """Networks of the run itself, saved in another framework's names, on the same task."""
     steps = list(range(0, 201, 20))
@@ -142,21 +117,9 @@ def test_checkpoints_in_a_folder_are_explained(report, tmp_path, capsys):
     found = nr.explain(NAMED, checkpoints=tmp_path, modules=2, quick=True)
     assert found.settings["learning_rate"] == pytest.approx(0.1, rel=0.01)
     np.testing.assert_allclose(found.run.loss, run.loss, rtol=1e-9)
-    assert found.foreseen is not None
+    assert found.forecast is not None
     assert found.modules
     assert "reading the checkpoints" in capsys.readouterr().err  # said when piped, too
-
-
-def test_a_run_that_cannot_be_explained_says_why():
-    network = nr.ReLUNetwork(SIGNS, hidden=(4,))
-    weights = nr.initial.gaussian(1.0)(network, 0)
-    given = nr.train(network, weights, 0.1, 3, record="gate_patterns")
-    with pytest.raises(ProblemError, match=r"record=\('gate_patterns', 'weights'\)"):
-        nr.explain(given)
-    with pytest.raises(RangeError, match="has its own hidden and steps: leave that out"):
-        nr.explain(given, hidden=4, steps=3)
-    with pytest.raises(GateError, match="record='gate_patterns'"):
-        nr.explain(nr.train(network, nr.initial.gaussian(1.0), 0.1, 3))
 
 
 def test_two_neurons_that_learn_nothing_are_no_accident(tmp_path):
@@ -176,19 +139,19 @@ def test_two_hidden_layers_without_groups():
     options = SMALL | {"hidden": (6, 5), "modules": 1, "seeds": 1}
     report = nr.explain(NAMED.task, steps=20, **options)
     assert [module.name for module in report.modules] == ["h1_m0", "h2_m0"]
-    assert {row.stretches for row in report.prices} == {1}
+    assert {row.stretches for row in report.found.tried} == {1}
     assert "several hidden layers" in str(report)
-    assert report.selectivity == ()
-    assert [(row.layer, row.foreseen, row.found) for row in report.matches] == [("h1", 0, 0), ("h2", 0, 0)]
+    assert report.selectivity == {}
+    assert [(row.first.name, row.second.name) for row in report.matches] == [("h1_m0", "h1_m0"), ("h2_m0", "h2_m0")]
     assert report.figure() is not None
 
 
 def test_a_plan_fills_in_what_is_missing():
     network = nr.ReLUNetwork(nr.tasks.xor(delta=0.0).task, hidden=20)
     plan = choose_recipe(network, None, None, None, key=0)
-    run = nr.train(network, plan.law, plan.learning_rate, plan.steps)
+    run = nr.train(network, plan.initial, plan.learning_rate, plan.steps)
     assert run.loss[0, -1] < 0.01 * run.loss[0, 0]
-    assert plan.law == nr.initial.gaussian(0.005 / 20)
+    assert plan.initial == nr.initial.gaussian(0.005 / 20)
     assert not plan.capped
 
 
@@ -199,18 +162,6 @@ def test_the_width_is_a_rule():
     assert choose_width(nr.Task({"x": np.ones((100, 28))}, {"y": np.ones((100, 2))})) == 200
 
 
-def test_the_curvature_bounds_that_of_a_trained_linear_network():
-    """The oracle: the largest eigenvalue of the Hessian of one map W2 W1 at its best, from its singular values."""
-    random = np.random.default_rng(0)
-    for layers in (2, 3):
-        rows, wanted = random.normal(size=(30, 4)), random.normal(size=(30, 3))
-        task = nr.Task({"x": rows}, {"y": wanted})
-        second, correlation = rows.T @ rows / 30, wanted.T @ rows / 30
-        strength = np.linalg.svd(correlation @ np.linalg.inv(second), compute_uv=False)[0]
-        eigenvalues = np.linalg.eigvalsh(second)
-        assert curvature(task, layers) >= layers * eigenvalues[0] * strength ** (2 - 2 / layers)
-
-
 @pytest.mark.parametrize(
     ("task", "options", "error", "words"),
     [
@@ -218,7 +169,7 @@ def test_the_curvature_bounds_that_of_a_trained_linear_network():
         (3, {}, TaskError, "a file is required; int came"),
         (NAMED, {"seeds": 0}, RangeError, "seeds must be"),
         (NAMED, {"modules": "many"}, RangeError, "modules must be"),
-        (NAMED, {"initial": {}}, WeightError, "initial must be a law"),
+        (NAMED, {"initial": {}}, WeightError, "initial must be an initializer"),
         (NAMED, {"groups": "color"}, UnknownNameError, "has no grouping 'color'"),
         (NAMED, {"groups": [1, 2]}, TaskError, "one label per example, 4"),
         (SIGNS, {"initial": nr.initial.gaussian(1.0), "learning_rate": 30.0}, RangeError, "give a smaller one"),
@@ -285,22 +236,105 @@ def test_the_rate_of_an_optimizer_that_descends_is_measured():
     assert found.run.settings["learning_rate"] == pytest.approx(0.05, rel=2e-3)
 
 
-def test_runs_that_cannot_be_explained_are_told_why():
-    deep = nr.ReLUNetwork(NAMED.task, (4, 4))
-    how = {"record": "gate_patterns", "progress": False}
-    run = nr.train(deep, nr.initial.gaussian(0.1), optimizer="adam", learning_rate=0.01, steps=2, **how)
-    with pytest.raises(ProblemError, match=r"train with record=\('gate_patterns', 'weights'\)"):
+def test_a_run_is_explained_as_it_is(report):
+    again = nr.explain(report.run, groups=NAMED.groups["context"], modules=2, progress=False)
+    assert again.agreements == report.agreements
+    assert again.settings["initial weights"] == {"law": "gaussian", "std": 0.05}
+    np.testing.assert_array_equal(again.found.patterns, report.found.patterns)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"record": "loss"}, GateError, r"record=\('gate_patterns', 'weights'\)"),
+        ({"optimizer": "adam"}, ProblemError, r"train with record=\('gate_patterns', 'weights'\)"),
+        ({"steps": 0}, ProblemError, "two records or more"),
+        ({"loss": "cross-entropy"}, ProblemError, "these used 'cross-entropy'"),
+    ],
+)
+def test_a_run_that_cannot_be_explained_says_why(options, error, words):
+    task = nr.Task({"x": np.eye(2)}, {"y": np.eye(2)})
+    how = {"record": "gate_patterns", "steps": 2, "learning_rate": 0.01, "progress": False} | options
+    run = nr.train(nr.ReLUNetwork(task, 4), nr.initial.gaussian(1.0), **how)
+    with pytest.raises(error, match=words):
         nr.explain(run, progress=False)
-    still = nr.train(deep, nr.initial.gaussian(0.1), 0.01, steps=0, **how)
-    with pytest.raises(ProblemError, match="two records or more"):
-        nr.explain(still, progress=False)
+    with pytest.raises(RangeError, match="has its own hidden and steps: leave that out"):
+        nr.explain(run, hidden=4, steps=3)
 
 
-@pytest.mark.parametrize("hidden", [24, (10, 10)])
-def test_reconstructions_have_a_score_and_modules_have_neurons(hidden):
-    task = nr.Task({"x": np.eye(3)}, {"y": np.eye(3)})
-    found = nr.explain(task, hidden, seeds=2, quick=True, progress=False)
-    assert found.chosen.score == pytest.approx(found.scores[0].score)  # both know all three classes
-    assert found.summary()["prices"][0].keys() >= {"accuracy", "normalized_l1"}
-    for gating in found.layers.values():
-        assert set(range(len(gating))) == set(gating.members.ravel()) - {-1}
+def test_modules_are_described_by_the_examples_that_they_are_on_for(report):
+    inputs, targets = NAMED.task.inputs["x"], NAMED.task.targets["y"]
+    for module in report.modules:
+        rows, wanted = inputs[module.pattern], targets[module.pattern]
+        values = np.linalg.svd(wanted.T @ rows / len(NAMED.task), compute_uv=False)
+        found = report.singular_values(module)
+        assert len(found) == np.linalg.matrix_rank(wanted.T @ rows)  # and none that is rounding
+        np.testing.assert_allclose(found, values[: len(found)], atol=1e-12)
+    assert report.words(report.modules[0])[0] == "every example"
+
+
+def test_a_module_is_worth_what_is_lost_without_it():
+    """Two neurons, each sees one class: without one of them the outputs of its class are zero."""
+    task = nr.Task({"x": [[1.0, 0], [0, 1], [0, 1]]}, {"y": [[1.0, 0], [0, 1], [0, 1]]})
+    network = nr.ReLUNetwork(task, 2)
+    weights = {("x", "h1"): np.eye(2), ("h1", "y"): np.eye(2)}
+    measure = measure_of(network.targets, ("cat", "dog"), None)
+    module = nr.reln.Module("m0", "h1", np.array([0.0, 1, 1]), np.array([[False, True]]), 1.0, 0.5, 1.0)
+    whole, without = score_networks(measure, network, [weights], [module])
+    assert (whole.loss, whole.score, whole.by_class) == (0, 1, (1, 1))
+    assert without.loss == pytest.approx(0.5 * 2 / 3)
+    assert without.loss_by_class == pytest.approx((0, 0.5))
+    assert without.by_class == (1, 0)
+    assert without.score == pytest.approx(1 / 3)
+
+
+def test_what_is_counted():
+    assert measure_of(np.eye(3)[[0, 0, 1, 2]], (), None).constant == 0.5
+    assert measure_of(np.eye(3)[[0, 0, 1, 2]], (), None, np.array([0.1, 0.1, 0.6, 0.2])).constant == pytest.approx(0.6)
+    assert measure_of(np.array([[1.0], [-1.0]]), ("up",), None).names == ("up -1", "up 1")
+    plain_measure = measure_of(np.array([[0.5], [1.5], [2.0]]), (), np.array(["a", "b", "b"]))
+    assert (plain_measure.kind, plain_measure.names, plain_measure.constant) == ("R^2", ("a", "b"), 0)
+    targets, every = np.array([[1.0], [2.0], [4.0]]), np.ones(3, dtype=bool)
+    assert plain_measure.score(targets, targets, np.full(3, 1 / 3), every) == 1
+    assert plain_measure.score(np.full((3, 1), 7 / 3), targets, np.full(3, 1 / 3), every) == pytest.approx(0)
+    # with zeros for outputs every example would count as the first class
+    silent = measure_of(np.eye(2), (), None)
+    assert np.isnan(silent.score(np.full((2, 2), 1e-9), np.eye(2), np.full(2, 0.5), every[:2]))
+
+
+def moons():
+    points, side = make_moons(200, noise=0.1, random_state=0)
+    points = (points - points.mean(axis=0)) / points.std(axis=0)
+    return nr.ReLUNetwork(nr.Task({"x": np.column_stack([points, np.ones(200)])}, {"y": side[:, None] * 1.0}), 64)
+
+
+def test_a_plateau_does_not_count_as_the_end():
+    """Two moons rest at the loss of the linear fit from step 200 to about 2,500, and then fall to a quarter of it."""
+    network = moons()
+    assert choose_recipe(network, None, None, None, key=0).steps >= 4000
+    rest = network.targets - network.inputs @ np.linalg.lstsq(network.inputs, network.targets, rcond=None)[0]
+    assert linear_fit(network.task) == pytest.approx(0.5 * np.mean(rest**2))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.10022, "0.1002"), (0.099996, "0.099996"), (0.1, "0.100"), (0.0789, "0.079"), (float("nan"), "not finite")],
+)
+def test_digits_show_on_which_side_of_a_limit_a_number_is(value, text):
+    assert beside(value, 0.1) == text
+
+
+def test_tables_as_text():
+    narrow = Section("Race", "A note.", ("gating", "time"), (("common", "3"), ("common + all", "12")))
+    lines = ["  A note.", "  gating        time", "  common        3", "  common + all  12"]
+    assert render_text("lead", [narrow]).splitlines() == ["lead", "", "race", *lines]
+    wide = Section("Modules", "", ("module", "on for"), (("m0", "x " * 60),))
+    lines = render_text("lead", [wide]).splitlines()[2:]
+    assert lines[:2] == ["modules", "  m0"]
+    assert lines[2].startswith("      on for: x x")
+    assert max(map(len, lines)) <= WIDE
+
+
+def test_values_that_json_cannot_hold():
+    value = {"a": (float("inf"), np.array([0.5, np.nan])), "b": np.float64(3), "c": np.array([True])}
+    assert plain(value) == {"a": [None, [0.5, None]], "b": 3.0, "c": [True]}

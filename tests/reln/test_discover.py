@@ -1,0 +1,126 @@
+"""Modules of trained networks and modules predicted before any training."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import reln
+from neuralrace.errors import GateError, RangeError, WeightError
+
+SMALL = nr.initial.gaussian(0.001)
+RATE = 0.05
+RECORD = ("gate_patterns", "weights")
+EACH = {tuple(row) for row in np.eye(4, dtype=bool)}
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The same networks twice: as a ReLUNetwork, and as a chain with names of its own, with biases."""
+    task = nr.tasks.contextual(3, items=4).task
+    relu = nr.ReLUNetwork(task, 24, slope=0.1, biases=True)
+    sizes = task.inputs["x"].shape[1], task.targets["y"].shape[1]
+    chain = nr.Architecture({"in": sizes[0], "hid": 24, "out": sizes[1]}, [("in", "hid"), ("hid", "out")])
+    named = nr.Task({"in": task.inputs["x"]}, {"out": task.targets["y"]})
+    problem = nr.Problem(chain, named, activations={"hid": nr.leaky_relu(0.1)}, biases=True)
+    return [nr.train(one, SMALL, RATE, 900, seeds=2, record=RECORD, every=30) for one in (relu, problem)]
+
+
+@pytest.fixture(scope="module")
+def four(runs):
+    return reln.discover(runs[0], 4)
+
+
+def test_modules_of_a_trained_network(runs, four):
+    inputs = runs[0].problem.given.inputs["x"]
+    assert len(repr(four)) < 900  # no gates, no members
+    assert four.patterns.all(axis=1).sum() == 1  # one module is always open
+    assert [module.pattern.tolist() for module in four.modules] == four.patterns.tolist()
+    assert all(reln.implementable(pattern, inputs, bias=True) for pattern in four.patterns)
+    assert four.modules[0].members.shape == (2, 24)
+    assert {(row.modules, row.stretches) for row in four.tried} == {(4, 1), (4, 2), (4, 4)}
+    hidden = tuple(module.name for module in four.modules)
+    assert four.problem.architecture.hidden == hidden == tuple(four.gates.nodes)
+    assert ("bias", "m0") in four.problem.architecture.edges
+    # what all modules write is what the networks answer, but for the bias of the outputs
+    weights = [runs[0].weights(seed) for seed in range(2)]
+    answers = np.mean([runs[0].problem.forward(w)["y"] - w["bias", "y"][:, 0] for w in weights], axis=0)
+    silent = ~np.any([module.members for module in four.modules], axis=0)
+    rest = [(runs[0].problem.activity(w)["h1"] * out) @ w["h1", "y"].T for w, out in zip(weights, silent, strict=True)]
+    np.testing.assert_allclose(sum(m.written for m in four.modules) + np.mean(rest, axis=0), answers, atol=1e-12)
+    size = np.linalg.norm(
+        weights[0]["h1", "y"][:, four.modules[0].members[0]] @ weights[0]["x", "h1"][four.modules[0].members[0]]
+    )
+    assert four.modules[0].size[-1] > 0.5 * size  # the mean over both networks, with biases
+
+
+def test_a_chain_by_other_names_has_the_same_modules(runs, four):
+    there = reln.discover(runs[1], 4)
+    np.testing.assert_array_equal(there.patterns, four.patterns)
+    assert there.agreement == four.agreement
+    assert [module.layer for module in there.modules] == ["hid"] * len(four.modules)
+
+
+@pytest.mark.parametrize("structure", ["hierarchy", "mixed"])
+def test_discover_and_explain_report_the_same(structure):
+    network = nr.ReLUNetwork(nr.tasks.contextual(3, structure).task, hidden=(24,))
+    run = nr.train(network, SMALL, RATE, 1200, seeds=2, record=RECORD, every=30)
+    found, explained = reln.discover(run), nr.explain(run, quick=True, progress=False)
+    for one, other in zip(found.modules, explained.modules, strict=True):
+        np.testing.assert_array_equal(one.gate, other.gate)
+        np.testing.assert_array_equal(one.members, other.members)
+    assert found.agreement == explained.agreements["reconstruction"]
+    explain = [row for row in found.tried if row.explains]
+    if explain:
+        assert found.chosen is min(explain, key=lambda row: (row.stretches, row.modules))
+
+
+def test_two_hidden_layers_have_modules_each():
+    """From gate patterns alone, and from given weights."""
+    network = nr.ReLUNetwork(nr.tasks.contextual(2, items=2).task, hidden=(12, 9))
+    weights = nr.initial.gaussian(0.1)(network, 0)
+    found = reln.discover(nr.train(network, weights, RATE, 200, record="gate_patterns", every=20), 2)
+    assert [module.name for module in found.modules] == ["h1_m0", "h1_m1", "h2_m0", "h2_m1"]
+    assert [module.written is None for module in found.modules] == [True, True, False, False]
+    assert found.problem.architecture.count_paths() == 4
+    assert found.chosen.loss[0] == pytest.approx(network.loss(weights), rel=0.01)  # the same weights, other gates
+
+
+def test_of_another_loss_a_number_of_modules_is_asked_for_and_serves():
+    task = nr.Task({"x": np.eye(3)}, {"y": np.eye(3)})
+    run = nr.train(nr.ReLUNetwork(task, 8), SMALL, RATE, 5, loss="cross-entropy", record=RECORD)
+    with pytest.raises(GateError, match=r"descended the cross-entropy loss: give a number of modules$"):
+        reln.discover(run)
+    found = reln.discover(run, 1)
+    assert (len(found.patterns), found.chosen) == (1, None)
+    with pytest.raises(RangeError, match="whole number or 'auto'"):
+        reln.discover(run, "many")
+
+
+def test_xor_has_a_module_for_each_example():
+    """P2 Fig 2: the four pathways of the gated network, found in ReLU networks."""
+    network, initial = nr.ReLUNetwork(nr.tasks.xor(0.5).task, hidden=(64,)), nr.initial.gaussian(1e-4)
+    run = nr.train(network, initial, 0.05, 700, seeds=2, record=RECORD, every=10)
+    found = reln.discover(run, 4)
+    assert {tuple(row) for row in found.patterns} == EACH
+    # strengths of so few neurons differ from draw to draw, and the gated network has draws of its own
+    gated = nr.predict(found.problem, initial, run.time, method="flow")
+    assert nr.agreement(gated, run).normalized_l1 < 0.05
+    predicted = reln.predict_modules(network, initial, run.time, 4, draws=1)
+    pairs = [pair for pair in reln.match(predicted, found) if pair.first and pair.second]
+    assert [pair.alike for pair in pairs] == [1.0] * 4
+    assert all(pair.same for pair in pairs)
+    assert min(pair.written for pair in pairs) > 0.99
+    assert sum(module.share for module in predicted.modules) == pytest.approx(1)
+    # each writes the target of its example and nothing else
+    for module in predicted.modules:
+        np.testing.assert_allclose(module.written[:, 0], module.pattern * network.targets[:, 0], atol=0.05)
+    first = predicted.forecast.weights(0.0)["x", "h1"]  # no draw is shared with training
+    assert not np.isin(np.round(first, 12), np.round(run.initial_weights(0)["x", "h1"], 12)).any()
+
+
+def test_what_cannot_be_predicted_is_refused():
+    network = nr.ReLUNetwork(nr.tasks.xor().task, 4)
+    with pytest.raises(WeightError, match="initial must be an initializer"):
+        reln.predict_modules(network, SMALL(network, 0), [0.0, 1.0])
+    with pytest.raises(RangeError, match="learning_rate=90: give a smaller one"):
+        reln.predict_modules(network, nr.initial.gaussian(1.0), 90.0 * np.arange(9), learning_rate=90.0)

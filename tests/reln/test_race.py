@@ -1,0 +1,56 @@
+"""The race of candidate gatings, before anything is trained."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace import reln
+from neuralrace.errors import ProblemError, RangeError
+
+
+def test_the_race_of_gatings_agrees_with_the_closed_form():
+    times = np.linspace(0, 60, 121)
+    for delta, winner in ((0.3, "xor"), (1.5, "linear")):
+        named = nr.tasks.xor(delta)
+        candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
+        found = reln.race(
+            named.task, candidates, initial=nr.initial.gaussian(0.01), times=times, criterion=0.2, draws=1
+        )
+        assert found.winner == winner
+        assert winner in str(found)
+        rates = nr.theory.exact.xor_gating(delta), nr.theory.exact.linear_gating(delta)
+        assert found["xor"].rate == pytest.approx(float(rates[0].singular_value), rel=1e-12)
+        assert found["linear"].rate == pytest.approx(float(rates[1].singular_value), rel=1e-12)
+
+
+def test_a_race_needs_no_more_than_a_task_and_candidates():
+    named = nr.tasks.xor(0.3)
+    found = reln.race(named.task, {name: named.problem(name, hidden=8) for name in ("linear", "xor")}, draws=1)
+    assert found.winner == "xor"
+    winner = found["xor"]
+    assert 0 < winner.time <= winner.forecast.time[-1] / 2
+    assert found.criterion == pytest.approx(0.5 * winner.forecast.loss[0])
+
+
+def test_in_a_race_every_module_starts_like_its_layer():
+    named, times = nr.tasks.xor(0.3), np.linspace(0, 60, 121)
+    candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
+    initializers = [nr.initial.gaussian(0.01), nr.initial.gaussian({("x", "h1"): 0.01, ("h1", "y"): 0.01})]
+    first, each = (
+        reln.race(named.task, candidates, initial=one, times=times, criterion=0.2, draws=1) for one in initializers
+    )
+    assert [runner.time for runner in first.runners] == [runner.time for runner in each.runners]
+
+
+def test_gatings_that_respect_groups():
+    labels = nr.tasks.contextual(3, items=2).groups["context"]
+    gatings = reln.gatings_of_groups(labels)
+    assert {name: len(patterns) for name, patterns in gatings.items()} == {
+        "common": 1,
+        "common + open in 1 of 3": 4,
+        "common + open in 2 of 3": 4,
+    }
+    with pytest.raises(RangeError, match="below the number of groups, 3"):
+        reln.gatings_of_groups(labels, sizes=[3])
+    with pytest.raises(ProblemError, match="at least one candidate"):
+        reln.race(nr.tasks.xor().task, {}, initial=None, times=[0.0, 1.0])

@@ -1,0 +1,119 @@
+"""Networks replayed from moments, against gradient descent over the examples, neuron by neuron."""
+
+import numpy as np
+import pytest
+
+import neuralrace as nr
+from neuralrace.analysis import Agreement, Line
+from neuralrace.reln.modules import Modules
+from neuralrace.reln.replay import Replay, _deep, distance_learned, fewest, play
+
+RATE, STEPS = 0.1, np.array([0, 1, 3, 7, 12])
+
+
+def by_hand(network, weights, gatings):
+    """Descent of a network whose neurons have the gates of their module; gatings: first step -> layer -> gates."""
+    graph, task = network.architecture, network.task
+    weights = {edge: matrix.copy() for edge, matrix in weights.items()}
+    curve, now = [], None
+    for step in range(STEPS[-1] + 1):
+        now = gatings.get(step, now)
+        activity = dict(task.inputs)
+        for node in graph.order:
+            if node not in activity:
+                got = sum(activity[graph.source(e)] @ weights[e].T for e in graph.incoming[node])
+                activity[node] = got * now[node].T if node in now else got
+        error = (activity["y"] - task.targets["y"]) * task.weights[:, None]
+        if step in STEPS:
+            curve.append(0.5 * task.weights @ np.sum((activity["y"] - task.targets["y"]) ** 2, axis=1))
+        if step == STEPS[-1]:
+            return np.array(curve), activity["y"]
+        slope = {"y": error}
+        for node in reversed(graph.hidden):
+            slope[node] = sum(slope[graph.edges[e][1]] @ weights[e] for e in graph.outgoing[node]) * now[node].T
+        for edge, (source, target) in graph.edges.items():
+            weights[edge] -= RATE * slope[target].T @ activity[source]
+    raise AssertionError
+
+
+def through(network, found, seed):
+    gates = network.slope + (1 - network.slope) * found.gates[found.members[seed]]
+    gates[found.members[seed] < 0] = 0
+    return gates
+
+
+@pytest.mark.parametrize(("biases", "slope", "hidden"), [(False, 0.0, (7,)), (True, 0.1, (7,)), (True, 0.1, (6, 5))])
+def test_replays_are_descent_under_imposed_gates(biases, slope, hidden):
+    random = np.random.default_rng(3)
+    task = nr.Task({"x": random.normal(size=(9, 3))}, {"y": random.normal(size=(9, 2))}, random.uniform(1, 2, size=9))
+    network = nr.ReLUNetwork(task, hidden=hidden, slope=slope, biases=biases)
+    law = nr.initial.gaussian(dict.fromkeys(network.architecture.edges, 0.4))
+    initial = [law(network, key) for key in range(2)]
+
+    def gating(count):
+        layers = zip(network.architecture.hidden, hidden, strict=True)
+        members = {layer: random.integers(-1, count, size=(2, width)) for layer, width in layers}
+        return {
+            k: Modules(random.uniform(size=(count, 9)), m, np.ones(count), np.ones(count)) for k, m in members.items()
+        }
+
+    plans = [[gating(2), gating(3)], [gating(1), gating(1)]]
+    if len(hidden) == 1:
+        losses, ends = play(network, initial, plans, [(0, 2), (2, 4)], STEPS, RATE, 4)
+    else:
+        plans = [[plan[0]] for plan in plans]
+        losses, ends = zip(*(_deep(network, initial, plan[0], STEPS, RATE) for plan in plans), strict=True)
+    for plan, loss, outputs in zip(plans, losses, ends, strict=True):
+        wanted = [
+            by_hand(
+                network,
+                weights,
+                {
+                    first: {k: through(network, m, seed) for k, m in one.items()}
+                    for first, one in zip((0, 3), plan, strict=False)
+                },
+            )
+            for seed, weights in enumerate(initial)
+        ]
+        # the loss from moments is a difference of numbers of order one
+        np.testing.assert_allclose(loss, np.mean([curve for curve, _ in wanted], axis=0), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(outputs, [end for _, end in wanted], rtol=1e-10, atol=1e-12)
+
+
+def row(modules, stretches, distance, log=0.0):
+    apart = Agreement(distance, log, 0.0)
+    return Replay(modules, stretches, apart, ({"h1": None},), np.zeros(1), np.zeros((1, 1, 1)))
+
+
+def test_the_fewest_modules_with_as_few_stretches_as_any():
+    from neuralrace.explanation.result import of_modules
+
+    rows = [row(1, 1, 0.9), row(2, 1, 0.2), row(2, 2, 0.05), row(5, 1, 0.09), row(6, 1, 0.01)]
+    chosen = fewest(rows)
+    assert (chosen.modules, chosen.stretches) == (5, 1)
+    told = of_modules(rows, chosen)
+    assert told.startswith("5 modules explain these networks")
+    assert "2 modules would be enough with gates that change between 2 stretches" in told
+
+
+@pytest.mark.parametrize("near", [row(3, 1, 0.10022), row(3, 1, 0.01, 0.31), row(3, 1, float("nan"))])
+def test_the_verdict_follows_the_criterion(near):
+    from neuralrace.explanation.result import of_modules
+
+    rows = [row(2, 1, 0.5), near]
+    assert not fewest(rows).explains
+    told = of_modules(rows, fewest(rows))
+    assert told.startswith("No 3 modules or fewer explain")
+    assert of_modules([near], near).startswith("3 modules do not explain")  # no other number was asked for
+    if near.agreement.normalized_l1 == 0.10022:
+        assert "0.1002," in told  # .100 would hide why it is not enough
+
+
+def test_a_curve_that_never_falls_is_far_from_one_that_falls_a_little():
+    """Most of the loss is noise that no network removes; it must not count as agreement."""
+    time = np.linspace(0, 10, 1001)
+    run = Line(time, 0.8 + 0.2 * np.exp(-time))
+    flat = distance_learned(Line(time, np.ones_like(time)), run)
+    assert flat.normalized_l1 > 5  # .184 of the whole area
+    assert flat.max_gap == pytest.approx(1, abs=1e-3)
+    assert distance_learned(run, run).normalized_l1 == 0

@@ -2,18 +2,15 @@
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from neuralrace._page import document, panels, render
 from neuralrace.explanation.tables import Section, course, sections
 
-if TYPE_CHECKING:
-    from neuralrace.explanation.result import Explanation
-
 WIDE = 110  # columns: a wider table is written row by row
 
 
-def render_page(told: "Explanation") -> str:
+def render_page(told: Any) -> str:
     """HTML that needs no other file and no network; every panel is an image of its own, and enlarges."""
     shown = [panel for figure in told.panels().values() for panel in panels(figure)]
     title = f"neuralrace: {told.name} explained"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -11,11 +11,8 @@ from neuralrace.explanation.tables import so_many
 from neuralrace.plotting import COLORS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
 from neuralrace.reln.replay import NEAR_L1
 
-if TYPE_CHECKING:
-    from neuralrace.explanation.result import Explanation
 
-
-def drawn(told: "Explanation") -> dict[str, Callable[[Axes], None]]:
+def drawn(told: Any) -> dict[str, Callable[[Axes], None]]:
     """What draws each panel, by its title."""
     draw = {"learning": _losses, "what fidelity costs": _replays}
     if told.modules:
@@ -27,7 +24,7 @@ def drawn(told: "Explanation") -> dict[str, Callable[[Axes], None]]:
     return {title: partial(one, told=told) for title, one in draw.items()}
 
 
-def _losses(axis: Axes, told: "Explanation") -> None:
+def _losses(axis: Axes, told: Any) -> None:
     """The forecast, training, and the chosen replay."""
     chosen, run = told.chosen, told.run
     label = "forecast, before training" if told.before else "forecast"
@@ -38,7 +35,7 @@ def _losses(axis: Axes, told: "Explanation") -> None:
     loss_curves(axis, "learning", run.time, {"ReLU networks": ("relu", run.loss)}, theory, replayed)
 
 
-def _replays(axis: Axes, told: "Explanation") -> None:
+def _replays(axis: Axes, told: Any) -> None:
     """How the distance falls with the number of modules, a line for each number of stretches."""
     rows, chosen = told.found.tried, told.chosen
     axis.set_yscale("log")
@@ -58,7 +55,7 @@ def _replays(axis: Axes, told: "Explanation") -> None:
     label_axes(axis, "what fidelity costs (reconstructions)", "modules", "normalized L1")
 
 
-def _modules(axis: Axes, told: "Explanation") -> None:
+def _modules(axis: Axes, told: Any) -> None:
     """Which examples each module is on for, group by group."""
     patterns, groups = told.found.patterns.astype(float), told.groups
     order = np.arange(patterns.shape[1]) if groups is None else np.argsort(groups, kind="stable")
@@ -73,7 +70,7 @@ def _modules(axis: Axes, told: "Explanation") -> None:
     label_axes(axis, "modules: on (grey) and off", "example" if groups is None else "example, by group", "")
 
 
-def _written(axis: Axes, told: "Explanation") -> None:
+def _written(axis: Axes, told: Any) -> None:
     """What the modules of the last layer add to each output."""
     written, names = {one.name: one.written for one in told.modules if one.written is not None}, told.outputs
     added = np.array([np.abs(each).mean(axis=0) for each in written.values()])
@@ -84,7 +81,7 @@ def _written(axis: Axes, told: "Explanation") -> None:
     axis.set_xticks(columns, titles, fontsize=8, rotation=30 if max(map(len, titles)) > 3 else 0)
 
 
-def _race(axis: Axes, told: "Explanation") -> None:
+def _race(axis: Axes, told: Any) -> None:
     """The forecast of every candidate; the one that was found in the networks in the color of what uses a run."""
     race = told.race
     assert race is not None
@@ -100,7 +97,7 @@ def _race(axis: Axes, told: "Explanation") -> None:
     loss_axis(axis, "race of gatings (theory)")
 
 
-def _selectivity(axis: Axes, told: "Explanation") -> None:
+def _selectivity(axis: Axes, told: Any) -> None:
     """In how many groups neurons of the last layer are active."""
     layer, kinds = list(told.selectivity.items())[-1]
     places = np.arange(len(kinds["neurons"]))

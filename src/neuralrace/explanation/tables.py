@@ -1,16 +1,13 @@
-"""The tables of an explanation, in words, for the text and the page alike."""
+"""The tables of an Explanation (`told`, here and in `panels` and `page`), in words, for text and page alike."""
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from neuralrace.analysis import Agreement, Line
 from neuralrace.reln.discover import ALIKE
 from neuralrace.reln.replay import MOST_DEEP, NEAR_L1, NEAR_LOG, distance_learned
-
-if TYPE_CHECKING:
-    from neuralrace.explanation.result import Explanation
 
 DISTANCES = (
     "Normalized L1 is the area between two loss curves over the area between the trained one and the lowest loss that "
@@ -27,7 +24,7 @@ class Section(NamedTuple):
     rows: tuple[tuple[str, ...], ...]
 
 
-def sections(told: "Explanation") -> tuple[Section, ...]:
+def sections(told: Any) -> tuple[Section, ...]:
     """All tables, in their order."""
     warned = [(text,) for text in told.warnings] + [(f"of the data: {text}",) for text in told.notes]
     found = [Section("Mind", "", ("",), tuple(warned))] if warned else []
@@ -45,7 +42,7 @@ def sections(told: "Explanation") -> tuple[Section, ...]:
     return (*found, Section("How far the assumptions held", "", ("assumption", "measured"), told.assumptions))
 
 
-def course(told: "Explanation") -> str:
+def course(told: Any) -> str:
     """What was done, in its order."""
     modules = "their modules were found by what passes through their neurons."
     if told.before:
@@ -65,7 +62,7 @@ def course(told: "Explanation") -> str:
     return f"{start} {replayed}predicts nothing.{race} Nothing was fitted."
 
 
-def _forecast(told: "Explanation") -> Section:
+def _forecast(told: Any) -> Section:
     """How near the forecast came, beside how near networks are to each other."""
     head = ("what is compared", "normalized L1", "log10 gap", "largest gap over the fall")
     title, run = "The forecast and training", told.run
@@ -91,7 +88,7 @@ def _forecast(told: "Explanation") -> Section:
     return Section(title, note, head, tuple(rows))
 
 
-def _modules(told: "Explanation") -> Section:
+def _modules(told: Any) -> Section:
     """What each module is, does and sees."""
     head: tuple[str, ...] = ("module", "neurons", "consistency", "on for", "writes", "singular values of its data")
     timed, rows = any(module.size is not None for module in told.modules), []
@@ -108,7 +105,7 @@ def _modules(told: "Explanation") -> Section:
     return Section("Modules", note, (*head, "half grown at") if timed else head, tuple(rows))
 
 
-def _predicted(told: "Explanation") -> Section:
+def _predicted(told: Any) -> Section:
     """Which modules were predicted, and as what they were found."""
     rows = []
     for first, second, alike, _ in told.matches:
@@ -126,7 +123,7 @@ def _predicted(told: "Explanation") -> Section:
     return Section("Modules predicted", note, head, tuple(rows))
 
 
-def _worth(told: "Explanation") -> list[Section]:
+def _worth(told: Any) -> list[Section]:
     """Loss and score of the networks, and with each module taken out; the loss of each class in a table of its own."""
     measure, title = told.measure, _title(told)
     names = [f"without {score.without}" if score.without else "as trained" for score in told.scores]
@@ -146,7 +143,7 @@ def _worth(told: "Explanation") -> list[Section]:
     return found
 
 
-def _replays(told: "Explanation") -> Section:
+def _replays(told: Any) -> Section:
     """How near reconstructions come with fewer and with more modules."""
     rows = tuple(
         (
@@ -170,7 +167,7 @@ def _replays(told: "Explanation") -> Section:
     return Section("What fidelity costs", note, head, rows)
 
 
-def _race(told: "Explanation") -> Section:
+def _race(told: Any) -> Section:
     """Candidate gatings in the order of their finish."""
     race = told.race
     assert race is not None
@@ -211,11 +208,11 @@ def _numbers(apart: Agreement) -> tuple[str, str, str]:
     return beside(apart.normalized_l1, NEAR_L1), beside(apart.log10_gap, NEAR_LOG), f"{apart.max_gap:.3f}"
 
 
-def _title(told: "Explanation") -> str:
+def _title(told: Any) -> str:
     return "accuracy" if told.measure.kind == "accuracy" else "R\u00b2"
 
 
-def _score(told: "Explanation", value: float) -> str:
+def _score(told: Any, value: float) -> str:
     if math.isnan(value):
         return "none"
     return f"{value:.1%}" if told.measure.kind == "accuracy" else f"{value:.3f}"

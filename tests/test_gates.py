@@ -27,11 +27,6 @@ def test_a_gate_for_a_node_that_is_not_there_suggests_the_nearest(parts):
         nr.Problem(*parts, nr.Gates(nodes={"hiden": np.ones(4)}))
 
 
-def test_a_gate_for_an_edge_that_is_not_there_suggests_the_nearest(parts):
-    with pytest.raises(GateError, match=r"gate for edge \('x', 'hiden'\), which is not there; did you mean .*'hidden'"):
-        nr.Problem(*parts, nr.Gates(edges={("x", "hiden"): np.ones(4)}))
-
-
 def test_a_gate_of_the_wrong_length_is_named(parts):
     with pytest.raises(GateError, match="the gate of node 'hidden' must have one value per example, 4; it has 3"):
         nr.Problem(*parts, nr.Gates(nodes={"hidden": np.ones(3)}))

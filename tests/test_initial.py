@@ -6,7 +6,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.errors import RangeError, UnknownNameError, WeightError
-from neuralrace.initial import as_data, as_key, draw, from_data, key_as_data, key_from_data
+from neuralrace.initial import as_data, as_key, from_data, key_as_data, key_from_data
 
 
 @pytest.fixture
@@ -70,32 +70,6 @@ def test_decoupled_weights_are_diagonal_in_the_modes(hidden):
         np.testing.assert_allclose(rotated, 0.3**3 * np.eye(4), rtol=0, atol=1e-12)
     else:  # the two equal modes are not among the two strongest
         np.testing.assert_allclose(rotated, np.diag([0.3**3] * 2 + [0] * 2), rtol=0, atol=1e-12)
-
-
-def test_decoupled_takes_one_number_per_mode():
-    problem = nr.tasks.hierarchy(levels=2).problem(next(iter(nr.tasks.hierarchy(levels=2).gatings)), hidden=6)
-    edges = list(problem.architecture.edges)
-    modes = nr.initial.decoupled(0.1)(problem, 0)[edges[0]]
-    count = int((np.linalg.svd(modes, compute_uv=False) > 1e-9).sum())
-    strengths = np.linspace(1, 2, count)
-    weights = nr.initial.decoupled(dict.fromkeys(edges, strengths))(problem, 0)
-    values = np.linalg.svd(weights[edges[0]], compute_uv=False)[:count]  # of a product of three factors: rounding
-    np.testing.assert_allclose(np.sort(values), strengths, rtol=1e-12)
-
-
-def test_weights_serve_where_an_initializer_is_asked_for(problem):
-    weights = nr.initial.gaussian(1.0)(problem, 0)
-    assert draw(weights, problem, 5) is weights
-
-
-def test_a_relu_network_can_be_started_too():
-    network = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(5, 3))
-    weights = nr.initial.orthogonal(1.0)(network, 0)
-    assert {edge: matrix.shape for edge, matrix in weights.items()} == {
-        ("x", "h1"): (5, 2),
-        ("h1", "h2"): (3, 5),
-        ("h2", "y"): (1, 3),
-    }
 
 
 def test_xavier_is_uniform_within_the_bound_of_its_edge(problem):
@@ -194,14 +168,3 @@ def test_decoupled_strengths_that_do_not_fit():
 def test_a_key_must_be_a_seed_or_a_jax_key(problem, key):
     with pytest.raises(WeightError, match="key must be an integer seed or a JAX key"):
         nr.initial.gaussian(1.0)(problem, key)
-
-
-def test_a_seed_must_fit_into_64_bits():
-    with pytest.raises(RangeError, match=rf"key must be from -2\^63 to 2\^63 - 1; it was {2**64}"):
-        as_key(2**64)
-
-
-def test_old_style_keys_are_taken():
-    np.testing.assert_array_equal(
-        jax.random.key_data(as_key(jax.random.PRNGKey(3))), jax.random.key_data(as_key(np.int64(3)))
-    )

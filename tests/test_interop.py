@@ -170,11 +170,6 @@ def test_the_pace_is_measured(made):
     np.testing.assert_allclose(made.time, settings["learning_rate"] * np.array(STEPS))
 
 
-def test_it_is_saved_and_read_back(made, tmp_path):
-    again = nr.Trajectory.load(made.save(tmp_path / "own.nc"))
-    assert again.data.equals(made.data)
-
-
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [

@@ -17,10 +17,6 @@ def test_rows_and_weights_are_copied_float64_and_read_only():
     assert len(task) == 2
 
 
-def test_without_weights_every_example_has_the_same():
-    np.testing.assert_allclose(nr.Task({"x": np.ones((5, 1))}, {"y": np.ones((5, 1))}).weights, 0.2, rtol=1e-15)
-
-
 def test_take_rescales_the_weights():
     task = nr.Task({"x": [[1.0], [2.0], [3.0]]}, {"y": [[4.0], [5.0], [6.0]]}, weights=[1, 1, 2])
     part = task.take(np.array([2, 0]))

@@ -97,33 +97,3 @@ def test_edges_that_are_always_closed_stay():
     assert len(closed) == 18
     for edge in closed:
         np.testing.assert_array_equal(final[edge], weights[edge])
-
-
-def test_layer_balance_drifts_with_the_square_of_the_step():
-    """sum_out W^T W - sum_in W W^T: each step adds a term of second order, so a fixed time adds one of first."""
-    problem = linear(4)
-    weights = oracle.random_weights(problem.architecture, 2, 0.5)
-
-    def drift(rate, steps):
-        final = nr.train(problem, weights, rate, steps).weights(0)
-
-        def balance(w):
-            return w["h", "y"].T @ w["h", "y"] - w["x", "h"] @ w["x", "h"].T
-
-        return np.linalg.norm(balance(final) - balance(weights))
-
-    # the next order is a rate of 0.01 times the largest curvature, about 3: within a tenth
-    assert drift(0.01, 100) / drift(0.005, 200) == pytest.approx(2, rel=0.1)
-    assert drift(0.01, 1) / drift(0.005, 1) == pytest.approx(4, rel=1e-6)
-
-
-def test_the_loss_falls_to_that_of_least_squares():
-    """One open linear layer ends at the least-squares solution."""
-    random = np.random.default_rng(0)
-    rows, wanted = random.normal(size=(20, 3)), random.normal(size=(20, 2))
-    problem = nr.Problem(nr.Architecture({"x": 3, "y": 2}, [("x", "y")]), nr.Task({"x": rows}, {"y": wanted}))
-    run = nr.train(problem, nr.initial.gaussian(0.1), 0.5, 300)
-    best = np.linalg.lstsq(rows, wanted, rcond=None)[0]
-    # the slowest mode shrinks by more than 0.8 a step, so nothing is left after 300
-    np.testing.assert_allclose(run.weights(0)["x", "y"], best.T, rtol=0, atol=1e-10)
-    assert run.status.tolist() == ["converged"]

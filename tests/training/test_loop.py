@@ -82,16 +82,6 @@ def test_steps_in_blocks_are_the_same_steps(monkeypatch):
     assert (asked[0] % 5 == 0).all()
 
 
-def test_a_block_divides_all_steps_between_looks(monkeypatch):
-    gaps = np.array([40, 60, 20])
-    assert loop._block(gaps) == 1  # a CPU is asked at no cost
-    assert loop._block(np.array([1, 1])) == 0
-    monkeypatch.setattr(loop.jax, "default_backend", lambda: "gpu")
-    assert loop._block(gaps) == 20
-    assert loop._block(7 * gaps) == 70  # 140 is more than a block may have
-    assert loop._block(np.array([40, 60, 21])) == 1
-
-
 def test_seeds_in_turn_take_the_same_steps(monkeypatch):
     """Large networks on a CPU: every seed has its own conditions, batches and rest."""
     conditions = [
@@ -153,17 +143,6 @@ def test_examples_drawn_by_weight_have_the_mean_of_the_whole():
     moved = np.array([run.weights(seed)["x", "y"][0] for seed in range(400)])
     assert set(np.unique(moved)) <= {0.0, 0.25, 0.5, 0.75, 1.0}
     np.testing.assert_allclose(moved.mean(axis=0), [0.2, 0.3, 0.5], atol=4 * 0.25 / np.sqrt(400))
-
-
-def test_biases_train_and_start_at_zero():
-    network = nr.ReLUNetwork(nr.tasks.xor().task, 5, biases=True)
-    first = nr.initial.gaussian(0.5)(network, jax.random.key(0))
-    assert not first["bias", "h1"].any()
-    assert not first["bias", "y"].any()
-    weights = oracle.random_weights(network.architecture, 1, 0.5)
-    run = nr.train(network, weights, 0.1, 20)
-    history = oracle.descend(lambda at: oracle.gradient(network, at), weights, 0.1, 20)
-    oracle.assert_weights_close(run.weights(0), history[-1], 1e-12)
 
 
 @pytest.mark.parametrize(

@@ -86,20 +86,6 @@ def test_the_gradient_is_unbiased(relu, kind):
     oracle.assert_weights_close(mean, whole, ROUNDING)
 
 
-def test_order_depends_on_seed_and_key_alone():
-    problem = linear()
-    start = {("x", "y"): np.zeros((1, 6))}
-    options = {"batch_size": 1, "record": "weights"}
-    three = nr.train(problem, start, 0.01, 12, seeds=3, key=5, **options).values("weights[x->y]")
-    again = nr.train(problem, start, 0.01, 12, seeds=3, key=5, **options).values("weights[x->y]")
-    np.testing.assert_array_equal(three, again)
-    assert len({three[seed].tobytes() for seed in range(3)}) == 3
-    later = nr.train(problem, start, 0.01, 12, seeds=1, key=6, **options).values("weights[x->y]")
-    assert (later[0] != three[0]).any()
-    sparse = nr.train(problem, start, 0.01, 12, seeds=3, key=5, batch_size=1, every=5, record="weights")
-    np.testing.assert_allclose(sparse.values("weights[x->y]"), three[:, [0, 5, 10, 12]], rtol=ROUNDING)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [

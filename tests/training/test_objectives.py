@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-import neuralrace as nr
 from neuralrace.arrays import float64
 from neuralrace.training.objectives import NAMED, as_objective
 
@@ -33,16 +32,3 @@ def test_it_sees_second_moments_only_if_it_says_so(name):
     plain = objective.rows(jax.numpy.asarray(OUTPUTS), jax.numpy.asarray(CLASSES)).sum()
     turned = objective.rows(jax.numpy.asarray(turn @ OUTPUTS), jax.numpy.asarray(turn @ CLASSES)).sum()
     assert (abs(float(plain - turned)) < 1e-12) == objective.compresses
-
-
-@pytest.mark.parametrize("name", NAMES)
-@float64
-def test_training_starts_at_its_weighted_mean_and_descends_it(name):
-    network = nr.ReLUNetwork(nr.Task({"x": OUTPUTS}, {"y": CLASSES}, WEIGHTS), 5)
-    run = nr.train(network, nr.initial.gaussian(0.5), 0.05, 5, loss=name, record="weights")
-    objective, targets = as_objective(name), jax.numpy.asarray(CLASSES)
-    for moment in (0, 5):
-        outputs = network.forward(run.weights(0, record=moment))["y"]
-        rows = np.asarray(objective.rows(jax.numpy.asarray(outputs), targets))
-        assert run.loss[0, moment] == pytest.approx(float(WEIGHTS @ rows), rel=1e-12)  # one forward pass
-    assert run.loss[0, -1] < run.loss[0, 0]

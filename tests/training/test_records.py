@@ -6,7 +6,6 @@ import pytest
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, UnknownNameError
-from neuralrace.training.loop import make_schedule
 
 ROUNDING = 1e-12  # one forward pass or decomposition of matrices of size one
 EVERYTHING = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")
@@ -124,22 +123,6 @@ def test_which_steps_are_recorded_and_that_they_are_those_of_a_full_record(dense
         wanted = wanted if "time" not in variable.dims else wanted[:, steps]
         # the same arithmetic in another program: fused differently, some roundings apart after 230 steps
         np.testing.assert_allclose(variable.values, wanted, rtol=1e-10, atol=1e-12, err_msg=name)
-
-
-def test_no_steps_record_the_start(dense):
-    make, whole = dense
-    run = make(steps=0)
-    assert run.time.tolist() == [0.0]
-    np.testing.assert_allclose(run.loss, whole.loss[:, :1], rtol=ROUNDING)
-    oracle.assert_weights_close(run.weights(0), whole.weights(0, record=0), ROUNDING)
-    assert run.status.tolist() == ["running"]
-
-
-def test_a_schedule_looks_often_enough_and_ends_at_the_end():
-    schedule = make_schedule(100_000, 1, [5, 99_999])
-    assert schedule.looks[[0, -1]].tolist() == [0, 100_000]
-    assert schedule.gaps.max() <= 100
-    assert schedule.looks[schedule.kept].tolist() == schedule.recorded.tolist() == [5, 99_999]
 
 
 def test_the_settings_are_in_the_record():

@@ -77,26 +77,6 @@ def test_every_depth_slope_and_loss(hidden, slope, kind):
         assert network.loss(run.weights(0)) == pytest.approx(losses[-1], rel=HAND)
 
 
-def test_slope_one_is_a_deep_linear_network():
-    network = nr.ReLUNetwork(task(), (5, 4), slope=1.0)
-    weights = oracle.random_weights(network.architecture, 3, 0.5)
-    joined = nr.Task({"x": network.inputs}, {"y": network.targets}, network.task.weights)
-    linear = nr.Problem(network.architecture, joined)
-    one, two = (nr.train(model, weights, 0.1, STEPS) for model in (network, linear))
-    np.testing.assert_allclose(one.loss, two.loss, rtol=HAND)
-    oracle.assert_weights_close(one.weights(0), two.weights(0), HAND)
-
-
-def test_computing_equal_inputs_once_changes_nothing(monkeypatch):
-    network = nr.ReLUNetwork(task(), (6,))
-    weights = oracle.random_weights(network.architecture, 3, 0.6)
-    once = nr.train(network, weights, 0.1, STEPS)
-    monkeypatch.setattr("neuralrace._engine.states.label_rows", lambda count, columns: np.arange(count))
-    each = nr.train(nr.ReLUNetwork(task(), (6,)), weights, 0.1, STEPS)
-    np.testing.assert_allclose(once.loss, each.loss, rtol=HAND)
-    oracle.assert_weights_close(once.weights(0), each.weights(0), HAND)
-
-
 def test_outputs_are_split_among_the_nodes_of_the_task():
     network = nr.ReLUNetwork(task(), (6,))
     weights = oracle.random_weights(network.architecture, 3)
@@ -124,13 +104,3 @@ def test_outputs_are_split_among_the_nodes_of_the_task():
 def test_a_network_that_is_none(hidden, slope, words):
     with pytest.raises(nr.NeuralRaceError, match=words):
         nr.ReLUNetwork(task(), hidden, slope)
-
-
-def test_a_named_task_is_not_a_task():
-    with pytest.raises(nr.NeuralRaceError, match=r"must be a Task; .* its examples are its \.task"):
-        nr.ReLUNetwork(nr.tasks.xor(), 3)
-
-
-def test_widths_may_come_from_numpy():
-    assert nr.ReLUNetwork(task(), np.int64(3)).hidden == (3,)
-    assert nr.ReLUNetwork(task(), np.array([3, 2])).hidden == (3, 2)

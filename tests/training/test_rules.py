@@ -49,21 +49,6 @@ def test_as_by_hand(name, optimizer):
     np.testing.assert_array_equal(run.time, np.arange(STEPS + 1))
 
 
-def test_plain_sgd_is_plain_descent():
-    problem = nr.tasks.random_problem(19)
-    weights = oracle.random_weights(problem.architecture, 1, 0.4)
-    one = nr.train(problem, weights, 0.05, STEPS)
-    two = nr.train(problem, weights, 0.05, STEPS, optimizer=optax.sgd(0.05))
-    np.testing.assert_allclose(one.loss, two.loss, rtol=HAND)
-    np.testing.assert_array_equal(one.time, two.time)
-
-
-def test_a_relu_network_with_adam():
-    network = nr.ReLUNetwork(nr.tasks.xor(0.2).task, 5)
-    run = nr.train(network, nr.initial.gaussian(0.5), steps=20, optimizer=optax.adam(0.02), seeds=2)
-    assert (run.loss[:, -1] < run.loss[:, 0]).all()
-
-
 def test_something_else_is_refused():
     problem = nr.tasks.xor().problem("xor", hidden=2)
     with pytest.raises(WeightError, match=r"such as optax.adam\(1e-3\), or its name; it was int"):

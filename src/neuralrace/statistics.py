@@ -7,7 +7,7 @@ sums over configurations, and two paths that are never open together have nothin
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, TypeVarTuple, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from neuralrace.gates import Gates
 from neuralrace.task import Task
 
 Derived = TypeVar("Derived")
+Given = TypeVarTuple("Given")
 
 UNSEEN = 1e-13  # relative variance below which no example shows an input direction
 
@@ -89,11 +90,11 @@ class PathStatistics:
         """Return itself, so that statistics serve wherever a problem does."""
         return self
 
-    def once(self, derive: Callable[["PathStatistics"], Derived]) -> Derived:
-        """Return `derive(self)`, computed on the first call only."""
-        if derive not in self._derived:
-            self._derived[derive] = derive(self)
-        return cast(Derived, self._derived[derive])
+    def once(self, derive: Callable[["PathStatistics", *Given], Derived], *given: *Given) -> Derived:
+        """Return `derive(self, *given)`, computed on the first call only."""
+        if (derive, given) not in self._derived:
+            self._derived[derive, given] = derive(self, *given)
+        return cast(Derived, self._derived[derive, given])
 
     @property
     def configuration_count(self) -> int:

@@ -13,7 +13,7 @@ four products.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -70,7 +70,7 @@ class Aligned(Method[ReducedSystem | Starts]):
         """Paths apart from each other, and weights that are aligned to their modes."""
         if self.diagonal:
             return reduced_system(request, self.small, own=True, force=self.force)
-        rows, _, starts = request.once(find_start, self.small, own=True, force=self.force)
+        rows, _, starts = request.once(find_start, self.small, True, self.force)
         if not starts:
             return rows, None
         return (*rows, replace(growing_apart(request, starts, self.small), needed=False)), starts
@@ -146,18 +146,12 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
     return sum((left[:, :, k, None] * right[:, k, None, :] for k in range(count)), start=jnp.zeros(()))
 
 
-class _Coordinates(NamedTuple):
-    """The system of a problem; orthonormal bases of each path's input, its modes first, and of each output; the
+def _coordinates(
+    statistics: PathStatistics,
+) -> tuple[PathSystem, dict[Path, np.ndarray], dict[str, np.ndarray], float]:
+    """The system of a problem; orthonormal bases of each path's input, its modes first, and of each output; and the
     part of the loss that no weight can change.
     """
-
-    system: PathSystem
-    inputs: dict[Path, np.ndarray]
-    outputs: dict[str, np.ndarray]
-    constant: float
-
-
-def _coordinates(statistics: PathStatistics) -> _Coordinates:
     modes = path_modes(statistics, own=True)
     inputs, outputs = {}, {}
     for path, own in modes.items():
@@ -187,7 +181,7 @@ def _coordinates(statistics: PathStatistics) -> _Coordinates:
     best = np.linalg.lstsq(flat.T, wanted, rcond=1e-12)[0]
     least = 0.5 * (statistics.target_energy - float(np.sum(best * wanted)))
     system = PathSystem(*jax.device_put((-flat, best.reshape(count, wide, high), left)))
-    return _Coordinates(system, inputs, outputs, least if least > 1e-14 * statistics.target_energy else 0.0)
+    return system, inputs, outputs, (least if least > 1e-14 * statistics.target_energy else 0.0)
 
 
 def _follow_paths(request: Request, start: Alignment) -> tuple[np.ndarray, Evolution]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from neuralrace.analysis.agreement import Agreement, Line, agreement
+from neuralrace.analysis.agreement import Line, agreement
 from neuralrace.errors import RangeError
 from neuralrace.theory.certificate import CHECKED, Assumption
 from neuralrace.theory.flow.linear import linear_flow
@@ -28,17 +28,20 @@ def check_outcome(
 ) -> tuple[tuple[Assumption, ...], str]:
     """Measure the forecast; return rows for its certificate, and why the flow was not followed, if it was not.
 
-    First the exact loss at the forecast's own weights, to which everything is added that the initial weights hold
-    outside the modes that the method follows. This costs 20 losses and shows what grown layers make of that part. It
-    cannot show what a saddle amplifies; so the exact flow of the worst draw is followed too, unless every assumption
-    holds with so much to spare that nothing is left to amplify. The flow comes from the statistics; nothing is trained.
+    First the exact loss at the forecast's own weights, plus the initial weights outside the modes that
+    the method follows. This costs 20 losses and shows how grown layers multiply that part. It cannot show what a saddle
+    amplifies; so the exact flow of the worst draw is followed too, unless every assumption holds with so much to spare
+    that nothing is left to amplify. The flow comes from the statistics; nothing is trained.
     """
     if request.check is False:
-        return (), "not checked, as asked (check=False)"
-    affordable = request.check is True or outcome.handover is not None or _work(request) * 1000 <= WORK
+        return (), "not checked, as requested (check=False)"
+    # multiplications in one loss, about: every weight once per gate configuration and direction of the inputs
+    width = sum(request.architecture.nodes[node] for node in request.architecture.inputs)
+    work = float(request.statistics.configuration_count * request.architecture.weight_count * width)
+    affordable = request.check is True or outcome.handover is not None or work * 1000 <= WORK
     rows: tuple[Assumption, ...] = ()
     worst = 0
-    if outcome.handover is None and (request.check is True or _work(request) * TIMES * len(outcome.draws) <= WORK):
+    if outcome.handover is None and (request.check is True or work * TIMES * len(outcome.draws) <= WORK):
         found = [_at_predicted_weights(request, outcome, draw) for draw in range(len(outcome.draws))]
         worst = int(np.argmax(found))
         detail = f"the forecast of draw {worst} (normalized L1 over {TIMES} exact losses)"
@@ -48,51 +51,35 @@ def check_outcome(
         spare = all(one.residual <= SPARE * one.tolerance for one in required if one.needed)
         if spare and row.residual <= NEGLIGIBLE and request.check == "auto":
             return (row,), "the flow was not followed: every assumption holds with a factor of 100 to spare"
-        rows = (replace(row, needed=False),)  # an upper bound: the part beside the modes is held, and in truth decays
+        rows = (replace(row, needed=False),)  # an upper bound: in truth the part outside the modes decays
     if not affordable:
         return (), "the flow was not followed: too large for a check"
+    steps = request.max_steps if request.check is True else min(request.max_steps, STEPS)
+    given = request.statistics, request.weights[worst], request.end, max(RTOL, request.rtol), steps, request.descent
     try:
-        flow = _distance_from_flow(request, outcome, worst)
+        exact = linear_flow(*given).losses(request.times)
     except RangeError:
         if request.check is True:
             raise
         rows = tuple(replace(row, needed=True) for row in rows)
         return rows, f"the flow was not followed to its end: it takes more than {STEPS:,} steps"
+    floor = FLOOR * 0.5 * request.statistics.target_energy
+    curves = [Line(request.times, np.maximum(losses, floor)) for losses in (outcome.losses[worst], exact)]
+    flow = agreement(*curves)
     detail = f"the forecast of draw {worst} (normalized L1; mean gap of log10 loss {flow.log10_gap:.2g})"
     return (*rows, Assumption(CHECKED, flow.normalized_l1, TOLERANCE, detail)), ""
 
 
-def _work(request: Request) -> float:
-    """Multiplications in one loss, about: every weight once per gate configuration and direction of the inputs."""
-    architecture = request.architecture
-    width = sum(architecture.nodes[node] for node in architecture.inputs)
-    return float(request.statistics.configuration_count * architecture.weight_count * width)
-
-
 def _at_predicted_weights(request: Request, outcome: Outcome, draw: int) -> float:
-    """The exact loss at the predicted weights and all that the initial weights hold beside them, and the forecast's."""
+    """The distance of the exact loss at the predicted weights plus the initial weights outside the followed modes."""
     times, losses = request.times, outcome.losses[draw]
     if not np.isfinite(losses).all():
         return float("inf")
-    steps = np.abs(
-        np.diff(losses, prepend=losses[:1])
-    )  # half of the times by the clock, half by the change of the loss
-    progress = times / max(request.end, np.finfo(float).tiny) + np.cumsum(steps) / max(
-        steps.sum(), np.finfo(float).tiny
-    )
+    # half of the times by the clock, half by the change of the loss
+    change, tiny = np.cumsum(np.abs(np.diff(losses, prepend=losses[:1]))), np.finfo(float).tiny
+    progress = times / max(request.end, tiny) + change / max(change[-1], tiny)
     chosen = np.unique(np.searchsorted(progress, np.linspace(progress[0], progress[-1], TIMES)))
-    at = np.concatenate([[0.0], times[chosen]])
-    start, *predicted = outcome.draws[draw].weights(at)
+    start, *predicted = outcome.draws[draw].weights(np.concatenate([[0.0], times[chosen]]))
     rest = {edge: matrix - start[edge] for edge, matrix in request.weights[draw].items()}
     exact = request.statistics.losses({edge: np.array([one[edge] for one in predicted]) + rest[edge] for edge in rest})
     return agreement(Line(times[chosen], losses[chosen]), Line(times[chosen], exact)).normalized_l1
-
-
-def _distance_from_flow(request: Request, outcome: Outcome, draw: int) -> Agreement:
-    """The forecast of a draw and the exact flow (or descent) of the same initial weights."""
-    steps = request.max_steps if request.check is True else min(request.max_steps, STEPS)
-    given = request.statistics, request.weights[draw], request.end, max(RTOL, request.rtol), steps, request.descent
-    exact = linear_flow(*given).losses(request.times)
-    floor = FLOOR * 0.5 * request.statistics.target_energy
-    curves = [Line(request.times, np.maximum(losses, floor)) for losses in (outcome.losses[draw], exact)]
-    return agreement(*curves)

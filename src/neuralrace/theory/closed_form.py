@@ -37,7 +37,7 @@ class ClosedForm(Method[tuple[ReducedSystem, StateCurves]]):
         rows, system = reduced_system(request, self.small, own=own, force=self.force)
         if system is None:
             return (flow, *rows), None
-        missing, states = closed_form(system.terms, system.initial_state())
+        missing, states = closed_form(system.terms, system.state)
         row = Assumption("terms with a formula", len(missing), 0.0, missing[0] if missing else "every term")
         return (flow, *rows, row), None if missing else (system, states)
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar, TypeVarTuple, cast
 
 import jax
 import numpy as np
@@ -22,8 +22,8 @@ from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
 
 Ground = TypeVar("Ground")  # what a method found in its setup and solves from
-Options = ParamSpec("Options")
 Found = TypeVar("Found")
+Given = TypeVarTuple("Given")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +75,11 @@ class Request:
         """The last time."""
         return float(self.times[-1])
 
-    def once(
-        self, find: Callable[Concatenate["Request", Options], Found], *args: Options.args, **kwargs: Options.kwargs
-    ) -> Found:
-        """Compute a function of the request once, although several methods ask for it."""
-        key = (find, args, tuple(kwargs.items()))
-        if key not in self._found:
-            self._found[key] = find(self, *args, **kwargs)
-        return cast(Found, self._found[key])
+    def once(self, find: Callable[["Request", *Given], Found], *given: *Given) -> Found:
+        """Return `find(self, *given)`, computed on the first call only: several methods ask for it."""
+        if (find, given) not in self._found:
+            self._found[find, given] = find(self, *given)
+        return cast(Found, self._found[find, given])
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,15 +36,15 @@ from neuralrace.theory.method import Ground, Method, Outcome, Request, saddle_no
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives import Representatives
 
-# strongest first, for linear nodes and then for others; methods of one name are one rung, tried in this order
+# Strongest first, for linear nodes and then for others. Methods of one name are one rung, tried in this order.
 LADDER: tuple[Method[Any], ...] = (
     *(ClosedForm(), Reduction(), Aligned(diagonal=True), Aligned(diagonal=False), Flow()),
     *(Representatives(), NetworkFlow()),
 )
 METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
-DRAWS = 8  # of a law, unless said otherwise
-NEURONS = 1400  # with activations: so many in all draws, which are two or more
-RTOL = 1e-6  # unless said otherwise; for networks with activations see ACTIVATED_RTOL
+DRAWS = 8  # from an initializer
+NEURONS = 1400  # with activations: in all draws together, of which there are at least two
+RTOL = 1e-6
 THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
 
 
@@ -66,67 +66,77 @@ def predict(
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
 
-    initial: weights, a list of these, or a law, drawn from `draws` times (8; with activations 2 to 8, so that they
-    have some thousand neurons together). times: increasing, learning_rate * step. method: closed_form, reduction,
-    aligned, flow for linear nodes, representatives, flow for networks with activations; auto, the first of these whose
-    assumptions hold; or such methods as values with options of their own, `theory.Reduction(lump=False)`, one or
-    several to be tried in order. key: of the draws, which are never those of a training, whatever its key.
-    learning_rate: the step size that is planned: the certificate then compares it with the sharpness, and with
-    activations the flow is corrected for it. dynamics: "flow", or "descent", gradient descent at that step size. rtol:
-    relative error per step, of each mode (1e-6), with activations of all weights of a layer and of what is left to
-    learn (5e-4, and less where it is checked). tolerance: for assumptions that a method needs exactly. check: measure
-    the distance of the forecast from the exact flow of one of its draws, `certificate.checked`; a forecast that is off
-    by more than 1 % is declined, and "auto" goes on to the next method. "auto": where that flow is affordable and the
-    assumptions do not hold with a factor of 100 to spare; True: always; False: never, and then the certificate rests on
-    the assumptions alone.
+    initial: weights, a list of these, or an initializer that draws them `draws` times (8; with activations 2 to 8, more
+    for narrower networks). times: increasing, learning_rate * step. method: closed_form, reduction, aligned, flow for
+    linear nodes; representatives, flow for networks with activations; auto, the first of these whose assumptions hold;
+    or methods with options of their own, `theory.Aligned(diagonal=False)`, one or several to be tried in order. key: of
+    the draws, which differ from those of a training with the same key. learning_rate: the planned step size: the
+    certificate compares it with the sharpness, and with activations the flow is corrected for it. dynamics: "flow", or
+    "descent", gradient descent at that step size. rtol: relative error per step, of each mode (1e-6); with activations
+    of all weights of a layer and of the loss that is left (5e-4, and less where it is checked). tolerance: for
+    assumptions that must be exact. check: measure the distance of the forecast from the exact flow of one of its draws,
+    `certificate.checked`; a forecast that is off by more than 1 % is declined, and "auto" tries the next method.
+    "auto": where that flow is affordable, unless the assumptions hold with a factor of 100 to spare; True: always;
+    False: never, and then the certificate rests on the assumptions alone.
     """
     require_kind("network", network, (Problem, PathStatistics), ProblemError)
-    moments = _checked_times(times)
+    at = _checked_times(times)
     rate = None if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
-    linear = not isinstance(network, Problem) or not (network.activations or network.gates.neurons)
-    count = require_count("draws", draws) if draws is not None else DRAWS if linear else _activated_draws(network)
-    usual = RTOL if linear else ACTIVATED_RTOL
+    architecture, problem = network.architecture, network if isinstance(network, Problem) else None
+    linear = problem is None or not (problem.activations or problem.gates.neurons)
     methods = _named(method, linear)
-    from_moments = linear and all(rung.linear for rung in methods)  # then no method gets to see an example
+    if not callable(initial):
+        sets = [initial] if isinstance(initial, Mapping) else initial
+        if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):
+            raise WeightError(
+                f"initial must be weights, a list of these, or an initializer such as initial.gaussian; it was "
+                f"{shortened(initial)}"
+            )
+        given: Initializer | tuple[dict[Edge, np.ndarray], ...]
+        given = tuple(check_weights(architecture, one) for one in sets)
+    else:
+        given = initial
+    if not linear and draws is None:
+        neurons = sum(architecture.nodes[node] for node in architecture.hidden)
+        draws = int(np.clip(np.ceil(NEURONS / max(neurons, 1)), 2, DRAWS))
+    if not (isinstance(check, bool | np.bool_) or (isinstance(check, str) and check == "auto")):
+        raise RangeError(f"check must be True, False or 'auto'; it was {shortened(check)}")
     request = Request(
-        architecture=network.architecture,
+        architecture=architecture,
         moments=network.statistics,
-        problem=None if from_moments or not isinstance(network, Problem) else network,
+        problem=None if linear and all(rung.linear for rung in methods) else problem,  # most methods see no example
         linear=linear,
-        initial=_checked_initial(initial, network),
+        initial=given,
         draw=lambda key: draw(initial, network, key),
         stream=jax.random.fold_in(as_key(0 if key is None else key), THEORY_STREAM),
-        draws=count,
-        times=moments,
+        draws=DRAWS if draws is None else require_count("draws", draws),
+        times=at,
         learning_rate=rate,
-        descent=_checked_descent(rate, dynamics, moments),
-        rtol=usual if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
+        descent=_checked_descent(rate, dynamics, at),
+        rtol=(RTOL if linear else ACTIVATED_RTOL) if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
-        check=_checked_flag(check),
+        check="auto" if isinstance(check, str) else bool(check),
     )
-    asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
-    settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
-    overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # it may diverge, and is told
+    overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # descent may diverge
     with np.errstate(over=overflow, invalid=overflow):
         name, outcome, declined = _climb(request, methods)
-        planned = _flow_regime(request, outcome)
-    saddle = saddle_notes(request.weights) if linear else ()  # other methods say it themselves
-    notes = tuple(dict.fromkeys((*outcome.notes, *_diverged_note(outcome.losses), *saddle)))
-    certificate = Certificate(name, (*outcome.assumptions, *planned), declined, notes)
-    known = network if isinstance(network, Problem) else None
-    return make_forecast(moments, outcome, certificate, settings, network.architecture, known, linear=request.linear)
-
-
-def _activated_draws(network: Problem | PathStatistics) -> int:
-    """Single draws differ the more the fewer neurons they have."""
-    nodes = network.architecture.nodes
-    neurons = sum(nodes[node] for node in network.architecture.hidden)
-    return int(np.clip(np.ceil(NEURONS / max(neurons, 1)), 2, DRAWS))
+        rows, notes = outcome.assumptions, list(outcome.notes)
+        if linear and rate is not None:
+            rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0]))
+    lost = int(np.sum(~np.isfinite(outcome.losses).all(axis=1)))
+    if lost:
+        notes.append(f"{lost} of {len(outcome.losses)} draws diverge: their loss, and the mean, is no number")
+    if linear:
+        notes += saddle_notes(request.weights)
+    certificate = Certificate(name, rows, declined, tuple(dict.fromkeys(notes)))
+    asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
+    settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
+    return make_forecast(at, outcome, certificate, settings, architecture, problem, linear=linear)
 
 
 def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool) -> tuple[Method[Any], ...]:
-    """The methods to try, in order; a name that only networks of the other kind have is refused when it is tried."""
+    """The methods to try, in order; a name of methods for the other kind of network is refused when it is tried."""
     if isinstance(method, Method):
         return (method,)
     if isinstance(method, tuple | list):
@@ -142,22 +152,30 @@ def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool
 
 
 def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Outcome, tuple[Declined, ...]]:
-    """The first method that applies, what it found, and those before it."""
+    """Return the name and the outcome of the first method that applies, and the methods before it."""
     declined: dict[Declined, None] = {}
     for method in methods:
-        outcome = attempt(method, request)
+        outcome = _attempt(method, request)
         if isinstance(outcome, Outcome):
             return method.name, outcome, tuple(declined)
         declined[outcome] = None
-    last = list(declined)[-1] if declined else None
-    reason = "at least one method is required; none came" if last is None else last.failed.reason
-    raise AssumptionError(f"{reason}: {_advice(request, methods[-1:])}")
+    if not methods:
+        raise AssumptionError("at least one method is required; none was given: use method='auto'")
+    _ = request.weights  # raises where the initializer has none for this network, the reason why no method applies
+    advice, forced = "use method='auto'", replace(method, force=True)
+    forcible = not method.force and (request.linear or not method.linear)
+    if forcible and forced.setup(request)[1] is not None:
+        advice += f", or go on with {forced!r}"
+    raise AssumptionError(f"{list(declined)[-1].failed.reason}: {advice}")
 
 
-def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
-    """What a method finds, with all that it assumed; or the assumption that fails."""
+def _attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
+    """Return the outcome with everything that was assumed or measured, or the assumption that fails."""
     if method.linear and not request.linear:
-        return Declined(method.name, _curved(request))
+        activated = {} if request.problem is None else request.problem.activations
+        found = ", ".join(f"{node!r} has {activation!r}" for node, activation in activated.items())
+        curved = Assumption("linear nodes", 1.0, 0.0, found or "single neurons have gates of their own")
+        return Declined(method.name, curved)
     rows, ground = method.setup(request)
     failed = first_failing(rows)
     if failed is not None and (ground is None or not method.force):
@@ -175,46 +193,23 @@ def attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
     return replace(outcome, assumptions=rows, notes=notes)
 
 
-def _curved(request: Request) -> Assumption:
-    """That nodes are linear, where they are not."""
-    activated = {} if request.problem is None else request.problem.activations
-    found = ", ".join(f"{node!r} has {activation!r}" for node, activation in activated.items())
-    return Assumption("linear nodes", 1.0, 0.0, found or "single neurons have gates of their own")
-
-
-def _advice(request: Request, refused: Sequence[Method[Any]]) -> str:
-    """What always works, and whether the refused method can be forced."""
-    _ = request.weights  # where the law has none for this network no method applies, and it says why
-    could = [replace(one, force=True) for one in refused if not one.force and (request.linear or not one.linear)]
-    forced = [method for method in could if method.setup(request)[1] is not None]
-    return "use method='auto'" + "".join(f", or go on with {method!r}" for method in forced)
-
-
 def _checked_times(times: Any) -> np.ndarray:
-    moments = real_array("times", times, RangeError)
-    if moments.ndim != 1 or not len(moments):
-        raise RangeError(f"times must be one axis with at least one number; it has shape {moments.shape}")
-    if not np.isfinite(moments).all():
-        raise RangeError(f"times must be finite; entry {int(np.argmin(np.isfinite(moments)))} is not")
-    if (moments < 0).any():
+    found = real_array("times", times, RangeError)
+    if found.ndim != 1 or not len(found):
+        raise RangeError(f"times must be one axis with at least one number; it has shape {found.shape}")
+    if not np.isfinite(found).all():
+        raise RangeError(f"times must be finite; entry {int(np.argmin(np.isfinite(found)))} is not")
+    if (found < 0).any():
         raise RangeError(
-            f"times must not be negative, learning starts at 0; entry {int(np.argmin(moments))} is {moments.min():g}"
+            f"times must not be negative, learning starts at 0; entry {int(np.argmin(found))} is {found.min():g}"
         )
-    if (np.diff(moments) < 0).any():
-        first = int(np.argmax(np.diff(moments) < 0))
+    if (np.diff(found) < 0).any():
+        first = int(np.argmax(np.diff(found) < 0))
         raise RangeError(
-            f"times must increase; entry {first + 1} ({moments[first + 1]:g}) is below the one before it "
-            f"({moments[first]:g}): sort them"
+            f"times must increase; entry {first + 1} ({found[first + 1]:g}) is below the one before it "
+            f"({found[first]:g}): sort them"
         )
-    return moments
-
-
-def _checked_flag(check: Any) -> bool | Literal["auto"]:
-    if isinstance(check, bool | np.bool_):
-        return bool(check)
-    if isinstance(check, str) and check == "auto":
-        return "auto"
-    raise RangeError(f"check must be True, False or 'auto'; it was {shortened(check)}")
+    return found
 
 
 def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> float | None:
@@ -231,29 +226,3 @@ def _checked_descent(rate: float | None, dynamics: str, times: np.ndarray) -> fl
             f"{times[int(np.argmax(off))]:g} is not: give times = learning_rate * steps"
         )
     return rate
-
-
-def _checked_initial(
-    initial: Initializer | Mapping[Edge, Any] | Sequence[Mapping[Edge, Any]], network: Problem | PathStatistics
-) -> Initializer | tuple[dict[Edge, np.ndarray], ...]:
-    if callable(initial):
-        return initial
-    sets = [initial] if isinstance(initial, Mapping) else initial
-    if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):
-        found = shortened(initial)
-        raise WeightError(
-            f"initial must be weights, a list of these, or an initializer such as initial.gaussian; it was {found}"
-        )
-    return tuple(check_weights(network.architecture, one) for one in sets)
-
-
-def _diverged_note(losses: np.ndarray) -> tuple[str, ...]:
-    lost = int(np.sum(~np.isfinite(losses).all(axis=1)))
-    return (f"{lost} of {len(losses)} draws diverge: their loss, and the mean, is no number",) if lost else ()
-
-
-def _flow_regime(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
-    """The planned step size against the curvature of the first draw; of linear nodes, others measure it themselves."""
-    if request.learning_rate is None or not request.linear:
-        return ()
-    return (flow_regime(request.statistics, request.learning_rate, request.times, outcome.draws[0]),)

@@ -1,20 +1,16 @@
 """The lumped system written out for a reader, with multiplicities and conserved quantities."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
-
-import numpy as np
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.theory.reduction.terms import Terms
 
 EXACT_VARIABLES = 200  # above this many, conserved quantities are not computed
-
-# A symbol of a formula: a number, a sign or bracket, or a variable with its power.
-Symbol = float | str | tuple["Variable", int]
+Symbol = tuple[str, str]  # in plain text and in LaTeX
 
 
 @dataclass(frozen=True)
@@ -25,92 +21,78 @@ class Variable:
     edges: tuple[Edge, ...]
     modes: tuple[int, ...]
 
-    @property
-    def symbol(self) -> str:
-        """Its name in plain text, with the first of its modes."""
-        return f"{self.name}[{self.modes[0]}]"
-
-    @property
-    def latex(self) -> str:
-        """Its name in LaTeX."""
-        return f"B_{{{self.name[1:]}}}^{{({self.modes[0]})}}"
+    def symbol(self, power: int = 1) -> Symbol:
+        """Its name with the first of its modes, raised to a power."""
+        plain, latex = f"{self.name}[{self.modes[0]}]", f"B_{{{self.name[1:]}}}^{{({self.modes[0]})}}"
+        return (plain, latex) if power == 1 else (f"{plain}^{power}", rf"\left({latex}\right)^{{{power}}}")
 
     def __str__(self) -> str:
         shown = ", ".join(edge_name(edge) for edge in self.edges[:4]) + (", ..." if len(self.edges) > 4 else "")
         modes = ", ".join(map(str, self.modes))
-        return f"{self.symbol}: {len(self.edges)} edge(s) x {len(self.modes)} mode(s) ({shown}; modes {modes})"
+        return f"{self.symbol()[0]}: {len(self.edges)} edge(s) x {len(self.modes)} mode(s) ({shown}; modes {modes})"
 
 
 @dataclass(frozen=True)
 class Equations:
-    """The lumped system as symbols, which print as text and as LaTeX.
+    """A lumped system in words and in LaTeX; conserved: sums of squares that do not change."""
 
-    derivatives: the right-hand side of each variable. invariants: sums of squares that do not change.
-    """
-
-    variables: tuple[Variable, ...]
-    derivatives: tuple[tuple[Symbol, ...], ...]
-    invariants: tuple[tuple[Symbol, ...], ...]
-
-    @property
-    def conserved(self) -> tuple[str, ...]:
-        """The invariants as text."""
-        return tuple(plain(symbols) for symbols in self.invariants)
-
-    @property
-    def text(self) -> str:
-        """One equation per variable, then what each variable is and what is conserved."""
-        pairs = zip(self.variables, self.derivatives, strict=True)
-        lines = [f"d {variable.symbol}/dt = {plain(symbols) or '0'}" for variable, symbols in pairs]
-        lines += [f"  {variable}" for variable in self.variables]
-        return "\n".join(lines + [f"conserved: {quantity}" for quantity in self.conserved])
-
-    @property
-    def latex(self) -> str:
-        """The equations and invariants, aligned."""
-        pairs = zip(self.variables, self.derivatives, strict=True)
-        lines = [f"\\frac{{d}}{{dt}} {variable.latex} &= {_latex(symbols) or '0'}" for variable, symbols in pairs]
-        lines += [f"\\text{{const.}} &= {_latex(symbols)}" for symbols in self.invariants]
-        return "\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}"
+    text: str
+    latex: str
+    conserved: tuple[str, ...]
 
     def __str__(self) -> str:
         return self.text
 
 
 def write_equations(terms: Terms, variables: tuple[Variable, ...]) -> Equations:
-    """Write count * (other factors) * [S - couplings] for every term through a variable."""
+    """Write one equation per variable, then what each variable is and what is conserved."""
 
     def product(factors: list[int]) -> list[Symbol]:
-        return [(variables[v], factors.count(v)) for v in dict.fromkeys(factors)]
+        return [variables[v].symbol(factors.count(v)) for v in dict.fromkeys(factors)]
 
-    def drive(variable: int, term: int, count: float) -> list[Symbol]:
-        others = terms.of(term)
-        others.remove(variable)
-        row = terms.coupling[[term]].tocoo()
-        inside: list[Symbol] = [float(terms.strengths[term])]
-        for other, value in zip(row.col, row.data, strict=True):
-            inside += ["-" if value >= 0 else "+", abs(float(value)), *product(terms.of(other))]
-        return [*([] if count == 1 else [float(count)]), *product(others), "[", *inside, "]"]
+    text, latex = [], []
+    for number, variable in enumerate(variables):
+        drives = []
+        through = terms.through[[number]].tocoo()
+        for term, count in zip(through.col, through.data, strict=True):  # count * (other factors) * [S - couplings]
+            others = terms.of(term)
+            others.remove(number)
+            coupled = terms.coupling[[term]].tocoo()
+            inside = [_number(terms.strengths[term])]
+            for other, value in zip(coupled.col, coupled.data, strict=True):
+                sign = "-" if value >= 0 else "+"
+                inside += [(sign, sign), _number(abs(value)), *product(terms.of(other))]
+            lead = [*([_number(count)] if count != 1 else []), *product(others)]
+            (plain, tex), (bracket, bracket_tex) = _joined(lead), _joined(inside)
+            drives.append((f"{plain} [{bracket}]".strip(), rf"{tex} \left[ {bracket_tex} \right]".strip()))
+        (left, left_tex), right = variable.symbol(), [" + ".join(parts) or "0" for parts in zip(*drives, strict=True)]
+        text.append(f"d {left}/dt = {right[0]}")
+        latex.append(rf"\frac{{d}}{{dt}} {left_tex} &= {right[1]}")
+    invariants = [] if len(variables) > EXACT_VARIABLES else _invariants(terms, variables)
+    text += [f"  {variable}" for variable in variables] + [f"conserved: {plain}" for plain, _ in invariants]
+    body = " \\\\\n".join(latex + [rf"\text{{const.}} &= {tex}" for _, tex in invariants])
+    conserved = tuple(plain for plain, _ in invariants)
+    return Equations("\n".join(text), f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}", conserved)
 
-    derivatives = []
-    for variable in range(len(variables)):
-        row = terms.through[[variable]].tocoo()
-        found: list[Symbol] = []
-        for term, count in zip(row.col, row.data, strict=True):
-            found += [*(["+"] if found else []), *drive(variable, int(term), count)]
-        derivatives.append(tuple(found))
-    invariants = [] if len(variables) > EXACT_VARIABLES else _invariants(terms.through.toarray(), variables)
-    return Equations(variables, tuple(derivatives), tuple(invariants))
+
+def _number(value: float) -> Symbol:
+    mantissa, power, exponent = (plain := f"{value:.6g}").partition("e")
+    return plain, rf"{mantissa} \times 10^{{{int(exponent)}}}" if power else mantissa
 
 
-def _invariants(through: np.ndarray, variables: tuple[Variable, ...]) -> list[tuple[Symbol, ...]]:
+def _joined(symbols: Iterable[Symbol]) -> Symbol:
+    plain, latex = [[symbol[kind] for symbol in symbols] for kind in (0, 1)]
+    return " ".join(plain), " ".join(latex)
+
+
+def _invariants(terms: Terms, variables: tuple[Variable, ...]) -> list[Symbol]:
     """Combinations of squares whose derivatives cancel: d(b_v^2)/dt = 2 sum_k count_vk a_k E_k.
 
     Their coefficients c solve c^T count = 0 in whole numbers, by exact elimination.
     """
-    rows = [[Fraction(round(x)) for x in row] for row in through.T]
-    pivots: list[int] = []
-    for column in range(len(variables)):
+    rows = [[Fraction(round(x)) for x in row] for row in terms.through.toarray().T]
+    size, pivots = len(variables), list[int]()
+    for column in range(size):
         at = len(pivots)
         best = next((r for r in range(at, len(rows)) if rows[r][column] != 0), None)
         if best is None:
@@ -122,43 +104,17 @@ def _invariants(through: np.ndarray, variables: tuple[Variable, ...]) -> list[tu
                 rows[r] = [x - rows[r][column] * y for x, y in zip(rows[r], rows[at], strict=True)]
         pivots.append(column)
     found = []
-    for free in (column for column in range(len(variables)) if column not in pivots):
-        vector = [Fraction(column == free) for column in range(len(variables))]
+    for free in (column for column in range(size) if column not in pivots):
+        vector = [Fraction(column == free) for column in range(size)]
         for row, pivot in enumerate(pivots):
             vector[pivot] = -rows[row][free]
-        whole = [int(x * lcm(*(x.denominator for x in vector))) for x in vector]
+        scale = lcm(*(x.denominator for x in vector))
+        whole = [int(x * scale) for x in vector]
         shared = gcd(*whole) * (-1 if next(x for x in whole if x) < 0 else 1)
         symbols: list[Symbol] = []
         for variable, coefficient in zip(variables, (x // shared for x in whole), strict=True):
             if coefficient:
-                sign = ["-"] if coefficient < 0 else ["+"] if symbols else []
-                symbols += [*sign, *([float(abs(coefficient))] if abs(coefficient) != 1 else []), (variable, 2)]
-        found.append(tuple(symbols))
+                symbols += [("-", "-")] if coefficient < 0 else [("+", "+")] * bool(symbols)
+                symbols += [_number(abs(coefficient))] * (abs(coefficient) != 1) + [variable.symbol(2)]
+        found.append(_joined(symbols))
     return found
-
-
-def plain(symbols: Iterable[Symbol]) -> str:
-    """Symbols as text."""
-    return _joined(symbols, lambda value: value, lambda v, power: v.symbol if power == 1 else f"{v.symbol}^{power}")
-
-
-def _latex(symbols: Iterable[Symbol]) -> str:
-    def number(value: str) -> str:
-        mantissa, power, exponent = value.partition("e")
-        return f"{mantissa} \\times 10^{{{int(exponent)}}}" if power else mantissa
-
-    def raised(variable: Variable, power: int) -> str:
-        return variable.latex if power == 1 else f"\\left({variable.latex}\\right)^{{{power}}}"
-
-    written = _joined(symbols, number, raised)
-    return written.replace("[", "\\left[ ").replace("]", " \\right]")
-
-
-def _joined(symbols: Iterable[Symbol], number: Callable[[str], str], raised: Callable[[Variable, int], str]) -> str:
-    parts = []
-    for symbol in symbols:
-        if isinstance(symbol, str):
-            parts.append(symbol)
-        else:
-            parts.append(number(f"{symbol:.6g}") if isinstance(symbol, float) else raised(*symbol))
-    return " ".join(parts).replace("[ ", "[").replace(" ]", "]")

@@ -14,12 +14,14 @@ import numpy as np
 
 from neuralrace._engine.devices import map_on_devices
 from neuralrace._engine.network import Stacks
+from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.theory.alignment import align_shared
+from neuralrace.theory.alignment import Alignment, align_shared
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.linear import LinearFlow
 from neuralrace.theory.flow.method import start_flow
+from neuralrace.theory.integration.system import velocity_of
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.setup import (
     SMALL,
@@ -71,19 +73,27 @@ class Reduction(Method[Ground]):
     def _after_flow(self, request: Request) -> Outcome:
         def followed(weights: Mapping[Edge, np.ndarray]) -> tuple[Any, ...]:
             flow = start_flow(request, weights)
-            time, system, gap, curve = _follow_until_aligned(request, flow, self.small)
-            states, (start,) = solved(request, system), system.starts
+            found: list[tuple[float, ReducedSystem, float, str]] = []
+
+            def aligned(time: float, state: Stacks) -> bool:
+                start = align_shared(request.statistics, flow.weights(state))
+                system = ReducedSystem(request.statistics, "hand-over", (start,))
+                residual, where = _gap_from_flow(system, flow, state, self.small)
+                found[:] = [(time, system, residual, where)]
+                return residual <= self.small
+
+            curve = flow.solution.curve(request.end, aligned)
+            if not found:  # nothing to follow
+                aligned(0.0, flow.solution.start)
+            (time, system, residual, where), (start,) = found[0], found[0][1].starts
+            states, early = solved(request, system), request.times < time
+            before = matrix_evolution(flow.weights_at, lambda path: _bases_of(start, path), start.ends)
             after = system.evolution(states)
-            before = matrix_evolution(
-                flow.weights_at, lambda path: (start.ends[path.edges[-1]][0], start.ends[path.edges[0]][1]), start.ends
-            )
-            early, at = request.times < time, np.array([time])
             late = system.loss(states(request.times[~early] - time))[:, 0]
             losses = [*(np.asarray(curve.at(request.times[early]))[:, 0] + flow.constant), *late]
-            # the loss that the weights dropped at the hand-over would add at the end
             (learned,) = after.weights(np.array([max(request.end - time, 0.0)]))
-            dropped = added_loss(request, learned, after.weights(0 * at)[0], before.weights(at)[0])
-            return losses, _handed_over(before, after, time), system, time, dropped, (*gap, time)
+            dropped = added_loss(request, learned, after.weights(np.zeros(1))[0], before.weights(np.array([time]))[0])
+            return losses, _handed_over(before, after, time), system, time, dropped, (residual, where, time)
 
         found = map_on_devices(followed, request.weights)
         losses, draws, systems, times, dropped, gaps = zip(*found, strict=True)
@@ -95,57 +105,40 @@ class Reduction(Method[Ground]):
             Assumption("hand-over before the end", share, BEFORE_THE_END, late),
             Assumption("weights left at hand-over", max(dropped), self.small, "the loss they add by the end"),
         )
-        starts = [system.starts[0] for system in systems]
-        return Outcome(
-            np.array(losses),
-            draws,
-            tuple(request.statistics.open_paths),
-            rows,
-            systems[0],
-            initial_strength(request, "hand-over", starts),
-            times,
-            (f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}",),
-        )
+        strength = initial_strength(request, "hand-over", [system.starts[0] for system in systems])
+        note = f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}"
+        paths = tuple(request.statistics.open_paths)
+        return Outcome(np.array(losses), draws, paths, rows, systems[0], strength, times, (note,))
 
 
-Gap = tuple[float, str]  # residual, and where it is
+def _bases_of(start: Alignment, path: Path) -> tuple[np.ndarray, np.ndarray]:
+    return start.ends[path.edges[-1]][0], start.ends[path.edges[0]][1]
 
 
-def _follow_until_aligned(request: Request, flow: LinearFlow, small: float) -> tuple[float, ReducedSystem, Gap, Any]:
-    """Follow the flow until the reduction may take over, or to the end.
+def _gap_from_flow(system: ReducedSystem, flow: LinearFlow, state: Stacks, small: float) -> tuple[float, str]:
+    """Gap in loss relative to that at zero output, and in the speed of each mode relative to its drive.
 
-    Returns the time, the reduction that starts there, its gap from the flow, and the curve of the flow up to there.
+    The drive of a mode is the largest push that the correlations alone give any edge.
     """
-    found: list[tuple[float, ReducedSystem, Gap]] = []
-
-    def aligned(time: float, state: Stacks) -> bool:
-        start = align_shared(request.statistics, flow.weights(state))
-        system = ReducedSystem(request.statistics, "hand-over", (start,))
-        gap = _gap_from_flow(system, flow, state, small)
-        found[:] = [(time, system, gap)]
-        return gap[0] <= small
-
-    curve = flow.solution.curve(request.end, aligned)
-    if not found:  # nothing to follow
-        aligned(0.0, flow.solution.start)
-    return *found[0], curve
-
-
-def _gap_from_flow(system: ReducedSystem, flow: LinearFlow, state: Stacks, small: float) -> Gap:
-    """Gap in loss relative to that at zero output, and in the speed of each mode relative to its drive."""
-    statistics, (start,) = system.statistics, system.starts
+    statistics, (start,), (terms, names) = system.statistics, system.starts, system.unlumped
     energy = max(0.5 * statistics.target_energy, np.finfo(float).tiny)
     gap = abs(statistics.loss(start.weights(start.strengths)) - flow.loss(state)) / energy
     if gap > small:
         return gap, "the loss"
     velocity = flow.velocity(state)
-    reduced = system.lift(system.velocity()[0], {edge: 0 * values for edge, values in start.strengths.items()})
-    speed_gap = np.zeros(len(next(iter(start.strengths.values()))))
+    still = {edge: 0 * values for edge, values in start.strengths.items()}
+    reduced = system.lift(np.asarray(velocity_of(system.polynomial, system.state))[0], still)
+    speed_gap = np.zeros(len(next(iter(still.values()))))
     for edge, (target, source) in start.ends.items():
         rest = velocity[edge] - (target * reduced[edge]) @ source.T
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest @ source, axis=0))
         speed_gap = np.maximum(speed_gap, np.linalg.norm(rest.T @ target, axis=0))
-    drive = system.drive(len(speed_gap))
+    push, drive = np.zeros(len(names) + 1), np.zeros(len(speed_gap))
+    factors = np.append(system.initial[0], 1.0)[terms.factors]
+    for place in range(factors.shape[1]):
+        others = np.prod(np.delete(factors, place, axis=1), axis=1)
+        np.add.at(push, terms.factors[:, place], np.abs(others * terms.strengths))
+    np.maximum.at(drive, [mode for _, mode in names], push[:-1])
     relative = np.divide(speed_gap, drive, out=np.zeros_like(drive), where=drive > 0)
     mode = int(np.argmax(relative)) if len(relative) else 0
     if len(relative) and relative[mode] > gap:

@@ -43,30 +43,24 @@ class PathModes:
 
 def path_modes(statistics: PathStatistics, own: bool) -> dict[Path, PathModes]:
     """Decompose the correlation of every open path, in shared bases or in its own singular vectors."""
-    return statistics.once(_own_modes if own else _shared_modes)
+    return statistics.once(_decomposed, own)
 
 
-def _shared_modes(statistics: PathStatistics) -> dict[Path, PathModes]:
-    bases, found = shared_bases(statistics), {}
-    for path in statistics.open_paths:
-        output, source = bases.outputs[path.target], bases.inputs[path.source]
-        strengths = np.sum(output * (statistics.input_output(path) @ source), axis=0)
-        found[path] = PathModes(path, output, strengths, source, _variances(statistics, path, source))
-    return found
-
-
-def _own_modes(statistics: PathStatistics) -> dict[Path, PathModes]:
+def _decomposed(statistics: PathStatistics, own: bool) -> dict[Path, PathModes]:
     found = {}
     for path in statistics.open_paths:
-        left, values, right = np.linalg.svd(statistics.input_output(path), full_matrices=False)
-        kept = values > RANK * max(float(values.max(initial=0.0)), np.finfo(float).tiny)
-        source = right[kept].T
-        found[path] = PathModes(path, left[:, kept], values[kept], source, _variances(statistics, path, source))
+        correlation = statistics.input_output(path)
+        if own:
+            output, strengths, right = np.linalg.svd(correlation, full_matrices=False)
+            kept = strengths > RANK * max(float(strengths.max(initial=0.0)), np.finfo(float).tiny)
+            output, strengths, source = output[:, kept], strengths[kept], right[kept].T
+        else:
+            bases = shared_bases(statistics)
+            output, source = bases.outputs[path.target], bases.inputs[path.source]
+            strengths = np.sum(output * (correlation @ source), axis=0)
+        variances = np.sum(source * (statistics.input(path, path) @ source), axis=0)
+        found[path] = PathModes(path, output, strengths, source, variances)
     return found
-
-
-def _variances(statistics: PathStatistics, path: Path, source: np.ndarray) -> np.ndarray:
-    return np.asarray(np.sum(source * (statistics.input(path, path) @ source), axis=0))
 
 
 def couplings(statistics: PathStatistics, one: PathModes, other: PathModes, own: bool) -> np.ndarray:

@@ -16,7 +16,7 @@ from neuralrace.theory.alignment import (
     growing_part,
     is_two_layer,
 )
-from neuralrace.theory.certificate import Assumption, first_failing
+from neuralrace.theory.certificate import SADDLE, Assumption, first_failing
 from neuralrace.theory.check import FLOOR
 from neuralrace.theory.method import Outcome, Request
 from neuralrace.theory.reduction.modes import listed_paths, off_diagonal, path_modes, paths_apart
@@ -36,10 +36,10 @@ def reduced_system(request: Request, small: float, own: bool, force: bool) -> tu
         rows = rows if force else (*rows, *request.once(_plainly_turning, starts, small))
     if not starts or (first_failing(rows) is not None and not force):
         return rows, None
-    return rows, request.once(_set_up, source, starts, own)
+    return rows, request.once(_system_of, source, starts, own)
 
 
-def _set_up(request: Request, source: str, starts: Starts, own: bool) -> ReducedSystem:
+def _system_of(request: Request, source: str, starts: Starts, own: bool) -> ReducedSystem:
     return ReducedSystem(request.statistics, source, starts, own)
 
 
@@ -70,7 +70,24 @@ def reduced_outcome(request: Request, system: ReducedSystem, states: StateCurves
         rows,
         reduction=system,
         initial_strength=initial_strength(request, system.source, system.starts),
-        notes=system.lost_modes(),
+        notes=_lost_modes(system),
+    )
+
+
+def _lost_modes(system: ReducedSystem) -> tuple[str, ...]:
+    """Say which modes have a correlation to learn and no strength to start from."""
+    terms, names = system.unlumped
+    zeros = (np.pad(system.initial, ((0, 0), (0, 1)), constant_values=1.0)[:, terms.factors] == 0).sum(axis=2)
+    wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
+    stuck = (zeros >= 2).any(axis=0) & wanted
+    if not stuck.any():
+        return ()
+    if stuck.all(where=wanted):
+        return (SADDLE,)
+    modes = ", ".join(map(str, sorted({names[v][1] for v in terms.factors[stuck, 0]})))
+    return (
+        f"modes {modes} start with no strength on some path (a hidden layer narrower than the number of modes, or "
+        f"a zero initial strength): they are lost there and not learned",
     )
 
 

@@ -14,10 +14,9 @@ from neuralrace.architecture import Path
 from neuralrace.axes import Edge
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.alignment import Alignment
-from neuralrace.theory.certificate import SADDLE
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.integration.integrate import Solution
-from neuralrace.theory.integration.system import System, velocity_of
+from neuralrace.theory.integration.system import System
 from neuralrace.theory.reduction.equations import Equations, Variable, write_equations
 from neuralrace.theory.reduction.terms import Terms, lump, path_terms
 
@@ -93,22 +92,20 @@ class ReducedSystem:
     own: bool = False
 
     @cached_property
-    def names(self) -> tuple[tuple[Edge, int], ...]:
-        """The edge and mode of every strength, before lumping."""
-        return self._unlumped[1]
+    def unlumped(self) -> tuple[Terms, tuple[tuple[Edge, int], ...]]:
+        """The system before lumping, and the edge and mode of each of its variables."""
+        return self.statistics.once(path_terms, self.own)
 
     @cached_property
-    def _unlumped(self) -> tuple[Terms, tuple[tuple[Edge, int], ...]]:
-        return self.statistics.once(_own_terms if self.own else _shared_terms)
-
-    @cached_property
-    def _initial(self) -> np.ndarray:
-        values = [[start.strengths[edge][mode] for edge, mode in self.names] for start in self.starts]
-        return np.array(values, dtype=float).reshape(len(self.starts), len(self.names))
+    def initial(self) -> np.ndarray:
+        """The initial strengths before lumping, (draws, variables)."""
+        names = self.unlumped[1]
+        values = [[start.strengths[edge][mode] for edge, mode in names] for start in self.starts]
+        return np.array(values, dtype=float).reshape(len(self.starts), len(names))
 
     @cached_property
     def _lumped(self) -> tuple[Terms, np.ndarray]:
-        return lump(self._unlumped[0], self._initial)
+        return lump(self.unlumped[0], self.initial)
 
     @property
     def terms(self) -> Terms:
@@ -119,7 +116,7 @@ class ReducedSystem:
     def variables(self) -> tuple[Variable, ...]:
         """The scalars of the system, each with the edges and modes that share it."""
         members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.terms.through.shape[0])]
-        for name, label in zip(self.names, self._lumped[1], strict=True):
+        for name, label in zip(self.unlumped[1], self._lumped[1], strict=True):
             members[label].append(name)
         order = {edge: number for number, edge in enumerate(self.statistics.architecture.edges)}
         numbers: dict[frozenset[Edge], int] = {}
@@ -134,12 +131,11 @@ class ReducedSystem:
         """The lumped system as text and as LaTeX, with its multiplicities and conserved quantities."""
         return write_equations(self.terms, self.variables)
 
-    def initial_state(self) -> np.ndarray:
-        """(draws, variables)."""
-        labels = self._lumped[1]
-        sums = np.zeros((len(self.starts), self.terms.through.shape[0]))
-        np.add.at(sums.T, labels, self._initial.T)
-        return sums / np.bincount(labels, minlength=sums.shape[1])
+    @cached_property
+    def state(self) -> np.ndarray:
+        """The initial values of the variables, (draws, variables)."""
+        first = np.unique(self._lumped[1], return_index=True)[1]
+        return self.initial[:, first]
 
     @cached_property
     def polynomial(self) -> Polynomial:
@@ -157,33 +153,17 @@ class ReducedSystem:
         if best.ndim:
             least -= 0.5 * float(np.sum(terms.multiplicity * best * terms.strengths))
             least = least if least > 1e-14 * energy else 0.0
-        return Polynomial(
-            *jax.device_put(
-                (
-                    terms.factors,
-                    terms.strengths,
-                    terms.coupling.toarray() if len(terms.strengths) <= SMALL_COUPLING else None,
-                    (coupling.row, coupling.col, coupling.data),
-                    terms.multiplicity,
-                    (through.row, through.col, place),
-                    through.data,
-                    best,
-                    np.asarray(least),
-                )
-            )
-        )
+        dense = terms.coupling.toarray() if len(terms.strengths) <= SMALL_COUPLING else None
+        entries, uses = (coupling.row, coupling.col, coupling.data), (through.row, through.col, place)
+        arrays = (terms.factors, terms.strengths, dense, entries, terms.multiplicity, uses, through.data, best)
+        return Polynomial(*jax.device_put((*arrays, np.asarray(least))))
 
     def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> StateCurves:
         """The variables at increasing times, under the flow or under descent in steps of a width."""
-        start = self.initial_state()
-        if not start.size:
-            return lambda times: np.zeros((len(times), *start.shape))
-        solution = Solution(self.polynomial, shard(start), rtol, max_steps, 0, descent)
+        if not self.state.size:
+            return lambda times: np.zeros((len(times), *self.state.shape))
+        solution = Solution(self.polynomial, shard(self.state), rtol, max_steps, 0, descent)
         return lambda times: np.asarray(solution.at(times))
-
-    def velocity(self) -> np.ndarray:
-        """The velocity of the initial state, (draws, variables)."""
-        return np.asarray(velocity_of(self.polynomial, self.initial_state()))
 
     def loss(self, states: np.ndarray) -> np.ndarray:
         """The loss of states (times, draws, variables); (times, draws)."""
@@ -193,9 +173,8 @@ class ReducedSystem:
 
     def lift(self, states: np.ndarray, rest: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
         """States (..., variables) as strengths of every edge, (..., modes); those without dynamics are `rest`."""
-        found = {
-            edge: np.array(np.broadcast_to(values, (*states.shape[:-1], len(values)))) for edge, values in rest.items()
-        }
+        shape = states.shape[:-1]
+        found = {edge: np.array(np.broadcast_to(values, (*shape, len(values)))) for edge, values in rest.items()}
         for edge, (modes, labels) in self._places.items():
             found[edge][..., modes] = states[..., labels]
         return found
@@ -203,7 +182,7 @@ class ReducedSystem:
     @cached_property
     def _places(self) -> dict[Edge, tuple[list[int], list[int]]]:
         places: dict[Edge, tuple[list[int], list[int]]] = {}
-        for (edge, mode), label in zip(self.names, self._lumped[1].tolist(), strict=True):
+        for (edge, mode), label in zip(self.unlumped[1], self._lumped[1].tolist(), strict=True):
             modes, labels = places.setdefault(edge, ([], []))
             modes.append(mode)
             labels.append(label)
@@ -229,39 +208,3 @@ class ReducedSystem:
             return [np.prod([found[edge] for edge in path.edges], axis=0) for path in wanted]
 
         return Evolution(weights, edges, paths)
-
-    def drive(self, modes: int) -> np.ndarray:
-        """The largest push that the correlations alone give any edge of the first draw in each mode, (modes,)."""
-        terms, push = self._unlumped[0], np.zeros(len(self.names) + 1)
-        factors = np.append(self._initial[0], 1.0)[terms.factors]
-        for place in range(factors.shape[1]):
-            others = np.prod(np.delete(factors, place, axis=1), axis=1)
-            np.add.at(push, terms.factors[:, place], np.abs(others * terms.strengths))
-        found = np.zeros(modes)
-        np.maximum.at(found, [mode for _, mode in self.names], push[:-1])
-        return found
-
-    def lost_modes(self) -> tuple[str, ...]:
-        """Say which modes have a correlation to learn and no strength to start from."""
-        terms = self._unlumped[0]
-        padded = np.hstack([self._initial, np.ones((len(self.starts), 1))])
-        zeros = (padded[:, terms.factors] == 0).sum(axis=2)  # (draws, terms)
-        wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
-        stuck = (zeros >= 2).any(axis=0) & wanted
-        if not stuck.any():
-            return ()
-        if stuck.all(where=wanted):
-            return (SADDLE,)
-        modes = ", ".join(map(str, sorted({self.names[v][1] for v in terms.factors[stuck, 0]})))
-        return (
-            f"modes {modes} start with no strength on some path (a hidden layer narrower than the number of modes, or "
-            f"a zero initial strength): they are lost there and not learned",
-        )
-
-
-def _shared_terms(statistics: PathStatistics) -> tuple[Terms, tuple[tuple[Edge, int], ...]]:
-    return path_terms(statistics, own=False)
-
-
-def _own_terms(statistics: PathStatistics) -> tuple[Terms, tuple[tuple[Edge, int], ...]]:
-    return path_terms(statistics, own=True)

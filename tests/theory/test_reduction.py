@@ -51,16 +51,12 @@ def test_routing_becomes_eqs_13_and_14():
     assert r"\left(B_{1}^{(0)}\right)^{2}" in written.latex
 
 
-def test_different_outer_layers_leave_three_scalars():
+def test_more_kinds_of_edges_leave_more_scalars():
     problem = routing(6, 2)
-    values = {edge: 0.2 if edge[1].startswith("y") else 0.1 for edge in problem.architecture.edges}
-    reduction = reduced(problem, values)
+    reduction = reduced(problem, {edge: 0.2 if edge[1].startswith("y") else 0.1 for edge in problem.architecture.edges})
     assert [len(v.edges) for v in reduction.variables] == [6, 1, 6] * 3
     assert len(reduction.equations().conserved) == 6
-
-
-def test_partly_shared_routing_becomes_eqs_16_and_17():
-    reduction = reduced(routing(4, 4, "P=4"), defaultdict(lambda: 0.1))
+    reduction = reduced(routing(4, 4, "P=4"), defaultdict(lambda: 0.1))  # P1 eqs 16 and 17
     assert [len(v.edges) for v in reduction.variables] == [16, 4] * 3
     assert reduction.equations().conserved[0] == "2 B1[0]^2 - B2[0]^2"  # sqrt(P) B1^2 - B2^2
 

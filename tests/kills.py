@@ -15,9 +15,7 @@ from neuralrace.datafiles import load_dataset
 
 CHECKPOINTED = """
 import sys, neuralrace as nr
-from neuralrace.memory import search_seldom
 from neuralrace.training import checkpoint, loop
-search_seldom()
 loop.CHUNK_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 0.01, 0.0, 0
 network = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
 folder = sys.argv[1]

@@ -40,9 +40,7 @@ assert not jax.config.jax_enable_x64
 """
 SWITCHED = """
 import warnings, numpy as np, neuralrace as nr
-from neuralrace import memory
 warnings.simplefilter("default")
-memory.search_seldom()
 jax.config.update('jax_enable_x64', True)
 """
 

@@ -1,5 +1,7 @@
 import inspect
+import re
 import types
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,11 @@ def test_all_names_exist_and_are_sorted_once():
     assert dir(nr) == nr.__all__
     with pytest.raises(AttributeError, match="predct"):
         _ = nr.predct
+
+
+def test_type_checkers_see_the_same_names():
+    stub = (Path(nr.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
+    assert sorted(word.rstrip(",") for word in re.findall(r" as (\w+)", stub)) == nr.__all__
 
 
 def test_nothing_else_is_public_but_submodules():

@@ -2,5 +2,25 @@
 
 import lazy_loader as _lazy
 
-# the names and their modules stand in __init__.pyi; each module is imported when one of its names is first used
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+# each module is imported when one of its names is first used; __init__.pyi tells type checkers the same
+__getattr__, __dir__, __all__ = _lazy.attach(
+    __name__,
+    ("analysis", "batches", "initial", "papers", "plotting", "reln", "tasks", "theory", "views"),
+    {
+        "activations": ("leaky_relu",),
+        "analysis": ("agreement",),
+        "architecture": ("Architecture", "Path"),
+        "arrays": ("float64",),
+        "comparison": ("compare",),
+        "errors": ("NeuralRaceError",),
+        "explanation": ("Explanation", "explain"),
+        "gates": ("Gates",),
+        "problem": ("Problem",),
+        "statistics": ("PathStatistics",),
+        "sweeps": ("sweep",),
+        "task": ("Task",),
+        "theory": ("predict",),
+        "training": ("ReLUNetwork", "RoutedNetwork", "train"),
+        "trajectory": ("Trajectory",),
+    },
+)

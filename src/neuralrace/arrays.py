@@ -9,7 +9,6 @@ import jax
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError, require_known
-from neuralrace.memory import memory_told
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -60,18 +59,17 @@ def frozen_array(name: str, value: Any, rank: int | tuple[int, ...], error: type
 
 
 def float64(function: Callable[P, R]) -> Callable[P, R]:
-    """Run a function with 64-bit JAX types, whatever the caller's global setting is; memory that runs out is told.
+    """Run a function with 64-bit JAX types, whatever the caller's global setting is.
 
-    Inside a JAX transformation of the caller's (an argument is a tracer) the ambient precision
-    holds, because the dtype of a trace cannot change half way. Wrap the transformed function instead:
-    `float64(jax.grad(f))`.
+    Inside a JAX transformation (an argument is a tracer) the ambient precision holds, because the dtype of a trace
+    cannot change half way. Wrap the transformed function instead: `float64(jax.grad(f))`.
     """
 
     @functools.wraps(function)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
         if _traced((args, kwargs)):
             return function(*args, **kwargs)
-        with jax.enable_x64(True), memory_told():
+        with jax.enable_x64(True):
             return function(*args, **kwargs)
 
     return wrapped

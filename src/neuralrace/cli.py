@@ -1,74 +1,106 @@
-"""The command line: what a command ends with, where it speaks, and what becomes of an accident.
+"""The command line.
 
-Status 0: done. 1: a verdict other than recorded. 2: a user's mistake, in one line. 3: a fault of ours, in one line with
-the file that holds the details. 130: interrupted. With --json one object is all that standard output gets.
+Status 0: done. 1: a verdict other than recorded, or a point of a sweep failed. 2: a mistake of the user, in one line.
+3: an internal error, in one line with the path of the log. 130: interrupted. With --json, standard output holds one
+JSON object and nothing else.
 """
 
+import atexit
 import contextlib
 import ctypes
+import fnmatch
+import gc
+import importlib.metadata
+import itertools
 import json
 import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
-from neuralrace.errors import NeuralRaceError
-from neuralrace.memory import memory_told, search_seldom
+import typer
+from rich.console import Console
+from rich.table import Table
 
-DONE, MISTAKE, FAULT, INTERRUPTED = 0, 2, 3, 130
+from neuralrace import papers
+from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_known, require_number
+
+if TYPE_CHECKING:
+    from neuralrace.papers.experiment import Result
+
+OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
+
+Ending = tuple[int, object]  # status, and plain values for --json
+
+app = typer.Typer(
+    help="Predict how gated and ReLU networks learn, and check it against training.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
+Out = Annotated[str | None, typer.Option(help="Folder for data, claims and figures.")]
+Formats = Annotated[list[str] | None, typer.Option("--format", help="png (default), svg or pdf; may be repeated.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in given
-    search_seldom()
+    # tracing makes and drops many small objects: to search for cycles as often as usual, and once more at the end,
+    # takes a sixth of a short command and up to a second
+    gc.set_threshold(50_000, 10, 10)
+    atexit.register(gc.freeze)
     try:
         with _standard_output_kept_clear(as_json):
-            status, told = _end_of(given)
+            status, told = perform(given)
     except KeyboardInterrupt:
-        sys.unraisablehook = lambda _: None  # what was half made when the interruption came may fail to end
+        sys.unraisablehook = lambda _: None  # half-made objects of dask may fail to end
         status, told = INTERRUPTED, _failure("interrupted", INTERRUPTED)
+    except (NeuralRaceError, OSError) as error:
+        status, told = MISTAKE, _failure(str(error), MISTAKE)
+    except Exception as error:
+        handle, log = tempfile.mkstemp(prefix="neuralrace-", suffix=".log", text=True)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(f"neuralrace {' '.join(given)}\n\n{traceback.format_exc()}")
+        line = f"internal error: {type(error).__name__}: {error} (details: {log})"
+        status, told = FAULT, _failure(line, FAULT)
     try:
         if as_json and told is not None:
             print(json.dumps(told))
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read it has had enough
+    except BrokenPipeError:  # the reader has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)
 
 
-def _end_of(given: Sequence[str]) -> tuple[int, object]:
-    """Run one command: its status, and what it has to tell as plain values."""
+def perform(arguments: Sequence[str]) -> Ending:
+    """Run one command: its status, and plain values for --json."""
+    command = typer.main.get_command(app)
     try:
-        from neuralrace.commands import perform  # here, so that an interruption while it loads is told like any other
-
-        with memory_told():
-            return perform(given)
-    except (NeuralRaceError, OSError) as error:
-        return MISTAKE, _failure(str(error), MISTAKE)
+        with command.make_context("neuralrace", list(arguments) or ["--help"]) as context:
+            return command.invoke(context)
+    except typer.Exit as end:  # help or version
+        return end.exit_code, None
     except Exception as error:
-        return FAULT, _failure(f"a fault of ours: {type(error).__name__}: {error} (details: {_log()})", FAULT)
+        # the parser's own errors share this method and no public class
+        if not hasattr(error, "format_message"):
+            raise
+        raise NeuralRaceError(f"{error.format_message()} (see neuralrace --help)") from None
 
 
 def _failure(message: str, status: int) -> dict[str, object]:
-    """Say in one line, away from standard output, what went wrong."""
     line = " ".join(message.split())
     print(f"neuralrace: {line}", file=sys.stderr)
     return {"error": line, "status": status}
 
 
-def _log() -> str:
-    """Keep the traceback of the present exception in a file of its own."""
-    with tempfile.NamedTemporaryFile("w", prefix="neuralrace-", suffix=".log", delete=False, encoding="utf-8") as file:
-        file.write(f"neuralrace {' '.join(sys.argv[1:])}\n\n{traceback.format_exc()}")
-    return file.name
-
-
 @contextlib.contextmanager
 def _standard_output_kept_clear(wanted: bool) -> Iterator[None]:
-    """Send to standard error what anybody writes to standard output, libraries in C included."""
+    """Send to standard error what others write to standard output, libraries in C included."""
     try:
         kept = os.dup(1) if wanted else -1
     except OSError:  # there is none
@@ -86,3 +118,265 @@ def _standard_output_kept_clear(wanted: bool) -> Iterator[None]:
             ctypes.CDLL(None).fflush(None)
         os.dup2(kept, 1)
         os.close(kept)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"neuralrace {importlib.metadata.version('neuralrace')}")
+        raise typer.Exit
+
+
+@app.callback()
+def front(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Predict how gated and ReLU networks learn, and check it against training."""
+
+
+@app.command("list")
+def list_what_there_is(
+    name: Annotated[str | None, typer.Argument(help="An experiment: list its settings, and what they may be.")] = None,
+    tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
+    as_json: AsJson = False,
+) -> Ending:
+    """List the experiments, the settings of one, or the named tasks."""
+    head: Sequence[str]
+    if name is not None:
+        from neuralrace.papers.settings import described
+
+        if tasks:
+            raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
+        found = papers.get(name)
+        rows = described(found.full, found.tiny)
+        head, told = list(rows[0]), {"experiment": name, "settings": rows}
+    elif tasks:
+        from neuralrace.tasks import summaries
+
+        rows = [{"name": task, "what": summary} for task, summary in summaries().items()]
+        head, told = ("name", "what it is"), {"tasks": rows}
+    else:
+        rows = [{"name": n, "title": e.title, "source": e.source} for n, e in papers.FIGURES.items()]
+        head, told = ("name", "what it shows", "source"), {"papers": rows}
+    if not as_json:
+        _table(
+            head, ((",".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in row.values()) for row in rows)
+        )
+    return 0, told
+
+
+@app.command()
+def run(
+    name: str,
+    size: Size = "full",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting; see `list NAME`.")] = None,
+    out: Out = None,
+    formats: Formats = None,
+    as_json: AsJson = False,
+) -> Ending:
+    """Run one experiment, print its claims, and with --out keep its data and figure."""
+    from neuralrace.datafiles import make_folder
+    from neuralrace.papers.experiment import check_formats
+
+    check_formats(formats or ())
+    wanted = _changes(changes or [], seeds)
+    folder = None if out is None else make_folder(out)
+    result = papers.run(name, size, changes=wanted, out=folder)
+    pictures = result.save(folder, formats or ("png",)) if folder is not None else []
+    if not as_json:
+        _show(result)
+        for picture in pictures:
+            print(f"figure: {picture}")
+    return 0 if result.as_recorded else OTHER, result.summary()
+
+
+@app.command()
+def reproduce(
+    only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
+    size: Size = "full",
+    out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
+    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core, memory permitting).")] = None,
+    formats: Formats = None,
+    as_json: AsJson = False,
+) -> Ending:
+    """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
+    from neuralrace.datafiles import make_folder
+    from neuralrace.papers.experiment import check_formats, check_size
+    from neuralrace.report import counts, render_section, tally, write_report
+    from neuralrace.sweeps import reproduced
+
+    check_formats(formats or ())
+    check_size(size)
+    names = _chosen(only) if only else list(papers.names())
+    folder, results, drawn, failed, begun = make_folder(out), [], {}, [], itertools.count(1)
+
+    def begin(name: str) -> None:
+        print(f"[{next(begun)}/{len(names)}] {name}", file=sys.stderr)
+
+    outcomes = reproduced(names, size, folder, formats or ("png",), workers, begin, render_section)
+    for name, result, section in outcomes:
+        if isinstance(result, Exception):
+            failed.append(result)
+            print(f"{name} failed: {in_one_line(result)}", file=sys.stderr)
+            continue
+        results.append(result)
+        if not as_json:
+            _show(result)
+        drawn[name] = section
+    page = write_report(results, folder / "report.html", drawn) if results else None
+    if failed:
+        raise failed[0]
+    judged = [claim for result in results if result.judged for claim in result.claims]
+    if not as_json:
+        if judged:
+            print(tally(judged))
+        print(f"report: {page}")
+    status = 0 if all(result.as_recorded for result in results) else OTHER
+    told = {"report": str(page), "counts": counts(judged)}
+    return status, told | {"results": [result.summary() for result in results]}
+
+
+@app.command()
+def sweep(
+    name: str,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="key=a,b: values of a setting (`list NAME`); of a list, key=a,b;c,d."),
+    ] = None,
+    size: Size = "full",
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds at every point.")] = None,
+    on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
+    workers: Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")] = None,
+    out: Annotated[str, typer.Option(help="Folder for points, data, claims and figure.")] = "sweep",
+    as_json: AsJson = False,
+) -> Ending:
+    """Run an experiment for every combination of settings, on many workers. Interrupted sweeps resume."""
+    from neuralrace import sweeps
+
+    found = sweeps.sweep(name, _changes(changes or [], None), out=out, size=size, seeds=seeds, on=on, workers=workers)
+    told = found.summary() | {"figure": str(found.folder / "figure.png")}
+    if not as_json:
+        rows = [(entry["claim"], f"{entry['holds']} of {entry['points']}") for entry in told["claims"]]
+        _table(("claim", "holds at points"), rows)
+        for failure in told["failed"]:
+            print(f"failed: {failure['settings']}: {failure['why']}")
+        print(
+            f"points: {told['points']}, failed: {len(told['failed'])}\ndata: {told['data']}\nfigure: {told['figure']}"
+        )
+    return OTHER if told["failed"] else 0, told
+
+
+@app.command("explain")
+def explain_task(
+    task: Annotated[str, typer.Argument(help="A named task, an .npz file, or a .csv file with --target.")],
+    target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,
+    separator: Annotated[str | None, typer.Option(help="Between the columns of a .csv (default: a comma).")] = None,
+    standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
+    bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
+    hidden: Annotated[
+        list[int] | None,
+        typer.Option(help="Width of a hidden layer (default: 700, fewer for large tables); may be repeated."),
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of networks (default: 5).")] = None,
+    groups: Annotated[str | None, typer.Option(help="Grouping of a named task (default: the coarsest).")] = None,
+    modules: Annotated[str, typer.Option(help="How many modules; auto finds the fewest that explain.")] = "auto",
+    learning_rate: Annotated[float | None, typer.Option(help="Step size (default: from the task).")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps (default: until little more is learned).")] = None,
+    std: Annotated[float | None, typer.Option(help="Standard deviation of the initial weights.")] = None,
+    checkpoints: Annotated[
+        str | None, typer.Option(help="Folder with weights of a training of your own: step_0.safetensors or .npz, ...")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and smaller networks, a coarser forecast.")] = False,
+    key: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting of the named task.")] = None,
+    out: Annotated[str | None, typer.Option(help="Folder for the page, the figure and the networks.")] = None,
+    as_json: AsJson = False,
+) -> Ending:
+    """Predict how ReLU networks learn a task, train them, and report whether that held and which modules they form."""
+    from neuralrace import explanation, initial
+    from neuralrace.datafiles import make_folder
+
+    folder = None if out is None else make_folder(out)
+    reading = {"targets": target, "sep": separator, "standardize": standardize, "bias": bias}
+    settings = explanation.task_settings(task, _changes(changes or [], None))
+    explained = explanation.explain(
+        explanation.resolve(task, settings=settings, reading={k: v for k, v in reading.items() if v}),
+        tuple(hidden) if hidden else None,
+        seeds,
+        groups=groups,
+        modules=int(modules) if modules.isdecimal() else modules,
+        initial=None if std is None else initial.gaussian(require_number("std", std, above=0)),
+        learning_rate=learning_rate,
+        steps=steps,
+        checkpoints=checkpoints,
+        quick=quick,
+        key=key,
+    )
+    page = None if folder is None else explained.save(folder)
+    if not as_json:
+        print(explained)
+        if page is not None:
+            print(f"\npage: {page}")
+    return 0, explained.summary() | ({} if page is None else {"page": str(page)})
+
+
+@app.command()
+def explore(
+    port: Annotated[int | None, typer.Option(help="Port (default: 8642, or a free one).")] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
+) -> Ending:
+    """Open a page in the browser where forecasts answer at once and training arrives as it runs."""
+    from neuralrace.explorer.server import serve_command
+
+    serve_command(port, browser)
+    return 0, None
+
+
+def _chosen(patterns: Sequence[str]) -> list[str]:
+    """The experiments that match a name or a pattern such as 'saxe2022-*', each once."""
+    known = papers.names()
+    found = [name for pattern in patterns for name in fnmatch.filter(known, pattern) or [pattern]]
+    for name in found:
+        require_known(name, known, f"there is no experiment {name!r}")
+    return list(dict.fromkeys(found))
+
+
+def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:
+    changes: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise RangeError(f"--set needs key=value; it was {text!r}")
+        if key.strip() in changes:
+            raise RangeError(f"setting {key.strip()!r} is given twice: give it once")
+        changes[key.strip()] = value.strip()
+    return changes
+
+
+def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
+    table = Table(*head, box=None)
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)
+
+
+def _show(result: "Result") -> None:
+    """Print an experiment's claims: the paper's, findings and checks apart."""
+    from neuralrace.papers.claims import by_kind
+    from neuralrace.report import counted, counts, verdict
+
+    experiment = result.experiment
+    print(f"{experiment.name}: {experiment.title}")
+    if experiment.differs:
+        print(f"where the settings are not the paper's: {experiment.differs}")
+    for kind, claims in by_kind(result.claims).items():
+        count = counted(kind, counts(claims)[kind]) if result.judged else f"{len(claims)}, not judged at this size"
+        print(f"{kind}: {count}")
+        for claim in claims:
+            told = f"{verdict(claim)}: " if result.judged else ""
+            print(f"- {told}{claim.text} [{claim.source}]")
+            for word, words in (("asked", claim.asked), ("measured", claim.shown), ("why", claim.fails)):
+                if words:
+                    print(f"    {word}: {words}")

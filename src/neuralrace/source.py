@@ -1,4 +1,4 @@
-"""Which code this is, so that a result knows what made it and a sweep is made by one version."""
+"""Which code made a result."""
 
 import functools
 import hashlib
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @functools.cache
 def code_version() -> str:
-    """A digest of the package's own source."""
+    """Return a digest of the package's own source files."""
     root = Path(__file__).parent
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
@@ -17,10 +17,5 @@ def code_version() -> str:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers of a result depend on beside its settings."""
-    return {
-        "neuralrace": version("neuralrace"),
-        "code": code_version(),
-        "jax": version("jax"),
-        "numpy": version("numpy"),
-    }
+    """Return the versions that the numbers of a result depend on."""
+    return {"code": code_version()} | {name: version(name) for name in ("neuralrace", "jax", "numpy")}

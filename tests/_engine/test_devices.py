@@ -22,14 +22,12 @@ PROGRAM = """
 import json, sys
 import jax, numpy as np
 import neuralrace as nr
-from neuralrace.memory import search_seldom
 from neuralrace.training import Condition, train_together
 from neuralrace.theory.flow import simulation
 from neuralrace.theory.integration import integrate
 from neuralrace.training import loop
 from neuralrace.training.rules import make_rule
 
-search_seldom()
 where = []
 advance = loop._advance
 def watched(program, state, *rest):

@@ -16,11 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import bucket_size, compiled, map_on_devices
-from neuralrace.progress import LongWait
 from neuralrace.theory.integration.system import System, norm, record_of
 
 AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so that it can be interrupted
-SHORTER = "a larger learning_rate, an earlier end, or dynamics='flow'"
 LOOK = 128  # steps after which the curvature is measured again
 ROUNDS = 8  # of the power iteration when it is first measured; one each time after
 CALL = 8  # stretches in one compiled call, between which the work can be interrupted
@@ -43,13 +41,12 @@ def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray
 
     if counts.sum() <= AT_ONCE:
         return descended(start, counts)
-    state, records, done, wait = start, [], 0, LongWait("descent", SHORTER)
+    state, records, done = start, [], 0
     for count in counts:
         for first in range(0, max(int(count), 1), AT_ONCE):
             part = min(AT_ONCE, int(count) - first)
             state, record = descended(state, np.asarray([part]))
             done += part
-            wait.look(done, float(counts.sum()))
         records.append(record)
     return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
 
@@ -113,9 +110,8 @@ def stride(
     parts = np.maximum(-(-counts // LOOK), 1)  # stretches, between two measurements or records
     pieces = np.concatenate([np.diff(np.linspace(0, n, k + 1).astype(int)) for n, k in zip(counts, parts, strict=True)])
     planned = np.append(pieces, np.zeros(-len(pieces) % CALL, int)).reshape(-1, CALL)
-    wait = LongWait("descent", SHORTER)
     at, losses, single = list(starts), [], _cast(system, jnp.float32)
-    for done, part in enumerate(planned):
+    for part in planned:
 
         def advanced(one: Stride, part: np.ndarray = part) -> tuple[Stride, np.ndarray]:
             kind = one.silent.dtype
@@ -130,7 +126,6 @@ def stride(
                 found[place] = advanced(_cast(one, jnp.float64))
         at = [after for after, _ in found]
         losses.append(np.stack([left for _, left in found]))
-        wait.look(float(planned[: done + 1].sum()), float(planned.sum()))
     return at, np.concatenate(losses, axis=1)[:, np.cumsum(parts) - 1]
 
 

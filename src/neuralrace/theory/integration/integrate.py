@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 from neuralrace._engine.devices import compiled
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError
-from neuralrace.progress import LongWait
 from neuralrace.theory.integration.controller import UNSEEN, ControllerState, ModewiseController, Recorded
 from neuralrace.theory.integration.descent import descend, steps_between
 from neuralrace.theory.integration.solvers import ModewiseKvaerno5, SolverState, StabilizedTsit5
@@ -106,7 +105,7 @@ def integrate(
     still = ControllerState(np.array(1e-300), np.ones(()), np.array(UNSEEN), np.array(np.inf))
     moment = Moment(np.zeros(()), state, blank, still)
     ends, parts = [], []
-    time, taken, looked, radius, wait = 0.0, 0, 0, 0.0, None
+    time, taken, looked, radius = 0.0, 0, 0, 0.0
     while time < end:
         pause = np.inf if stop is None else float(looked + PAUSE - taken)
         begun = moment._replace(controller_state=moment.controller_state._replace(left=np.array(pause)))
@@ -127,8 +126,6 @@ def integrate(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        wait = LongWait("flow", "fewer draws or neurons, a larger rtol, or an earlier end") if wait is None else wait
-        wait.look(taken, min(taken + (end - time) / step, max_steps))
         if stop is not None and (taken >= looked + PAUSE or time >= end):
             looked = taken
             if stop(float(time), moment.state):

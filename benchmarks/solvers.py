@@ -53,9 +53,8 @@ def ratio(case: Case, rtol: float) -> float:
     end = case.times[-1]
     flow = linear_flow(case.problem.statistics(), case.weights, end, rtol)
     system, start = flow.solution.system, flow.solution.start
-    size = np.sqrt(
-        np.mean(np.concatenate([np.ravel(stack) for stack in start.values()]) ** 2)
-    )  # below it errors are absolute
+    unknowns = np.concatenate([np.ravel(stack) for stack in start.values()])
+    size = np.sqrt(np.mean(unknowns**2))  # below it errors are absolute
 
     def ours() -> Any:
         return integrate(system, start, end, rtol=rtol, max_steps=STEPS).at(case.times)[:, 0]

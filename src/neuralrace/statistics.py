@@ -253,7 +253,7 @@ def _rows(statistics: PathStatistics) -> tuple[Bases, Bases, dict[Edge, np.ndarr
         explained += sum(float(np.sum(seen[node] ** 2)) for node in here.outputs)
         for node, rows in parts.items():
             rows.append(seen.get(node, np.zeros((len(scale), nodes[node]))))
-    if not any(counts):  # no example shows anything: one row of zeros stands for all
+    if not any(counts):  # no example shows anything: keep one row of zeros
         counts, parts = [1] + [0] * len(counts[1:]), {node: [np.zeros((1, nodes[node]))] for node in parts}
     of_row = np.repeat(np.arange(len(counts)), counts)
     gates = {edge: gate[of_row] for edge, gate in statistics.edge_gates.items()}

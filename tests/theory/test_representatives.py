@@ -82,7 +82,7 @@ def test_descent_goes_by_steps_or_strides(monkeypatch):
     [
         ((6, 4), LAW, "one rectified hidden layer required; there are 2 hidden nodes"),
         ((6,), nr.initial.orthogonal(0.1), "independent normal neurons required; Orthogonal"),
-        ((6,), nr.initial.gaussian(1.0), "small first weights is required to 0.01; the first output"),
+        ((6,), nr.initial.gaussian(1.0), "small initial weights is required to 0.01; the initial output"),
     ],
 )
 def test_what_cannot_be_represented_is_refused_and_the_flow_is_offered(hidden, law, words):

@@ -51,7 +51,7 @@ class Representatives(Method["Spans"]):
         if not layer.holds:
             return (there, layer, normal), None
         size = initial_output(problem, initial)
-        tiny = Assumption("small first weights", size, self.small, "the first output relative to the targets")
+        tiny = Assumption("small initial weights", size, self.small, "the initial output relative to the targets")
         return (there, layer, normal, tiny), Spans.of(problem)
 
     def solve(self, request: Request, ground: "Spans") -> Outcome:

@@ -60,7 +60,7 @@ class NetworkSystem(System):
 
     by_mode: linear networks with data in its own modes. Then rows of matrices into outputs and columns of matrices
     from inputs are modes whose errors are relative to themselves. Otherwise the error is relative to all weights that
-    enter the nodes of one block (a bias alone may be zero), and the error of the outputs to what is left to learn,
+    enter the nodes of one block (a bias alone may be zero), and the error of the outputs to the remaining error,
     or the tail of the loss would be noise.
     """
 
@@ -117,7 +117,7 @@ class NetworkSystem(System):
         return worst if self.by_mode else jnp.maximum(worst, jnp.max(jax.vmap(self._missed)(after, error)) / rtol)
 
     def _missed(self, after: Stacks, error: Stacks) -> jax.Array:
-        """The error of the outputs relative to what is left to learn, which is small in the tail of the loss."""
+        """The integration error of the outputs relative to their remaining error, which is small late in learning."""
         smooth = smoothed(self.network, self.width)
         there, _ = smooth.rows(after)
         here, _ = smooth.rows(jax.tree.map(jnp.subtract, after, error))

@@ -31,7 +31,7 @@ class Recorded(Autonomous):
     states: bool = eqx.field(static=True, default=False)  # whether the state is recorded too
 
     def order(self, terms: Any) -> Any:
-        """That of the solver."""
+        """The order of the solver."""
         return self.solver.order(terms)
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:

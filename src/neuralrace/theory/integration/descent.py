@@ -74,7 +74,7 @@ class Stride(NamedTuple):
     silent: jax.Array  # the loss at zero weights
     before: Any  # the velocity at the start of the stride before
     width: jax.Array  # of that stride; zero before the first
-    direction: Any  # near that of the largest curvature
+    direction: Any  # of the largest curvature, nearly
     curvature: jax.Array  # zero until it was measured
     fallen: jax.Array  # whether the loss has
 

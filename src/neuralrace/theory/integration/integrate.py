@@ -166,7 +166,7 @@ def _advance(solver: Recorded, moment: Moment, end: Array) -> tuple[Moment, jax.
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
         stepsize_controller=ModewiseController(solver.rtol, solver.system, before.next, moment.time, far),
         adjoint=diffrax.ForwardMode(),
-        # diffrax copies what is kept of a call in each step: half a million numbers take as long as a call
+        # diffrax copies the records of a call in each step: half a million numbers take as long as a call
         max_steps=min(max(math.isqrt(500_000 // (3 * size)), 8), 256),
         throw=False,
         solver_state=moment.solver_state,

@@ -164,7 +164,7 @@ def _where(condition: jax.Array, there: Any, here: Any) -> Any:
 class ModewiseKvaerno5(Autonomous):
     """diffrax's Kvaerno5 whose root finder measures the error of each mode.
 
-    Its implicit stages are solved until what is left of their error is far below the error allowed for each mode, so
+    Its implicit stages are solved until their remaining error is far below the error allowed for each mode, so
     that a mode of 1e-12 keeps its digits beside one of 1.
     """
 
@@ -172,7 +172,7 @@ class ModewiseKvaerno5(Autonomous):
     rtol: Any
 
     def order(self, terms: Any) -> int:
-        """That of Kvaerno5."""
+        """The order of Kvaerno5."""
         return 5
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:

@@ -23,7 +23,7 @@ class System(eqx.Module):
         """The size of every mode of a state, or of an error in one."""
 
     def record(self, state: Any) -> Any:
-        """What is kept of a state (the state itself)."""
+        """The quantities recorded of a state (the state itself)."""
         return state
 
     def rate(self, state: Any, velocity: Any) -> Any:

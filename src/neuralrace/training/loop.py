@@ -403,9 +403,12 @@ def run(
             schedule, first = training.schedule, training.next
             last, began = len(schedule.looks) - 1, time.monotonic()
             stop = min(first + count, last) if first < last else last + 1
-            chunk = _chunk(schedule, first, stop, capacity)
+            gaps = np.append(schedule.gaps, 1)[first:stop]  # the step after the last evaluation is thrown away
+            number, step = np.asarray(stop - first, dtype=np.int32), np.asarray(schedule.looks[first], dtype=np.int32)
+            kept = schedule.kept[first:stop]
+            chunk = Chunk(np.resize(gaps, capacity).astype(np.int32), np.resize(kept, capacity), number, step)
             after, found = _advance(program, training.state, keys, chunk, buffers, block, in_turn)
-            pending.append(host.submit(training.keep, found, schedule.kept[first:stop], total))
+            pending.append(host.submit(training.keep, found, kept, total))
             if stop <= last:  # after the last evaluation nothing moves
                 training.state = after
             if meter is not None:
@@ -441,16 +444,6 @@ def _in_turn(training: Training) -> bool:
     large = 2 * sum(leaf.nbytes for leaf in leaves) // seeds > threads() * NEAR_BYTES  # with a gradient
     gaps = training.schedule.gaps
     return large and len(gaps) > 0 and bool(gaps.mean() >= 4)  # fetching the weights of one seed takes some steps
-
-
-def _chunk(schedule: Schedule, first: int, stop: int, capacity: int) -> Chunk:
-    gaps = np.append(schedule.gaps, 1)  # after the last evaluation there is nothing to run; its step is thrown away
-    return Chunk(
-        np.resize(gaps[first:stop], capacity).astype(np.int32),
-        np.resize(schedule.kept[first:stop], capacity),
-        np.asarray(stop - first, dtype=np.int32),
-        np.asarray(schedule.looks[first], dtype=np.int32),
-    )
 
 
 def _buffers(training: Training) -> dict[str, jax.ShapeDtypeStruct]:

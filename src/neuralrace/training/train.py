@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -129,9 +128,15 @@ def train(
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     prepared = _prepare(condition, seeds, key, record)
     settings = _settings(condition, schedule, seeds, key, precision)
-    groups = prepared.groups(seeds) if callback is None else [slice(0, seeds)]
+    # as many seeds side by side as memory allows; each group is one run of the same program
+    rows = prepared.learner.example_count if batch_size is None else batch_size
+    activity = rows * sum(prepared.learner.architecture.nodes.values())
+    per_seed = 8 * (6 * sum(matrix[0].size for matrix in prepared.initial.values()) + 4 * activity)
+    at_once = int(np.clip(jax.local_device_count() * (SEED_BYTES // max(per_seed, 1)), 1, seeds))
+    at_once = seeds if callback is not None else at_once
+    groups = [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
     done: list[Training] = []
-    with _metered(max(schedule.steps, 1) * seeds, progress) as meter, in_precision(precision):
+    with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
         parameters, keys = prepared.learner.pack(prepared.projected), _keys(key, seeds)[1]
         for number, chosen in enumerate(groups):
             part = parameters, keys
@@ -201,7 +206,7 @@ def train_together(
             found[id(one)] = _trajectory(one, training.schedule, own, ended, settings)
 
     work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
-    with _metered(work, progress) as meter, ThreadPoolExecutor(2) as pool:
+    with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(2) as pool:
         list(pool.map(train_group, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
 
@@ -225,10 +230,6 @@ def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
         looks * (40 + 8 * count),  # bytes of an evaluation: its step, its kind and the loss
         "record less often with every=..., or give fewer seeds or steps",
     )
-
-
-def _metered(work: int, shown: bool) -> AbstractContextManager[Meter | None]:
-    return Meter("training", work) if shown else nullcontext()
 
 
 def _calling(callback: Callback) -> Watcher:
@@ -266,15 +267,6 @@ class Prepared:
         """What the program trains."""
         assert isinstance(self.program.learner, Learner)
         return self.program.learner
-
-    def groups(self, seeds: int) -> list[slice]:
-        """As many seeds side by side as memory allows; each group is one run of the same program."""
-        batches = self.program.batches
-        rows = self.learner.example_count if batches is None else batches.size
-        activity = rows * sum(self.learner.architecture.nodes.values())
-        per_seed = 8 * (6 * sum(matrix[0].size for matrix in self.initial.values()) + 4 * activity)
-        at_once = int(np.clip(jax.local_device_count() * (SEED_BYTES // max(per_seed, 1)), 1, seeds))
-        return [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
 
 
 def _prepare(

@@ -90,15 +90,6 @@ def test_plain_arrays_with_biases():
     assert gated.problem.loss(gated.weights) == pytest.approx(0, abs=ROUNDING)  # its own outputs are the targets
 
 
-def test_given_preactivations_set_the_gates():
-    inputs, matrices, _ = biased()
-    received = [np.ones((9, 5)), -np.ones((9, 4))]
-    gated = reln.equivalent_arrays(inputs, matrices, received, slope=0.5)
-    assert list(gated.members) == ["h1_0", "h2_0"]
-    expected = 0.5 * inputs @ matrices[0].T @ matrices[1].T @ matrices[2].T
-    np.testing.assert_allclose(gated.problem.forward(gated.weights)["y"], expected, rtol=0, atol=ROUNDING)
-
-
 @pytest.fixture
 def torch(monkeypatch):
     """The few classes of PyTorch that are read, so that the test needs no PyTorch."""
@@ -161,5 +152,3 @@ def test_what_does_not_fit_is_named():
         reln.equivalent_arrays(inputs, matrices, biases=[biases[1], None, None])
     with pytest.raises(WeightError, match="biases must hold"):
         reln.equivalent_arrays(inputs, matrices, biases=biases[:1])
-    with pytest.raises(WeightError, match="preactivations must have the shapes"):
-        reln.equivalent_arrays(inputs, matrices, [np.ones((9, 5))])

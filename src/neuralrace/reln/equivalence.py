@@ -22,7 +22,7 @@ MOST_EDGES = 20_000  # a plan of more edges than this takes minutes
 class Equivalent(NamedTuple):
     """A gated network with the output of a ReLU network.
 
-    problem: one node for each gate pattern of each rectified node, named h1_0, h1_1, ..., h2_0, ... weights: edge ->
+    problem: one node for each gate pattern of each ReLU node, named h1_0, h1_1, ..., h2_0, ... weights: edge ->
     matrix. members: node -> the neurons of its layer that share the pattern.
     """
 
@@ -32,10 +32,10 @@ class Equivalent(NamedTuple):
 
 
 def equivalent(network: Problem, weights: Weights) -> Equivalent:
-    """Return the gated network that computes, for every example, what a rectified network computes at these weights.
+    """Return the gated network that computes, for every example, what a ReLU network computes at these weights.
 
-    Neurons of a node that are on for the same examples form one node; its gate is 1 where they are on and the slope of
-    the rectifier elsewhere. Its gradient is the ReLU network's too, but only while no neuron changes its pattern.
+    Neurons of a node that are on for the same examples form one node; its gate is 1 where they are on and the slope
+    elsewhere. Its gradient is the ReLU network's too, but only while no neuron changes its pattern.
     """
     if not isinstance(network, Problem):
         raise ProblemError(
@@ -45,7 +45,7 @@ def equivalent(network: Problem, weights: Weights) -> Equivalent:
     for node, activation in network.activations.items():
         if not isinstance(activation, LeakyReLU) or node in network.architecture.outputs:
             raise ProblemError(
-                f"rectifiers at hidden nodes are required; node {node!r} has another activation, or is none"
+                f"ReLU (or leaky ReLU) hidden nodes are required; node {node!r} has another activation, or is an output"
             )
     checked = check_weights(network.architecture, weights)
     return _split(network, checked, network.preactivations(checked))
@@ -54,7 +54,6 @@ def equivalent(network: Problem, weights: Weights) -> Equivalent:
 def equivalent_arrays(
     inputs: Any,
     matrices: Sequence[Any],
-    preactivations: Sequence[Any] | None = None,
     *,
     biases: Sequence[Any] | None = None,
     targets: Any = None,
@@ -62,38 +61,33 @@ def equivalent_arrays(
 ) -> Equivalent:
     """Return the gated network of a ReLU network that is given as plain arrays.
 
-    inputs: (N, size). matrices: from first to last, (target, source) each. preactivations: (N, width) for every hidden
-    layer, whose signs are the gates; computed if not given. biases: one vector, or None, per matrix. targets:
-    (N, outputs), for training it on; its own outputs if not given.
+    inputs: (N, size). matrices: from first to last, (target, source) each. biases: one vector, or None, per matrix.
+    targets: (N, outputs), for training it on; its own outputs if not given.
     """
     slopes = [require_number("slope", slope)] * (len(matrices) - 1)
-    network, weights = _chain(inputs, matrices, biases, slopes, targets)
-    if preactivations is None:
-        return equivalent(network, weights)
-    received = [frozen_array(f"preactivations {i}", z, 2, WeightError) for i, z in enumerate(preactivations)]
-    wanted = [(len(network.task), network.architecture.nodes[layer]) for layer in network.activations]
-    if (found := [z.shape for z in received]) != wanted:
-        raise WeightError(f"preactivations must have the shapes (examples, width) {wanted}; they have {found}")
-    return _split(network, weights, dict(zip(network.activations, received, strict=True)))
+    return equivalent(*_chain(inputs, matrices, biases, slopes, targets))
 
 
 def equivalent_torch(module: Any, inputs: Any, targets: Any = None) -> Equivalent:
     """Return the gated network of a PyTorch nn.Sequential of Linear, with or without bias, and ReLU or LeakyReLU.
 
     Computed in double precision, whatever the module's own; a bias is the edge from an input node "bias" that is
-    always 1. Rectifiers may differ in slope.
+    always 1. Layers may differ in slope.
     """
     try:
         import torch
     except ImportError:
         raise ProblemError("equivalent_torch needs PyTorch, which is not installed: pip install torch") from None
-    matrices: list[np.ndarray] = []
-    biases: list[np.ndarray | None] = []
+    matrices: list[Any] = []
+    biases: list[Any] = []
     slopes: list[float] = []
     for part in module:
         if isinstance(part, torch.nn.Linear) and len(matrices) == len(slopes):
-            matrices.append(_from_torch(part.weight))
-            biases.append(None if part.bias is None else _from_torch(part.bias))
+            own = [
+                None if one is None else one.detach().cpu().numpy().astype(float) for one in (part.weight, part.bias)
+            ]
+            matrices.append(own[0])
+            biases.append(own[1])
         elif isinstance(part, (torch.nn.ReLU, torch.nn.LeakyReLU)) and len(matrices) == len(slopes) + 1:
             slopes.append(float(getattr(part, "negative_slope", 0.0)))
         else:
@@ -104,10 +98,6 @@ def equivalent_torch(module: Any, inputs: Any, targets: Any = None) -> Equivalen
     if len(matrices) < 2 or len(matrices) == len(slopes):
         raise ProblemError(f"at least one ReLU between two Linear is required; {len(matrices)} Linear came")
     return equivalent(*_chain(inputs, matrices, biases, slopes, targets))
-
-
-def _from_torch(tensor: Any) -> np.ndarray:
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64)
 
 
 def _chain(
@@ -142,11 +132,13 @@ def _chain(
 
 
 def _split(network: Problem, weights: Weights, received: Mapping[str, np.ndarray]) -> Equivalent:
-    """Split every rectified node into nodes of one gate, and every edge between all parts of its ends."""
+    """Split every ReLU node into nodes of one gate, and every edge between all parts of its ends."""
     parts = {node: {node: np.arange(size)} for node, size in network.architecture.nodes.items()}
     gates = {node: gate for node, gate in network.gates.nodes.items() if node not in received}
     for node, z in received.items():
-        gate = _gates_of(network, node, z)
+        activation, own = network.activations[node], network.gates.nodes.get(node, np.ones(1))
+        slope = activation.slope if isinstance(activation, LeakyReLU) else 1.0
+        gate = np.where(z > 0, 1.0, slope) * (own if own.ndim == 2 else own[:, None])
         labels = label_rows(z.shape[1], gate)
         groups = range(len(representatives(labels)))
         parts[node] = {f"{node}_{label}": np.flatnonzero(labels == label) for label in groups}
@@ -173,10 +165,3 @@ def _split(network: Problem, weights: Weights, received: Mapping[str, np.ndarray
     problem = Problem(architecture, network.task, Gates(gates, edge_gates), biases=network.biases)
     members = {part: neurons for node in received for part, neurons in parts[node].items()}
     return Equivalent(problem, matrices, members)
-
-
-def _gates_of(network: Problem, node: str, received: np.ndarray) -> np.ndarray:
-    """What each neuron of a rectified node lets through, (N, size): the rectifier's slope times the node's own gate."""
-    activation, own = network.activations[node], network.gates.nodes.get(node, np.ones(1))
-    slope = activation.slope if isinstance(activation, LeakyReLU) else 1.0
-    return np.where(received > 0, 1.0, slope) * (own if own.ndim == 2 else own[:, None])

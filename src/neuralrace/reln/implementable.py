@@ -39,7 +39,11 @@ def implementable(pattern: Any, inputs: Any, bias: bool = False) -> Implementabl
 
     pattern: (N,) of 0 and 1. inputs: (N, size). bias: the neuron has one, which is a further input of 1.
     """
-    on = _checked_pattern(pattern)
+    values = frozen_array("a pattern", pattern, 1, GateError)
+    if not np.isin(values, (0, 1)).all():
+        wrong = values[~np.isin(values, (0, 1))][0]
+        raise GateError(f"a pattern must hold 0 and 1 only; it holds {wrong:g}: threshold it first")
+    on = values > 0
     rows = _checked_inputs(inputs, bias)
     if len(on) != len(rows):
         raise GateError(f"a pattern must have one entry per example, {len(rows)}; it has {len(on)}")
@@ -48,9 +52,13 @@ def implementable(pattern: Any, inputs: Any, bias: bool = False) -> Implementabl
         value = rows @ weights
         off_by = max(float((1 - value[on]).max(initial=0)), float(value[~on].max(initial=0)))
         return Implementable(True, margin > TOLERANCE, weights, None, off_by)
-    certificate = _certificate(on, rows)
-    signed = np.where(on, 1.0, -1.0) * certificate
-    residual = float(np.abs(signed @ rows).max(initial=0)) / _scale(rows)
+    # Farkas' alternative: m >= 0, sum_on m = 1, sum_on m x - sum_off m x = 0
+    signs = np.where(on, 1.0, -1.0)
+    equations = np.vstack([(signs[:, None] * rows).T, on.astype(float)])
+    right = np.append(np.zeros(rows.shape[1]), 1.0)
+    solved = linprog(np.zeros(len(on)), A_eq=equations, b_eq=right, bounds=(0, None), method="highs")
+    certificate = np.asarray(solved.x) if solved.status == 0 else np.full(len(on), np.inf)
+    residual = float(np.abs((signs * certificate) @ rows).max(initial=0)) / _scale(rows)
     if residual > TOLERANCE * len(rows):
         raise NeuralRaceError(
             f"the linear program found neither weights nor a proof that there are none (residual {residual:.2g}): "
@@ -79,8 +87,15 @@ def implementable_patterns(
     known: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, dtype=bool), np.zeros(rows.shape[1]))]
     for count in range(1, len(rows) + 1):
         extended: list[tuple[np.ndarray, np.ndarray]] = []
+        clear = TOLERANCE * _scale(rows[:count])
         for pattern, witness in known:
-            extended += _extensions(pattern, witness, rows[:count], strict)
+            free = float(rows[count - 1] @ witness)
+            for on in (False, True):  # the old witness serves for one of them
+                longer = np.append(pattern, on)
+                serves = free > clear if on else (free < -clear if strict else free <= 0)
+                weights, margin = (witness, 1.0) if serves else _witness(longer, rows[:count])
+                if weights is not None and (margin > TOLERANCE or not strict):
+                    extended.append((longer, weights))
         if len(extended) > most:
             raise RangeError(
                 f"at most {most:,} patterns were allowed and {count} of {len(rows)} examples have {len(extended):,}: "
@@ -89,22 +104,6 @@ def implementable_patterns(
         known = extended
     found = np.array([pattern for pattern, _ in known], dtype=bool).reshape(-1, len(rows))
     return found[np.lexsort(found.T[::-1])] if found.size else found
-
-
-def _extensions(
-    pattern: np.ndarray, witness: np.ndarray, rows: np.ndarray, strict: bool
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The patterns that a further example makes of one; the old witness serves for one of them."""
-    found = []
-    free = float(rows[-1] @ witness)
-    clear = TOLERANCE * _scale(rows)
-    for on in (False, True):
-        longer = np.append(pattern, on)
-        serves = free > clear if on else (free < -clear if strict else free <= 0)
-        weights, margin = (witness, 1.0) if serves else _witness(longer, rows)
-        if weights is not None and (margin > TOLERANCE or not strict):
-            found.append((longer, weights))
-    return found
 
 
 def _witness(on: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray | None, float]:
@@ -121,25 +120,8 @@ def _witness(on: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray | None, float
     return np.asarray(solved.x[:size]), float(solved.x[size])
 
 
-def _certificate(on: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Farkas' alternative: m >= 0, sum_on m = 1, sum_on m x - sum_off m x = 0."""
-    signs = np.where(on, 1.0, -1.0)
-    equations = np.vstack([(signs[:, None] * rows).T, on.astype(float)])
-    right = np.append(np.zeros(rows.shape[1]), 1.0)
-    solved = linprog(np.zeros(len(on)), A_eq=equations, b_eq=right, bounds=(0, None), method="highs")
-    return np.asarray(solved.x) if solved.status == 0 else np.full(len(on), np.inf)
-
-
 def _scale(rows: np.ndarray) -> float:
     return float(np.abs(rows).max(initial=0)) or 1.0
-
-
-def _checked_pattern(pattern: Any) -> np.ndarray:
-    values = frozen_array("a pattern", pattern, 1, GateError)
-    if not np.isin(values, (0, 1)).all():
-        wrong = values[~np.isin(values, (0, 1))][0]
-        raise GateError(f"a pattern must hold 0 and 1 only; it holds {wrong:g}: threshold it first")
-    return values > 0
 
 
 def _checked_inputs(inputs: Any, bias: bool) -> np.ndarray:

@@ -109,7 +109,6 @@ def claims(data: xarray.Dataset) -> Claims:
     alike, other = by_task(data, "predicted", "alike"), by_task(data, "other", "alike")
     claim.finding(SOURCE, "The modules that ReLU networks form are predicted from their initializer.", "B")
     claim.at_least("share of gates that agree with those found", alike, 0.9)
-    claim.fails("0.85 on the hierarchy, where two groups of networks agree no better")
     claim.finding(SOURCE, "They are as near to those found as the modules of other networks are.", "B")
     less = {task: other[task] - alike[task] for task in alike}
     claim.at_most("gates that agree less than between two groups of networks", less, 0.05)
@@ -117,10 +116,10 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.finding(SOURCE, "It is predicted how much each module carries.", "B")
     what = "largest difference of a module's share"
     claim.at_most(what, dict(zip(alike, share.tolist(), strict=True)), 0.1)
-    claim.fails("0.09 to 0.11 on the hierarchy, where rounding alone decides which five clusters come out")
+    claim.fails("0.11 to 0.12 for XOR with a margin, whose few neurons differ from draw to draw")
     claim.finding(SOURCE, "It is predicted what each module writes.", "B")
     claim.at_least("correlation of what they write", by_task(data, "predicted", "written"), 0.9)
-    claim.fails("0.72 to 0.74 on the hierarchy, whose five clusters differ from one group of networks to the next")
+    claim.fails("0.77 for the random table")
     return claim
 
 
@@ -150,6 +149,5 @@ EXPERIMENT = Experiment(
     compute=compute,
     claims=claims,
     draw=draw,
-    finding="Modules of ReLU networks and their sizes follow from the initializer, but not on the hierarchy, "
-    "where two groups of networks agree no better.",
+    finding="Modules of ReLU networks follow from the initializer, as nearly as those of other networks are alike.",
 )

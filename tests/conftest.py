@@ -3,7 +3,6 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -58,19 +57,6 @@ def pytest_unconfigure() -> None:
     """Remove what was compiled."""
     if OWN:
         shutil.rmtree(OWN, ignore_errors=True)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def no_end_to_step_back_from() -> Iterator[None]:
-    """diffrax finds the hundredth number below the end of an integration, in a hundred operations of each program.
-
-    That end is infinite here (see theory/integration), and serves as well: a quarter less is compiled.
-    """
-    import equinox.internal  # not before the flags are set
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(equinox.internal, "prevbefore", lambda end: end, raising=False)
-        yield
 
 
 # A program holds some twenty pieces of memory. Linux gives a process 65,530 and the one that asks for more crashes, so

@@ -1,4 +1,4 @@
-"""Numbers as they are here: float64 without a flag, finite, of the right rank, and read-only where they are kept."""
+"""Arrays of the package: float64 without a flag, finite, of the right rank, and read-only where they are kept."""
 
 import functools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ PRECISIONS = {"double": True, "single": False}
 
 
 def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarray:
-    """Copy a value into a float64 array, or say why that cannot be done without losing something."""
+    """Copy a value into a float64 array; refuse values that would lose something."""
     try:
         kind = np.asarray(value).dtype.kind
     except ValueError:
@@ -34,7 +34,7 @@ def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarra
 
 
 def check_magnitude(name: str, array: np.ndarray, error: type[NeuralRaceError]) -> None:
-    """Refuse numbers whose squares and products would be none."""
+    """Refuse numbers whose squares and products would overflow."""
     if np.abs(array).max(initial=0.0) > LARGEST:
         where = np.unravel_index(int(np.abs(array).argmax()), array.shape)
         at = ", ".join(str(int(i)) for i in where)
@@ -42,13 +42,13 @@ def check_magnitude(name: str, array: np.ndarray, error: type[NeuralRaceError]) 
 
 
 def frozen_array(name: str, value: Any, rank: int | tuple[int, ...], error: type[NeuralRaceError]) -> np.ndarray:
-    """Copy a value into a read-only float64 array of the given rank, or one of them, or say what is wrong with it."""
+    """Copy a value into a read-only, finite float64 array of the given rank, or of one of several ranks."""
     ranks = (rank,) if isinstance(rank, int) else rank
     array = real_array(name, value, error)
     if array.ndim not in ranks:
         required = " or ".join(map(str, ranks))
-        mend = f": as one column it has shape ({len(array)}, 1)" if array.ndim == 1 else ""
-        raise error(f"{name} must have {required} axis(es), one example per row; it has shape {array.shape}{mend}")
+        advice = f": as one column it has shape ({len(array)}, 1)" if array.ndim == 1 else ""
+        raise error(f"{name} must have {required} axis(es), one example per row; it has shape {array.shape}{advice}")
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         at = f"example {where[0]}" + (f", entry {where[1]}" if array.ndim == 2 else "")
@@ -84,7 +84,7 @@ def _traced(arguments: object) -> bool:
 
 
 def in_precision(name: str) -> AbstractContextManager[None]:
-    """JAX types of "double" or "single" precision for a while; numbers of the host are brought to it as they come."""
+    """Switch JAX types to "double" or "single" precision within a context."""
     require_known(name, list(PRECISIONS), f"precision must be 'double' or 'single'; it was {name!r}")
     found: AbstractContextManager[None] = jax.enable_x64(PRECISIONS[name])
     return found

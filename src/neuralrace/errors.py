@@ -1,4 +1,4 @@
-"""The exceptions of the package, and what is asked of values: what was required, what came, the mend."""
+"""The exceptions of the package, and checks of values: messages state the fact, then the fix."""
 
 import difflib
 import inspect
@@ -54,7 +54,7 @@ class AssumptionError(NeuralRaceError):
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """Say which known name was probably meant, or list what there is."""
+    """Suggest the known name that was probably meant, or list the known names."""
     options = [str(option) for option in known]
     close = difflib.get_close_matches(str(name), options, n=1)
     if close:
@@ -105,13 +105,13 @@ def require_count(name: str, value: int, *, least: int = 1, most: int | None = N
 
 
 def require_place(name: str, value: int, count: int) -> None:
-    """Refuse what is no place among so many; those below zero count from the end."""
+    """Refuse an index that is out of range; negative ones count from the end."""
     if isinstance(value, bool) or not hasattr(value, "__index__") or not -count <= int(value) < count:
         raise RangeError(f"{name} must be from 0 to {count - 1}; it was {shortened(value)}")
 
 
 def require_call(name: str, value: object, of: str, *arguments: object) -> None:
-    """Refuse what is no function of these arguments; of: what they are, in words."""
+    """Refuse anything but a function of these arguments; of: the arguments in words."""
     fits = callable(value)
     try:
         inspect.signature(value).bind(*arguments)  # type: ignore[arg-type]
@@ -124,7 +124,7 @@ def require_call(name: str, value: object, of: str, *arguments: object) -> None:
 
 
 def require_name(name: str, value: object, known: Iterable[str]) -> str:
-    """Return the value, or say which names there are, and which of them was probably meant."""
+    """Return the value, or refuse an unknown name with those that are known."""
     options = list(known)
     if isinstance(value, str) and value in options:
         return value
@@ -134,7 +134,7 @@ def require_name(name: str, value: object, known: Iterable[str]) -> str:
 
 
 def require_known(value: object, known: Collection[object], told: str) -> None:
-    """Refuse a name that is not there; told: what is said of it, before the one that was probably meant."""
+    """Refuse an unknown name; told: the fact, before the suggestion of another name."""
     if value not in known:
         raise UnknownNameError(f"{told}; {nearest(value, known)}")
 
@@ -142,7 +142,7 @@ def require_known(value: object, known: Collection[object], told: str) -> None:
 def require_kind(
     name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError], article: str = "a"
 ) -> None:
-    """Refuse a value of another type than a caller was asked for; one that leads to what is wanted says how."""
+    """Refuse a value of another type; its own `leads_to`, if it has one, says how to get the right one."""
     if not isinstance(value, kind):
         wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
         way = getattr(type(value), "leads_to", None)
@@ -150,7 +150,7 @@ def require_kind(
 
 
 def shortened(value: object, most: int = 80) -> str:
-    """What a value looks like, in one line that is not long."""
+    """Represent a value in one short line."""
     try:
         shown = " ".join(repr(value).split())
     except Exception:  # whatever a caller's own class does when it is asked
@@ -159,10 +159,10 @@ def shortened(value: object, most: int = 80) -> str:
 
 
 def in_one_line(error: BaseException, most: int = 300) -> str:
-    """What kind of error it is and what it says."""
+    """Write the type of an error and its message in one line."""
     return shortened_text(" ".join(f"{type(error).__name__}: {error}".split()), most)
 
 
 def shortened_text(text: str, most: int) -> str:
-    """A text, or as much of it as may be shown."""
+    """Cut a text that is too long."""
     return text if len(text) <= most else f"{text[: most - 3]}..."

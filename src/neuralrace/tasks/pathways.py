@@ -33,7 +33,7 @@ def parallel_pathways(
 
 
 def with_depth(problem: Problem, depth: int) -> Problem:
-    """The network with so many layers of weights in every pathway, gated at its first node; added nodes are open."""
+    """Give every pathway `depth` layers of weights, gated at its first node; added nodes are open."""
     plain = problem.architecture
     nodes = {node: plain.nodes[node] for node in plain.inputs}
     edges: list[tuple[str, str]] = []

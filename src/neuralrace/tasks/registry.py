@@ -1,4 +1,4 @@
-"""The register of named tasks: what they are called, how they are made, what they give."""
+"""The register of named tasks, and the value that they return."""
 
 import functools
 import importlib
@@ -20,7 +20,7 @@ Gating = Callable[[int], Problem]  # width of each pathway -> the gated network 
 
 @dataclass(frozen=True, eq=False)
 class NamedTask:
-    """A data set with the gatings that are known for it.
+    """A dataset with the gatings that are known for it.
 
     settings: what it was made with. gatings: name -> builder. hidden: the usual width of each pathway, or of a layer.
     groups: a label for every example, by what it tells apart. labels: data node -> the names of its
@@ -48,16 +48,16 @@ class NamedTask:
                 )
 
     def problem(self, gating: str, hidden: int | None = None) -> Problem:
-        """The task with one of its gatings and `hidden` neurons in each layer of each pathway."""
+        """Build the task with one of its gatings and `hidden` neurons in each layer of each pathway."""
         require_known(gating, self.gatings, f"task {self.name!r} has no gating {gating!r}")
         return self.gatings[gating](require_count("hidden", self.hidden if hidden is None else hidden))
 
     def complete(self) -> "NamedTask":
-        """The same task with everything that can be asked; itself, if training sees all of it."""
+        """Return the task with all its examples, where training sees only a part of them."""
         return self if self.whole is None else self.whole()
 
     def evaluation(self, gating: str, hidden: int | None = None) -> Problem:
-        """The network of `problem` on the complete task: the weights of the one serve the other."""
+        """Build the network of `problem` on the complete task; the weights of the one fit the other."""
         return self.complete().problem(gating, hidden)
 
 
@@ -68,7 +68,7 @@ _entries: dict[str, tuple[Callable[..., NamedTask], str]] = {}  # name -> what m
 
 
 def register(name: str, *, summary: str) -> Callable[[Factory], Factory]:
-    """Enter a function that makes a task under a name; the summary is the line that a listing shows."""
+    """Register a function that makes a task; the summary is its line in a listing."""
 
     def enter(factory: Factory) -> Factory:
         if name in _entries:
@@ -80,23 +80,23 @@ def register(name: str, *, summary: str) -> Callable[[Factory], Factory]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all tasks, in alphabetical order."""
+    """List the names of all tasks, in alphabetical order."""
     _load()
     return tuple(sorted(_entries))
 
 
 def summaries() -> dict[str, str]:
-    """Name -> one line that says what the task is."""
+    """Return the summary of each task, by name."""
     return {name: _entries[name][1] for name in names()}
 
 
 def factories() -> dict[str, Callable[..., NamedTask]]:
-    """Name -> the function that makes the task."""
+    """Return the function that makes each task, by name."""
     return {name: _entries[name][0] for name in names()}
 
 
 def get(name: str, **settings: Any) -> NamedTask:
-    """Make a task by its name, as the command line does."""
+    """Make a task by its name."""
     known = factories()
     require_known(name, known, f"there is no task {name!r}")
     parameters = inspect.signature(known[name]).parameters

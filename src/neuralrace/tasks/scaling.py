@@ -20,7 +20,7 @@ def cautions(task: Task, labels: Mapping[str, Sequence[str]] | None = None) -> t
     if largest > 0:
         unit = targets / largest
         share = float(np.sum((task.weights @ unit) ** 2) / np.sum(task.weights @ unit**2))
-        # what is left of a constant when the best linear map of the inputs is taken off
+        # the residual of a constant after the best linear map of the inputs
         size, root = np.abs(inputs).max(axis=0), np.sqrt(task.weights)[:, None]
         scaled = root * inputs / np.where(size > 0, size, 1.0)
         best, *_ = np.linalg.lstsq(scaled, root[:, 0], rcond=None)

@@ -6,7 +6,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.errors import RangeError, UnknownNameError, WeightError
-from neuralrace.initial import as_data, as_key, from_data, key_as_data, key_from_data
+from neuralrace.initial import as_data, from_data, key_as_data
 
 
 @pytest.fixture
@@ -115,10 +115,9 @@ def test_what_is_no_law_of_ours_is_kept_as_what_it_is(problem):
         from_data({"name": "gaussian", "gain": 1.0})
 
 
-@pytest.mark.parametrize("key", [0, -7, 2**40, jax.random.key(5), jax.random.PRNGKey(6)])
-def test_a_key_comes_back_from_its_data(key):
-    stored = json.loads(json.dumps(key_as_data(key)))
-    np.testing.assert_array_equal(jax.random.key_data(key_from_data(stored)), jax.random.key_data(as_key(key)))
+@pytest.mark.parametrize(("key", "stored"), [(-7, -7), (2**40, 2**40), (jax.random.key(5), [0, 5])])
+def test_a_key_in_plain_values(key, stored):
+    assert key_as_data(key) == stored
 
 
 # bad input

@@ -1,7 +1,7 @@
 """Initial weights: each initializer maps (network, key) to a matrix per edge."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
@@ -195,11 +195,6 @@ def key_as_data(key: Any) -> int | list[int]:
     if isinstance(key, (int, np.integer)):
         return int(key)
     return np.asarray(jax.random.key_data(as_key(key))).ravel().tolist()
-
-
-def key_from_data(data: int | Sequence[int]) -> jax.Array:
-    """Make the key that `key_as_data` described."""
-    return as_key(data) if isinstance(data, int) else as_key(jax.numpy.asarray(data, dtype=np.uint32))
 
 
 def as_key(key: Any) -> jax.Array:

@@ -180,7 +180,7 @@ def test_advice_is_true_and_no_certificate_contradicts_itself(which, scale, meth
         assert predict(problem, weights, [0.0, 0.1], method, **dynamics).certificate.holds
     except AssumptionError as error:
         advice = str(error).rsplit(": ", 1)[1]
-        assert advice in ("use method='auto'", f"use method='auto', or go on with {forced!r}")
+        assert advice in ("use method='auto'", f"use method='auto', or force it with {forced!r}")
         if repr(forced) in advice:
             assert not predict(problem, weights, [0.0, 0.1], forced, **dynamics).certificate.holds
 

@@ -126,7 +126,7 @@ def test_rank_deficient_inputs_have_fewer_modes():
 
 def test_statistics_without_shared_bases_are_refused_by_name_and_residual():
     problem, start = tangled(), initial.gaussian(0.01)
-    with pytest.raises(AssumptionError, match=r"Sigma_.* is off by .*: use method='auto', or go on with Reduction"):
+    with pytest.raises(AssumptionError, match=r"Sigma_.* is off by .*: use method='auto', or force it with Reduction"):
         predict(problem, start, TIMES, "reduction", draws=1)
     chosen = predict(problem, start, TIMES[:5], draws=1)
     assert chosen.method == "flow"
@@ -147,7 +147,9 @@ def test_a_forced_forecast_is_one_solution():
 def test_a_forced_hand_over_that_fails_leaves_the_flow_out():
     """Draws that the flow does not align in time: all are the reduction, and their weights give their loss."""
     problem, times, start = chain(hidden=(6, 6)), np.linspace(0, 3, 16), initial.orthogonal(0.3)
-    with pytest.raises(AssumptionError, match=r"hand-over.*: use method='auto', or go on with Reduction\(force=True\)"):
+    with pytest.raises(
+        AssumptionError, match=r"hand-over.*: use method='auto', or force it with Reduction\(force=True\)"
+    ):
         predict(problem, start, times, "reduction", draws=2, rtol=1e-8)
     forced = predict(problem, start, times, Reduction(force=True), draws=2, rtol=1e-8)
     assert not forced.certificate.holds

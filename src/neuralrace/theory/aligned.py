@@ -22,7 +22,7 @@ import numpy as np
 from neuralrace._engine.devices import map_on_devices
 from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.statistics import PathStatistics
+from neuralrace.statistics import UNSEEN, PathStatistics
 from neuralrace.theory.alignment import Alignment
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, matrix_evolution
@@ -44,8 +44,6 @@ from neuralrace.theory.reduction.setup import (
 )
 from neuralrace.theory.reduction.system import ReducedSystem
 
-WRITTEN_OUT = 16  # longest sum that is written out term by term
-SHOWN = 1e-13  # relative variance of an input direction that some example shows
 Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 
 
@@ -141,7 +139,7 @@ class PathSystem(System):
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:
     """Products of many small matrices: written out they are one loop, where each would be a call of its own."""
     count = left.shape[2]
-    if count > WRITTEN_OUT:
+    if count > 16:
         return left @ right
     return sum((left[:, :, k, None] * right[:, k, None, :] for k in range(count)), start=jnp.zeros(()))
 
@@ -156,7 +154,7 @@ def _coordinates(
     inputs, outputs = {}, {}
     for path, own in modes.items():
         values, vectors = np.linalg.eigh(statistics.input(path, path))
-        shown = vectors[:, values > SHOWN * values[-1]]
+        shown = vectors[:, values > UNSEEN * values[-1]]
         inside = shown.T @ own.input
         rest = np.linalg.svd(inside)[0][:, inside.shape[1] :]
         inputs[path] = shown @ np.concatenate([inside, rest], axis=1)

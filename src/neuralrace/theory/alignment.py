@@ -22,7 +22,6 @@ from neuralrace.statistics import PathStatistics, shared_bases
 from neuralrace.theory.reduction.modes import path_modes
 
 ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding
-ALIGNED = 1e-8  # relative misfit of weights that are aligned up to rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +121,7 @@ def align_own(statistics: PathStatistics, weights: Mapping[Edge, np.ndarray]) ->
     worst = (0.0, "every path")
     for path, one in modes.items():
         misfit = max(misfits[edge] for edge in path.edges)
-        if len(path.edges) == 2 and misfit > ALIGNED:
+        if len(path.edges) == 2 and misfit > 1e-8:  # not aligned up to rounding
             nodes.append(statistics.architecture.target(path.edges[0]))
         else:
             worst = max(worst, (misfit, f"path {path}"))

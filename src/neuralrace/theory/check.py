@@ -12,11 +12,7 @@ from neuralrace.theory.method import Outcome, Request
 
 TOLERANCE = 0.01  # normalized L1 that a certificate promises
 TIMES = 20  # at which the exact loss is compared
-HOPELESS = 0.05  # distance of the exact loss above which the flow need not be followed
-NEGLIGIBLE = 1e-3  # distance of the exact loss below which the flow need not be followed ...
-SPARE = 0.01  # ... if every required residual is also below this fraction of its tolerance
 FLOOR = 1e-8  # of the loss at zero output: below, losses count as equal, because the flow has no digits left there
-RTOL = 1e-4  # of the flow that a forecast is compared with: right to a hundredth of the tolerance
 # The budget of `check="auto"`: multiplications for 20 losses of all draws, and for 1,000 evaluations of the flow of one
 # draw, which take a second or two on one core; the flow may take no more steps than this.
 WORK = 2e9
@@ -46,16 +42,23 @@ def check_outcome(
         worst = int(np.argmax(found))
         detail = f"the forecast of draw {worst} (normalized L1 over {TIMES} exact losses)"
         row = Assumption("loss at predicted weights", found[worst], TOLERANCE, detail)
-        if row.residual > HOPELESS or not affordable:
+        if row.residual > 5 * TOLERANCE or not affordable:
             return (row,), "the flow was not followed: " + ("too large for a check" if row.holds else "not needed")
-        spare = all(one.residual <= SPARE * one.tolerance for one in required if one.needed)
-        if spare and row.residual <= NEGLIGIBLE and request.check == "auto":
+        spare = all(one.residual <= 0.01 * one.tolerance for one in required if one.needed)
+        if spare and row.residual <= 0.1 * TOLERANCE and request.check == "auto":
             return (row,), "the flow was not followed: every assumption holds with a factor of 100 to spare"
         rows = (replace(row, needed=False),)  # an upper bound: in truth the part outside the modes decays
     if not affordable:
         return (), "the flow was not followed: too large for a check"
     steps = request.max_steps if request.check is True else min(request.max_steps, STEPS)
-    given = request.statistics, request.weights[worst], request.end, max(RTOL, request.rtol), steps, request.descent
+    given = (
+        request.statistics,
+        request.weights[worst],
+        request.end,
+        max(0.01 * TOLERANCE, request.rtol),
+        steps,
+        request.descent,
+    )
     try:
         exact = linear_flow(*given).losses(request.times)
     except RangeError:

@@ -27,29 +27,31 @@ class Evolution:
 
 def matrix_evolution(
     matrices: MatricesAt,
-    modes: Callable[[Path], tuple[np.ndarray, np.ndarray]],
-    ends: Mapping[Edge, tuple[np.ndarray, np.ndarray]] | None = None,
+    modes: Callable[[Path], tuple[np.ndarray, np.ndarray]] | Mapping[Edge, tuple[np.ndarray, np.ndarray]],
     paths: PathStrengths | None = None,
 ) -> Evolution:
     """Read strengths off weight matrices.
 
-    modes: path -> its output and input vectors U and V, whose strengths are the diagonal of U^T W_p V. ends: edge ->
-    bases of its target and its source; without, its strengths are its singular values. paths: the strengths of paths,
-    where the method has them without the weights.
+    modes: path -> its output and input vectors U and V, whose strengths are the diagonal of U^T W_p V; those of edges
+    are then their singular values. Or edge -> bases of its target and its source, in which edges are seen too. paths:
+    the strengths of paths, where the method has them without the weights.
     """
 
     def of_edges(edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
         def strengths(edge: Edge, matrix: np.ndarray) -> np.ndarray:
-            if ends is None:
+            if not isinstance(modes, Mapping):
                 return np.linalg.svd(matrix, compute_uv=False)
-            target, source = ends[edge]
+            target, source = modes[edge]
             return np.asarray(np.sum(target * (matrix @ source), axis=0))
 
         rows = [[strengths(edge, weights[edge]) for edge in edges] for weights in matrices(times)]
         return [np.array(column) for column in zip(*rows, strict=True)]
 
     def of_paths(wanted: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        bases = [modes(path) for path in wanted]
+        if isinstance(modes, Mapping):
+            bases = [(modes[path.edges[-1]][0], modes[path.edges[0]][1]) for path in wanted]
+        else:
+            bases = [modes(path) for path in wanted]
         found = [np.zeros((len(times), output.shape[1])) for output, _ in bases]
         for i, weights in enumerate(matrices(times)):
             for path, (output, product), values in zip(wanted, bases, found, strict=True):

@@ -30,7 +30,7 @@ Given = TypeVarTuple("Given")
 class Request:
     """The checked arguments of `predict`.
 
-    moments: makes the statistics of linear nodes. problem: the network with its examples, given only to methods that
+    make_statistics: of linear nodes. problem: the network with its examples, given only to methods that
     need them. linear: no node has an activation, and no neuron a gate of its own. initial: checked sets of weights, or
     an initializer. draw: draws weights from it, `draws` times from the stream. learning_rate: the planned step size.
     descent: the same, where steps are to be taken. tolerance: of assumptions that must be exact. Statistics and weights
@@ -38,7 +38,7 @@ class Request:
     """
 
     architecture: Architecture
-    moments: Callable[[], PathStatistics]
+    make_statistics: Callable[[], PathStatistics]
     problem: Problem | None
     linear: bool
     initial: Initializer | tuple[dict[Edge, np.ndarray], ...]
@@ -57,7 +57,7 @@ class Request:
     @cached_property
     def statistics(self) -> PathStatistics:
         """The path statistics of linear nodes."""
-        return self.moments()
+        return self.make_statistics()
 
     @cached_property
     def weights(self) -> tuple[dict[Edge, np.ndarray], ...]:

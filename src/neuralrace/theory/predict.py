@@ -43,8 +43,6 @@ LADDER: tuple[Method[Any], ...] = (
 )
 METHODS = tuple(dict.fromkeys(method.name for method in LADDER))
 DRAWS = 8  # from an initializer
-NEURONS = 1400  # with activations: in all draws together, of which there are at least two
-RTOL = 1e-6
 THEORY_STREAM = 0x7E0217  # folded into every key, so that no training draws the same weights
 
 
@@ -98,12 +96,12 @@ def predict(
         given = initial
     if not linear and draws is None:
         neurons = sum(architecture.nodes[node] for node in architecture.hidden)
-        draws = int(np.clip(np.ceil(NEURONS / max(neurons, 1)), 2, DRAWS))
+        draws = int(np.clip(np.ceil(1400 / max(neurons, 1)), 2, DRAWS))  # 1,400 neurons in all
     if not (isinstance(check, bool | np.bool_) or (isinstance(check, str) and check == "auto")):
         raise RangeError(f"check must be True, False or 'auto'; it was {shortened(check)}")
     request = Request(
         architecture=architecture,
-        moments=network.statistics,
+        make_statistics=network.statistics,
         problem=None if linear and all(rung.linear for rung in methods) else problem,  # most methods see no example
         linear=linear,
         initial=given,
@@ -113,7 +111,7 @@ def predict(
         times=at,
         learning_rate=rate,
         descent=_checked_descent(rate, dynamics, at),
-        rtol=(RTOL if linear else ACTIVATED_RTOL) if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
+        rtol=(1e-6 if linear else ACTIVATED_RTOL) if rtol is None else require_number("rtol", rtol, above=0, most=0.1),
         max_steps=require_count("max_steps", max_steps),
         tolerance=require_number("tolerance", tolerance, least=0),
         check="auto" if isinstance(check, str) else bool(check),
@@ -165,7 +163,7 @@ def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Out
     advice, forced = "use method='auto'", replace(method, force=True)
     forcible = not method.force and (request.linear or not method.linear)
     if forcible and forced.setup(request)[1] is not None:
-        advice += f", or go on with {forced!r}"
+        advice += f", or force it with {forced!r}"
     raise AssumptionError(f"{list(declined)[-1].failed.reason}: {advice}")
 
 

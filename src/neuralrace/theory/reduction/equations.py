@@ -9,7 +9,6 @@ from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.theory.reduction.terms import Terms
 
-EXACT_VARIABLES = 200  # above this many, conserved quantities are not computed
 Symbol = tuple[str, str]  # in plain text and in LaTeX
 
 
@@ -68,7 +67,7 @@ def write_equations(terms: Terms, variables: tuple[Variable, ...]) -> Equations:
         (left, left_tex), right = variable.symbol(), [" + ".join(parts) or "0" for parts in zip(*drives, strict=True)]
         text.append(f"d {left}/dt = {right[0]}")
         latex.append(rf"\frac{{d}}{{dt}} {left_tex} &= {right[1]}")
-    invariants = [] if len(variables) > EXACT_VARIABLES else _invariants(terms, variables)
+    invariants = _invariants(terms, variables) if len(variables) <= 200 else []  # exact elimination takes long
     text += [f"  {variable}" for variable in variables] + [f"conserved: {plain}" for plain, _ in invariants]
     body = " \\\\\n".join(latex + [rf"\text{{const.}} &= {tex}" for _, tex in invariants])
     conserved = tuple(plain for plain, _ in invariants)

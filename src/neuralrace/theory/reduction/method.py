@@ -14,9 +14,8 @@ import numpy as np
 
 from neuralrace._engine.devices import map_on_devices
 from neuralrace._engine.network import Stacks
-from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.theory.alignment import Alignment, align_shared
+from neuralrace.theory.alignment import align_shared
 from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.linear import LinearFlow
@@ -33,7 +32,6 @@ from neuralrace.theory.reduction.setup import (
 )
 from neuralrace.theory.reduction.system import ReducedSystem
 
-BEFORE_THE_END = float(np.nextafter(1.0, 0.0))
 Ground = ReducedSystem | Literal["hand-over"]
 
 
@@ -87,8 +85,7 @@ class Reduction(Method[Ground]):
                 aligned(0.0, flow.solution.start)
             (time, system, residual, where), (start,) = found[0], found[0][1].starts
             states, early = solved(request, system), request.times < time
-            before = matrix_evolution(flow.weights_at, lambda path: _bases_of(start, path), start.ends)
-            after = system.evolution(states)
+            before, after = matrix_evolution(flow.weights_at, start.ends), system.evolution(states)
             late = system.loss(states(request.times[~early] - time))[:, 0]
             losses = [*(np.asarray(curve.at(request.times[early]))[:, 0] + flow.constant), *late]
             (learned,) = after.weights(np.array([max(request.end - time, 0.0)]))
@@ -102,17 +99,13 @@ class Reduction(Method[Ground]):
         late = f"the hand-over at {max(times):.4g} of the end"
         rows = (
             Assumption("aligned at hand-over", residual, self.small, f"{where}, at time {time:.4g},"),
-            Assumption("hand-over before the end", share, BEFORE_THE_END, late),
+            Assumption("hand-over before the end", share, float(np.nextafter(1.0, 0.0)), late),
             Assumption("weights left at hand-over", max(dropped), self.small, "the loss they add by the end"),
         )
         strength = initial_strength(request, "hand-over", [system.starts[0] for system in systems])
         note = f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}"
         paths = tuple(request.statistics.open_paths)
         return Outcome(np.array(losses), draws, paths, rows, systems[0], strength, times, (note,))
-
-
-def _bases_of(start: Alignment, path: Path) -> tuple[np.ndarray, np.ndarray]:
-    return start.ends[path.edges[-1]][0], start.ends[path.edges[0]][1]
 
 
 def _gap_from_flow(system: ReducedSystem, flow: LinearFlow, state: Stacks, small: float) -> tuple[float, str]:

@@ -21,8 +21,6 @@ from neuralrace.theory.reduction.equations import Equations, Variable, write_equ
 from neuralrace.theory.reduction.terms import Terms, lump, path_terms
 
 StateCurves = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
-DENSE_TERMS = 1500  # up to this many terms the best strengths are found by least squares
-SMALL_COUPLING = 256  # up to this many terms the coupling is a dense matrix
 
 
 class Polynomial(System):
@@ -148,12 +146,12 @@ class ReducedSystem:
         best, least = np.zeros(()), 0.5 * energy
         if (terms.coupling - sparse.diags(diagonal)).count_nonzero() == 0:
             best = np.divide(terms.strengths, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)
-        elif len(terms.strengths) <= DENSE_TERMS:
+        elif len(terms.strengths) <= 1500:  # by least squares where that is affordable
             best = np.linalg.lstsq(terms.coupling.toarray(), terms.strengths, rcond=1e-12)[0]
         if best.ndim:
             least -= 0.5 * float(np.sum(terms.multiplicity * best * terms.strengths))
             least = least if least > 1e-14 * energy else 0.0
-        dense = terms.coupling.toarray() if len(terms.strengths) <= SMALL_COUPLING else None
+        dense = terms.coupling.toarray() if len(terms.strengths) <= 256 else None
         entries, uses = (coupling.row, coupling.col, coupling.data), (through.row, through.col, place)
         arrays = (terms.factors, terms.strengths, dense, entries, terms.multiplicity, uses, through.data, best)
         return Polynomial(*jax.device_put((*arrays, np.asarray(least))))

@@ -17,8 +17,6 @@ from neuralrace.axes import Edge
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.reduction.modes import couplings, path_modes
 
-EQUAL = 1e-9  # relative to the largest value compared
-
 
 @dataclass(frozen=True, eq=False)
 class Terms:
@@ -112,7 +110,7 @@ def lump(system: Terms, initial: np.ndarray) -> tuple[Terms, np.ndarray]:
 def _codes(values: np.ndarray) -> np.ndarray:
     """Number the distinct values, those closer than rounding as one."""
     order = np.argsort(values, kind="stable")
-    apart = EQUAL * max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
+    apart = 1e-9 * max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
     codes = np.empty(len(values), dtype=np.int64)
     codes[order] = np.cumsum(np.diff(values[order], prepend=values[order][:1]) > apart)
     return codes

@@ -239,7 +239,7 @@ def test_the_rate_of_an_optimizer_that_descends_is_measured():
 def test_a_run_is_explained_as_it_is(report):
     again = nr.explain(report.run, groups=NAMED.groups["context"], modules=2, progress=False)
     assert again.agreements == report.agreements
-    assert again.settings["initial weights"] == {"law": "gaussian", "std": 0.05}
+    assert again.settings["initial weights"] == {"name": "gaussian", "std": 0.05}
     np.testing.assert_array_equal(again.found.patterns, report.found.patterns)
 
 

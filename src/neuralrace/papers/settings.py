@@ -5,7 +5,6 @@ import json
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,32 +20,7 @@ from neuralrace.errors import (
     shortened,
 )
 
-ARTICLES = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What a setting may be, or each entry of one that is a list."""
-
-    above: float | None = None
-    least: float | None = None
-    most: float | None = None
-    words: tuple[str, ...] = ()
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse anything else; None stands for what other settings decide."""
-        for part in value if isinstance(value, tuple) else (value,):
-            if self.words:
-                require_name(name, part, self.words)
-            elif isinstance(part, bool):
-                continue
-            elif isinstance(part, int) and self.least is not None:
-                require_count(name, part, least=int(self.least), most=None if self.most is None else int(self.most))
-            elif isinstance(part, int | float):
-                require_number(name, part, above=self.above, least=self.least, most=self.most)
-
-    def __str__(self) -> str:
-        return ", ".join(self.words) or " and ".join(bounds_told(self.above, self.least, self.most))
+KINDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
 
 
 def setting(default: Any, **bounds: Any) -> Any:
@@ -55,19 +29,18 @@ def setting(default: Any, **bounds: Any) -> Any:
     One that does not say may be any word, and a number that is positive where its defaults are, not negative where
     some of them are zero, and finite.
     """
-    return dataclasses.field(default=default, metadata={"bounds": Bounds(**bounds)})
+    return dataclasses.field(default=default, metadata={"bounds": bounds})
 
 
-def bounds_of(field: "dataclasses.Field[Any]") -> Bounds:
-    """What a setting may be, as it says or as its default tells."""
+def bounds_of(field: "dataclasses.Field[Any]") -> dict[str, Any]:
+    """What a setting, or each entry of one that is a list, may be, as it says or as its default tells."""
     if "bounds" in field.metadata:
-        found: Bounds = field.metadata["bounds"]
-        return found
+        return dict(field.metadata["bounds"])
     parts = field.default if isinstance(field.default, tuple) else (field.default,)
     lowest = min((part for part in parts if isinstance(part, int | float)), default=1)
     if lowest <= 0:
-        return Bounds() if lowest < 0 else Bounds(least=0)
-    return Bounds(least=1) if _entry(field.type) is int else Bounds(above=0)
+        return {} if lowest < 0 else {"least": 0}
+    return {"least": 1} if _kinds(field.type)[1] is int else {"above": 0}
 
 
 def override(settings: Any, changes: Mapping[str, Any]) -> Any:
@@ -80,7 +53,14 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
         read[name] = read_setting(name, value, known[name].type, getattr(settings, name))
         if read[name] == () and known[name].default:
             raise RangeError(f"setting {name!r} needs at least one value, like {known[name].default!r}; it was empty")
-        bounds_of(known[name]).check(f"setting {name!r}", read[name])
+        bounds, told = bounds_of(known[name]), f"setting {name!r}"
+        for part in read[name] if isinstance(read[name], tuple) else (read[name],):
+            if "words" in bounds:
+                require_name(told, part, bounds["words"])
+            elif isinstance(part, int) and not isinstance(part, bool) and "least" in bounds:
+                require_count(told, part, **bounds)
+            elif isinstance(part, int | float) and not isinstance(part, bool):
+                require_number(told, part, **bounds)
     return dataclasses.replace(settings, **read)
 
 
@@ -91,63 +71,52 @@ def as_json(settings: Any) -> str:
 
 def described(full: Any, tiny: Any) -> list[dict[str, Any]]:
     """Each setting with its value at both sizes, its kind, and what it may be."""
-    return [
-        {
-            "setting": field.name,
-            "full": getattr(full, field.name),
-            "tiny": getattr(tiny, field.name),
-            "is": in_words(field.type),
-            "may be": str(bounds_of(field)) if _entry(field.type) in (int, float) or "bounds" in field.metadata else "",
-        }
-        for field in dataclasses.fields(full)
-    ]
+    found = []
+    for field in dataclasses.fields(full):
+        bounds, number = bounds_of(field), _kinds(field.type)[1] in (int, float)
+        limits = bounds_told(bounds.get("above"), bounds.get("least"), bounds.get("most"))
+        may = ", ".join(bounds.get("words", ())) or " and ".join(limits)
+        row = {"setting": field.name, "full": getattr(full, field.name), "tiny": getattr(tiny, field.name)}
+        found.append(row | {"is": in_words(field.type), "may be": may if number or "bounds" in field.metadata else ""})
+    return found
 
 
 def in_words(kind: Any) -> str:
     """A kind of setting as people say it."""
-    plain, entry = _plain(kind), _entry(kind)
-    word = ARTICLES.get(entry, str(entry))
+    plain, entry = _kinds(kind)
+    word = KINDS.get(entry, str(entry))
     return f"a list, each {word}" if plain is not entry else word
 
 
 def read_setting(name: str, value: Any, kind: Any, like: Any) -> Any:
     """Turn a value into a kind: a number, a word, or a comma-separated list of those; like: a value that is one."""
-    plain, entry = _plain(kind), _entry(kind)
+    plain, entry = _kinds(kind)
     if value is None and plain is not kind:
         return None
     hint = "" if like in (None, ()) else f", like {like!r}"
     mistake = RangeError(f"setting {name!r} must be {in_words(kind)}{hint}; it was {shortened(value)}")
-    if plain is entry:
-        return _read(value, entry, mistake)
-    listed = value.split(",") if isinstance(value, str) else value
-    if not isinstance(listed, Sequence | np.ndarray):
+    listed = value.split(",") if isinstance(value, str) and plain is not entry else value
+    if plain is not entry and not isinstance(listed, Sequence | np.ndarray):
         raise mistake
-    return tuple(_read(part, entry, mistake) for part in listed)
-
-
-def _read(value: Any, kind: Any, mistake: RangeError) -> Any:
-    if kind is bool:
-        found = {"true": True, "false": False}.get(str(value).lower())
-        if found is None:
+    found = []
+    for part in [value] if plain is entry else listed:
+        if entry is bool:
+            found.append({"true": True, "false": False}.get(str(part).lower()))
+        else:
+            try:
+                found.append(entry(part))
+            except (TypeError, ValueError, OverflowError):
+                raise mistake from None
+            if isinstance(part, bool) or (isinstance(part, float) and found[-1] != part and part == part):
+                raise mistake
+        if found[-1] is None:
             raise mistake
-        return found
-    try:
-        read = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise mistake from None
-    if isinstance(value, bool) or (isinstance(value, float) and read != value and value == value):
-        raise mistake
-    return read
+    return found[0] if plain is entry else tuple(found)
 
 
-def _plain(kind: Any) -> Any:
-    """Of a kind that may be None, the other one."""
+def _kinds(kind: Any) -> tuple[Any, Any]:
+    """Of a kind that may be None the other one, and the kind of its entries where it is a list."""
+    plain = kind
     if isinstance(kind, types.UnionType):
-        return next(part for part in typing.get_args(kind) if part is not types.NoneType)
-    return kind
-
-
-def _entry(kind: Any) -> Any:
-    """Of a list, the kind of its entries."""
-    plain = _plain(kind)
-    return typing.get_args(plain)[0] if typing.get_origin(plain) is tuple else plain
+        plain = next(part for part in typing.get_args(kind) if part is not types.NoneType)
+    return plain, typing.get_args(plain)[0] if typing.get_origin(plain) is tuple else plain

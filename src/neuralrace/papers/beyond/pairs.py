@@ -11,8 +11,7 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace import initial
-from neuralrace.activations import LeakyReLU
+from neuralrace import initial, leaky_relu
 from neuralrace.errors import require_count
 from neuralrace.papers.beyond._pairs_claims import all_kinds, claims, select
 from neuralrace.papers.experiment import Experiment
@@ -36,10 +35,10 @@ MIDDLE = 4  # the K of which scales and depths are varied
 MARKERS = {"circulant": "o", "regular": "s", "blocks": "^", "hubs": "D"}
 RATIO = "ratio of singular values, g2/g1"
 KINDS = ("trained", "untrained")
-OBJECTIVES: dict[str, tuple[str, LeakyReLU | None]] = {
+OBJECTIVES: dict[str, tuple[str, Any]] = {
     "squared": ("squared", None),
     "cross-entropy": ("cross-entropy", None),
-    "leaky cross-entropy": ("cross-entropy", LeakyReLU(SLOPE)),
+    "leaky cross-entropy": ("cross-entropy", leaky_relu(SLOPE)),
 }
 # tested: test images. pairs: kinds of pairs and K, as "circulant 4". forecast: those whose curves are forecast, from as
 # many draws as seeds of the training beside it. looks: times of these curves
@@ -164,7 +163,7 @@ def _measure_tables(settings: Settings) -> xarray.Dataset:
         race = np.log(2 * domains / gain**2) / 2 if depth == 2 else 1.25 * gain ** (2 - depth)  # of the uniform mode
         ends.append(LONG * domains * ITEMS * race * (SLOWER if table["leaky"] else 1.0))
         task = routed_images(arrays, domains, inputs="plain", outputs="plain", pairs=pattern)
-        activation = LeakyReLU(SLOPE) if table["leaky"] else None
+        activation = leaky_relu(SLOPE) if table["leaky"] else None
         networks.append(RoutedNetwork(task, table["width"], activation, biases=False, depth=depth))
         rule, time = make_rule(ends[-1] / steps, None, steps)
         conditions.append(Condition(networks[-1], initial.orthogonal(gain), rule, time))
@@ -261,12 +260,14 @@ def moments_of(task: RoutedImages) -> tuple[np.ndarray, np.ndarray, float]:
 def draw(data: xarray.Dataset) -> Figure:
     """Draw errors against the ratio and against K/M, forecast against training, and the images."""
     figure, axes = new_figure(3, 2, width=4.4, height=3.6)
+    for axis, letter in zip(axes.flat, "abcdef", strict=True):
+        axis.set_label(letter)
     linear = all_kinds(data, leaky=False)
-    _draw_errors(axes[0, 0], linear, "a  linear: the ratio orders the errors")
+    _draw_errors(axes[0, 0], linear, "linear: the ratio orders the errors")
     fraction = linear.assign(ratio=linear["trained"] / data.attrs["domains"])
-    title = "b  the fraction that is trained does not"
+    title = "the fraction that is trained does not"
     _draw_errors(axes[0, 1], fraction, title, "fraction of pairs trained, K/M")
-    _draw_errors(axes[1, 0], all_kinds(data, leaky=True), "d  with leaky ReLU it nearly does")
+    _draw_errors(axes[1, 0], all_kinds(data, leaky=True), "with leaky ReLU it nearly does")
 
     axis, measured = axes[0, 2], data["error"].isel(kind=1).median("seed").values
     closed = {"color": COLORS["reference"], "label": "closed form, K for each domain"}
@@ -274,7 +275,7 @@ def draw(data: xarray.Dataset) -> Figure:
     wide = {"color": COLORS["gated"], "label": "flow at infinite width"}
     axis.loglog(data["wide"].isel(kind=1), measured, "o", markersize=4, **wide)
     theory_line(axis, np.array([1e-5, 1.0]), np.array([1e-5, 1.0]), "equal")
-    title = "c  errors forecast before training; finite width adds to them"
+    title = "errors forecast before training; finite width adds to them"
     label_axes(axis, title, "forecast error of untrained pairs", "measured")
 
     axis = axes[1, 1]
@@ -283,7 +284,7 @@ def draw(data: xarray.Dataset) -> Figure:
         axis.semilogy(data["image_ratio"], error, "os^"[place], color=color, markersize=5, label=kind)
     trained = float(data["image_error"].isel(kind=0).mean())
     axis.axhline(trained, color=COLORS["reference"], linewidth=1, label="trained pairs, mean")
-    title = f"e  on images the ratio orders the errors too: {data.attrs['data']}, M = {data.attrs['image_domains']}"
+    title = f"on images the ratio orders the errors too: {data.attrs['data']}, M = {data.attrs['image_domains']}"
     label_axes(axis, title, RATIO, "test error of untrained pairs")
 
     axis = axes[1, 2]
@@ -299,7 +300,7 @@ def draw(data: xarray.Dataset) -> Figure:
             axis.plot(time, one["curve_trained"].sel(kind=kind), style, color=color, linewidth=1.8, label=label)
             label = "moments alone" if place == 0 and kind == "untrained" else None
             theory_line(axis, time, one["curve_flow"].sel(kind=kind).values, label)
-    label_axes(axis, "f  trained pairs follow from moments alone", TIME, "half the squared error")
+    label_axes(axis, "trained pairs follow from moments alone", TIME, "half the squared error")
     return figure
 
 

@@ -51,7 +51,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         data["relu"] = (("seed", "epoch"), run.loss)
         data["found"] = ((), len(p2.as_set(modules.patterns) & p2.text_patterns(context)))
         data["consistency"] = ((), float(modules.consistency.min()))
-        parts.append(data)
+        parts.append(data.assign_coords(mode=[0]))
         if count in settings.beyond:
             continue
         joint, assumed = named.problem(GATING, hidden=chosen.width), p2.on_what_is_left(named, chosen.width)

@@ -13,8 +13,7 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuralrace import initial, tasks
-from neuralrace.activations import leaky_relu
+from neuralrace import initial, leaky_relu, tasks
 from neuralrace.errors import RangeError, require_count, require_name
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
@@ -289,7 +288,8 @@ def first_fraction(data: xarray.Dataset, panel: str) -> float:
 def _draw_panel(axis: Axes, data: xarray.Dataset, panel: str, letter: str) -> None:
     places, errors = curve(data, panel)
     words, gains = panel.removesuffix(" over gains").replace("-", ", M = "), panel in over(data, "gains")
-    title = f"{letter}  {data.attrs['data']}, {words}"
+    axis.set_label(letter)
+    title = f"{data.attrs['data']}, {words}"
     for index, color in enumerate(("gated", "untrained")):
         values = 100 * errors.isel(kind=index)
         spread = values.std("seed", ddof=1) if values.sizes["seed"] > 1 else 0 * values.mean("seed")

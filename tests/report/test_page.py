@@ -26,6 +26,7 @@ def simple():
     figure, axes = new_figure(2)
     axes[0, 0].plot([0, 1], [0, 1])
     axes[0, 0].set_label("c")
+    axes[0, 0].set_label("c")
     axes[0, 0].set_title("c  one")
     heat_map(axes[0, 1], np.array([[0.0, 1.0]]), "two", horizontal="x", vertical="y", value="share")
     return figure

@@ -64,7 +64,7 @@ class Panel(NamedTuple):
 
 
 def panels(figure: Figure) -> list[Panel]:
-    """Take a figure apart; two blanks in a title end the letters of its panel, and titles are no part of the images.
+    """Take a figure apart; the label of an axis has the letters of its panel, and titles are no part of the images.
 
     The figure is laid out once, as a whole, and then shown one panel at a time.
     """
@@ -72,7 +72,8 @@ def panels(figure: Figure) -> list[Panel]:
     found, axes = [], [axis for axis in figure.axes if axis.get_visible()]
     for axis in axes:
         title = (axis.title.get_text() or axis.get_title(loc="left")).replace("\n", " ")
-        letters, apart, words = title.partition("  ")
+        label = str(axis.get_label())
+        named, words = tuple(label.split(", ")) if label else (), " ".join(title.removeprefix(label).split())
         for other in axes:
             other.set_visible(other is axis)
         axis.title.set_visible(False)
@@ -87,7 +88,6 @@ def panels(figure: Figure) -> list[Panel]:
         with matplotlib.rc_context({"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}):
             figure.savefig(buffer, format="svg", bbox_inches=around, dpi=200, metadata={"Date": None, "Creator": None})
         svg = buffer.getvalue()
-        named, words = (tuple(letters.split(", ")), words) if apart else ((), title)
         found.append(Panel(named, words.strip(), svg[svg.index(b"<svg") :], round(INCH * around.width)))
         axis.title.set_visible(True)
     for axis in axes:

@@ -79,7 +79,12 @@ def claims_of(name: str) -> str:
     records = [record for record in verdicts.read() if record["name"] == name]
     lines = ["| claim | asked | measured | holds |", "|---|---|---|---|"]
     for claim in verdicts.claims_of(records):
-        cells = (claim.text, claim.asked, claim.shown, "yes" if claim.holds else "no")
+        cells = (
+            claim.text,
+            claim.asked,
+            claim.shown,
+            ("yes" if claim.holds else "no") + (", near its threshold" if claim.near else ""),
+        )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 

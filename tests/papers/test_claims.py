@@ -8,6 +8,7 @@ import pytest
 from neuralrace.analysis import Interval
 from neuralrace.errors import RangeError, UnknownNameError
 from neuralrace.papers.claims import Claim, Claims, enumerated
+from neuralrace.report import verdict
 
 WIDE = Interval(0.5, 0.3, 0.7)
 
@@ -112,3 +113,28 @@ def test_values_are_listed_for_a_person():
 def test_a_verdict_is_compared_with_the_record():
     for fails, value, recorded in (("why", 2, True), ("why", 1, False), (None, 1, True), (None, 2, False)):
         assert made(("at_most", "its size", value, 1), fails=fails).as_recorded is recorded
+
+
+@pytest.mark.parametrize(
+    ("condition", "near"),
+    [
+        (("at_most", "x", 0.159, 0.15), True),  # fails, and would hold at 0.165
+        (("at_most", "x", 0.14, 0.15), True),  # holds, and would fail at 0.135
+        (("at_most", "x", 0.13, 0.15), False),
+        (("at_most", "x", [10.2, 16.0], 10, " %"), False),  # the other value fails by far
+        (("at_least", "x", 0.9905, 0.99), True),  # a share: the distance counts from the whole
+        (("at_least", "x", 0.993, 0.99), False),
+        (("at_least", "x", 98.0, 95, " %"), False),
+        (("at_least", "x", 0.95, 1), True),  # a ratio
+        (("at_least", "x", 4, 4), False),  # a count
+        (("within", "x", 1.9, (0.5, 2)), True),
+        (("within", "x", 0.81, (0.80, 0.82)), False),  # a tenth of the width
+        (("at_most", "x", np.nan, 1), False),
+        (("rising", "x", [1.0, 1.01], "depth"), False),
+    ],
+)
+def test_a_verdict_near_its_threshold_says_so(condition, near) -> None:
+    claim = made(condition)
+    assert claim.near is near
+    assert ("near its threshold" in verdict(claim)) is near
+    assert not made(condition, kind="check").near

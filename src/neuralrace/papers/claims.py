@@ -41,10 +41,24 @@ class Quantity(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether every number lies within the limits; of none, nothing is met."""
+        """Whether every number lies within the limits; false where there is no number."""
+        return self.holds_within(0.0)
+
+    def holds_within(self, margin: float) -> bool:
+        """Whether every number lies within the limits, moved outwards by a share of them.
+
+        The share is of the width of a range, of a limit, and for percentages of their distance from 0 or 100 %. Limits
+        of counts do not move.
+        """
         numbers = self.numbers
         low, high = (-np.inf if self.low is None else self.low), (np.inf if self.high is None else self.high)
-        return bool(numbers.size and np.all((low <= numbers) & (numbers <= high)))
+        if not self.unit and np.all(np.isnan(numbers) | (numbers == np.round(numbers))):
+            margin = 0.0
+        slack = high - low if np.isfinite([low, high]).all() else abs(low) if self.high is None else abs(high)
+        whole = 100.0 if self.unit == " %" else 1.0
+        if self.high is None and 0 <= low <= whole and low != 1 and np.all(numbers <= whole):
+            slack = min(low, whole - low)
+        return bool(numbers.size and np.all((low - margin * slack <= numbers) & (numbers <= high + margin * slack)))
 
     @property
     def asked(self) -> str:
@@ -110,6 +124,14 @@ class Claim:
         return all(quantity.holds for quantity in self.quantities)
 
     @property
+    def near(self) -> bool:
+        """Whether limits moved by a tenth would turn the verdict; checks are never called near."""
+        if self.kind == "check":
+            return False
+        moved = all(quantity.holds_within(-0.1 if self.holds else 0.1) for quantity in self.quantities)
+        return moved != self.holds
+
+    @property
     def as_recorded(self) -> bool:
         """Whether this measurement agrees with the verdict on record."""
         return self.holds == (not self.fails)
@@ -132,12 +154,13 @@ class Claim:
         return asdict(self) | {
             "quantities": quantities,
             "holds": self.holds,
+            "near": self.near,
         }
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Claim":
         """The claim that plain values describe; its verdict is judged anew."""
-        told = {name: value for name, value in values.items() if name != "holds"}
+        told = {name: value for name, value in values.items() if name not in ("holds", "near")}
         quantities = tuple(
             Quantity(**one | {"values": tuple(map(_tupled, one["values"])), "names": tuple(one["names"])})
             for one in told.pop("quantities")

@@ -60,7 +60,7 @@ def tally(claims: Sequence[Claim]) -> str:
 
 def verdict(claim: Claim) -> str:
     """Write the verdict on a claim."""
-    word = "holds" if claim.holds else FAILED[claim.kind]
+    word = ("holds" if claim.holds else FAILED[claim.kind]) + (", near its threshold" if claim.near else "")
     return word if claim.as_recorded else f"{word}, other than recorded"
 
 

@@ -34,8 +34,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
         markdown = markdown.replace("<!-- gallery -->", cards())
     if "<!-- presets -->" in markdown:
         markdown = markdown.replace("<!-- presets -->", presets())
-    if "<!-- foreseen -->" in markdown:
-        markdown = markdown.replace("<!-- foreseen -->", foreseen())
+    if "<!-- predictions -->" in markdown:
+        markdown = markdown.replace("<!-- predictions -->", predictions())
     if "<!-- pairs of MNIST -->" in markdown:
         markdown = markdown.replace("<!-- pairs of MNIST -->", pairs_of_mnist())
     if "<!-- curves of MNIST -->" in markdown:
@@ -89,7 +89,7 @@ def claims_of(name: str) -> str:
     return "\n".join(lines)
 
 
-def foreseen() -> str:
+def predictions() -> str:
     """The record of forecasts that were written down before their networks were trained, as a table."""
     record = json.loads((Path(__file__).parent / "records" / "foreseen.json").read_text(encoding="utf-8"))
     lines = [

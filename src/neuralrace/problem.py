@@ -39,7 +39,7 @@ class Problem:
 
     activations: node -> f_v, a name such as "relu" or a value such as leaky_relu(0.01); linear unless named. biases: an
     input node "bias" that is always one joins every other node, so a bias is the weight of an edge like any other;
-    the laws of `initial` start it at zero.
+    the initializers start it at zero.
     """
 
     architecture: Architecture

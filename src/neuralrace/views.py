@@ -102,7 +102,7 @@ class CoupledRace(Solution):
         values, vectors = np.linalg.eigh(self.coupling)
         if values[0] < DEFINITE * values[-1]:
             raise AssumptionError(
-                f"the end is that of the least squares only where the coupling is positive definite; its smallest "
+                f"the end is the least-squares solution only where the coupling is positive definite; its smallest "
                 f"eigenvalue is {values[0]:.2g}: views that are always together end by their start, use race"
             )
         strengths, _ = nnls((vectors * np.sqrt(values)).T, (vectors / np.sqrt(values)).T @ self.drive)

@@ -313,7 +313,7 @@ def _warnings(named: NamedTask, run: Trajectory, network: Problem, recipe: Recip
     elif late < SETTLED * fall and abs(mean[-1] - linear) <= 0.05 * linear and linear >= 0.01 * mean[0]:
         told.append(
             f"the networks do as well as the best linear function (loss {mean[-1]:.3g}; linear {linear:.3g}) and have "
-            "come to rest there, which may be a plateau: give more steps to see whether the loss falls again"
+            "settled there, which may be a plateau: give more steps to see whether the loss falls again"
         )
     return (*cautions(task, named.labels), *told)
 

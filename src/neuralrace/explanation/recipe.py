@@ -17,8 +17,8 @@ NUMBERS = 600_000  # neurons times numbers in the data, at most, unless that lea
 SHALLOW, DEEP = 0.005, 0.25  # initial weights times the width: P2 Figs 4-5, and P2 Fig 6 with two hidden layers
 STEP = 0.3  # of the inverse of a bound on the curvature
 LEARNED, MARGIN = 0.01, 1.5  # of the initial loss, and how much longer than until then
-SETTLED = 0.02  # of all that the loss fell: where the later half of the time brings less, it has come to rest ...
-AHEAD = 16  # ... and where so many times as many steps bring no more than this either, there is no plateau
+SETTLED = 0.02  # of all that the loss fell: if the later half of the time brings less, it has settled ...
+AHEAD = 16  # ... unless this many times as many steps bring more: then it is on a plateau
 FIRST_STEPS, LEAST_MOST, MOST_STEPS = 500, 1000, 32_000
 WORK, QUICK_WORK = 2e10, 5e9  # steps, neurons and numbers in the data, times each other, unless that leaves under 1000
 PILOT = 64  # neurons that find out how long it takes
@@ -29,7 +29,7 @@ QUICK = 3  # by how much a quick look has fewer neurons
 class Recipe(NamedTuple):
     """What a network is trained with.
 
-    capped: whether there would be more to learn after so many steps. drop: when the loss is expected to fall again,
+    capped: whether there would be more to learn after these steps. drop: when the loss is expected to fall again,
     where that is later than the last step; None where it is not.
     """
 
@@ -78,7 +78,7 @@ def choose_recipe(
 ) -> Recipe:
     """Fill in what is not given; the number of steps from a few simulated neurons, before anything is trained.
 
-    One draw is simulated for longer and longer until it has learned or gains little. A loss that has come to rest may
+    One draw is simulated for longer and longer until it has learned or gains little. A loss that has settled may
     be on a plateau between two drops, so it is followed AHEAD times as long before it counts as settled.
     """
     layers = len(network.hidden) + 1

@@ -10,13 +10,13 @@ from neuralrace.axes import Weights
 from neuralrace.problem import Problem, side_by_side
 from neuralrace.reln import Module
 
-MOST_CLASSES = 12  # that are told apart one by one
+MOST_CLASSES = 12  # that are reported one by one
 SILENT = 1e-3  # of the largest target: outputs that are smaller for every example answer nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What is counted: accuracy where targets are classes, R^2 otherwise; and which classes or groups are told apart.
+    """What is counted: accuracy where targets are classes, R^2 otherwise; and which classes or groups are reported.
 
     classes: (N,), a number for each example, None where there are none. names: of these numbers. constant: the score of
     the best answer that does not look at the inputs; R^2 of the mean is 0.
@@ -54,7 +54,7 @@ class Score(NamedTuple):
 def measure_of(
     targets: np.ndarray, names: Sequence[str], groups: np.ndarray | None, weights: np.ndarray | None = None
 ) -> Measure:
-    """What to count for some targets; names: of the outputs. Groups are told apart where targets are no classes."""
+    """What to count for some targets; names: of the outputs. Groups are reported where targets are no classes."""
     values = np.unique(targets)
     if targets.shape[1] > 1 and np.isin(targets, (0, 1)).all() and bool((targets.sum(axis=1) == 1).all()):
         classes = targets.argmax(axis=1)

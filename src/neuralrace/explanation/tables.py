@@ -151,7 +151,7 @@ def _replays(told: Any) -> Section:
             f"{row.stretches}",
             *_numbers(row.agreement)[:2],
             _score(told, told.score_of(row)),
-            "yes, chosen" if row.explains and row is told.chosen else "yes" if row.explains else "no",
+            ("yes, chosen" if told.chosen is row else "yes") if row.explains else "no",
         )
         for row in told.found.tried
     )

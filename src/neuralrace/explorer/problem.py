@@ -25,7 +25,10 @@ from neuralrace.training.loop import make_schedule
 
 TABLES, TABLE_ROWS, TABLE_COLUMNS = 8, 2000, 128
 ROUTED_DIGITS, ROUTED_DOMAINS = 50, 6  # images that every domain shows, and domains that may show images
-MOST_EXAMPLES, MOST_ROWS = 24, 64  # up to so many examples have a row of the grid each; more are grouped by their gates
+MOST_EXAMPLES, MOST_ROWS = (
+    24,
+    64,
+)  # examples with their own row of the grid; more are grouped by gates
 WORK = 2e11  # multiplications of one training: about a minute
 FRAMES, FRAME_BYTES = 48, 48 << 20  # times at which whole networks are kept, and what they may take
 PICTURE = 24  # rows and columns of the picture of a task

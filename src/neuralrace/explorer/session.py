@@ -23,7 +23,7 @@ class Token(threading.Event):
     """A request; set when its page does not wait for the answer anymore."""
 
     def check(self) -> None:
-        """Stop here if nobody waits."""
+        """Stop if the request was canceled."""
         if self.is_set():
             raise SupersededError("the page has asked for something newer")
 

@@ -1,4 +1,4 @@
-"""Claims are data: what is asked of a measured quantity, and what was measured; words are made of them last.
+"""Claims are data: measured quantities with their limits; text is rendered last.
 
 A figure makes its claims on one sheet, `Claims`. A quantity meets its limits if every one of its numbers lies between
 them; of an interval over seeds all of it does; NaN never does.
@@ -80,10 +80,10 @@ class Quantity(NamedTuple):
 class Claim:
     """A sentence that was measured.
 
-    kind: "paper", a sentence of one of the papers under that paper's own conditions; "finding", what came of a question
-    that the papers leave open; "check", of the code or of algebra, which can hardly fail. panel: the letters of the
+    kind: "paper", a sentence of one of the papers under that paper's own conditions; "finding", the answer to an
+    open question; "check", of the code or of algebra, which can hardly fail. panel: the letters of the
     panels that show it, with commas between. fails: why the claim is known not to hold; empty where it is known to
-    hold. note: what else is told of the measurement.
+    hold. note: further remarks on the measurement.
     """
 
     id: str
@@ -138,7 +138,7 @@ class Claim:
 
     @property
     def asked(self) -> str:
-        """What is asked, in words."""
+        """The limits, in words."""
         return "; ".join(quantity.asked for quantity in self.quantities)
 
     @property
@@ -202,7 +202,7 @@ class Claims:
         self.said("paper", source, text, panel)
 
     def finding(self, source: str, text: str, panel: str = "") -> None:
-        """What came of a question that the papers leave open."""
+        """Add the answer to a question that the papers leave open."""
         self.said("finding", source, text, panel)
 
     def check(self, source: str, text: str, panel: str = "") -> None:
@@ -256,7 +256,7 @@ class Claims:
         self._made[-1]["quantities"] += (Quantity(what, plain, low, high, names, unit, form),)
 
     def detail(self, words: str) -> None:
-        """What else is told of the measurement; nothing, if there are no words."""
+        """Add a remark on the measurement, unless it is empty."""
         told = [part for part in (self._made[-1].get("note", ""), words) if part]
         self._made[-1]["note"] = "; ".join(told)
 

@@ -28,7 +28,7 @@ class Experiment:
     """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
 
     name: as `neuralrace.papers.registry` lists it. full, tiny: two frozen settings. compute: settings -> dataset.
-    claims, draw: from the dataset alone. finding: what came out, in one sentence that the record bears out. differs:
+    claims, draw: from the dataset alone. finding: the result, in one sentence that the record supports. differs:
     where the full settings are not the paper's, or say what it leaves open. check: refuses settings that do not go
     together, before anything starts; what each may be for itself stands with it, see `setting`.
     """
@@ -80,11 +80,11 @@ class Result:
         return not self.judged or all(claim.as_recorded for claim in self.claims)
 
     def figure(self) -> Figure:
-        """Draw the figure anew; its titles say what came out with the usual settings, and so it says where they err."""
+        """Draw the figure anew; its titles state the result at the usual settings, and a note says where it differs."""
         figure = self.experiment.draw(self.data)
         others = sum(not claim.as_recorded for claim in self.claims) if self.judged else 0
         if others:
-            told = f"Titles say what came out with the usual settings; {others} of {len(self.claims)} verdicts"
+            told = f"Titles state the results at the usual settings; {others} of {len(self.claims)} verdicts"
             figure.suptitle(f"{told} are others here.", fontsize="small")
         return figure
 
@@ -94,7 +94,7 @@ class Result:
         return lay_out(self.figure())
 
     def summary(self) -> dict[str, Any]:
-        """The result in plain values: what was run and what came of each claim."""
+        """The result in plain values: what was run, and each claim with its verdict."""
         return {
             "experiment": self.experiment.name,
             "title": self.experiment.title,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Paper(NamedTuple):
-    """A text: its name, a short form of it, its authors, where it appeared, what it says, and what came of that."""
+    """A text: its name, a short form of it, its authors, where it appeared, what it says, and the verdict."""
 
     name: str
     short: str
@@ -42,8 +42,8 @@ PAPERS = {
         "A lab",
         "unpublished, 2026",
         "The views by which a class can be told race by one simple law, and a single one takes all.",
-        "The law is right, the outcome rarely: at depth two shares stay as they start, and beyond it losers keep "
-        "what they gained.",
+        "The race equation is right, the outcome rarely: at depth two shares stay as they start, and beyond it losers "
+        "keep what they gained.",
     ),
 }
 BEYOND = "beyond"  # the group of figures that belong to no paper

@@ -26,7 +26,7 @@ from neuralrace.reln.replay import STRETCHES, Replay, fewest, replay
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
-ALIKE = 0.9  # of the examples: modules that are on or off together for so many are the same
+ALIKE = 0.9  # of the examples: modules that agree for this part are the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ def discover(
     """Find the modules of ReLU networks: the same that `explain` reports.
 
     run: of ReLU networks, with record=("gate_patterns", "weights"). From gate patterns alone, what neurons carry is
-    known at the end only, and stands for all records. modules: how many in each hidden layer, fewer where there are
+    known at the end only, and is used for all records. modules: how many in each hidden layer, fewer where there are
     fewer patterns, or "auto": the fewest whose replay explains the run. A replay trains the networks again, from their
     own initial weights, with the gates of the modules imposed. stretches: numbers of stretches of time with constant
     gates that are tried, each a divisor of the next; with several hidden layers gates never change.
@@ -152,7 +152,7 @@ def describe(
     """Describe the modules of every layer.
 
     final: the last weights of each network. over_time: (networks, T, target, source) each. each: neurons that one
-    neuron stands for.
+    neuron represents.
     """
     graph, described = network.architecture, []
     for layer, found in layers.items():

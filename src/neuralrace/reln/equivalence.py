@@ -147,7 +147,7 @@ def _split(network: Problem, weights: Weights, received: Mapping[str, np.ndarray
     if count > MOST_EDGES:
         raise ProblemError(
             f"the gated network may have at most {MOST_EDGES:,} edges; this one has {count:,}, because its neurons "
-            "have so many different gate patterns: take fewer neurons or examples, or look for modules with discover"
+            "have that many different gate patterns: take fewer neurons or examples, or find modules with discover"
         )
     ends: dict[Edge, tuple[str, str]] = {}
     matrices: dict[Edge, np.ndarray] = {}

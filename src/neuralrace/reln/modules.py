@@ -270,7 +270,7 @@ Stretch = tuple[int, int, dict[str, np.ndarray], dict[str, np.ndarray]]  # first
 
 
 def cut(looks: Iterator[Look], steps: np.ndarray, counts: Sequence[int]) -> dict[int, list[Stretch]]:
-    """Cut the records into so many stretches in which equal parts of the gating change; for each count.
+    """Cut the records into stretches in which equal parts of the gating change; for each count of stretches.
 
     The change from record to record is the share of what is carried whose gates turn. Each count divides the next, so
     that the cuts of one are among those of the next; counts beyond the number of records are left out.
@@ -286,7 +286,7 @@ def cut(looks: Iterator[Look], steps: np.ndarray, counts: Sequence[int]) -> dict
     for place, record in enumerate(np.searchsorted(grown, np.linspace(0, grown[-1], finest + 1)[1:-1]), start=1):
         bounds.append(int(np.clip(record, bounds[-1] + 1, last - (finest - place))))
     bounds.append(last)
-    length = np.gradient(steps.astype(float)) if last else np.ones(1)  # how long a record stands for the gates
+    length = np.gradient(steps.astype(float)) if last else np.ones(1)  # how long the gates of a record last
     found = {}
     for count in (count for count in counts if count <= finest):
         size = finest // count

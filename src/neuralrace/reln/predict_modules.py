@@ -66,7 +66,7 @@ def predict_modules(
 
 
 def largest_curvature(task: Task, layers: int) -> float:
-    """A bound on the curvature that a linear network of so many layers comes to: L d p^(2 - 2/L) with p = s / d.
+    """Bound the curvature that a linear network of L layers reaches: L d p^(2 - 2/L) with p = s / d.
 
     d is the largest variance of the inputs, and s, the largest singular value that an input-output correlation of any
     of the examples can have, at most the root of d times the mean squared length of the targets.

@@ -6,7 +6,7 @@ describes the run and predicts nothing.
 With one hidden layer the examples are seen through moments alone: of pairs of modules, S_mn = <g_m g_n x x^T>, and of
 modules with the targets, C_m = <g_m y x^T>. And the neurons of a module are a linear layer: what they span, at most
 inputs + outputs directions, is all that ever moves, so that a module of any width is one matrix R, (directions,
-inputs + outputs), the triangle of its incoming and outgoing weights side by side. So many gatings are one small
+inputs + outputs), the triangle of its incoming and outgoing weights side by side. Many gatings are one small
 program. With several hidden layers the networks are trained again with a gate for every neuron.
 """
 
@@ -41,9 +41,9 @@ State = tuple[Array, Array]  # weights of modules, (..., networks, modules, dire
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Networks trained again with at most `modules` modules in each layer, in so many stretches of constant gates.
+    """Networks trained again with at most `modules` modules in each layer, in stretches of constant gates.
 
-    agreement: the distance of the loss from that of the run, see `distance_learned`. gatings: layer -> modules, for
+    agreement: the distance of the loss from the run's, see `distance_learned`. gatings: layer -> modules, for
     each stretch. loss: (records,), the mean over the networks. outputs: (networks, N, outputs), at the end.
     """
 
@@ -238,7 +238,7 @@ def _side_by_side(weights: Weights, entering: Sequence[Edge], leaving: Sequence[
 
 @compiled
 def _descend(moments: Mapping[str, Array], start: State, rate: Array, gaps: Array) -> tuple[State, jax.Array]:
-    """Descend so many steps after each record. Return the end, and the mean loss at each record, (plans, records)."""
+    """Descend `counts` steps after each record. Return the end, and the mean loss at each record, (plans, records)."""
 
     def one_plan(m: Mapping[str, Array], start: State) -> tuple[State, jax.Array]:
         size = start[0].shape[-1] - m["targets"].shape[0]

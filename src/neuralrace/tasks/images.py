@@ -250,7 +250,7 @@ def _find(place: Path, *names: str) -> Path:
 
 
 def read_idx(source: Path, axes: int) -> np.ndarray:
-    """Read an IDX file of unsigned bytes with so many axes, plain or .gz."""
+    """Read an IDX file of unsigned bytes with a number of axes, plain or .gz."""
     wanted = bytes([0, 0, 8, axes])  # 8: unsigned bytes
     try:
         with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:

@@ -30,8 +30,8 @@ class Alignment:
 
     ends: bases R_t and R_s of W_e = R_t B_e R_s^T, (size, modes) each; a mode that a node lacks is a zero column.
     strengths: the diagonal of B_e, (modes,). residual: |W_e - R_t B_e R_s^T| relative to the smallest strength of the
-    edge, the first to be changed by it; of growing parts, the largest initial strength relative to that of the learned
-    mode. where: the worst edge or mode. whole: B_e of growing parts before they were made orthogonal, (modes, modes).
+    edge, the first to be changed by it; of growing parts, the largest initial strength relative to the
+    learned mode's. where: the worst edge or mode. whole: B_e of growing parts before they are orthogonalized.
     grown: strengths once every growing mode is learned. entangled: the part of the target's energy that is learned at
     another time than orthogonal modes learn it.
     """

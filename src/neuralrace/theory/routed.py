@@ -1,7 +1,7 @@
 """The exact flow of a routing network whose domains all show the same data, from the moments of that data alone.
 
 Every pair of domains has the same Sigma_x and Sigma_yx, and a linear network cannot tell two data sets with the same
-moments apart. So the flow is that of the network on as few rows as have these moments, one for each eigenvector of
+moments apart. So the flow equals that network's on as few rows as have these moments, one for each eigenvector of
 Sigma_x. A permutation of the inputs or outputs of a domain is absorbed by its encoder or decoder, and changes nothing.
 `theory.flow` does the same for any graph, with a set of moments for each pair.
 """

@@ -70,7 +70,7 @@ class Schedule:
 
 
 def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
-    """Record every so many steps and at the end, or at the given steps."""
+    """Record every n steps and at the end, or at the given steps."""
     steps = require_count("steps", steps, least=0)
     if at is None:
         every = require_count("every", every)

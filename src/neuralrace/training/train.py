@@ -114,7 +114,7 @@ def train(
     unit of time. loss: "squared", "cross-entropy", or an Objective. batch_size: examples per step (default: all).
     coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
     weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths ("weights[x->h1]"); taken
-    `every` so many steps and at the end, or `at` given steps. callback: called about twice a second with the step and
+    `every` n steps and at the end, or `at` given steps. callback: called about twice a second with the step and
     the losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from which an
     interrupted training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial weights
     and times are in 64 bits. A diverging seed is marked in `status` and does not stop the others.

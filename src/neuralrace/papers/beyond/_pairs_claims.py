@@ -91,7 +91,7 @@ def _hypothesis(claim: Claims, data: xarray.Dataset) -> None:
     )
     claim.at_least("rank correlation of ratio and error", ranks(linear["ratio"].values, errors), RANKS)
     by_fraction = ranks(-linear["trained"].values / domains, errors)
-    claim.detail(f"that of the fraction of pairs that are trained is {by_fraction:.3g}")
+    claim.detail(f"for the fraction of trained pairs it is {by_fraction:.3g}")
     claim.finding(SOURCE, "At one scale and depth the errors of all kinds of pairs fall on one curve of that ratio.")
     what = "median distance of log10 of the error from the curve of circulant pairs at the same"
     claim.at_most(f"{what} ratio", _off_curve(linear, linear), CURVE)

@@ -41,7 +41,7 @@ OBJECTIVES: dict[str, tuple[str, Any]] = {
     "leaky cross-entropy": ("cross-entropy", leaky_relu(SLOPE)),
 }
 # tested: test images. pairs: kinds of pairs and K, as "circulant 4". forecast: those whose curves are forecast, from as
-# many draws as seeds of the training beside it. looks: times of these curves
+# many draws as seeds of the training. looks: times of these curves
 IMAGES: dict[str, dict[str, Any]] = {
     "digits": {
         "domains": 10, "width": 32, "gain": 0.2, "rate": 0.6, "steps": 2000, "batch": 16, "seeds": 4, "tested": 360,

@@ -27,7 +27,7 @@ DIFFERS = (
     "n for n ReLU neurons, 700 of them with three contexts, 500 with four and 600 with five; with three contexts the "
     "contextual pathways start at twice that scale, and pathways for single contexts are trained beside the others. "
     "Appendix H prints 1e-7 for all weights and 700 neurons. A sentence about a figure is judged as published, one "
-    "without a figure with the values of appendix H, and the other number is shown beside it."
+    "without a figure with the values of appendix H, and the other number is also shown."
 )
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 
@@ -93,7 +93,7 @@ class ContextualSettings:
         """A gated network trained as in P2 appendix F: beside the common pathway the others see the items only.
 
         The common pathway descends its own loss, the others the loss of what it leaves; all have the same width.
-        contextual: scale of the initial weights of the others, over that of the common pathway.
+        contextual: scale of the other pathways' initial weights, relative to the common pathway's.
         """
         problem = named.problem(f"{gating}, items only", hidden=self.width)
         scales = {edge: self.std * (1 if "common" in edge else contextual) for edge in problem.architecture.edges}
@@ -184,7 +184,7 @@ def numbers(found: nr.analysis.Agreement) -> str:
 
 
 def claims() -> Claims:
-    """A sheet for what P2 says, and for what is asked of it."""
+    """A sheet for P2's sentences and their measurements."""
     return Claims({"paper": "P2 ", "check": "P2 "})
 
 

@@ -79,7 +79,7 @@ def decision(weights: Mapping[Any, np.ndarray], points: np.ndarray) -> np.ndarra
 def xor_share(weights: Mapping[Any, np.ndarray], inputs: np.ndarray, targets: np.ndarray) -> float:
     """How much of the decision comes from the first two features: 1 for the XOR gating, 0 for the linear one.
 
-    What is left of the answers if the third feature is taken away, over what the XOR gating would have left: its
+    The remaining part of the answers if the third feature is taken away, over what the XOR gating would have left: its
     neurons lie along the examples, so that is 2 of 2 + Delta^2.
     """
     without = inputs * [1.0, 1.0, 0.0]
@@ -114,7 +114,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
     text = "The ReLU network behaves like the faster of the two gated networks: in the time that it takes."
     claim.paper("Fig 2d (caption)", text, "d")
-    what = f"distance of the mean time to loss {CRITERION} from that of the faster forecast, by margin,"
+    what = f"distance of the mean time to loss {CRITERION} from the time of the faster forecast, by margin,"
     claim.at_most(what, dict(zip(margins, late, strict=True)), 5, unit=" %", form=".1f")
     text = "The full trajectories of the simulation match the faster of the gated networks."
     claim.paper("Fig 2e (caption)", text, "e")

@@ -81,7 +81,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_most("gap between outputs, of the largest,", data["gap"].values, 1e-12)
     claim.detail(f"at epochs {moments}; {nodes} patterns")
     wide, narrow = (data[name].values[:, -1] / data[name].values[:, 0] for name in ("wide", "rank"))
-    text = "We only require as many hidden neurons as the rank of the input-output correlation: so many learn it."
+    text = "We only require as many hidden neurons as the rank of the input-output correlation: that many suffice."
     claim.paper("appendix H", text, "B")
     claim.at_most("last loss, of the first,", narrow, 0.01)
     claim.detail(f"{int(data['neurons'])} neurons; with more {enumerated(wide)}")

@@ -76,7 +76,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def off(data: xarray.Dataset, name: str, relu: str = "relu") -> nr.analysis.Agreement:
-    """The distance of a loss from that of the mean ReLU network."""
+    """Measure the distance of a loss from the mean ReLU network's."""
     return p2.apart(data["time"].values, data[name].values, data[relu].values)
 
 
@@ -98,7 +98,7 @@ def claims(data: xarray.Dataset) -> Claims:
     what = f"of the {len(wanted)} patterns, found by as many clusters,"
     claim.at_least(what, len(p2.as_set(data["patterns"].values) & wanted), len(wanted))
     claim.detail(f"consistency {enumerated(data['consistency'].values)}")
-    text = "The loss of the gated network, whose gating is constant from the start, is that of the ReLU networks."
+    text = "The gated network, whose gating is constant from the start, has the loss of the ReLU networks."
     claim.paper("section 4 and Fig 4a, as published", text, "a")
     p2.same_losses(claim, off(data, "protocol"))
     text = (
@@ -145,7 +145,7 @@ def draw(data: xarray.Dataset) -> Figure:
             "training, appendix F": ("gated", data[f"simulated_{kind}"].values),
         }
         nr.plotting.mode_lines(axis, time, trained, {"theory, race reduction": data[f"race_{kind}"].values})
-        ways = "trained either way" if kind == "common" else "trained as appendix F has it"
+        ways = "trained either way" if kind == "common" else "trained as in appendix F"
         title = f"{kind} pathways {ways} are as forecast"
         nr.plotting.label_axes(axis, title, nr.plotting.TIME, "singular value")
     for axis, name in ((protocol, "protocol"), (joint, "joint")):
@@ -184,6 +184,6 @@ EXPERIMENT = Experiment(
     draw=draw,
     differs=p2.DIFFERS,
     finding="The four modules of the paper are found, outputs agree throughout, and the loss of the published gated "
-    "network is that of the ReLU networks; with the same initial scale for all pathways it is not, and hidden "
+    "network equals the loss of the ReLU networks; with the same initial scale for all pathways it is not, and hidden "
     "representations drift apart.",
 )

@@ -16,7 +16,7 @@ from neuralrace.papers.settings import setting
 
 GATING = "common + all-but-one"
 TREE = np.vstack([np.kron(np.eye(1 << level), np.ones(8 >> level)) for level in range(4)])  # over eight items
-FAILED = {  # claim and contexts -> what came instead
+FAILED = {  # claim and contexts -> what was found instead
     ("loss", 3): "contextual pathways start at twice the scale and are too fast; from one scale the losses agree",
     ("loss", 4): "in the normalized L1 it does; below 1 % of the first loss the gated network is faster",
     ("loss", 5): "the gating learns faster than the networks, which have other gates",

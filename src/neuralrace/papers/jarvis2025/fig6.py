@@ -19,7 +19,7 @@ from neuralrace.papers.jarvis2025 import _contextual as p2
 CONTEXTS, MODULES = 3, 4
 KEYS = {"relu": 0, "gated": 1, "published": 2, "theory": 1000}  # streams of initial weights that have nothing in common
 SAMPLES = 31  # records of the gates that are clustered, evenly over the run
-PLATEAU = {"slope": 0.05 / 1000, "lasts": 1000}  # for so many epochs the loss falls by at most 5 % in 1000
+PLATEAU = {"slope": 0.05 / 1000, "lasts": 1000}  # during these epochs the loss falls by at most 5 % in 1000
 FALLEN = (0.75, 0.42, 0.22)  # of the first loss: between the plateaus of the gated network
 ALIGNED = {"common": 500, "contextual": 12000}  # epochs at which the published network switches its pathways on
 ON = 95  # per cent: as good as all
@@ -294,9 +294,7 @@ def loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     what = "distance of the level of each plateau from the nearest of the other network"
     claim.at_most(what, level_gaps(levels["relu"], levels["published"]), 10, " %")
     claim.detail(f"{START} the gated network has {enumerated(levels['gated'])}")
-    claim.fails(
-        "three of four agree, to 0.1 %; that of the ReLU network at 2.12 and that of the gated one at 0.41 do not"
-    )
+    claim.fails("three of four agree, to 0.1 %; the ReLU network's at 2.12 and the gated one's at 0.41 do not")
     text = "The relative timing of the drops in loss is consistent following the alignment."
     claim.paper(f"section 6, {PUBLISHED}", text, "b")
     what = f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by"

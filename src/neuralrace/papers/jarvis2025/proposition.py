@@ -162,7 +162,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.paper("Proposition 4.2 (exhaustion) and Fig 4a, as published", text, "D")
     claim.at_most("share of times at which it is behind", 100 * np.mean(two > one + SAME * one[0]), 0, " %")
     areas = [float(np.trapezoid(curve, time)) for curve in (two, one)]
-    claim.at_most("area under its loss, over that of the other,", areas[0] / areas[1], 1)
+    claim.at_most("area under its loss, relative to the other's,", areas[0] / areas[1], 1)
     appendix, published = (data[f"{name}_size"].values[-1] for name in ("appendix", "protocol"))
     text = "If all possible modules are trained simultaneously, the pathways active for a single context stay inactive."
     claim.paper("appendix E, from the initial weights of appendix H", text, "C")
@@ -185,11 +185,11 @@ def claims(data: xarray.Dataset) -> Claims:
         "network.",
         "D",
     )
-    what = "normalized L1 from the ReLU networks, over that of the network of the text,"
+    what = "normalized L1 from the ReLU networks, relative to the network of the text,"
     claim.at_least(what, gaps["protocol"][SINGLE] / gaps["protocol"][TEXT], 2)
     claim.detail(enumerated(gaps["protocol"], ".3f"))
     source = "beyond P2 Proposition 4.2: gatings by context, jointly trained (theory)"
-    claim.finding(source, "Of all gatings by context, that of the text comes nearest to the ReLU networks.", "D")
+    claim.finding(source, "Of all gatings by context, the one in the text comes nearest to the ReLU networks.", "D")
     others = [gap for name, gap in gaps["race"].items() if name != TEXT]
     claim.at_most("its normalized L1 over the least of the others", gaps["race"][TEXT] / min(others), 1)
     claim.detail(enumerated(gaps["race"], ".3f"))
@@ -198,14 +198,14 @@ def claims(data: xarray.Dataset) -> Claims:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Singular values of what is left, the least output, the pathways trained as published, the race, and neurons."""
+    """Singular values of the residual, the least output, the pathways trained as published, the race, and neurons."""
     figure, (removed, least, sizes, race, lemma) = panels("A", "B", "C", "D", "E", height=3.8)
     time, colors, label_axes = data["time"].values, nr.plotting.COLORS, nr.plotting.label_axes
     for name, kind, label in (("features", "gated", "features and properties"), ("examples", "relu", "examples")):
         values = data[f"without_{name}"].values
         removed.hist(values, bins=40, color=colors[kind], alpha=0.6, label=f"without some {label}")
     title = "whatever is taken away, the first singular value falls"
-    label_axes(removed, title, "first singular value / that of the whole", "random sets")
+    label_axes(removed, title, "first singular value / the whole's", "random sets")
     curve = data["relu_least"].values[None]
     nr.plotting.training_band(least, time, curve, "relu", "always-on module, ReLU networks")
     least.axhline(0, color=colors["reference"], linewidth=0.6)

@@ -23,7 +23,7 @@ class Settings(p2.ContextualSettings):
     """The paper's rate times ten, since few items are learned more slowly than many.
 
     tables: items x contexts for which every gate pattern of one neuron is listed. raced: a table, all of whose gatings
-    with at most so many modules as `most` says are raced. items: of the task with three contexts whose every possible
+    with at most `most` modules are raced. items: of the task with three contexts whose every possible
     module is ranked.
     """
 
@@ -57,7 +57,7 @@ def allowed(patterns: np.ndarray, contexts: int) -> np.ndarray:
 
 
 def checkerboards(patterns: np.ndarray, contexts: int) -> np.ndarray:
-    """Whether two items are on in one context each, and off in that of the other; patterns: (patterns, N)."""
+    """Whether two items are on in one context each, and off in the other's; patterns: (patterns, N)."""
     grid = patterns.reshape(len(patterns), contexts, -1)
     only = grid[..., :, None] & ~grid[..., None, :]  # in a context, one item and not another
     return np.asarray((only[:, :, None] & only.swapaxes(-1, -2)[:, None]).any(axis=(1, 2, 3, 4)))
@@ -85,7 +85,7 @@ def first_values(patterns: np.ndarray, inputs: np.ndarray, targets: np.ndarray) 
 
 
 def all_gatings(patterns: np.ndarray, named: nr.tasks.NamedTask, most: int) -> list[np.ndarray]:
-    """Every set of at most so many patterns; of those that exchanging items and contexts turns into another, one."""
+    """Every set of at most `most` patterns; of those that exchanging items and contexts turns into another, one."""
     items, contexts = (int(named.groups[name].max()) + 1 for name in ("item", "context"))
     grid = np.arange(items * contexts).reshape(contexts, items)
     kinds = itertools.product(itertools.permutations(range(contexts)), itertools.permutations(range(items)))
@@ -208,11 +208,11 @@ def claims(data: xarray.Dataset) -> Claims:
         "contexts.",
         "B",
     )
-    what = "first singular value of what is left, single datapoint over two contexts,"
+    what = "first singular value of the residual, single datapoint over two contexts,"
     claim.at_most(what, rates[ONE] / rates[TWO], 0.99)
     text = "Once the common pathway has learned, modules that are on in two contexts are the fastest of all."
     claim.finding("after P2 Proposition 4.2 (exhaustion), with Lemma 4.1 left out", text, "B")
-    what = f"patterns, of {count:,}, with a larger first singular value of what is left"
+    what = f"patterns, of {count:,}, with a larger first singular value of the residual"
     claim.at_most(what, int(data["faster"]), 0, form=",.0f")
     claim.detail("the largest are " + ", ".join(f"{kind} {rate:.3f}" for kind, rate in rates.items()))
     claim.fails("two contexts have 0.090, as one context has; patterns that part items as well have up to 0.156")
@@ -227,7 +227,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_least(what, used, 90, " %", form=".0f")
     claim.detail(f"winner {gatings[best]}")
     claim.fails("modules on for all examples but one are fastest, and have 48 % of the strength")
-    claim.finding(source, f"{table}: the loss of the winner is that of the ReLU networks.", "C")
+    claim.finding(source, f"{table}: the winner has the loss of the ReLU networks.", "C")
     claim.at_most("normalized L1", gap[best], p2.L1, form=".3f")
     claim.detail(f"nearest {gatings[nearest]}, {gap[nearest]:.3f}")
     claim.fails("the winner is far faster (0.39); nearest is a common pathway with one for a context")
@@ -247,7 +247,7 @@ def draw(data: xarray.Dataset) -> Figure:
     nr.plotting.label_axes(patterns, title, "items x contexts", "patterns")
     rates.barh([str(kind) for kind in data["module"].values], data["module_rate"].values, color=colors["gated"])
     title = "after the common module, those that part items are the fastest"
-    nr.plotting.label_axes(rates, title, "first singular value of what is left", "on for")
+    nr.plotting.label_axes(rates, title, "first singular value of the residual", "on for")
     time, relu, theory = data["time"].values, data["relu"].values, data["raced"].values
     for curve in theory:
         nr.plotting.theory_line(raced, time, curve, None, faint=True)

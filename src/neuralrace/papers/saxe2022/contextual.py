@@ -12,7 +12,7 @@ from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 
 LIMITS = {"linear": [[0.5, 0.5]], "context": [[1.0, 0.0], [0.0, 1.0]]}  # P1 A.2: W_tot of each pathway
-LEFT = 1e-6  # of the weights, what is left to learn at the end; its square, of the loss
+LEFT = 1e-6  # part of the weights that remains to be learned at the end; its square, of the loss
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def claims(data: xarray.Dataset) -> Claims:
     follows(claim, data, "theory", "loss")
     claim.paper("P2 appendix A.1, eq. 7 and Fig 7c", "Each mode increases to lambda/delta.", "c")
     claim.at_most("largest relative distance at the end", np.abs(last / final - 1).max(), 1e-6)
-    claim.detail("what is left to learn")
+    claim.detail("the part not yet learned")
     return claim
 
 

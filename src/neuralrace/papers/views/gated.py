@@ -305,7 +305,7 @@ def growth_rates(data: xarray.Dataset, flow: str) -> list[nr.analysis.Interval]:
 
 
 def log_ratio(curve: np.ndarray) -> np.ndarray:
-    """log(mean losing strength / winning strength), (seeds, looks, K); the winner is that of the end."""
+    """log(mean losing strength / winning strength), (seeds, looks, K); the winner is the one at the end."""
     ahead = curve[:, -1].argmax(axis=-1)
     best = np.take_along_axis(curve, ahead[:, None, :, None], axis=-1)[..., 0]
     return np.asarray(np.log((curve.sum(axis=-1) - best) / (curve.shape[-1] - 1) / best))

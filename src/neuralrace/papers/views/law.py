@@ -113,7 +113,7 @@ def claims(data: xarray.Dataset) -> Claims:
     text = "Views that are ever seen apart are all learned, the later the rarer that is."
     claim.finding("the race with co-occurrence D", text, "B")
     claim.at_most("largest share at the end, less 1/M,", float(data["even"].max()) - 1 / data.sizes["view"], 1e-6)
-    what = "slope of the logarithm of the time to the last view over that of the chance of being apart"
+    what = "slope of the logarithm of the time to the last view over the logarithm of the chance of being apart"
     claim.within(what, (late[:, 1] - late[:, 0]) / (missing[1] - missing[0]), (-1.1, -0.9))
     return claim
 

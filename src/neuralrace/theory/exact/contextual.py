@@ -5,7 +5,7 @@ contexts; another is shown in one context each, in a place of its own, zero else
 open learns what adds up from item and context; C contextual paths, path p open in every context but p and seeing the
 items only, learn the rest. Exact under these assumptions:
 
-- the common path descends its own loss, and the contextual paths descend that of the residual
+- the common path descends its own loss, and the contextual paths descend the loss of the residual
   Y - Y_common(end): "residual" training, not joint descent on the full loss;
 - each path starts aligned with its singular vectors and balanced, the C contextual paths equally strong;
 - the mean over items is a mode of its own (checked), as it is in a balanced hierarchy.

@@ -30,8 +30,8 @@ def linear_gating(margin: Any) -> GatingStatistics:
 def xor_gating(margin: Any) -> GatingStatistics:
     """Return the statistics of the four-path gating: s = sqrt(2 + Delta^2)/4, d = (2 + Delta^2)/4.
 
-    The d is that of the data; P2 appendix C prints 1/8 + Delta^2/16, which is s^2 (see the errata). At Delta = 0 this
-    is the XOR task of P1 appendix A.1.
+    The d follows from the data; P2 appendix C prints 1/8 + Delta^2/16, which is s^2 (see the errata). At Delta = 0
+    this is the XOR task of P1 appendix A.1.
     """
     power = 2 + read("margin", margin, least=0.0) ** 2  # |x|^2 of each example
     return GatingStatistics(np.sqrt(power) / 4, power / 4, 4)

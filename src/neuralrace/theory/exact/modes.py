@@ -269,7 +269,7 @@ class Unbalanced(Solution):
 class SignSymmetric(Solution):
     """A bias-free (leaky) ReLU network of two layers on sign-symmetric data: a linear network in slower time.
 
-    linear: an exact solution whose strength is that of the function, c W2 W1; of matrices, one that starts from
+    linear: an exact solution whose strength is the function's, c W2 W1; of matrices, one that starts from
     sqrt(c) W1 and sqrt(c) W2. slope: alpha of the negative side (default: 0, ReLU); c = (1 + alpha)/2.
 
     Every example must come with its negative, and so must its target. The network must have no even part, because its

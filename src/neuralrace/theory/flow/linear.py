@@ -88,7 +88,7 @@ def linear_flow(
     at_ends = {edge: project(weights[edge], bases.get(target), bases.get(source)) for edge, (source, target) in ends}
     inner, hidden, _ = project_hidden(architecture, at_ends)
     key = tuple((node, basis.shape[1]) for node, basis in (bases | hidden).items())
-    if key not in plans:  # the bases of an output are told apart by their sizes, and hidden bases do not matter
+    if key not in plans:  # the bases of an output differ in their sizes, and hidden bases do not matter
         plans[key] = statistics.network(bases | hidden)
     network, constant = plans[key]
     bases |= hidden

@@ -135,6 +135,7 @@ def sweep(
     experiment, base, axes = plan(name, settings, size=size, seeds=seeds)
     if on != "local" and workers is not None:
         raise ClusterError("workers is an option of on='local'; a dask scheduler has its own workers")
+    workers = None if workers is None else require_count("workers", workers)
     identity = {"experiment": name, "size": size, "settings": json.loads(as_json(base)), "versions": versions()}
     identity = json.loads(json.dumps(identity | {"axes": axes}))
     folder = make_folder(out)
@@ -222,6 +223,7 @@ def reproduced(
     worker; in the order of the names. workers: processes (default: one per core, memory permitting). begin: called
     with the name of each figure that starts.
     """
+    workers = None if workers is None else require_count("workers", workers)
     if workers is None:
         free = free_memory()  # a process took 3.2 GiB after five figures
         workers = max(1, min(len(names), cores(), len(names) if free is None else free // (4 << 30)))
@@ -315,8 +317,7 @@ def _table(
 def _executor(on: Any, workers: int | None, count: int) -> Iterator[tuple[Callable[[int], Executor], int]]:
     """Yield what starts an executor with a number of workers, and that number."""
     if on == "local":
-        number = require_count("workers", workers) if workers is not None else cores()
-        yield _local_pool, max(min(number, count), 1)
+        yield _local_pool, max(min(workers or cores(), count), 1)
         return
     try:
         import distributed

@@ -91,7 +91,7 @@ def outcome_of(
     simulation: Simulation, note: str, simulated: Problem | None = None, translate: Translate | None = None
 ) -> Outcome:
     """Follow the draws; note: what was simulated, as the problem `simulated` in other coordinates where it is given."""
-    simulation, losses, curvature, checked, unchecked = converged(simulation)
+    simulation, losses, curvature, checked, unchecked = converged(simulation, own=simulated is None)
     request, draws = simulation.request, len(simulation.first)
     rate, rows = request.learning_rate, checked
     if draws > 1 and np.isfinite(losses).all():  # the mean is nearer to that of many draws than single draws are
@@ -124,11 +124,12 @@ def outcome_of(
 Converged = tuple[Simulation, np.ndarray, Callable[[], float], tuple[Assumption, ...], tuple[str, ...]]
 
 
-def converged(simulation: Simulation) -> Converged:
+def converged(simulation: Simulation, own: bool) -> Converged:
     """Follow all draws, at smaller tolerances until two agree; the forecast is the more accurate of the two.
 
     The tolerance is also the width over which gates open, which can decide whether a neuron dies. Returns the
-    simulation, its losses, its curvature at the end, a row for the certificate, and why there is none.
+    simulation, its losses, its curvature at the end, a row for the certificate, and why there is none. own: the neurons
+    are the network's own, and no sample of them; then gates that were not resolved are a failing assumption.
     """
     request = simulation.request
     losses, curvature = simulation.follow()
@@ -158,7 +159,8 @@ def converged(simulation: Simulation) -> Converged:
             break
     if apart is None:  # gates that flip so often may decide a curve, and nothing shows that these do not
         detail = f"the flow at a smaller rtol takes over {steps:,} steps; check=True follows it to max_steps"
-        return simulation, losses, curvature, (Assumption("accuracy of the gates", 1.0, TOLERANCE, detail),), ()
+        row = Assumption("accuracy of the gates", 1.0, TOLERANCE, detail, needed=own)
+        return simulation, losses, curvature, (row,), ()
     rtol = simulation.request.rtol
     detail = f"the farthest of {len(losses)} draws at rtol {rtol:.2g} from itself at {rtol / FINER:.2g} (normalized L1)"
     return simulation, losses, curvature, (Assumption(CHECKED, apart, TOLERANCE, detail),), ()

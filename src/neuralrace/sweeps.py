@@ -359,7 +359,8 @@ def _local_pool(workers: int) -> ProcessPoolExecutor:
     os.environ |= wanted
     try:
         pool = ProcessPoolExecutor(workers, context, _begin_worker)
-        pool.submit(os.getpid)  # starts all processes now, with this environment
+        for _ in range(workers):  # each starts a process, with this environment, while no other is ready
+            pool.submit(os.getpid)
     finally:
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
@@ -400,7 +401,6 @@ def _run_all(
         queue = waiting or deque([suspects.popleft()])
         others, running = set(multiprocessing.active_children()), dict[Future[Found], Item]()
         executor = make(count)
-        children = set(multiprocessing.active_children()) - others
         try:
             while queue or running:
                 while queue and len(running) < count:
@@ -417,7 +417,7 @@ def _run_all(
             elif running:
                 yield next(iter(running.values())), ResourceError(KILLED)
         finally:
-            for child in children:  # an interruption must not wait for them
+            for child in set(multiprocessing.active_children()) - others:  # an interruption must not wait for them
                 child.kill()
             executor.shutdown(wait=False)
 

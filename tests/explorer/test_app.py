@@ -121,7 +121,8 @@ def test_a_page_that_goes_away_is_noticed(page: httpx.Client, monkeypatch: pytes
 
     monkeypatch.setattr("neuralrace.explorer.answers.training_events", silent)
     with page.stream("POST", "api/training", json={"page": "leaver", "scene": SMALL}) as answer:
-        assert next(answer.iter_lines()) == "event: progress"
+        lines = answer.iter_lines()  # kept: the answer is closed with its iterator
+        assert next(lines) == "event: progress"
         assert not noticed.is_set()
     assert noticed.wait(20)
 

@@ -207,9 +207,10 @@ def _follow_paths(request: Request, start: Alignment) -> tuple[np.ndarray, Evolu
                 weights[path.edges[1]] = target @ leaving[:, : target.shape[1]].T @ basis.T
             yield weights
 
+    losses, values = solution.at(request.times)
+
     def strengths(paths: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        places, found = list(modes), solution.at(times)[1]
+        places, found = list(modes), values if times is request.times else solution.at(times)[1]
         return [found[:, places.index(path), : len(modes[path].strengths)] for path in paths]
 
-    losses = np.asarray(solution.at(request.times)[0]) + constant
-    return losses, matrix_evolution(weights_at, partial(own_vectors, request.statistics), paths=strengths)
+    return losses + constant, matrix_evolution(weights_at, partial(own_vectors, request.statistics), paths=strengths)

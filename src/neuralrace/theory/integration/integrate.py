@@ -8,7 +8,6 @@ step, the explicit solver changes its method; on the longest plateaus of small s
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import diffrax
@@ -53,15 +52,13 @@ class Curve:
         slopes = x * (1 - x) ** 2 - bump / 8, -(x**2) * (1 - x) + bump / 8
         ends = (1 + 2 * x) * (1 - x) ** 2 - bump / 2, x**2 * (3 - 2 * x) - bump / 2
         weights = np.stack([ends[0], bump, ends[1], width * slopes[0], width * slopes[1]], axis=1)
-        here, first = np.unique(step, return_index=True)
-        slices = [slice(*ends) for ends in pairwise([*first, len(times)])]
+        first = np.searchsorted(step, np.arange(len(self.times)))  # of the times in each step
 
         def drawn(records: np.ndarray, rates: np.ndarray, middles: np.ndarray) -> np.ndarray:
-            found = np.empty((len(times), records[0].size))
-            for i, inside in zip(here, slices, strict=True):
-                j = min(i + 1, len(records) - 1)
-                parts = records[i], middles[min(i, len(middles) - 1)], records[j], rates[i], rates[j]
-                np.matmul(weights[inside], np.stack([np.ravel(part) for part in parts]), out=found[inside])
+            parts = np.stack([records[:-1], middles, records[1:], rates[:-1], rates[1:]], axis=1)
+            parts, found = parts.reshape(*parts.shape[:2], -1), np.empty((len(times), records[0].size))
+            for part, inside in zip(parts, map(slice, first[:-1], first[1:]), strict=True):
+                np.matmul(weights[inside], part, out=found[inside])
             return found.reshape(len(times), *records.shape[1:])
 
         return jax.tree.map(drawn, self.records, self.rates, self.middles)
@@ -91,10 +88,11 @@ def integrate(
     states: record the state as well; records are then pairs.
     """
     state = jax.device_put(state)
-    if end <= 0:
-        record = jax.tree.map(lambda leaf: np.asarray(leaf)[None], record_of(system, state))
-        record = (record, jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)) if states else record
-        return Curve(np.zeros(1), record, jax.tree.map(np.zeros_like, record), record, state)
+    if end <= UNSEEN:
+        record = (record_of(system, state), state) if states else record_of(system, state)
+        ends = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), record)
+        middle = jax.tree.map(lambda leaf: leaf[:1], ends)
+        return Curve(np.zeros(2), ends, jax.tree.map(np.zeros_like, ends), middle, state)
     # few implicit steps cross a plateau, and their errors all shift the time at which it ends: they are stricter
     goal, strict = np.array(float(end)), np.array(0.01 * rtol)
     solver = explicit = Recorded(StabilizedTsit5(), system, np.array(float(rtol)), states)
@@ -140,7 +138,7 @@ def integrate(
     found = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
     # the first step stands still: its end is the start
     records, rates = (jax.tree.map(lambda leaf, i=i: leaf[:, i], found) for i in (1, 2))
-    middles = jax.tree.map(lambda leaf: leaf[1:, 0] if len(leaf) > 1 else leaf[:, 0], found)
+    middles = jax.tree.map(lambda leaf: leaf[1:, 0], found)
     return Curve(np.concatenate(ends) * (np.arange(taken) > 0), records, rates, middles, moment.state)
 
 

@@ -29,6 +29,7 @@ from neuralrace.analysis import (
     typical,
 )
 from neuralrace.errors import RangeError
+from random_problems import random_problem
 
 TIME = np.array([0.0, 1.0, 1.5, 4.0, 9.0])
 CURVES = arrays.arrays(float, (3, 5), elements=st.integers(-4, 4).map(float))
@@ -89,7 +90,7 @@ def test_similarity() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_tangent_kernel_equals_that_of_the_jacobian(seed: int) -> None:
-    problem = nr.tasks.random_problem(seed, examples=6)
+    problem = random_problem(seed, examples=6)
     weights = nr.initial.gaussian(0.7)(problem, seed)
 
     def outputs(given: dict[int, np.ndarray]) -> np.ndarray:

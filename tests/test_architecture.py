@@ -8,6 +8,7 @@ from hypothesis import given
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ArchitectureError, PathLimitError, UnknownNameError
+from random_problems import random_problem
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_parallel_edges_make_paths_of_their_own():
 
 @given(oracle.seeds)
 def test_count_equals_enumeration(seed):
-    architecture = nr.tasks.random_problem(seed).architecture
+    architecture = random_problem(seed).architecture
     paths = architecture.paths()
     assert architecture.count_paths() == len(paths) == len(set(paths))
     for path in paths:

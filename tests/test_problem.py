@@ -5,6 +5,7 @@ from hypothesis import given, settings
 import neuralrace as nr
 import oracle
 from neuralrace.errors import GateError, ProblemError, UnknownNameError, WeightError
+from random_problems import random_problem
 
 # sums of a few dozen products in another order: some hundred roundings of 1e-16, relative to the largest term
 ROUNDING = 1e-12
@@ -12,7 +13,7 @@ ROUNDING = 1e-12
 
 @given(oracle.seeds)
 def test_the_sum_over_gated_paths_is_the_forward_pass(seed):
-    problem = nr.tasks.random_problem(seed)
+    problem = random_problem(seed)
     weights = oracle.random_weights(problem.architecture, seed)
     found, wanted = problem.forward(weights), oracle.path_sum(problem, weights)
     assert list(found) == list(problem.architecture.outputs)
@@ -24,7 +25,7 @@ def test_the_sum_over_gated_paths_is_the_forward_pass(seed):
 
 @given(oracle.seeds)
 def test_loss_and_gradient_by_autodiff_statistics_and_finite_differences(seed):
-    problem = nr.tasks.random_problem(seed)
+    problem = random_problem(seed)
     weights = oracle.random_weights(problem.architecture, seed)
     statistics = problem.statistics()
     wanted = oracle.loss(problem, weights)
@@ -53,7 +54,7 @@ def assert_balance_is_conserved(architecture, weights, slope):
 def with_activations(seed, biases=False):
     """A random problem, some of whose hidden and output nodes are rectified; gates there are not negative."""
     random = np.random.default_rng(seed)
-    problem = nr.tasks.random_problem(seed)
+    problem = random_problem(seed)
     nodes = [*problem.architecture.hidden, *problem.architecture.outputs]
     chosen = [node for node in nodes if random.uniform() < 0.6]
     kinds = [("relu", nr.leaky_relu(0.3), nr.leaky_relu(-0.2))[random.integers(3)] for _ in chosen]
@@ -169,7 +170,7 @@ def test_a_network_with_every_path_closed_is_silent():
 
 
 def test_results_are_float64():
-    problem = nr.tasks.random_problem(5)
+    problem = random_problem(5)
     weights = oracle.random_weights(problem.architecture)
     assert isinstance(problem.loss(weights), float)
     for found in (problem.forward(weights), problem.activity(weights), problem.gradient(weights)):

@@ -16,7 +16,7 @@ CONTRACT = {
     "Explanation": ("explained", "verdict", "modules", "agreements", "save"),
     "initial": ("gaussian", "orthogonal", "xavier", "decoupled"),
     "reln": ("discover", "predict_modules", "implementable", "race"),
-    "tasks": ("names", "get", "xor", "random_problem"),
+    "tasks": ("names", "get", "read", "xor", "contextual", "routing", "routed_images"),
 }
 
 

@@ -9,6 +9,7 @@ import neuralrace as nr
 import oracle
 from neuralrace.errors import PathLimitError, UnknownNameError
 from neuralrace.statistics import PathStatistics, shared_bases
+from random_problems import random_problem
 
 ROUNDING = 1e-12  # averages over a few dozen examples, in another order
 GAPS = 1e-10  # singular vectors of statistics of size one, whose gaps are at least a tenth
@@ -24,7 +25,7 @@ def average(problem, gate, left, right):
 @given(oracle.seeds)
 @settings(max_examples=40)
 def test_every_statistic_is_an_average_over_examples(seed):
-    problem = nr.tasks.random_problem(seed)
+    problem = random_problem(seed)
     statistics = problem.statistics()
     paths = problem.architecture.paths()[:12]
     gates = {path: oracle.path_gate(problem, path) for path in paths}
@@ -41,7 +42,7 @@ def test_every_statistic_is_an_average_over_examples(seed):
 @given(oracle.seeds)
 @settings(max_examples=40)
 def test_partners_are_the_paths_that_share_an_example(seed):
-    problem = nr.tasks.random_problem(seed, gates="binary")
+    problem = random_problem(seed, gates="binary")
     statistics = problem.statistics()
     paths = problem.architecture.paths()
 
@@ -58,7 +59,7 @@ def test_partners_are_the_paths_that_share_an_example(seed):
 @given(oracle.seeds)
 @settings(max_examples=40)
 def test_configurations_hold_all_target_energy(seed):
-    problem = nr.tasks.random_problem(seed)
+    problem = random_problem(seed)
     statistics = problem.statistics()
     assert 1 <= statistics.configuration_count <= len(problem.task)
     silent = {edge: np.zeros(problem.architecture.shape(edge)) for edge in problem.architecture.edges}
@@ -182,7 +183,7 @@ def test_statistics_without_shared_bases_have_a_residual():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_residual_is_the_relative_size_of_what_is_off_the_diagonal(seed):
-    problem = nr.tasks.random_problem(seed, sizes=(2, 3))
+    problem = random_problem(seed, sizes=(2, 3))
     statistics = problem.statistics()
     bases = shared_bases(statistics)
     for path in statistics.open_paths:

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 import neuralrace as nr
 import oracle
 from neuralrace._engine.example_rows import compress_rows, label_rows, representatives
+from random_problems import random_problem
 
 EXACT = 1e-10  # relative, as the issue of the compression demands; rounding leaves about 1e-14
 
 
 def repeated(seed, copies):
     """A random problem with many examples in each of its few gate configurations."""
-    base = nr.tasks.random_problem(seed, examples=copies * 6, configurations=3)
+    base = random_problem(seed, examples=copies * 6, configurations=3)
     random = np.random.default_rng(seed)
     noise = {node: rows + 0.1 * random.normal(size=rows.shape) for node, rows in base.task.inputs.items()}
     return nr.Problem(base.architecture, nr.Task(noise, base.task.targets, base.task.weights), base.gates)

@@ -28,6 +28,7 @@ from neuralrace.theory import (
     Reduction,
     predict,
 )
+from random_problems import random_problem
 from theory_problems import chain, gated, small_weights, tangled
 
 TIMES = np.linspace(0.0, 10.0, 41)
@@ -83,7 +84,7 @@ def test_other_bad_input_says_what_to_do(options, error, message):
 
 
 def test_initializers_without_weights_for_the_network_say_so():
-    problem = nr.tasks.random_problem(6)  # two paths share an edge, and their statistics share no modes
+    problem = random_problem(6)  # two paths share an edge, and their statistics share no modes
     with pytest.raises(WeightError, match="decoupled weights need statistics that are diagonal in shared bases"):
         predict(problem, initial.decoupled(0.01), [0.0, 1.0], "aligned")
 
@@ -173,7 +174,7 @@ def test_no_loss_is_below_zero():
 @settings(max_examples=14)
 def test_advice_is_true_and_no_certificate_contradicts_itself(which, scale, method, descent):
     """What an error tells the caller to do works; a forecast that was not forced has a certificate that holds."""
-    problem = PROBLEMS[which] if isinstance(which, str) else nr.tasks.random_problem(which, sizes=(2, 3))
+    problem = PROBLEMS[which] if isinstance(which, str) else random_problem(which, sizes=(2, 3))
     weights, forced = initial.gaussian(scale)(problem, 0), replace(method, force=True)
     dynamics = {"dynamics": "descent", "learning_rate": 0.1} if descent else {}
     try:

@@ -9,6 +9,7 @@ from neuralrace.arrays import float64
 from neuralrace.errors import ProblemError, RangeError
 from neuralrace.training.learner import make_learner
 from neuralrace.training.objectives import as_objective
+from random_problems import random_problem
 
 ROUNDING = 1e-12  # a few dozen steps whose sums are taken in another order
 
@@ -47,7 +48,7 @@ def test_what_does_not_fill_a_batch_waits():
 
 @pytest.mark.parametrize("relu", [False, True])
 def test_a_batch_of_all_examples_is_the_full_batch(relu):
-    problem = nr.tasks.random_problem(19, examples=8)
+    problem = random_problem(19, examples=8)
     network = nr.ReLUNetwork(problem.task, 5) if relu else problem
     weights = oracle.random_weights(network.architecture, 1, 0.4)
     whole = nr.train(network, weights, 0.05, 20)
@@ -59,7 +60,7 @@ def test_a_batch_of_all_examples_is_the_full_batch(relu):
 @pytest.mark.parametrize(("relu", "kind"), [(False, "cross-entropy"), (True, "squared")])
 def test_the_gradient_is_unbiased(relu, kind):
     """The mean over all single examples is the gradient of the whole."""
-    problem = nr.tasks.random_problem(19, examples=5)
+    problem = random_problem(19, examples=5)
     probable = {
         node: np.exp(rows) / np.exp(rows).sum(axis=1, keepdims=True) for node, rows in problem.task.targets.items()
     }

@@ -6,6 +6,7 @@ import pytest
 import neuralrace as nr
 import oracle
 from neuralrace.errors import ProblemError, RangeError, UnknownNameError
+from random_problems import random_problem
 
 ROUNDING = 1e-12  # one forward pass or decomposition of matrices of size one
 EVERYTHING = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")
@@ -32,7 +33,7 @@ def expected_shapes(problem):
 @pytest.mark.parametrize("name", ["wide", "random"])
 def test_every_variable_of_a_gated_network(name):
     """Once with hidden nodes that are narrowed for computing, and must come back in full width."""
-    problem = nr.tasks.random_problem(19) if name == "random" else nr.tasks.xor(0.5).problem("linear", hidden=30)
+    problem = random_problem(19) if name == "random" else nr.tasks.xor(0.5).problem("linear", hidden=30)
     run = nr.train(problem, nr.initial.gaussian(0.3), 0.05, STEPS, seeds=SEEDS, record=EVERYTHING)
     shapes = expected_shapes(problem)
     recorded = {n: v for n, v in run.data.data_vars.items() if n != "status" and not n.startswith(("final", "initial"))}
@@ -93,7 +94,7 @@ def test_every_variable_of_a_relu_network():
 @pytest.fixture(scope="module")
 def dense():
     """Every step of a run with outputs and weights, to compare sparser records with."""
-    problem = nr.tasks.random_problem(19)
+    problem = random_problem(19)
     weights = oracle.random_weights(problem.architecture, 1, 0.4)
 
     def run(steps=230, **options):

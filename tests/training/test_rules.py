@@ -9,6 +9,7 @@ import neuralrace as nr
 import oracle
 from neuralrace.arrays import float64
 from neuralrace.errors import UnknownNameError, WeightError
+from random_problems import random_problem
 
 HAND = 1e-11  # fifty steps; adam divides by the root of a mean square, which magnifies rounding
 STEPS = 50
@@ -40,7 +41,7 @@ def by_hand(problem, weights, optimizer):
 )
 def test_as_by_hand(name, optimizer):
     # in the first a hidden node of forty units would be narrowed, which holds for plain descent only
-    problem = nr.tasks.xor(0.5).problem("linear", hidden=40) if name == "xor" else nr.tasks.random_problem(7)
+    problem = nr.tasks.xor(0.5).problem("linear", hidden=40) if name == "xor" else random_problem(7)
     weights = oracle.random_weights(problem.architecture, 1, 0.3)
     losses, final = float64(by_hand)(problem, weights, optimizer)
     run = nr.train(problem, weights, steps=STEPS, optimizer=optimizer)

@@ -10,7 +10,6 @@ from neuralrace.errors import nearest
 from neuralrace.images import RoutedImages
 from neuralrace.tasks.files import read
 from neuralrace.tasks.images import routed_images
-from neuralrace.tasks.random_graphs import random_problem
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
 from neuralrace.tasks.scaling import cautions
 
@@ -22,7 +21,6 @@ __all__ = [
     "factories",
     "get",
     "names",
-    "random_problem",
     "read",
     "register",
     "routed_images",

@@ -1,50 +1,32 @@
 """Random problems: small gated networks of every kind, for property tests."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from neuralrace.architecture import Architecture
-from neuralrace.errors import RangeError, require_count, require_known
-from neuralrace.gates import Gates
-from neuralrace.problem import Problem
-from neuralrace.task import Task
-
-GATES = ("mixed", "binary", "open")
+import neuralrace as nr
 
 
 def random_problem(
     seed: int,
     *,
-    inputs: int | None = None,
-    hidden: int | None = None,
-    outputs: int | None = None,
     sizes: tuple[int, int] = (1, 4),
     examples: int | None = None,
     configurations: int | None = None,
     gates: str = "mixed",
-    parallel: bool | None = None,
-) -> Problem:
+) -> nr.Problem:
     """Draw a small gated network on random weighted examples; the same seed and options give the same problem.
 
-    The graph has up to three inputs and outputs, up to five hidden nodes, skip edges and sometimes parallel
-    (named) edges. Node and edge gates take one value in each of a few configurations: "binary" 0 or 1,
-    "mixed" any real value too, "open" none at all. Some examples repeat inputs, are silent in one input, or
-    have weight zero. At least one path carries an example of positive weight. What is None is drawn. sizes:
-    least and most neurons of a node.
+    The graph has up to three inputs and outputs, up to five hidden nodes, skip edges and sometimes parallel (named)
+    edges. Node and edge gates take one value in each of a few configurations: "binary" 0 or 1, "mixed" any real value
+    too. Some examples repeat inputs, are silent in one input, or have weight zero. At least one path carries an example
+    of positive weight. sizes: least and most neurons of a node. What is None is drawn.
     """
-    require_known(gates, GATES, f"there is no kind of gates {gates!r}")
-    random = np.random.default_rng(require_count("seed", seed, least=0))
-
-    def count(name: str, given: int | None, least: int, most: int) -> int:
-        drawn = int(random.integers(least, most + 1))
-        return drawn if given is None else require_count(name, given, least=least)
-
-    wide = (("inputs", inputs, 1, 3), ("hidden", hidden, 0, 5), ("outputs", outputs, 1, 3))
-    counts = [count(*kind) for kind in wide]
-    number, kinds = count("examples", examples, 1, 24), count("configurations", configurations, 1, 5)
-    several = bool(random.random() < 0.35) if parallel is None else parallel
-    least, most = require_count("sizes[0]", sizes[0]), require_count("sizes[1]", sizes[1])
-    if least > most:
-        raise RangeError(f"sizes must be (least, most) with least at most most; it was {sizes!r}")
+    random = np.random.default_rng(seed)
+    counts = [int(random.integers(least, most + 1)) for least, most in ((1, 3), (0, 5), (1, 3))]
+    drawn = int(random.integers(1, 25)), int(random.integers(1, 6))
+    number, kinds = examples or drawn[0], configurations or drawn[1]
+    parallel = random.random() < 0.35
 
     # the graph: edges point forward; every node but an input is entered, every node but an output is left
     first, middle, last = ([f"{kind}{i}" for i in range(n)] for kind, n in zip("xhy", counts, strict=True))
@@ -59,25 +41,25 @@ def random_problem(
         if source not in left:
             later = middle[middle.index(source) + 1 :] if source in middle else middle
             pairs.append((source, _pick(random, [*later, *last])))
-    nodes = {node: int(random.integers(least, most + 1)) for node in (*first, *middle, *last)}
-    if several:
+    nodes = {node: int(random.integers(sizes[0], sizes[1] + 1)) for node in (*first, *middle, *last)}
+    if parallel:
         pairs += [pairs[i] for i in random.integers(len(pairs), size=random.integers(1, 3))]
-    by_ends = not several and random.random() < 0.8
-    architecture = Architecture(nodes, pairs if by_ends else {f"e{i}": pair for i, pair in enumerate(pairs)})
+    by_ends = not parallel and random.random() < 0.8
+    architecture = nr.Architecture(nodes, pairs if by_ends else {f"e{i}": pair for i, pair in enumerate(pairs)})
 
     # the first example is in configuration 0, and every configuration occurs if there are examples enough
     configuration = np.concatenate([np.arange(kinds), random.integers(kinds, size=number)])[:number]
-    drawn = Gates() if gates == "open" else _gates(random, architecture, configuration, kinds, gates)
-    return Problem(architecture, _task(random, architecture, number), drawn)
+    drawn_gates = _gates(random, architecture, configuration, kinds, gates)
+    return nr.Problem(architecture, _task(random, architecture, number), drawn_gates)
 
 
-def _pick(random: np.random.Generator, options: "list[str] | tuple[str, ...]") -> str:
+def _pick(random: np.random.Generator, options: Sequence[str]) -> str:
     return options[int(random.integers(len(options)))]
 
 
 def _gates(
-    random: np.random.Generator, architecture: Architecture, configuration: np.ndarray, kinds: int, gates: str
-) -> Gates:
+    random: np.random.Generator, architecture: nr.Architecture, configuration: np.ndarray, kinds: int, gates: str
+) -> nr.Gates:
     """Draw gates for some nodes and edges, one value per configuration; one path is open in configuration 0."""
 
     def values() -> np.ndarray:
@@ -98,13 +80,13 @@ def _gates(
     for gate in on_path:
         if gate is not None and gate[0] == 0:
             gate[0] = 1.0
-    return Gates(
+    return nr.Gates(
         {node: gate[configuration] for node, gate in of_nodes.items()},
         {edge: gate[configuration] for edge, gate in of_edges.items()},
     )
 
 
-def _task(random: np.random.Generator, architecture: Architecture, number: int) -> Task:
+def _task(random: np.random.Generator, architecture: nr.Architecture, number: int) -> nr.Task:
     """Draw normal inputs and targets; the first example is never silent and never without weight."""
     shown = {node: random.normal(size=(number, architecture.nodes[node])) for node in architecture.inputs}
     if random.random() < 0.4:
@@ -119,4 +101,4 @@ def _task(random: np.random.Generator, architecture: Architecture, number: int) 
     weights = random.uniform(0.1, 2.0, size=number)
     if random.random() < 0.2:
         weights[1:][random.random(number - 1) < 0.3] = 0.0
-    return Task(shown, wanted, None if random.random() < 0.25 else weights)
+    return nr.Task(shown, wanted, None if random.random() < 0.25 else weights)

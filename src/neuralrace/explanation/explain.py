@@ -39,11 +39,11 @@ from neuralrace.explanation.result import ALONG, Explanation, along_gradient
 from neuralrace.explanation.scores import measure_of, score_networks
 from neuralrace.initial import Initializer, as_data, from_data
 from neuralrace.interop import layers_of, read_folder
-from neuralrace.papers.settings import read_setting
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
 from neuralrace.reln.discover import Modular, check_modules
 from neuralrace.reln.modules import examples_of, network_of, recorded_weights
 from neuralrace.reln.predict_modules import largest_curvature
+from neuralrace.settings import read_setting
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.tasks.files import TABLES

@@ -2,12 +2,8 @@
 
 import dataclasses
 import json
-import types
-import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from neuralrace.errors import (
     RangeError,
@@ -17,10 +13,8 @@ from neuralrace.errors import (
     require_known,
     require_name,
     require_number,
-    shortened,
 )
-
-KINDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+from neuralrace.settings import in_words, kinds, read_setting
 
 
 def setting(default: Any, **bounds: Any) -> Any:
@@ -40,7 +34,7 @@ def bounds_of(field: "dataclasses.Field[Any]") -> dict[str, Any]:
     lowest = min((part for part in parts if isinstance(part, int | float)), default=1)
     if lowest <= 0:
         return {} if lowest < 0 else {"least": 0}
-    return {"least": 1} if _kinds(field.type)[1] is int else {"above": 0}
+    return {"least": 1} if kinds(field.type)[1] is int else {"above": 0}
 
 
 def override(settings: Any, changes: Mapping[str, Any]) -> Any:
@@ -73,50 +67,9 @@ def described(full: Any, tiny: Any) -> list[dict[str, Any]]:
     """Each setting with its value at both sizes, its kind, and what it may be."""
     found = []
     for field in dataclasses.fields(full):
-        bounds, number = bounds_of(field), _kinds(field.type)[1] in (int, float)
+        bounds, number = bounds_of(field), kinds(field.type)[1] in (int, float)
         limits = bounds_told(bounds.get("above"), bounds.get("least"), bounds.get("most"))
         may = ", ".join(bounds.get("words", ())) or " and ".join(limits)
         row = {"setting": field.name, "full": getattr(full, field.name), "tiny": getattr(tiny, field.name)}
         found.append(row | {"is": in_words(field.type), "may be": may if number or "bounds" in field.metadata else ""})
     return found
-
-
-def in_words(kind: Any) -> str:
-    """A kind of setting as people say it."""
-    plain, entry = _kinds(kind)
-    word = KINDS.get(entry, str(entry))
-    return f"a list, each {word}" if plain is not entry else word
-
-
-def read_setting(name: str, value: Any, kind: Any, like: Any) -> Any:
-    """Turn a value into a kind: a number, a word, or a comma-separated list of those; like: a value that is one."""
-    plain, entry = _kinds(kind)
-    if value is None and plain is not kind:
-        return None
-    hint = "" if like in (None, ()) else f", like {like!r}"
-    mistake = RangeError(f"setting {name!r} must be {in_words(kind)}{hint}; it was {shortened(value)}")
-    listed = value.split(",") if isinstance(value, str) and plain is not entry else value
-    if plain is not entry and not isinstance(listed, Sequence | np.ndarray):
-        raise mistake
-    found = []
-    for part in [value] if plain is entry else listed:
-        if entry is bool:
-            found.append({"true": True, "false": False}.get(str(part).lower()))
-        else:
-            try:
-                found.append(entry(part))
-            except (TypeError, ValueError, OverflowError):
-                raise mistake from None
-            if isinstance(part, bool) or (isinstance(part, float) and found[-1] != part and part == part):
-                raise mistake
-        if found[-1] is None:
-            raise mistake
-    return found[0] if plain is entry else tuple(found)
-
-
-def _kinds(kind: Any) -> tuple[Any, Any]:
-    """Of a kind that may be None the other one, and the kind of its entries where it is a list."""
-    plain = kind
-    if isinstance(kind, types.UnionType):
-        plain = next(part for part in typing.get_args(kind) if part is not types.NoneType)
-    return plain, typing.get_args(plain)[0] if typing.get_origin(plain) is tuple else plain

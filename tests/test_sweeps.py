@@ -49,7 +49,7 @@ def test_a_sweep_resumes_and_its_points_are_the_figure_itself(tmp_path: Path) ->
     for name in alone.data.data_vars:
         if alone.data[name].dtype.kind == "f":
             np.testing.assert_allclose(point[name], alone.data[name], rtol=1e-9, atol=1e-12)
-    numbers = [n for claim in alone.claims for q in claim.quantities for n in q.numbers if np.isfinite(n)]
+    numbers = [n for claim in alone.claims for q in claim.quantities for n in np.ravel(q.values) if np.isfinite(n)]
     assert float(swept.data["lowest"].min()) <= min(numbers)
     assert {entry["claim"] for entry in swept.summary()["claims"]} == {claim.text for claim in alone.claims}
     files = sorted((tmp_path / "points").iterdir())

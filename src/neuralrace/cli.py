@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import papers
-from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_known, require_number
+from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_known, require_name, require_number
 
 if TYPE_CHECKING:
     from neuralrace.papers.experiment import Result
@@ -203,12 +203,12 @@ def reproduce(
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     from neuralrace.datafiles import make_folder
-    from neuralrace.papers.experiment import check_formats, check_size
+    from neuralrace.papers.experiment import SIZES, check_formats
     from neuralrace.report import counts, render_section, tally, write_report
     from neuralrace.sweeps import reproduced
 
     check_formats(formats or ())
-    check_size(size)
+    require_name("size", size, SIZES)
     names = _chosen(only) if only else list(papers.names())
     folder, results, drawn, failed, begun = make_folder(out), [], {}, [], itertools.count(1)
 

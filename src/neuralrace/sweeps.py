@@ -28,11 +28,19 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_text, write_whole
-from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, ResourceError, in_one_line, require_count
+from neuralrace.errors import (
+    FileFormatError,
+    NeuralRaceError,
+    RangeError,
+    ResourceError,
+    in_one_line,
+    require_count,
+    require_name,
+)
 from neuralrace.memory import free_memory
 from neuralrace.papers import get
 from neuralrace.papers import run as run_figure
-from neuralrace.papers.experiment import Experiment, Result, check_size
+from neuralrace.papers.experiment import SIZES, Experiment, Result
 from neuralrace.papers.registry import FIGURES
 from neuralrace.papers.settings import as_json, override
 from neuralrace.plotting import label_axes, new_figure, new_panels, sequence
@@ -184,7 +192,7 @@ def plan(
     settings: name -> values, or text as on the command line: "a,b", and "a,b;c,d" for settings that are lists.
     """
     experiment = get(name)
-    check_size(size)
+    require_name("size", size, SIZES)
     base = experiment.full if size == "full" else experiment.tiny
     base = base if seeds is None else override(base, {"seeds": require_count("seeds", seeds)})
     if not isinstance(settings, Mapping) or not settings:

@@ -76,17 +76,16 @@ def test_a_claim_survives_json():
     assert again.shown == "x a: 0.5, b: none, c: inf %; y 0.5 [0.3, 0.7]"
 
 
-def test_a_sheet_keeps_its_order_and_says_whose_and_where():
-    claim = Claims({"paper": "P2 "})
-    claim.paper("Fig 1a", "First.")
+def test_claims_keep_their_order_and_say_whose_and_where():
+    claim = Claims()
+    claim.paper("P2 Fig 1a", "First.")
     claim.at_most("its size", 1, 2)
     shown = claim.shown_in("B")
     shown.finding("beyond it", "Second.")
     shown.at_most("its size", 1, 2)
     shown.check("algebra", "Third.", "C")
     shown.at_most("its size", 1, 2)
-    found = [(one.id, one.source, one.kind, one.text, one.panel) for one in claim]
-    assert found == [
+    assert [(one.id, one.source, one.kind, one.text, one.panel) for one in claim] == [
         ("1", "P2 Fig 1a", "paper", "First.", ""),
         ("2", "beyond it", "finding", "Second.", "B"),
         ("3", "algebra", "check", "Third.", "C"),

@@ -61,17 +61,3 @@ def test_kinds_of_pathways() -> None:
     found = common.by_pathway("x", values, 4)
     assert found["x_common"].tolist() == [[1, 0, 0, 0]] * 2
     assert found["x_contextual"].tolist() == [[2, 2, 2, 0]] * 2
-
-
-def test_whose_claims_they_are() -> None:
-    claim = common.claims()
-    claim.paper("Fig 1", "It is so.")
-    claim.at_most("share", 0.5, 1)
-    claim.finding("after P2 Fig 1", "So.")
-    claim.at_most("share", 0.5, 1)
-    claim.fails("why")
-    held, failed = claim
-    assert (held.source, held.kind, held.fails) == ("P2 Fig 1", "paper", "")
-    assert (failed.source, failed.kind, failed.fails) == ("after P2 Fig 1", "finding", "why")
-    assert held.as_recorded
-    assert not failed.as_recorded

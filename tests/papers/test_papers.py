@@ -15,7 +15,7 @@ from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.papers import experiment as experiments
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment, Result
-from neuralrace.papers.registry import BEYOND, FIGURES, PAPERS, by_paper, heading
+from neuralrace.papers.registry import FIGURES, PAPERS, by_paper, heading
 from neuralrace.papers.settings import override
 from neuralrace.plotting import new_figure
 
@@ -94,7 +94,6 @@ def test_experiments_of_each_paper_in_its_order() -> None:
     }
     assert {entry.paper for entry in FIGURES.values()} <= set(PAPERS)
     assert heading("P1") == "P1: The Neural Race Reduction (Saxe, Sodhani, Lewallen 2022)"
-    assert heading(BEYOND) == "Beyond the papers"
 
 
 def counting(calls: list[int]) -> Experiment:
@@ -199,5 +198,5 @@ def test_settings_read_text() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'saxe2022-fig3'"):
         nr.papers.get("saxe2022-fig33")
-    with pytest.raises(UnknownNameError, match="size must be full or tiny"):
+    with pytest.raises(UnknownNameError, match="size must be one of full, tiny"):
         nr.papers.run("saxe2022-fig3", size="huge")

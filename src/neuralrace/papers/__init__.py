@@ -26,7 +26,7 @@ def names() -> tuple[str, ...]:
 def get(name: str) -> "Experiment":
     """Look a figure up by its name; no other is imported for it."""
     require_known(name, FIGURES, f"there is no experiment {name!r}")
-    module, _, attribute = FIGURES[name].module.partition(":")
+    module, _, attribute = (FIGURES[name].module or name.replace("-", ".")).partition(":")
     found: Experiment = getattr(importlib.import_module(f"neuralrace.papers.{module}"), attribute or "EXPERIMENT")
     return found
 
@@ -47,4 +47,4 @@ def run(
     """
     from neuralrace.papers import experiment
 
-    return experiment.run(get(name), size, changes=changes, out=out, reuse=reuse)
+    return experiment.run(get(name), size, changes or {}, out, reuse)

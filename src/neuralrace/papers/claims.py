@@ -1,12 +1,13 @@
 """Claims are data: measured quantities with their limits; text is rendered last.
 
-A figure makes its claims on one sheet, `Claims`. A quantity meets its limits if every one of its numbers lies between
-them; of an interval over seeds all of it does; NaN never does.
+A figure collects its claims in `Claims`. A quantity meets its limits if every one of its numbers lies between them; of
+an interval over seeds both ends must. NaN meets no limit.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
+from functools import partialmethod
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +17,6 @@ from neuralrace.errors import RangeError, require_name
 
 KINDS = ("paper", "finding", "check")
 SHOWN = 8  # numbers that are listed one by one
-APART = 1e-15  # by at least this much one number is above another
 
 
 class Quantity(NamedTuple):
@@ -34,30 +34,23 @@ class Quantity(NamedTuple):
     unit: str = ""
     form: str = ".3g"
 
-    @property
-    def numbers(self) -> np.ndarray:
-        """All numbers, the ends of intervals among them."""
-        return np.array([number for value in self.values for number in np.atleast_1d(value)], dtype=np.float64)
+    def holds(self, margin: float = 0.0) -> bool:
+        """Whether every number lies within the limits, and there is one.
 
-    @property
-    def holds(self) -> bool:
-        """Whether every number lies within the limits; false where there is no number."""
-        return self.holds_within(0.0)
-
-    def holds_within(self, margin: float) -> bool:
-        """Whether every number lies within the limits, moved outwards by a share of them.
-
-        The share is of the width of a range, of a limit, and for percentages of their distance from 0 or 100 %. Limits
-        of counts do not move.
+        margin: moves the limits outwards by this share of their distance, or of a single limit, which for shares of
+        the whole is its distance from 0 or 1. Limits of counts do not move.
         """
-        numbers = self.numbers
+        numbers = np.array([number for value in self.values for number in np.atleast_1d(value)], dtype=np.float64)
         low, high = (-np.inf if self.low is None else self.low), (np.inf if self.high is None else self.high)
-        if not self.unit and np.all(np.isnan(numbers) | (numbers == np.round(numbers))):
-            margin = 0.0
-        slack = high - low if np.isfinite([low, high]).all() else abs(low) if self.high is None else abs(high)
         whole = 100.0 if self.unit == " %" else 1.0
-        if self.high is None and 0 <= low <= whole and low != 1 and np.all(numbers <= whole):
-            slack = min(low, whole - low)
+        if not self.unit and np.all(np.isnan(numbers) | (numbers == np.round(numbers))):
+            slack = 0.0
+        elif self.low is None or self.high is None:
+            slack = abs(high if self.low is None else low)
+            if self.high is None and 0 <= low <= whole and low != 1 and np.all(numbers <= whole):
+                slack = min(low, whole - low)
+        else:
+            slack = high - low
         return bool(numbers.size and np.all((low - margin * slack <= numbers) & (numbers <= high + margin * slack)))
 
     @property
@@ -72,18 +65,18 @@ class Quantity(NamedTuple):
     @property
     def shown(self) -> str:
         """The measured numbers in words."""
-        told = enumerated(dict(zip(self.names, self.values, strict=True)) if self.names else self.values, self.form)
-        return told if told == "none" else told + self.unit
+        words = enumerated(dict(zip(self.names, self.values, strict=True)) if self.names else self.values, self.form)
+        return words if words == "none" else words + self.unit
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence that was measured.
+    """A sentence and what was measured of it.
 
-    kind: "paper", a sentence of one of the papers under that paper's own conditions; "finding", the answer to an
-    open question; "check", of the code or of algebra, which can hardly fail. panel: the letters of the
-    panels that show it, with commas between. fails: why the claim is known not to hold; empty where it is known to
-    hold. note: further remarks on the measurement.
+    kind: "paper", a sentence of one of the papers under that paper's own conditions; "finding", the answer to a
+    question that the papers leave open; "check", of the code or of algebra, which can hardly fail. panel: the letters
+    of the panels that show it, with commas between. note: further remarks on the measurement. fails: why the claim is
+    known not to hold; empty where it is known to hold.
     """
 
     id: str
@@ -105,8 +98,7 @@ class Claim:
     @property
     def measured(self) -> Any:
         """The measured number, or several in a tuple."""
-        values = tuple(value for quantity in self.quantities for value in quantity.values)
-        return values[0] if len(values) == 1 else values
+        return _alone([value for quantity in self.quantities for value in quantity.values])
 
     @property
     def low(self) -> Any:
@@ -121,15 +113,13 @@ class Claim:
     @property
     def holds(self) -> bool:
         """Whether every quantity lies within its limits."""
-        return all(quantity.holds for quantity in self.quantities)
+        return all(quantity.holds() for quantity in self.quantities)
 
     @property
     def near(self) -> bool:
-        """Whether limits moved by a tenth would turn the verdict; checks are never called near."""
-        if self.kind == "check":
-            return False
-        moved = all(quantity.holds_within(-0.1 if self.holds else 0.1) for quantity in self.quantities)
-        return moved != self.holds
+        """Whether limits moved by a tenth would change the verdict; checks are never called near."""
+        moved = all(quantity.holds(-0.1 if self.holds else 0.1) for quantity in self.quantities)
+        return self.kind != "check" and moved != self.holds
 
     @property
     def as_recorded(self) -> bool:
@@ -145,120 +135,100 @@ class Claim:
     def shown(self) -> str:
         """What was measured, in words."""
         several = len(self.quantities) > 1
-        told = "; ".join(f"{one.what} {one.shown}" if several else one.shown for one in self.quantities)
-        return f"{told} ({self.note})" if self.note else told
+        words = "; ".join(f"{one.what} {one.shown}" if several else one.shown for one in self.quantities)
+        return f"{words} ({self.note})" if self.note else words
 
     def as_values(self) -> dict[str, Any]:
         """The claim in plain values, with its verdict."""
         quantities = [one._asdict() | {"values": [_plain(value) for value in one.values]} for one in self.quantities]
-        return asdict(self) | {
-            "quantities": quantities,
-            "holds": self.holds,
-            "near": self.near,
-        }
+        return asdict(self) | {"quantities": quantities, "holds": self.holds, "near": self.near}
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Claim":
-        """The claim that plain values describe; its verdict is judged anew."""
-        told = {name: value for name, value in values.items() if name not in ("holds", "near")}
+        """Make the claim of plain values; its verdict is judged anew."""
         quantities = tuple(
             Quantity(**one | {"values": tuple(map(_tupled, one["values"])), "names": tuple(one["names"])})
-            for one in told.pop("quantities")
+            for one in values["quantities"]
         )
-        return cls(quantities=quantities, **told)
+        return cls(**{name: values[name] for name in cls.__match_args__} | {"quantities": quantities})
 
 
 @dataclass
 class Claims:
-    """Claims one after the other: first whose sentence it is and where it stands, then what is measured of it.
+    """Claims one after the other: first the sentence and where it stands, then what is measured of it.
 
-    Conditions that follow a sentence must all be met. begin: kind -> what the sources of that kind begin with.
+    All quantities that follow a sentence must meet their limits. panel: of claims that name no other.
 
         claim = Claims()
         claim.paper("P1 Fig 3c", "ReLU networks learn as the gated network does.", panel="c")
         claim.at_most("normalized L1", distance, 0.05)
     """
 
-    begin: Mapping[str, str] = field(default_factory=dict)
     panel: str = ""
     _made: list[dict[str, Any]] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Claim]:
-        return (Claim(id=str(place), **told) for place, told in enumerate(self._made, 1))
+        return (Claim(id=str(place), **values) for place, values in enumerate(self._made, 1))
 
     def shown_in(self, panel: str) -> Self:
-        """The same sheet, for claims that this panel shows unless they name another."""
+        """Return the same collection, for claims that this panel shows unless they name another."""
         same = copy(self)
         same.panel = panel
         return same
 
     def said(self, kind: str, source: str, text: str, panel: str = "") -> None:
-        """A sentence of one of the kinds."""
-        told = {"kind": kind, "source": self.begin.get(kind, "") + source, "text": text}
-        self._made.append(told | {"panel": panel or self.panel, "quantities": ()})
+        """Begin a claim; `paper`, `finding` and `check` do so for their kind."""
+        values = {"kind": kind, "source": source, "text": text, "panel": panel or self.panel}
+        self._made.append(values | {"quantities": (), "note": "", "fails": ""})
 
-    def paper(self, source: str, text: str, panel: str = "") -> None:
-        """A sentence of one of the papers, under that paper's own conditions."""
-        self.said("paper", source, text, panel)
-
-    def finding(self, source: str, text: str, panel: str = "") -> None:
-        """Add the answer to a question that the papers leave open."""
-        self.said("finding", source, text, panel)
-
-    def check(self, source: str, text: str, panel: str = "") -> None:
-        """A sentence of the code or of algebra, which can hardly fail."""
-        self.said("check", source, text, panel)
+    paper = partialmethod(said, "paper")
+    finding = partialmethod(said, "finding")
+    check = partialmethod(said, "check")
 
     def at_most(self, what: str, value: Any, limit: float, unit: str = "", form: str = ".3g") -> None:
-        """One quantity, or each of several, must not exceed a limit."""
-        self._ask(what, value, None, limit, unit, form)
+        """Require that a quantity, or each of several, does not exceed a limit."""
+        self.within(what, value, (None, limit), unit, form)
 
     def at_least(self, what: str, value: Any, limit: float, unit: str = "", form: str = ".3g") -> None:
-        """One quantity, or each of several, must reach a limit."""
-        self._ask(what, value, limit, None, unit, form)
+        """Require that a quantity, or each of several, reaches a limit."""
+        self.within(what, value, (limit, None), unit, form)
 
-    def within(self, what: str, value: Any, limits: tuple[float, float], unit: str = "", form: str = ".3g") -> None:
-        """One quantity, or each of several, must lie between two limits."""
-        self._ask(what, value, *limits, unit, form)
-
-    def rising(self, what: str, values: Any, over: str, unit: str = "", form: str = ".3g") -> None:
-        """Each value must be above the one before; over: what they are ordered by.
-
-        Of intervals over seeds the means rise, and the first and the last are apart.
-        """
-        self._change(what, values, f"rises with {over}", unit, form, lambda numbers: numbers)
-
-    def falling(self, what: str, values: Any, over: str, unit: str = "", form: str = ".3g") -> None:
-        """Each value must be below the one before."""
-        self._change(what, values, f"falls with {over}", unit, form, lambda numbers: -numbers)
-
-    def _change(
-        self, what: str, values: Any, how: str, unit: str, form: str, turned: Callable[[np.ndarray], np.ndarray]
+    def within(
+        self, what: str, value: Any, limits: tuple[float | None, float | None], unit: str = "", form: str = ".3g"
     ) -> None:
-        numbers = turned(np.asarray(list(values.values()) if isinstance(values, Mapping) else values, dtype=float))
-        with np.errstate(invalid="ignore"):  # what never comes is infinite
-            changes = np.diff(numbers if numbers.ndim == 1 else numbers[:, 0])
-        if numbers.ndim > 1:
-            changes = np.append(changes, numbers[-1].min() - numbers[0].max())
-        self._ask(f"{what} {how}, from one to the next by", changes, APART, None, unit, form)
-        self.detail(enumerated(values, form))
-
-    def _ask(self, what: str, value: Any, low: float | None, high: float | None, unit: str, form: str) -> None:
+        """Require that a quantity, or each of several, lies between two limits."""
         if not self._made:
             raise RangeError("what is measured must follow a sentence: begin with paper, finding or check")
         names = tuple(map(str, value)) if isinstance(value, Mapping) else ()
         values = list(value.values()) if isinstance(value, Mapping) else value
-        if isinstance(values, Interval) or not isinstance(values, list | tuple):
-            values = [values] if isinstance(values, Interval) else np.ravel(np.asarray(values, dtype=float)).tolist()
+        if isinstance(values, Interval):
+            values = [values]
+        elif not isinstance(values, list | tuple):
+            values = np.ravel(np.asarray(values, dtype=float)).tolist()
         plain = tuple(_tupled(one) for one in values)
-        if len(plain) > SHOWN and not names and np.isfinite(np.ravel(plain)).all() and np.ndim(plain) == 1:
+        if len(plain) > SHOWN and not names and np.ndim(plain) == 1 and np.isfinite(plain).all():
             names, plain = (f"lowest of {len(plain)}", "highest"), (min(plain), max(plain))
-        self._made[-1]["quantities"] += (Quantity(what, plain, low, high, names, unit, form),)
+        self._made[-1]["quantities"] += (Quantity(what, plain, *limits, names, unit, form),)
+
+    def rising(self, what: str, values: Any, over: str, form: str = ".3g", sign: int = 1) -> None:
+        """Require that each value is above the one before; over: what they are ordered by.
+
+        Of intervals over seeds the means must rise, and the first and the last must lie apart.
+        """
+        numbers = sign * np.asarray(list(values.values()) if isinstance(values, Mapping) else values, dtype=float)
+        with np.errstate(invalid="ignore"):  # times that are never reached are infinite
+            changes = np.diff(numbers if numbers.ndim == 1 else numbers[:, 0])
+        if numbers.ndim > 1:
+            changes = np.append(changes, numbers[-1].min() - numbers[0].max())
+        verb = "rises" if sign > 0 else "falls"
+        self.at_least(f"{what} {verb} with {over}, from one to the next by", changes, 1e-15, form=form)
+        self.detail(enumerated(values, form))
+
+    falling = partialmethod(rising, sign=-1)
 
     def detail(self, words: str) -> None:
         """Add a remark on the measurement, unless it is empty."""
-        told = [part for part in (self._made[-1].get("note", ""), words) if part]
-        self._made[-1]["note"] = "; ".join(told)
+        self._made[-1]["note"] = "; ".join(part for part in (self._made[-1]["note"], words) if part)
 
     def fails(self, why: str | None) -> None:
         """Say that the claim is known not to hold, and why; with None it is known to hold."""
@@ -266,7 +236,7 @@ class Claims:
 
 
 def enumerated(values: Any, form: str = ".3g") -> str:
-    """Numbers one after the other, or the range of many; with their names where they have some; NaN is "none"."""
+    """List numbers, or the range of many, with their names where they have some; NaN is "none"."""
     if isinstance(values, Mapping):
         apart = "; " if any(np.ndim(value) for value in values.values()) else ", "
         return apart.join(f"{name}: {enumerated([value], form)}" for name, value in values.items()) or "none"
@@ -296,12 +266,12 @@ def _plain(value: Any) -> Any:
     return value if np.isfinite(value) else None if np.isnan(value) else str(value)
 
 
-def _alone(limits: list[Any]) -> Any:
-    return limits[0] if len(limits) == 1 else tuple(limits)
+def _alone(values: list[Any]) -> Any:
+    return values[0] if len(values) == 1 else tuple(values)
 
 
 def by_kind(claims: Iterable[Claim]) -> dict[str, list[Claim]]:
-    """The claims of each kind that there are any of, the paper's first."""
+    """Sort claims by their kind, the paper's first; kinds without a claim are left out."""
     listed = list(claims)
     found = {kind: [claim for claim in listed if claim.kind == kind] for kind in KINDS}
     return {kind: chosen for kind, chosen in found.items() if chosen}

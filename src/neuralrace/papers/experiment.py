@@ -12,7 +12,7 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
-from neuralrace.errors import FileFormatError, UnknownNameError, require_known
+from neuralrace.errors import FileFormatError, require_name
 from neuralrace.papers.claims import Claim
 from neuralrace.papers.registry import FIGURES
 from neuralrace.papers.settings import as_json, override
@@ -117,17 +117,10 @@ class Result:
         return [write_whole(path, lambda part: self.laid_out.savefig(part, dpi=150)) for path in paths]
 
 
-def run(
-    experiment: Experiment,
-    size: str = "full",
-    *,
-    changes: Mapping[str, Any] | None = None,
-    out: str | Path | None = None,
-    reuse: bool = False,
-) -> Result:
+def run(experiment: Experiment, size: str, changes: Mapping[str, Any], out: str | Path | None, reuse: bool) -> Result:
     """Run one experiment, see `neuralrace.papers.run`."""
-    check_size(size)
-    settings = override(experiment.full if size == "full" else experiment.tiny, changes or {})
+    require_name("size", size, SIZES)
+    settings = override(getattr(experiment, size), changes)
     experiment.check(settings)
     stamp = {"experiment": experiment.name, "size": size, "settings": as_json(settings), "code": code_version()}
     path = None if out is None else make_folder(make_folder(out) / experiment.name) / "data.nc"
@@ -144,13 +137,7 @@ def run(
     return Result(experiment, size, settings, data)
 
 
-def check_size(size: str) -> None:
-    """Refuse an unknown size."""
-    require_known(size, SIZES, f"size must be full or tiny; it was {size!r}")
-
-
 def check_formats(formats: Sequence[str]) -> None:
     """Refuse a picture format that cannot be written."""
     for kind in formats:
-        if kind not in FORMATS:
-            raise UnknownNameError(f"a figure can be {', '.join(FORMATS)}; {kind!r} was asked")
+        require_name("format", kind, FORMATS)

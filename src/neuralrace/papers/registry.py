@@ -46,38 +46,32 @@ PAPERS = {
         "keep what they gained.",
     ),
 }
-BEYOND = "beyond"  # the group of figures that belong to no paper
 
 
 class Listed(NamedTuple):
-    """A figure in the listing: its paper, the place there, its title, module or module:name, and rough seconds."""
+    """A figure in the listing.
+
+    source: its place in the paper. module: where `EXPERIMENT` is declared (default: as the name says), or module:name.
+    seconds: roughly what it takes.
+    """
 
     paper: str
     source: str
     title: str
-    module: str
+    module: str = ""
     seconds: float = 10.0
 
 
 FIGURES: Mapping[str, Listed] = {
-    "saxe2022-fig3": Listed("P1", "P1 Fig 3", "XOR in a gated network and in ReLU networks", "saxe2022.fig3"),
+    "saxe2022-fig3": Listed("P1", "P1 Fig 3", "XOR in a gated network and in ReLU networks"),
     "saxe2022-contextual": Listed(
-        "P1",
-        "P1 appendix A.2",
-        "Contextual classification: what a linear network cannot do",
-        "saxe2022.contextual",
+        "P1", "P1 appendix A.2", "Contextual classification: what a linear network cannot do"
     ),
-    "saxe2022-fig4": Listed(
-        "P1", "P1 Fig 4", "Routing: one hidden matrix shared by all domains", "saxe2022.fig4", seconds=21
-    ),
+    "saxe2022-fig4": Listed("P1", "P1 Fig 4", "Routing: one hidden matrix shared by all domains", seconds=21),
     "saxe2022-fig5": Listed(
-        "P1",
-        "P1 Fig 5",
-        "The race: pathways that share learn faster and take the solution",
-        "saxe2022.fig5",
-        seconds=27,
+        "P1", "P1 Fig 5", "The race: pathways that share learn faster and take the solution", seconds=27
     ),
-    "saxe2022-fig6": Listed("P1", "P1 Fig 6", "Initial scale: from the race to the lazy regime", "saxe2022.fig6"),
+    "saxe2022-fig6": Listed("P1", "P1 Fig 6", "Initial scale: from the race to the lazy regime"),
     "saxe2022-fig7": Listed(
         "P1",
         "P1 Fig 7",
@@ -94,10 +88,7 @@ FIGURES: Mapping[str, Listed] = {
         "saxe2022.images:FIG9",
     ),
     "saxe2022-fig10": Listed(
-        "P1",
-        "P1 Fig 10",
-        "Real images: zero-shot error over the scale of the initial weights",
-        "saxe2022.images:FIG10",
+        "P1", "P1 Fig 10", "Real images: zero-shot error over the scale of the initial weights", "saxe2022.images:FIG10"
     ),
     "pairs": Listed(
         "P1",
@@ -106,92 +97,58 @@ FIGURES: Mapping[str, Listed] = {
         "beyond.pairs",
         seconds=60,
     ),
-    "jarvis2025-fig2": Listed(
-        "P2",
-        "P2 Fig 2",
-        "From XOR to a linear margin: which gating a ReLU network learns by",
-        "jarvis2025.fig2",
-    ),
+    "jarvis2025-fig2": Listed("P2", "P2 Fig 2", "From XOR to a linear margin: which gating a ReLU network learns by"),
     "jarvis2025-fig3": Listed(
         "P2",
         "P2 Fig 3, Definition 3.1, appendix H",
         "The data set, ReLU networks as gated networks, and the least width",
-        "jarvis2025.fig3",
         seconds=25,
     ),
     "jarvis2025-fig4": Listed(
-        "P2", "P2 Fig 4", "Mixed contexts: four modules, their losses and their modes", "jarvis2025.fig4", seconds=36
+        "P2", "P2 Fig 4", "Mixed contexts: four modules, their losses and their modes", seconds=36
     ),
     "jarvis2025-race": Listed(
         "P2",
         "P2 Lemma 4.1 and Proposition 4.2",
         "Which gates a neuron can have, and the race of all gatings",
-        "jarvis2025.race",
         seconds=38,
     ),
     "jarvis2025-proposition": Listed(
         "P2",
         "P2 Proposition 4.2, appendix E",
         "Proposition 4.2 step by step, on the task and on trained networks",
-        "jarvis2025.proposition",
         seconds=22,
     ),
     "jarvis2025-fig5": Listed(
-        "P2",
-        "P2 Fig 5",
-        "More contexts: modules, losses, singular values and the race",
-        "jarvis2025.fig5",
-        seconds=190,
+        "P2", "P2 Fig 5", "More contexts: modules, losses, singular values and the race", seconds=190
     ),
     "jarvis2025-fig6": Listed(
-        "P2",
-        "P2 section 6 and Fig 6",
-        "Two hidden layers: gates, spread and the shared first layer",
-        "jarvis2025.fig6",
-        seconds=330,
+        "P2", "P2 section 6 and Fig 6", "Two hidden layers: gates, spread and the shared first layer", seconds=330
     ),
     "saxe2022-linear": Listed(
-        "P2",
-        "P2 Fig 7",
-        "Canary, salmon, rose and oak: a linear network learns its modes in order",
-        "saxe2022.linear",
+        "P2", "P2 Fig 7", "Canary, salmon, rose and oak: a linear network learns its modes in order"
     ),
     "jarvis2025-fig8": Listed(
         "P2",
         "P2 Figs 8 and 9, Algorithm 1",
         "Modules by clustering gates, their number, and mixed selectivity",
-        "jarvis2025.fig8",
         seconds=27,
     ),
     "modules-predicted": Listed(
-        "P2",
-        "beyond P2 section 4",
-        "Modules of ReLU networks, predicted before training",
-        "beyond.modules",
-        seconds=50,
+        "P2", "beyond P2 section 4", "Modules of ReLU networks, predicted before training", "beyond.modules", seconds=50
     ),
-    "views-law": Listed(
-        "P3",
-        "P3, P1 eq. 10",
-        "The race of views: its law derived, solved and held against training",
-        "views.law",
-    ),
-    "views-winner": Listed(
-        "P3", "P3", "Who wins the race of views, and how well the initial advantage tells", "views.winner"
-    ),
-    "views-gated": Listed("P3", "P3", "The race of views: every prediction measured on gated networks", "views.gated"),
+    "views-law": Listed("P3", "P3, P1 eq. 10", "The race of views: its law derived, solved and held against training"),
+    "views-winner": Listed("P3", "P3", "Who wins the race of views, and how well the initial advantage tells"),
+    "views-gated": Listed("P3", "P3", "The race of views: every prediction measured on gated networks"),
 }
 
 
 def heading(paper: str) -> str:
     """The sign of a paper with its short name."""
-    return f"{paper}: {PAPERS[paper].short}" if paper in PAPERS else "Beyond the papers"
+    return f"{paper}: {PAPERS[paper].short}"
 
 
 def by_paper(chosen: Sequence[str]) -> dict[str, list[str]]:
-    """The names of figures of each paper that has any among them, in its order."""
-    found = {
-        paper: [name for name, entry in FIGURES.items() if entry.paper == paper and name in chosen]
-        for paper in (*PAPERS, BEYOND)
-    }
+    """Group names of figures by their paper, in its order; papers without any are left out."""
+    found = {paper: [name for name in FIGURES if FIGURES[name].paper == paper and name in chosen] for paper in PAPERS}
     return {paper: own for paper, own in found.items() if own}

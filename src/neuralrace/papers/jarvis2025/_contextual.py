@@ -183,11 +183,6 @@ def numbers(found: nr.analysis.Agreement) -> str:
     return f"{found.normalized_l1:.3f} and {found.log10_gap:.3f}"
 
 
-def claims() -> Claims:
-    """A sheet for P2's sentences and their measurements."""
-    return Claims({"paper": "P2 ", "check": "P2 "})
-
-
 def same_losses(claim: Claims, *found: nr.analysis.Agreement, names: Iterable[Any] = ()) -> None:
     """Losses are the same, one or several with a name each."""
     labels = [str(name) for name in names]

@@ -96,7 +96,7 @@ def learning_times(data: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
 
 def claims(data: xarray.Dataset) -> Claims:
     """What the figure says."""
-    claim, margins, time = p2.claims(), data["margin"].values, data["time"].values
+    claim, margins, time = Claims(), data["margin"].values, data["time"].values
     theory, relu = learning_times(data)
     with np.errstate(invalid="ignore"):
         lead = theory[:, 1] - theory[:, 0]
@@ -104,25 +104,27 @@ def claims(data: xarray.Dataset) -> Claims:
     faster = [rows[int(np.argmin(times))] for rows, times in zip(data["theory"].values, theory, strict=True)]
     gaps = [p2.apart(time, curve, runs).normalized_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
     text = "Which gating structure is fastest changes at Delta = sqrt(2/3)."
-    claim.paper("Fig 2d (caption) and section 3", text, "d")
+    claim.paper("P2 Fig 2d (caption) and section 3", text, "d")
     what, crossing = (
         f"the times to loss {CRITERION} of the two forecasts cross at",
         nr.analysis.time_to(margins, lead, 0.0),
     )
     claim.within(what, crossing, (CROSSOVER - NEAR / 2, CROSSOVER + NEAR / 2), form=".3f")
-    claim.check("appendix C, eqs 24-26", "The growth rates of the two gatings are equal at Delta = sqrt(2/3).", "B, d")
+    claim.check(
+        "P2 appendix C, eqs 24-26", "The growth rates of the two gatings are equal at Delta = sqrt(2/3).", "B, d"
+    )
     claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
     text = "The ReLU network behaves like the faster of the two gated networks: in the time that it takes."
-    claim.paper("Fig 2d (caption)", text, "d")
+    claim.paper("P2 Fig 2d (caption)", text, "d")
     what = f"distance of the mean time to loss {CRITERION} from the time of the faster forecast, by margin,"
     claim.at_most(what, dict(zip(margins, late, strict=True)), 5, unit=" %", form=".1f")
     text = "The full trajectories of the simulation match the faster of the gated networks."
-    claim.paper("Fig 2e (caption)", text, "e")
+    claim.paper("P2 Fig 2e (caption)", text, "e")
     claim.at_most("normalized L1, by margin,", dict(zip(margins, gaps, strict=True)), p2.L1, form=".3f")
     share = data["share"].values
     small, large = margins <= CROSSOVER - NEAR, margins >= CROSSOVER + NEAR
     claim.paper(
-        "section 3 and Fig 2a-c",
+        "P2 section 3 and Fig 2a-c",
         "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
         "a nonlinear boundary.",
         "A, B",
@@ -131,7 +133,7 @@ def claims(data: xarray.Dataset) -> Claims:
     switch = nr.analysis.time_to(margins, share.mean(axis=1), 0.5)
     claim.within(what, switch, (CROSSOVER - NEAR, CROSSOVER + NEAR), form=".3f")
     claim.paper(
-        "section 3",
+        "P2 section 3",
         "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
         "nonlinear ones even when a problem is linearly separable.",
         "A, B",

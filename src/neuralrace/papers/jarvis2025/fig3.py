@@ -56,20 +56,20 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 def claims(data: xarray.Dataset) -> Claims:
     """The structure of the data, the definition, and the remark on widths."""
-    claim = p2.claims()
+    claim = Claims()
     targets, left, context = data["targets"].values, data["left"].values, data["context"].values
     blocks = targets.reshape(len(targets), -1, PROPERTIES)
     common = blocks[:, 0].reshape(CONTEXTS, -1, PROPERTIES)
     elsewhere = [blocks[context != c, c + 1] for c in range(CONTEXTS)]
     text = "The first block of labels is the same in every context, each other is active in one of them alone."
-    claim.check("section 4 and Fig 3", text, "3")
+    claim.check("P2 section 4 and Fig 3", text, "3")
     claim.at_most("largest difference of the first block between contexts", np.abs(common - common[0]).max(), 0)
     claim.at_most("largest label of a context's own block elsewhere", np.abs(elsewhere).max(), 0)
-    claim.check("section 4", "This requires contextual control and a nonlinear network mapping to learn.", "A")
+    claim.check("P2 section 4", "This requires contextual control and a nonlinear network mapping to learn.", "A")
     what = "of the targets' square, no linear map learns"
     claim.at_least(what, 100 * np.sum(left**2) / np.sum(targets**2), 1, unit=" %")
     claim.check(
-        "Proposition 4.2 (appendix E)",
+        "P2 Proposition 4.2 (appendix E)",
         "Once the common pathway has finished learning there is no correlation between the context features and "
         "the residual.",
         "A",
@@ -77,12 +77,12 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_most("largest entry of their correlation", np.abs(data["inputs"].values[:, ITEMS:].T @ left).max(), 1e-12)
     moments, nodes = (", ".join(str(int(value)) for value in data[name].values) for name in ("moment", "nodes"))
     text = "It is always possible to obtain a ReLN for a given ReLU network and task: the GDLN gated by its activity."
-    claim.check("Definition 3.1 and section 3", text, "C")
+    claim.check("P2 Definition 3.1 and section 3", text, "C")
     claim.at_most("gap between outputs, of the largest,", data["gap"].values, 1e-12)
     claim.detail(f"at epochs {moments}; {nodes} patterns")
     wide, narrow = (data[name].values[:, -1] / data[name].values[:, 0] for name in ("wide", "rank"))
     text = "We only require as many hidden neurons as the rank of the input-output correlation: that many suffice."
-    claim.paper("appendix H", text, "B")
+    claim.paper("P2 appendix H", text, "B")
     claim.at_most("last loss, of the first,", narrow, 0.01)
     claim.detail(f"{int(data['neurons'])} neurons; with more {enumerated(wide)}")
     return claim

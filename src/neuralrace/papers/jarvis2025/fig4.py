@@ -88,9 +88,9 @@ def correlations(data: xarray.Dataset, name: str, kind: str) -> np.ndarray:
 
 def claims(data: xarray.Dataset) -> Claims:
     """What the figure says: under the paper's own protocol, and beyond it."""
-    claim, wanted = p2.claims(), p2.text_patterns(data["context"].values)
+    claim, wanted = Claims(), p2.text_patterns(data["context"].values)
     claim.paper(
-        "section 4 and appendix B (the exact gating pattern emerges with 4 clusters)",
+        "P2 section 4 and appendix B (the exact gating pattern emerges with 4 clusters)",
         "The ReLU network has four modules: one that is always active and three that are active for two out of the "
         "three contexts.",
         "A",
@@ -99,13 +99,13 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_least(what, len(p2.as_set(data["patterns"].values) & wanted), len(wanted))
     claim.detail(f"consistency {enumerated(data['consistency'].values)}")
     text = "The gated network, whose gating is constant from the start, has the loss of the ReLU networks."
-    claim.paper("section 4 and Fig 4a, as published", text, "a")
+    claim.paper("P2 section 4 and Fig 4a, as published", text, "a")
     p2.same_losses(claim, off(data, "protocol"))
     text = (
         "As long as the ReLU network and GDLN begin with the same hyper-parameters the mapping to a ReLN will be valid "
         "(assuming the correct allocation of linear pathways)."
     )
-    claim.paper("appendix H, from its initial weights of 1e-7", text, "a")
+    claim.paper("P2 appendix H, from its initial weights of 1e-7", text, "a")
     p2.same_losses(claim, off(data, "appendix", "appendix_relu"))
     claim.detail(f"from 0.005 / 700 {p2.numbers(off(data, 'same'))}")
     claim.fails("with one scale for all pathways the gated network falls behind once the common pathway has learned")
@@ -115,15 +115,15 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.detail(f"gated networks, trained jointly, {p2.numbers(off(data, 'joint'))}")
     claim.fails("about 0.07 and 0.28, as in training: it is the gating that is off")
     both, what = "ReLU and gated network (as published)", "correlation at the moments shown"
-    source = "Fig 4a (caption: exact agreement between these output samples)"
+    source = "P2 Fig 4a (caption: exact agreement between these output samples)"
     claim.paper(source, f"{both} agree in their outputs throughout.", "B")
     claim.at_least(what, correlations(data, "protocol", "output"), 0.99, form=".3f")
-    claim.paper("Fig 4c (caption)", f"{both} have an equivalent latent representation at all times.", "c")
+    claim.paper("P2 Fig 4c (caption)", f"{both} have an equivalent latent representation at all times.", "c")
     what = "correlation of hidden similarities at the moments shown"
     claim.at_least(what, correlations(data, "protocol", "similarity"), 0.95, form=".3f")
     claim.fails("the correlation falls to 0.93 in the course of training")
     text = "The singular values of the gated network follow the neural race reduction."
-    claim.paper("Fig 4b and appendix F (contextual pathways on the residual of the trained common one)", text, "b")
+    claim.paper("P2 Fig 4b and appendix F (contextual pathways on the residual of the trained common one)", text, "b")
     gaps = {kind: p2.value_gap(data, "race", "simulated", kind) for kind in p2.KINDS}
     claim.at_most("normalized L1 over all singular values,", gaps, p2.L1, form=".3f")
     return claim

@@ -91,7 +91,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 def claims(data: xarray.Dataset) -> Claims:
     """What figure and text say of up to five contexts, and what becomes of the modules with more of them."""
-    claim = p2.claims()
+    claim = Claims()
     parts = {int(count): data.sel(contexts=count) for count in data["contexts"].values}
     beyond = {count: part for count, part in parts.items() if not part["judged"]}
     parts = {count: part for count, part in parts.items() if part["judged"]}
@@ -106,15 +106,15 @@ def claims(data: xarray.Dataset) -> Claims:
     }
     for count, part in parts.items():
         text = f"{count} contexts: a pathway is active for all contexts, and {count} are active for {count - 1}."
-        claim.paper("section 5", text, f"{count}d")
+        claim.paper("P2 section 5", text, f"{count}d")
         claim.at_least(f"of these, found by {count + 1} clusters,", int(part["found"]), count + 1)
         claim.detail(f"consistency {float(part['consistency']):.2f}")
         text = f"{count} contexts: the gated network, trained as in appendix F, has the loss of the ReLU networks."
-        claim.paper("Fig 5, row 1 (perfect agreement), as published", text, f"{count}a")
+        claim.paper("P2 Fig 5, row 1 (perfect agreement), as published", text, f"{count}a")
         p2.same_losses(claim, off[count, "published_loss"])
         claim.fails(FAILED.get(("loss", count)))
         text = f"{count} contexts: as long as both networks begin with the same hyper-parameters the mapping is valid."
-        claim.paper("appendix H, from its initial weights of 1e-7", text, f"{count}a")
+        claim.paper("P2 appendix H, from its initial weights of 1e-7", text, f"{count}a")
         p2.same_losses(claim, off[count, "appendix_loss"])
         claim.detail(f"from the published scale of the ReLU networks {p2.numbers(off[count, 'same_loss'])}")
         claim.fails(FAILED.get(("appendix", count)))
@@ -124,7 +124,7 @@ def claims(data: xarray.Dataset) -> Claims:
     p2.same_losses(claim, *(off[count, "forecast"] for count in parts), names=parts)
     claim.fails("0.05 with three contexts, more with four and five: the gating learns faster than the networks")
     text = f"{named} contexts: the loss of the ReLU networks follows in closed form (perfect agreement)."
-    claim.paper("Fig 5 (caption), from the published initial strengths", text, rows["a"])
+    claim.paper("P2 Fig 5 (caption), from the published initial strengths", text, rows["a"])
     p2.same_losses(claim, *(off[count, "closed_loss"] for count in parts), names=parts)
     told = "; ".join(f"{count}: {p2.numbers(off[count, 'closed_same'])}" for count in parts)
     claim.detail(f"from the strengths of one scale for all pathways {told}")
@@ -132,7 +132,7 @@ def claims(data: xarray.Dataset) -> Claims:
     pairs = (("published", "common"), ("assumed", "contextual"))
     gaps = {f"{n} {of}": p2.value_gap(part, "closed", way, of) for n, part in parts.items() for way, of in pairs}
     claim.paper(
-        "Fig 5, rows 2 and 3, and appendix F (contextual pathways on the residual at the end)",
+        "P2 Fig 5, rows 2 and 3, and appendix F (contextual pathways on the residual at the end)",
         f"{named} contexts: the closed forms of the singular values match simulations exactly.",
         f"{rows['b']}, {rows['c']}",
     )
@@ -146,10 +146,10 @@ def claims(data: xarray.Dataset) -> Claims:
         for found in (most, mean)
     )
     text = f"{named} contexts: neurons are on in all contexts but one more often than chance has it."
-    claim.paper("section 5 (pathways active for C - 1 contexts)", text, rows["d"])
+    claim.paper("P2 section 5 (pathways active for C - 1 contexts)", text, rows["d"])
     claim.at_least("share of neurons, over that of random neurons,", more, 1)
     text = f"{named} contexts: as their number increases, so does the number that a neuron is active for."
-    claim.paper("Fig 5 (caption)", text, rows["d"])
+    claim.paper("P2 Fig 5 (caption)", text, rows["d"])
     steps = np.diff([row[:2] for row in mean.values()], axis=0)
     claim.at_least("contexts added by each step", steps, 0, form=".2f")
     claim.at_least("contexts in the mean, over those of random neurons,", longer, 1, form=".2f")

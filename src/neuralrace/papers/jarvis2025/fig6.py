@@ -227,7 +227,7 @@ def between(data: xarray.Dataset, one: str, other: str) -> nr.analysis.Agreement
 
 def claims(data: xarray.Dataset) -> Claims:
     """What the figure and its section say."""
-    claim = p2.claims()
+    claim = Claims()
     layer_claims(claim, data)
     loss_claims(claim, data)
     pathway_claims(claim, data)
@@ -249,7 +249,7 @@ def layer_claims(claim: Claims, data: xarray.Dataset) -> None:
     every, silent, strong, pairs = (100 * data[f"h1_{kind}"].values.mean(axis=0)[places] for kind in kinds)
     moments = f"at epochs {enumerated(data['epoch'].values[places], '.0f')}"
     text = "All neurons of the first layer are active for all datapoints."
-    claim.paper("section 6, of single neurons", text, "A")
+    claim.paper("P2 section 6, of single neurons", text, "A")
     claim.at_least(f"share of neurons that are, {moments},", every, ON, " %")
     claim.detail(f"on for none {enumerated(silent)} %")
     claim.fails("74 % at the most, between the first drop of the loss and the second, and below 1 % at the end")
@@ -259,13 +259,13 @@ def layer_claims(claim: Claims, data: xarray.Dataset) -> None:
     claim.detail(f"by strength on for {enumerated(pairs)} % of the datapoints")
     claim.fails("96 % between the first drop of the loss and the second, about 1 % at the end")
     text = "The ReLU network does not use the first layer for gating; it is then used as a linear layer."
-    claim.paper("section 6, by what its gates let through at the end", text, "A")
+    claim.paper("P2 section 6, by what its gates let through at the end", text, "A")
     what = "share of what the layer receives, squared and counted by outgoing weights, in each run,"
     claim.at_least(what, 100 * data["passed"].values, ON, " %")
     runs, found = modules_found(data, "run_modules"), modules_found(data, "moment_modules")
     when = data["moment"].values[found == MODULES]
     claim.paper(
-        "section 6 and Fig 6a",
+        "P2 section 6 and Fig 6a",
         "The second layer has a common pathway and contextual pathways that are active in two out of the three "
         "contexts.",
         "a",
@@ -287,22 +287,22 @@ def loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     since = {name: found.mean(axis=0)[1:] - found.mean(axis=0)[0] for name, found in drops.items()}
     late = {name: 100 * np.abs(since[name] / since["relu"] - 1) for name in ("published", "gated")}
     text = "We see close agreement between the ReLU network and GDLN stereotypical trajectories."
-    claim.paper(f"section 6 and Fig 6b, {PUBLISHED}", text, "b")
+    claim.paper(f"P2 section 6 and Fig 6b, {PUBLISHED}", text, "b")
     p2.same_losses(claim, between(data, "published", "relu"))
     claim.detail(f"{START} {p2.numbers(between(data, 'gated', 'relu'))}")
-    claim.paper(f"section 6, {PUBLISHED}", "The positions of the plateaus in loss are all consistent.", "b")
+    claim.paper(f"P2 section 6, {PUBLISHED}", "The positions of the plateaus in loss are all consistent.", "b")
     what = "distance of the level of each plateau from the nearest of the other network"
     claim.at_most(what, level_gaps(levels["relu"], levels["published"]), 10, " %")
     claim.detail(f"{START} the gated network has {enumerated(levels['gated'])}")
     claim.fails("three of four agree, to 0.1 %; the ReLU network's at 2.12 and the gated one's at 0.41 do not")
     text = "The relative timing of the drops in loss is consistent following the alignment."
-    claim.paper(f"section 6, {PUBLISHED}", text, "b")
+    claim.paper(f"P2 section 6, {PUBLISHED}", text, "b")
     what = f"epochs from {FALLEN[0]} of the first loss to {FALLEN[1]} and {FALLEN[2]}, mean over runs, differ by"
     claim.at_most(what, late["published"], 10, " %")
     shown = "; ".join(f"{KINDS[name]} {enumerated(found.mean(axis=0), '.0f')}" for name, found in drops.items())
     claim.detail(f"all three at {shown}; {START} by {enumerated(late['gated'])} %")
     text = "At plateaus in the loss trajectories we see exact agreement between the outputs."
-    claim.paper(f"section 6, {PUBLISHED}, at the plateaus that both have", text, "C")
+    claim.paper(f"P2 section 6, {PUBLISHED}, at the plateaus that both have", text, "C")
     relu, gated = data["relu_output"].values, data["published_output"].values
     correlated = [
         float(np.corrcoef(relu[one.place].ravel(), gated[other.place].ravel())[0, 1])
@@ -323,7 +323,7 @@ def loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     relative = {name: spread[name] / found.mean(axis=0) for name, found in times.items()}
     what = f"the epochs to come down to {enumerated(FALLEN)} of the first loss"
     claim.paper(
-        "section 6",
+        "P2 section 6",
         "There is now variance in the trajectories of both networks, which was not the case for the "
         "single-hidden-layer architectures.",
         "b",
@@ -332,7 +332,7 @@ def loss_claims(claim: Claims, data: xarray.Dataset) -> None:
     claim.at_least(f"relative spread of {what}, over that with one hidden layer, in the geometric mean,", pooled, 3)
     shown = "; ".join(f"{name} {enumerated(relative[name])} in {len(times[name])} runs" for name in names)
     claim.detail(f"standard deviation over mean: {shown}")
-    claim.paper("section 6 and Fig 6", "We also see the same variance profiles across the various runs.", "b")
+    claim.paper("P2 section 6 and Fig 6", "We also see the same variance profiles across the various runs.", "b")
     ratio = np.exp(np.mean(np.log(spread["published"] / spread["relu"])))
     claim.within(f"standard deviations of {what}, gated over ReLU, in the geometric mean,", ratio, (0.5, 2))
     claim.detail(f"ReLU {enumerated(spread['relu'], '.0f')}; gated {enumerated(spread['published'], '.0f')}")
@@ -345,13 +345,13 @@ def pathway_claims(claim: Claims, data: xarray.Dataset) -> None:
     first = next(iter(typical_plateaus(data, "published")), None)
     percent = 100 * (strength[:, :, first.place if first else -1] / strength[:, :, -1]).mean(axis=1)
     text = "Pathways within the GDLN become active in stages: the common pathway, then the contextual ones."
-    claim.paper(f"section 6, {PUBLISHED}", text, "B")
+    claim.paper(f"P2 section 6, {PUBLISHED}", text, "B")
     what = "of their last strength contextual pathways have at the first plateau"
     claim.at_most(what, percent[1:], 10, " %", form=".0f")
     claim.at_least("of them come to half of it later than the common one", 100 * np.mean(half[1:] > half[0]), 100, " %")
     claim.detail(f"the common one {percent[0]:.0f} %")
     text = "The common pathway aligns around epoch 500, while the contextual pathways only appear at epoch 12000."
-    claim.paper(f"section 6, {PUBLISHED}", text, "B")
+    claim.paper(f"P2 section 6, {PUBLISHED}", text, "B")
     parts = {kind: data[f"published_aligned_{kind}"].values for kind in ALIGNED}
     when, fully = (
         {kind: np.median(nr.analysis.time_to(epoch, -part, -level)) for kind, part in parts.items()}

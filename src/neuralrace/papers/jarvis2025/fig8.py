@@ -73,16 +73,16 @@ def elbow(errors: np.ndarray) -> int:
 
 def claims(data: xarray.Dataset) -> Claims:
     """What the figures and the text say."""
-    claim = p2.claims()
+    claim = Claims()
     always = {k: int((data[f"centroids_{k}"].values > 0.5).all(axis=1).sum()) for k in SHOWN}
     wanted, four = p2.text_patterns(data["context"].values), p2.as_set(data["centroids_4"].values)
-    claim.paper("Fig 8 and appendix B", "All of the clusterings find a common pathway.", "8")
+    claim.paper("P2 Fig 8 and appendix B", "All of the clusterings find a common pathway.", "8")
     claim.within("clusters that are always on, for each number of clusters,", always, (1, 1))
-    claim.paper("Fig 8 and appendix B", "When using 4 clusters the exact gating pattern of section 4 emerges.", "8")
+    claim.paper("P2 Fig 8 and appendix B", "When using 4 clusters the exact gating pattern of section 4 emerges.", "8")
     claim.at_least("of its four patterns, found", len(four & wanted), len(wanted))
     claim.detail(f"least consistency {float(data['consistency'].sel(modules=4)):.2f}")
     for name, kind, source, metric in (
-        ("between", "paper", "Fig 9", "mean-squared error between the outputs of ReLU and gated networks"),
+        ("between", "paper", "P2 Fig 9", "mean-squared error between the outputs of ReLU and gated networks"),
         ("error", "finding", "after P2 Fig 9", "normalized L1 between their losses"),
     ):
         found, text = data[name].values, f"The 4-cluster model is the appropriate choice for the elbow ({metric})."
@@ -92,7 +92,7 @@ def claims(data: xarray.Dataset) -> Claims:
     rows = dict(zip(READINGS.values(), 100 * data["specific"].values, strict=True))
     told = "; ".join(f"{words} {row[0]:.1f} %, by chance {row[2]:.1f} %" for words, row in rows.items())
     text = "By interpreting the corresponding ReLN, we find that there are no neurons which are context specific."
-    claim.paper("section 4", text, "A")
+    claim.paper("P2 section 4", text, "A")
     modules = np.array(sorted(four))
     groups = nr.analysis.groups_active(modules, data["context"].values, more_than=0)
     claim.at_least("contexts in which each of four modules is on", groups, 2)

@@ -112,9 +112,9 @@ def removals(settings: Settings, task: nr.Task) -> xarray.Dataset:
 
 def claims(data: xarray.Dataset) -> Claims:
     """The lemma in trained networks, the steps of the proof in their order, and what follows for neurons."""
-    claim, time = p2.claims(), data["time"].values
+    claim, time = Claims(), data["time"].values
     claim.check(
-        "informal Lemma 4.1, read so that a neuron may be in several modules: true of any network on any data",
+        "P2 informal Lemma 4.1, read so that a neuron may be in several modules: true of any network on any data",
         "Any gating of a trained ReLU network can be implemented by modules that gate by context or are only "
         "active for a single datapoint.",
         "E",
@@ -131,16 +131,16 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_least("share of neurons with such a pattern", shares, 50, unit=" %")
     claim.fails("7 % of the neurons, with 2 % of the strength; the others part items and contexts")
     text = "If an output label or input feature is removed, the first singular value can only decrease."
-    claim.check("Proposition 4.2 (interlacing)", text, "A")
+    claim.check("P2 Proposition 4.2 (interlacing)", text, "A")
     for name, limit in (("feature", 1 + 1e-12), ("example", 1 - 1e-12)):
         if name == "example":
             text = "If a datapoint is removed, the first singular value decreases."
-            claim.check("Proposition 4.2 (Perron-Frobenius)", text, "A")
+            claim.check("P2 Proposition 4.2 (Perron-Frobenius)", text, "A")
         one, some = data[f"without_{name}"].values, data[f"without_{name}s"].values
         claim.at_most("largest ratio to the whole", max(one.max(), some.max()), limit, form=".12g")
         claim.detail(f"each one: {one.min():.3f} to {one.max():.6f}; {len(some)} sets: to {some.max():.6f}")
     claim.paper(
-        "Proposition 4.2 (appendix E), of what its proof multiplies",
+        "P2 Proposition 4.2 (appendix E), of what its proof multiplies",
         "The labels that the common pathway learns are element-wise positive for all datapoints, and so are all "
         "input features.",
         "B",
@@ -159,13 +159,13 @@ def claims(data: xarray.Dataset) -> Claims:
     runs = data["protocol"]
     two, one = (runs.sel(trained=name).values for name in (TEXT, SINGLE))
     text = "Beside a common pathway, the architecture with pathways active in two contexts learns faster than in one."
-    claim.paper("Proposition 4.2 (exhaustion) and Fig 4a, as published", text, "D")
+    claim.paper("P2 Proposition 4.2 (exhaustion) and Fig 4a, as published", text, "D")
     claim.at_most("share of times at which it is behind", 100 * np.mean(two > one + SAME * one[0]), 0, " %")
     areas = [float(np.trapezoid(curve, time)) for curve in (two, one)]
     claim.at_most("area under its loss, relative to the other's,", areas[0] / areas[1], 1)
     appendix, published = (data[f"{name}_size"].values[-1] for name in ("appendix", "protocol"))
     text = "If all possible modules are trained simultaneously, the pathways active for a single context stay inactive."
-    claim.paper("appendix E, from the initial weights of appendix H", text, "C")
+    claim.paper("P2 appendix E, from the initial weights of appendix H", text, "C")
     ratios = [size[1 + CONTEXTS :].max() / size[1 : 1 + CONTEXTS].min() for size in (appendix, published)]
     claim.at_most(
         "largest single-context map over the smallest two-context map, at the end,", ratios[0], 0.1, form=".3f"
@@ -180,7 +180,7 @@ def claims(data: xarray.Dataset) -> Claims:
         for kind, dim in (("protocol", "trained"), ("race", "gating"))
     }
     claim.paper(
-        "Fig 4a (caption: GDLN Single), as published",
+        "P2 Fig 4a (caption: GDLN Single), as published",
         "The network with pathways for individual contexts is unable to imitate the loss trajectory of the ReLU "
         "network.",
         "D",

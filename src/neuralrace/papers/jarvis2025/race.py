@@ -174,10 +174,10 @@ def written(pattern: np.ndarray, named: nr.tasks.NamedTask) -> str:
 
 def claims(data: xarray.Dataset) -> Claims:
     """Lemma 4.1, the modules that are possible, and the race of gatings made of them."""
-    claim, (possible, lemma, boards) = p2.claims(), data["patterns"].values.T
+    claim, (possible, lemma, boards) = Claims(), data["patterns"].values.T
     names, count = [str(name) for name in data["table"].values], int(data["modules"])
     claim.check(
-        "Lemma 4.1, first step of the proof (appendix D)",
+        "P2 Lemma 4.1, first step of the proof (appendix D)",
         "No neuron is active for item 1 in context 1 and item 2 in context 2 while being off on the remaining "
         "datapoints.",
         "A",
@@ -185,7 +185,7 @@ def claims(data: xarray.Dataset) -> Claims:
     what = f"implementable patterns with such a checkerboard, of {possible.sum():.0f},"
     claim.at_most(what, boards.sum(), 0, form=".0f")
     claim.paper(
-        "Lemma 4.1",
+        "P2 Lemma 4.1",
         "For any gating pattern implementable by the ReLU network a neuron gates by the context alone or is active "
         "for a single datapoint.",
         "A",
@@ -199,11 +199,11 @@ def claims(data: xarray.Dataset) -> Claims:
     )
     rates: Mapping[str, float] = dict(zip(data["module"].values, data["module_rate"].values, strict=True))
     text = "The common pathway is the fastest possible module the network could implement."
-    claim.paper("Proposition 4.2", text, "B")
+    claim.paper("P2 Proposition 4.2", text, "B")
     what = f"of its first singular value, the next of all {count:,} patterns of the mixed task has"
     claim.at_most(what, float(data["whole_ratio"]), 0.99)
     claim.paper(
-        "Proposition 4.2 (edge case of Lemma 4.1)",
+        "P2 Proposition 4.2 (edge case of Lemma 4.1)",
         "Once the common pathway has learned, a module for a single datapoint can only be slower than one for "
         "contexts.",
         "B",

@@ -5,7 +5,15 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from neuralrace.errors import RangeError, bounds_told, require_kind, require_known, require_name, require_number
+from neuralrace.errors import (
+    RangeError,
+    bounds_told,
+    require_count,
+    require_kind,
+    require_known,
+    require_name,
+    require_number,
+)
 from neuralrace.settings import entry_of, in_words, read_setting
 
 
@@ -43,6 +51,8 @@ def override(settings: Any, changes: Mapping[str, Any]) -> Any:
         for part in read[name] if isinstance(read[name], tuple) else (read[name],):
             if "words" in bounds:
                 require_name(f"setting {name!r}", part, bounds["words"])
+            elif isinstance(part, int) and not isinstance(part, bool) and "least" in bounds:
+                require_count(f"setting {name!r}", part, **bounds)
             elif isinstance(part, int | float) and not isinstance(part, bool):
                 require_number(f"setting {name!r}", part, **bounds)
     return dataclasses.replace(settings, **read)

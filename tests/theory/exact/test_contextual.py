@@ -62,7 +62,8 @@ def test_statistics_are_those_of_the_data(contexts):
     found = Contextual(HIERARCHY, contexts)
     inputs, targets, _ = data(contexts)
     _, s, v = np.linalg.svd(targets.T @ inputs / len(inputs))
-    rank, common = len(found.kinds), found.common
+    common = found.common
+    rank = len(common.singular_value)
     order = np.argsort(-common.singular_value, kind="stable")
     np.testing.assert_allclose(common.singular_value[order], s[:rank], rtol=1e-13)
     assert np.all(s[rank:] < 1e-15)
@@ -96,7 +97,7 @@ def test_loss_is_that_of_the_network_itself(contexts, integrate):
     first = paths[0][0]
     seconds = [rest.T @ (g[:, None] * items) / count @ first.T for g in gate]
     paths = [(first, np.sqrt(b0) * w / np.linalg.norm(w, axis=0)) for w in seconds]
-    common = aligned(targets.T @ inputs / count, pi0, len(network.kinds))
+    common = aligned(targets.T @ inputs / count, pi0, len(network.common.singular_value))
     weights = [*common, *(w for path in paths for w in path)]
     shapes = [w.shape for w in weights]
     cuts = np.cumsum([w.size for w in weights])[:-1]
@@ -156,7 +157,7 @@ def test_initial_loss_is_the_power_of_the_targets(contexts):
 def test_order_of_learning():
     network = Contextual(HIERARCHY, 6, 1e-4, 1e-4)
     common, contextual = network.time(0.5)
-    assert network.kinds[int(np.argmin(common))] == "mean"
+    assert np.argmin(common) == ITEMS - 1  # the mean, after the item modes
     assert contextual.max() > common.max()
     half = network.strength(contextual[0])[1][0]
     assert float(half / network.strength(1e6)[1][0]) == pytest.approx(0.5)
@@ -169,8 +170,6 @@ def test_bad_arguments_are_named():
         Contextual(HIERARCHY, 2)
     with pytest.raises(RangeError, match=r"structure must be a matrix with a column for each"):
         Contextual(np.ones((3, 1)), 3)
-    with pytest.raises(RangeError, match=r"fraction must be below 1"):
-        Contextual(HIERARCHY, 3).time(1.0)
     with pytest.raises(RangeError, match=r"contextual_strength must be finite and above 0"):
         Contextual(HIERARCHY, 3, 0.1, 0.0)
 

@@ -58,8 +58,7 @@ def test_with_one_residual_the_strengths_are_those_of_whole_matrices(depth):
     # 1e-6: the tolerances of two integrations that grow a hundredfold
     np.testing.assert_allclose(found.strengths[0], np.diag(left.T @ learned @ right.T), rtol=1e-6)
     off = (1 - learned) ** 2
-    expected = [off[pairs].mean(), off[~pairs].mean()]
-    np.testing.assert_allclose([found.trained[0], found.untrained[0]], expected, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(found.untrained[0], off[~pairs].mean(), rtol=1e-5, atol=1e-12)
 
 
 @pytest.mark.parametrize(("name", "depth"), [("circulant", 3), ("regular", 3), ("circulant", 4), ("regular", 4)])
@@ -72,14 +71,8 @@ def test_when_trained_pairs_are_learned_the_race_is_within_a_tenth_of_the_full_f
 
 
 def test_pairs_that_nothing_joins_learn_nothing_of_the_others():
-    found = PairRace(np.eye(4, dtype=bool), 0.05, 1.0)
-    np.testing.assert_allclose([found.trained, found.untrained], [0.0, 1.0], atol=1e-12)
-
-
-def test_all_pairs_trained_leave_no_untrained_error_to_speak_of():
-    found = PairRace(np.ones((4, 4), dtype=bool), [0.01, 0.1], 1.0)
-    assert np.isnan(found.untrained).all()
-    assert (found.trained < 1e-3).all()
+    assert PairRace(np.eye(4, dtype=bool), 0.05, 1.0).untrained == pytest.approx(1.0, abs=1e-12)
+    assert np.isnan(PairRace(np.ones((4, 4), dtype=bool), [0.01, 0.1], 1.0).untrained).all()
 
 
 def test_mistakes_are_named():

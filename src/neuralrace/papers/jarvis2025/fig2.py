@@ -8,6 +8,7 @@ import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.optimize import brentq
 
 import neuralrace as nr
 from neuralrace.papers._common import panels
@@ -66,9 +67,15 @@ def compute(settings: Settings) -> xarray.Dataset:
     times = [nr.analysis.time_to(time, forecasts(margin), CRITERION) for margin in fine.tolist()]
     found = xarray.concat(parts, "margin").assign_coords(margin=list(settings.margins), gating=list(GATINGS), time=time)
     found["predicted"] = (("fine_margin", "gating"), np.array(times))
-    found["crossover"] = float(nr.theory.exact.crossover_margin())
+    found["crossover"] = brentq(lambda margin: growth_rate(margin, "xor") - growth_rate(margin, "linear"), 0.05, 10.0)
     found["shown"] = ("panel", np.array(settings.shown))
     return found.assign_coords(fine_margin=fine)
+
+
+def growth_rate(margin: float, gating: str) -> float:
+    """The largest singular value that a pathway sees: from small weights its strength grows at twice this rate."""
+    statistics = nr.tasks.xor(margin).problem(gating).statistics()
+    return max(float(np.linalg.norm(statistics.input_output(path), 2)) for path in statistics.open_paths)
 
 
 def decision(weights: Mapping[Any, np.ndarray], points: np.ndarray) -> np.ndarray:

@@ -6,27 +6,9 @@ docs/theory/exact.md.
 """
 
 from neuralrace.theory.exact.contextual import Contextual
-from neuralrace.theory.exact.crossover import GatingStatistics, crossover_margin, linear_gating, xor_gating
-from neuralrace.theory.exact.lambda_balanced import LambdaBalanced
-from neuralrace.theory.exact.modes import Deep, SignSymmetric, TwoLayer, Unbalanced
+from neuralrace.theory.exact.modes import Deep, TwoLayer, Unbalanced
 from neuralrace.theory.exact.pairs import PairRace
-from neuralrace.theory.exact.race import Phases, Race
+from neuralrace.theory.exact.race import Race
 from neuralrace.theory.exact.routing import Routing, RoutingLayers
 
-__all__ = [
-    "Contextual",
-    "Deep",
-    "GatingStatistics",
-    "LambdaBalanced",
-    "PairRace",
-    "Phases",
-    "Race",
-    "Routing",
-    "RoutingLayers",
-    "SignSymmetric",
-    "TwoLayer",
-    "Unbalanced",
-    "crossover_margin",
-    "linear_gating",
-    "xor_gating",
-]
+__all__ = ["Contextual", "Deep", "PairRace", "Race", "Routing", "RoutingLayers", "TwoLayer", "Unbalanced"]

@@ -41,7 +41,6 @@ def read_times(times: Any) -> np.ndarray:
 # what a field holds; entries are finite
 Real = Annotated[Any, {}]
 Positive = Annotated[Any, {"above": 0.0}]
-AtLeastOne = Annotated[Any, {"least": 1.0}]
 Strength = Annotated[Any, {"above": 0.0, "hint": STRENGTH_HINT}]
 
 

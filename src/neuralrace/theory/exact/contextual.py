@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from neuralrace.errors import AssumptionError, RangeError, require_count
-from neuralrace.theory.exact._base import Real, Solution, Strength, read
+from neuralrace.theory.exact._base import Real, Solution, Strength
 from neuralrace.theory.exact.modes import TwoLayer
 
 MEAN_MODE_TOLERANCE = 1e-9
-RANK_TOLERANCE = 1e-12
+RANK_TOLERANCE = 1e-12  # of a singular value over the norm of the structure
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,8 @@ class Contextual(Solution):
 
     With h a singular value of H without its item mean, S = h sqrt(1 - 1/C)/(N C) and D = (C - 1)/(N C). With g^2 an
     eigenvalue of (1 + 1/C) H^T H, the common item modes have s = g/N and d = 1/N, the mean mode
-    s = g sqrt(N + C)/(N sqrt(C)) and d = 1/N + 1/C, and the C - 1 context modes s = |H 1|/(N C) and d = 1/C.
+    s = g sqrt(N + C)/(N sqrt(C)) and d = 1/N + 1/C, and the C - 1 context modes s = |H 1|/(N C) and d = 1/C. A
+    structure whose items sum to zero has item modes only.
     """
 
     structure: Real
@@ -64,24 +65,20 @@ class Contextual(Solution):
             )
 
     @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        """The kind of each common mode: "item", "mean" or "context"."""
-        return tuple(kind for kind, _, _ in self._common_modes)
-
-    @cached_property
-    def _common_modes(self) -> list[tuple[str, float, float]]:
-        """Kind, s and d of each common mode."""
-        n, c, size = self.structure.shape[1], self.contexts, float(np.linalg.norm(self.structure.sum(axis=1)))
-        found = [("item", value * np.sqrt(1 + 1 / c) / n, 1 / n) for value in _centered_values(self.structure)]
-        if size / np.sqrt(n) > RANK_TOLERANCE:
-            found.append(("mean", size * np.sqrt((1 + 1 / c) * (n + c) / n / c) / n, 1 / n + 1 / c))
-            found += [("context", size / (n * c), 1 / c)] * (c - 1)
-        return found
+    def _centered_values(self) -> np.ndarray:
+        """The nonzero singular values of the structure without its mean over items."""
+        values = np.linalg.svd(self.structure - self.structure.mean(axis=1, keepdims=True), compute_uv=False)
+        return np.asarray(values[values > RANK_TOLERANCE * (float(np.linalg.norm(self.structure)) + 1e-300)])
 
     @cached_property
     def common(self) -> TwoLayer:
         """The modes of the common path: item modes, strongest first, the mean, C - 1 context modes."""
-        s, d = np.array([mode[1:] for mode in self._common_modes]).reshape(-1, 2).T
+        n, c, size = self.structure.shape[1], self.contexts, float(np.linalg.norm(self.structure.sum(axis=1)))
+        s = list(self._centered_values * np.sqrt(1 + 1 / c) / n)
+        d = [1 / n] * len(s)
+        if size / np.sqrt(n) > RANK_TOLERANCE:
+            s += [size * np.sqrt((1 + 1 / c) * (n + c) / n / c) / n] + [size / (n * c)] * (c - 1)
+            d += [1 / n + 1 / c] + [1 / c] * (c - 1)
         return TwoLayer(s, d, self.common_strength)
 
     @cached_property
@@ -91,9 +88,9 @@ class Contextual(Solution):
         B(t) = A / (1 - (1 - A/B0) e^(-2 S t)) with A = (C - 1) S/D: P2 appendices F and G with sign and constant set
         right.
         """
-        n, c = self.structure.shape[1], self.contexts
-        values = _centered_values(self.structure) * np.sqrt(1 - 1 / c) / (n * c)
-        return TwoLayer(values, 1 / (n * c), self.contextual_strength)
+        examples = self.structure.shape[1] * self.contexts
+        values = self._centered_values * np.sqrt(1 - 1 / self.contexts) / examples
+        return TwoLayer(values, 1 / examples, self.contextual_strength)
 
     def strength(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return the strengths of common and of contextual modes, mode last."""
@@ -112,18 +109,8 @@ class Contextual(Solution):
 
     def time(self, fraction: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
         """Return when common and contextual modes are learned to a fraction of their final strength."""
-        part = read("fraction", fraction, above=0.0)
-        if (part >= 1).any():
-            raise RangeError(
-                f"fraction must be below 1, which is reached only after infinite time; it was {fraction:g}"
-            )
-        common, contextual = (
-            modes.time(part * modes.singular_value / modes.input_variance) for modes in (self.common, self.contextual)
+        common, contextual = self.common, self.contextual
+        return (
+            common.time(fraction * common.singular_value / common.input_variance),
+            contextual.time(fraction * contextual.singular_value / contextual.input_variance),
         )
-        return common, contextual
-
-
-def _centered_values(factor: np.ndarray) -> np.ndarray:
-    """Return the nonzero singular values of a structure without its mean over items."""
-    values = np.linalg.svd(factor - factor.mean(1, keepdims=True), compute_uv=False)
-    return np.asarray(values[values > RANK_TOLERANCE * (float(np.linalg.norm(factor)) + 1e-300)])

@@ -1,4 +1,4 @@
-"""One mode of a linear path: two equal layers, any number of equal layers, two unequal layers; and ReLU networks.
+"""One mode of a linear path: two equal layers, any number of equal layers, two unequal layers.
 
 The formulas add positive terms only, so a plateau of 1e-12 and a remainder of 1e-300 keep their digits.
 """
@@ -64,14 +64,6 @@ class TwoLayer(Solution):
             return np.asarray(np.log1p(s * (a - a0) / (a0 * (s - d * a))) / (2 * s))
 
         return time_to(read("strength", strength), a0, s / d, elapsed)
-
-    def time_to_loss(self, loss: Any) -> np.ndarray:
-        """Return when the loss has fallen to a level: 0 where it starts there or below, inf at zero and below."""
-        s, d, a0 = self.singular_value, self.input_variance, self.initial_strength
-        left = read("loss", loss)
-        gap = np.sqrt(2 * np.maximum(left, 0.0) / d)
-        strength = s / d - np.sign(s / d - a0) * np.minimum(gap, np.abs(s / d - a0))
-        return np.where(left > 0, self.time(strength), np.where(a0 == s / d, 0.0, np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,36 +255,3 @@ class Unbalanced(Solution):
             return np.where(plus > 0, usual, valley)
 
         return time_to(read("strength", strength), start, np.where(plus > 0, end, 0.0), elapsed)
-
-
-@dataclass(frozen=True, eq=False)
-class SignSymmetric(Solution):
-    """A bias-free (leaky) ReLU network of two layers on sign-symmetric data: a linear network in slower time.
-
-    linear: an exact solution whose strength is the function's, c W2 W1; of matrices, one that starts from
-    sqrt(c) W1 and sqrt(c) W2. slope: alpha of the negative side (default: 0, ReLU); c = (1 + alpha)/2.
-
-    Every example must come with its negative, and so must its target. The network must have no even part, because its
-    neurons come in antipodal pairs or because all weights are of rank one with sum_k u_k |u_k| = 0 (Zhang, Saxe and
-    Latham 2024).
-    """
-
-    linear: Any
-    slope: Annotated[Any, {"above": -1.0, "hint": "the slope of the negative side: 0 for ReLU, 1 for linear"}] = 0.0
-
-    @property
-    def time_factor(self) -> np.ndarray:
-        """c, by which time runs slower than in the linear network."""
-        return np.asarray((1 + self.slope) / 2)
-
-    def strength(self, times: Any) -> np.ndarray:
-        """Return the strength of the function that the network computes."""
-        return np.asarray(self.linear.strength(self.time_factor * read_times(times)))
-
-    def loss(self, times: Any) -> np.ndarray:
-        """Return the loss still to be lost."""
-        return np.asarray(self.linear.loss(self.time_factor * read_times(times)))
-
-    def time(self, strength: Any) -> np.ndarray:
-        """Return when a strength is reached."""
-        return np.asarray(self.linear.time(strength) / self.time_factor)

@@ -22,15 +22,14 @@ from neuralrace.theory.exact._base import Positive, Solution, Strength
 
 @dataclass(frozen=True, eq=False)
 class PairRace(Solution):
-    """The strengths of the modes of the trained pairs, and the errors, when the trained pairs are right on average.
+    """The strengths of the modes of the trained pairs when these are right on average, and the error of the others.
 
     pairs: which are trained, (M, M), the same number for every domain. first: every singular value of each layer's
     initial weights. final: s/d, the strength that a path has to reach. first and final broadcast against each other.
 
     At infinite width the strengths are exact while one residual drives all modes, which the trained pairs end. Then
-    they settle what error they have left, over up to hundreds of times the time of the race, and untrained errors fall:
-    little for random regular pairs (3.7e-5 to 3.3e-5 for M = 24, K = 4, first = 0.1 at depth 3), but from 0.032 to
-    0.0080 for circulant pairs, whose g_2/g_1 is 0.96. `theory.routed.RoutedFlow` from `wide_weights` follows this too.
+    they settle what error they have left, over up to hundreds of times the time of the race, and untrained errors fall
+    further, most where g_2/g_1 is near one; `theory.routed.RoutedFlow` from `wide_weights` follows this too.
     """
 
     pairs: Any
@@ -63,22 +62,14 @@ class PairRace(Solution):
         found = [_finish(self.depth, values, self.pairs.sum() * target) / target for target in targets.ravel()]
         return np.reshape(found, (*targets.shape, len(values)))
 
-    @cached_property
-    def _errors(self) -> np.ndarray:
-        left, _, right = np.linalg.svd(self.pairs.astype(np.float64))
-        return np.asarray((1 - (left * self.strengths[..., None, :]) @ right) ** 2)
-
-    @property
-    def trained(self) -> np.ndarray:
-        """The squared error of trained pairs in units of that of output zero: the part that still has to settle."""
-        return np.asarray(self._errors[..., self.pairs].mean(axis=-1))
-
     @property
     def untrained(self) -> np.ndarray:
         """The squared error of untrained pairs in units of that of output zero; NaN where there are none."""
         if self.pairs.all():
             return np.full(self.strengths.shape[:-1], np.nan)
-        return np.asarray(self._errors[..., ~self.pairs].mean(axis=-1))
+        left, _, right = np.linalg.svd(self.pairs.astype(np.float64))
+        errors = (1 - (left * self.strengths[..., None, :]) @ right) ** 2
+        return np.asarray(errors[..., ~self.pairs].mean(axis=-1))
 
 
 def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
@@ -95,7 +86,8 @@ def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
     chain = np.broadcast_to(np.eye(2)[..., None], (depth - 2, 2, 2, count))
     start = np.concatenate([one, zero, zero, one, chain.ravel()])
 
-    def layers(state: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+    def forward(state: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
+        """The activity after the encoder and every hidden matrix, the hidden matrices and the decoder."""
         (encoder, decoder), hidden = state[: 4 * count].reshape(2, 2, count), state[4 * count :].reshape(chain.shape)
         activity = [encoder]
         for matrix in hidden:
@@ -103,7 +95,7 @@ def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
         return activity, hidden, decoder
 
     def velocity(_: float, state: np.ndarray) -> np.ndarray:
-        activity, hidden, decoder = layers(state)
+        activity, hidden, decoder = forward(state)
         back, moved = values * decoder, []
         for matrix, before in zip(hidden[::-1], activity[-2::-1], strict=True):
             moved.append(back[:, None] * before)
@@ -113,7 +105,7 @@ def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
         return np.concatenate([part.ravel() for part in parts]) / pace
 
     def strengths(state: np.ndarray) -> np.ndarray:
-        activity, _, decoder = layers(state)
+        activity, _, decoder = forward(state)
         return np.asarray(np.sum(decoder * activity[-1], axis=0))
 
     def short(_: float, state: np.ndarray) -> float:

@@ -13,7 +13,7 @@ view with that x has made. It stays of order log(A/a) where T runs into a blow-u
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import exprel, logsumexp, softmax
@@ -22,13 +22,6 @@ from neuralrace.errors import RangeError
 from neuralrace.theory.exact._base import Positive, Solution, Strength, increasing_root, invert, read, read_times
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
-
-
-class Phases(NamedTuple):
-    """When the phases of P3 end, by the learned fraction G = sum_n a_n^L / A^L."""
-
-    growth: np.ndarray  # G reaches `low`: until then every view grows as if alone
-    competition: np.ndarray  # G reaches `high`: from here the shares are all but final
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +157,6 @@ class Race(Solution):
             elapsed = self._elapsed(-np.log1p(-y / self._end))[0] * np.exp(-self._log_speeds.max(axis=-1))
         return np.where(y > 0, elapsed, 0.0)
 
-    def phases(self, low: float = 0.1, high: float = 0.9) -> Phases:
-        """Locate the phases of P3: growth until G = low, competition until G = high, then settling."""
-        if not low < high:
-            raise RangeError(f"low must be below high; they were {low:g} and {high:g}")
-        return Phases(self.time(low), self.time(high))
+    def phases(self, low: float = 0.1, high: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Return when P3's growth (every view as if alone, until G = low) and competition (until G = high) end."""
+        return self.time(low), self.time(high)

@@ -13,12 +13,11 @@ integrand splits exactly into A/(b - x) + 1/(K (x^2 + C)) + A (x - q/b)/Q(x).
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from neuralrace.theory.exact._base import (
-    AtLeastOne,
     Positive,
     Solution,
     Strength,
@@ -50,8 +49,8 @@ class Routing(Solution):
     input_variance: Positive
     outer: Strength
     hidden: Strength
-    domains: AtLeastOne
-    paths: AtLeastOne = None
+    domains: Annotated[Any, {"least": 1.0}]
+    paths: Annotated[Any, {"least": 1.0}] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

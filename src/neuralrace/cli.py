@@ -42,7 +42,6 @@ app = typer.Typer(
 
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Out = Annotated[str | None, typer.Option(help="Folder for data, claims and figures.")]
-Formats = Annotated[list[str] | None, typer.Option("--format", help="png (default), svg or pdf; may be repeated.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 
 
@@ -54,20 +53,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # takes a sixth of a short command and up to a second
     gc.set_threshold(50_000, 10, 10)
     atexit.register(gc.freeze)
+    told: object = None
+    message: str | None = None
     try:
-        with _standard_output_kept_clear(as_json):
+        with _standard_output_kept_clear() if as_json else contextlib.nullcontext():
             status, told = perform(given)
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # half-made objects of dask may fail to end
-        status, told = INTERRUPTED, _failure("interrupted", INTERRUPTED)
+        status, message = INTERRUPTED, "interrupted"
     except (NeuralRaceError, OSError) as error:
-        status, told = MISTAKE, _failure(str(error), MISTAKE)
+        status, message = MISTAKE, str(error)
     except Exception as error:
         handle, log = tempfile.mkstemp(prefix="neuralrace-", suffix=".log", text=True)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(f"neuralrace {' '.join(given)}\n\n{traceback.format_exc()}")
-        line = f"internal error: {type(error).__name__}: {error} (details: {log})"
-        status, told = FAULT, _failure(line, FAULT)
+        status, message = FAULT, f"internal error: {type(error).__name__}: {error} (details: {log})"
+    if message is not None:
+        line = " ".join(message.split())
+        print(f"neuralrace: {line}", file=sys.stderr)
+        told = {"error": line, "status": status}
     try:
         if as_json and told is not None:
             print(json.dumps(told))
@@ -92,23 +96,11 @@ def perform(arguments: Sequence[str]) -> Ending:
         raise NeuralRaceError(f"{error.format_message()} (see neuralrace --help)") from None
 
 
-def _failure(message: str, status: int) -> dict[str, object]:
-    line = " ".join(message.split())
-    print(f"neuralrace: {line}", file=sys.stderr)
-    return {"error": line, "status": status}
-
-
 @contextlib.contextmanager
-def _standard_output_kept_clear(wanted: bool) -> Iterator[None]:
+def _standard_output_kept_clear() -> Iterator[None]:
     """Send to standard error what others write to standard output, libraries in C included."""
-    try:
-        kept = os.dup(1) if wanted else -1
-    except OSError:  # there is none
-        kept = -1
-    if kept < 0:
-        yield
-        return
     sys.stdout.flush()
+    kept = os.dup(1)
     os.dup2(2, 1)
     try:
         with contextlib.redirect_stdout(sys.stderr):
@@ -120,19 +112,12 @@ def _standard_output_kept_clear(wanted: bool) -> Iterator[None]:
         os.close(kept)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+@app.callback(invoke_without_command=True)
+def front(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Predict how gated and ReLU networks learn, and check it against training."""
+    if version:
         print(f"neuralrace {importlib.metadata.version('neuralrace')}")
         raise typer.Exit
-
-
-@app.callback()
-def front(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
-    ] = False,
-) -> None:
-    """Predict how gated and ReLU networks learn, and check it against training."""
 
 
 @app.command("list")
@@ -142,7 +127,6 @@ def list_what_there_is(
     as_json: AsJson = False,
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
-    head: Sequence[str]
     if name is not None:
         from neuralrace.papers.settings import described
 
@@ -150,7 +134,7 @@ def list_what_there_is(
             raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
         found = papers.get(name)
         rows = described(found.full, found.tiny)
-        head, told = list(rows[0]), {"experiment": name, "settings": rows}
+        head, told = tuple(rows[0]), {"experiment": name, "settings": rows}
     elif tasks:
         from neuralrace.tasks import summaries
 
@@ -173,22 +157,20 @@ def run(
     seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
     changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting; see `list NAME`.")] = None,
     out: Out = None,
-    formats: Formats = None,
     as_json: AsJson = False,
 ) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.datafiles import make_folder
-    from neuralrace.papers.experiment import check_formats
 
-    check_formats(formats or ())
     wanted = _changes(changes or [], seeds)
     folder = None if out is None else make_folder(out)
     result = papers.run(name, size, changes=wanted, out=folder)
-    pictures = result.save(folder, formats or ("png",)) if folder is not None else []
+    if folder is not None:
+        result.save(folder)
     if not as_json:
         _show(result)
-        for picture in pictures:
-            print(f"figure: {picture}")
+        if folder is not None:
+            print(f"files: {folder / name}")
     return 0 if result.as_recorded else OTHER, result.summary()
 
 
@@ -198,25 +180,25 @@ def reproduce(
     size: Size = "full",
     out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
     workers: Annotated[int | None, typer.Option(help="Processes (default: one per core, memory permitting).")] = None,
-    formats: Formats = None,
     as_json: AsJson = False,
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     from neuralrace.datafiles import make_folder
-    from neuralrace.papers.experiment import SIZES, check_formats
+    from neuralrace.papers.experiment import SIZES
     from neuralrace.report import counts, render_section, tally, write_report
     from neuralrace.sweeps import reproduced
 
-    check_formats(formats or ())
     require_name("size", size, SIZES)
-    names = _chosen(only) if only else list(papers.names())
+    known = papers.names()
+    names = list(dict.fromkeys(name for pattern in only or "*" for name in fnmatch.filter(known, pattern) or [pattern]))
+    for name in names:
+        require_known(name, known, f"there is no experiment {name!r}")
     folder, results, drawn, failed, begun = make_folder(out), [], {}, [], itertools.count(1)
 
     def begin(name: str) -> None:
         print(f"[{next(begun)}/{len(names)}] {name}", file=sys.stderr)
 
-    outcomes = reproduced(names, size, folder, formats or ("png",), workers, begin, render_section)
-    for name, result, section in outcomes:
+    for name, result, section in reproduced(names, size, folder, workers, begin, render_section):
         if isinstance(result, Exception):
             failed.append(result)
             print(f"{name} failed: {in_one_line(result)}", file=sys.stderr)
@@ -332,15 +314,6 @@ def explore(
 
     serve_command(port, browser)
     return 0, None
-
-
-def _chosen(patterns: Sequence[str]) -> list[str]:
-    """The experiments that match a name or a pattern such as 'saxe2022-*', each once."""
-    known = papers.names()
-    found = [name for pattern in patterns for name in fnmatch.filter(known, pattern) or [pattern]]
-    for name in found:
-        require_known(name, known, f"there is no experiment {name!r}")
-    return list(dict.fromkeys(found))
 
 
 def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:

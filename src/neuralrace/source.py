@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,6 +17,7 @@ def code_version() -> str:
     return digest.hexdigest()[:16]
 
 
-def versions() -> dict[str, str]:
-    """Return the versions that the numbers of a result depend on."""
-    return {"code": code_version()} | {name: version(name) for name in ("neuralrace", "jax", "numpy")}
+@functools.cache
+def versions() -> Mapping[str, str]:
+    """Return the versions of the packages that the numbers of a result depend on."""
+    return {name: version(name) for name in ("neuralrace", "jax", "numpy", "optax", "diffrax")}

@@ -6,7 +6,6 @@ import hashlib
 import io
 import itertools
 import json
-import logging
 import multiprocessing
 import multiprocessing.resource_tracker
 import os
@@ -24,8 +23,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas
 import xarray
 from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_text, write_whole
 from neuralrace.errors import (
@@ -43,15 +44,12 @@ from neuralrace.papers import run as run_figure
 from neuralrace.papers.experiment import SIZES, Experiment, Result
 from neuralrace.papers.registry import FIGURES
 from neuralrace.papers.settings import as_json, override
-from neuralrace.plotting import label_axes, new_figure, new_panels, sequence
+from neuralrace.plotting import label_axes, new_panels, sequence
 from neuralrace.progress import Meter
-from neuralrace.source import versions
+from neuralrace.source import code_version, versions
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
-
-
-KILLED = "it killed its worker on every attempt, most likely because it needs more memory: make it smaller"
 
 
 class ClusterError(NeuralRaceError):
@@ -63,62 +61,61 @@ class Swept:
     """A finished sweep.
 
     data: `status` ("done" or "failed") over the swept settings and, over these and `quantity`, `lowest` and `highest`,
-    what the claims measured; `holds` says of each claim whether it holds. failed: settings as JSON -> reason.
+    what the claims measured; `holds` says of each claim whether it holds. files: the values of the settings at a point
+    -> its file. failed: settings as JSON -> reason.
     """
 
     experiment: Experiment
     axes: Mapping[str, tuple[Any, ...]]
     data: xarray.Dataset
     folder: Path
+    files: Mapping[tuple[Any, ...], Path]
     failed: Mapping[str, str]
 
     def point(self, **settings: Any) -> xarray.Dataset:
         """Load everything that the figure computed at one point, for example `swept.point(std=1e-3)`."""
-        place = tuple(_find(self.axes, name, settings) for name in self.axes)
-        return load_dataset(self.folder / str(self.data["file"].values[place]))
+        place = tuple(settings.get(name) for name in self.axes)
+        if place not in self.files or len(settings) > len(self.axes):
+            values = "; ".join(f"{name} is one of {values}" for name, values in self.axes.items())
+            raise RangeError(f"give one value for each of {', '.join(self.axes)}: {values}")
+        return load_dataset(self.files[place])
 
     def summary(self) -> dict[str, Any]:
         """Return the sweep in plain values."""
-        holds = self.data["holds"].values.reshape(-1, self.data.sizes["claim"]) if "claim" in self.data.sizes else None
-        claims = [] if holds is None else zip(self.data["claim"].values, holds.T, strict=True)
+        claims = []
+        for text in self.data["claim"].values if "claim" in self.data else ():
+            holds = self.data["holds"].sel(claim=text)
+            claims.append({"claim": str(text), "points": int(holds.count()), "holds": int(holds.sum())})
         return {
             "experiment": self.experiment.name,
             "axes": {name: list(values) for name, values in self.axes.items()},
             "points": self.data["status"].size,
             "failed": [{"settings": json.loads(point), "why": why} for point, why in self.failed.items()],
-            "claims": [
-                {"claim": str(text), "points": int(np.isfinite(row).sum()), "holds": int(np.nansum(row))}
-                for text, row in claims
-            ],
+            "claims": claims,
             "data": str(self.folder / "data.nc"),
         }
 
     def figure(self) -> Figure:
         """Draw what the claims measured, lowest to highest, over the setting with the most values."""
         along = max(self.axes, key=lambda name: len(self.axes[name]))
-        if "quantity" not in self.data.sizes:
-            figure, panels = new_figure()
-            label_axes(panels[0, 0], "nothing was measured", along, "")
+        if "quantity" not in self.data:
+            figure, axes = new_panels(1)
+            label_axes(axes[0], "nothing was measured", along, "")
             return figure
-        shown, labels = self.data.isel(quantity=slice(0, 12)), self.data[along].values
-        numeric = labels.dtype.kind in "fiu"
-        places = labels if numeric else np.arange(len(labels))
-        others = [name for name in self.axes if name != along]
-        stacked = shown.stack(line=others) if others else shown.expand_dims(line=[""])
-        figure, axes = new_panels(shown.sizes["quantity"])
+        others, values = [name for name in self.axes if name != along], self.data[along].values
+        lines = self.data[["lowest", "highest"]].isel(quantity=slice(0, 12))
+        lines = lines.stack(line=others, create_index=False) if others else lines.expand_dims("line")
+        lines = lines.isel(line=slice(0, 6))
+        figure, axes = new_panels(lines.sizes["quantity"])
         for number, axis in enumerate(axes):
-            one = stacked.isel(quantity=number)
-            for place, color in zip(range(min(one.sizes["line"], 6)), sequence(min(one.sizes["line"], 6)), strict=True):
-                line = one.isel(line=place)
-                low, high = (line[name].transpose(along).values for name in ("lowest", "highest"))
+            for place, color in enumerate(sequence(lines.sizes["line"])):
+                line = lines.isel(line=place, quantity=number)
                 label = ", ".join(f"{name} {line[name].item()}" for name in others)
-                axis.plot(places, high, "o-", color=color, markersize=3, label=label or None)
-                axis.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
-            if not numeric:
-                axis.set_xticks(places, [str(label) for label in labels])
-            elif (labels > 0).all() and labels.max() > 20 * labels.min():
+                axis.plot(values, line["highest"], "o-", color=color, markersize=3, label=label or None)
+                axis.fill_between(values, line["lowest"], line["highest"], color=color, alpha=0.2, linewidth=0)
+            if values.dtype.kind in "fiu" and values.min() > 0 and values.max() > 20 * values.min():
                 axis.set_xscale("log")
-            what = textwrap.shorten(str(one["quantity"].values), 140, placeholder=" ...")
+            what = textwrap.shorten(str(lines["quantity"].values[number]), 140, placeholder=" ...")
             label_axes(axis, "", along, textwrap.fill(what, 36))
         return figure
 
@@ -136,48 +133,38 @@ def sweep(
 ) -> Swept:
     """Run a figure for every combination of some settings' values.
 
-    settings: name -> values. out: a folder with one file per finished point; run again, the same sweep computes only
-    what is missing. on: "local", for processes of this machine, the address of a dask scheduler, or a dask client.
-    workers: processes on this machine (default: one per core). A point that fails is marked and does not stop others.
+    settings: name -> values. out: a folder with one file per finished point; run again, only what is missing is
+    computed. on: "local", for processes of this machine, the address of a dask scheduler, or a dask client. workers:
+    processes on this machine (default: one per core). A point that fails is marked and does not stop others.
     """
     experiment, base, axes = plan(name, settings, size=size, seeds=seeds)
     if on != "local" and workers is not None:
         raise ClusterError("workers is an option of on='local'; a dask scheduler has its own workers")
-    workers = None if workers is None else require_count("workers", workers)
-    identity = {"experiment": name, "size": size, "settings": json.loads(as_json(base)), "versions": versions()}
-    identity = json.loads(json.dumps(identity | {"axes": axes}))
+    workers = cores() if workers is None else require_count("workers", workers)
     folder = make_folder(out)
-    description = folder / "sweep.json"
-    if os.path.lexists(description):
-        try:
-            stored = json.loads(description.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise FileFormatError(f"{description} cannot be read ({error}): remove it") from None
-        if stored != identity:
-            other = next((key for key in identity if stored.get(key) != identity[key]), "its kind")
-            raise FileFormatError(f"{folder} holds another sweep, which differs in {other}: give another folder")
-    points, files = list(itertools.product(*axes.values())), {}
-    chosen = {point: dataclasses.replace(base, **dict(zip(axes, point, strict=True))) for point in points}
-    for point, own in chosen.items():
-        text = json.dumps([name, size, as_json(own), versions()])
-        files[point] = f"points/{hashlib.sha256(text.encode()).hexdigest()[:32]}.nc"
+    chosen, files = {}, {}
+    for point in itertools.product(*axes.values()):
+        chosen[point] = dataclasses.replace(base, **dict(zip(axes, point, strict=True)))
+        identity = json.dumps([name, size, as_json(chosen[point]), code_version(), versions()])
+        files[point] = folder / f"points/{hashlib.sha256(identity.encode()).hexdigest()[:32]}.nc"
+    missing = [point for point in files if _load(files[point]) is None]
     failed: dict[str, str] = {}
-    missing = [point for point in points if _load(folder / files[point]) is None]
-    with Meter("sweep", len(points), shown=progress, lines=True) as meter:
-        meter.advance(len(points) - len(missing))
-        work = partial(_compute_point, name, versions()["code"])
-        with contextlib.ExitStack() as opened:
-            start = opened.enter_context(_executor(on, workers, len(missing))) if missing else None
-            make_folder(folder / "points")  # not before: a cluster that cannot be reached leaves no trace
-            write_text(description, json.dumps(identity, indent=2) + "\n")
-            for own, found in _run_all(start, work, [chosen[point] for point in missing]):
-                point = tuple(getattr(own, axis) for axis in axes)
-                if isinstance(found, Exception):
-                    failed[json.dumps(dict(zip(axes, point, strict=True)))] = in_one_line(found)
-                else:
-                    write_whole(folder / files[point], partial(Path.write_bytes, data=found))
-                meter.advance()
-    swept = Swept(experiment, axes, _table(axes, points, files, folder), folder, failed)
+    with Meter("sweep", len(files), shown=progress, lines=True) as meter, contextlib.ExitStack() as opened:
+        meter.advance(len(files) - len(missing))
+        start = _local_pool
+        if missing and on != "local":
+            start, workers = opened.enter_context(_cluster(on))
+        make_folder(folder / "points")  # not before: a cluster that cannot be reached leaves no trace
+        work = partial(_compute_point, name, code_version())
+        found = _run_all(work, [chosen[point] for point in missing], start, min(workers, len(missing)))
+        for own, outcome in found:
+            point = tuple(getattr(own, axis) for axis in axes)
+            if isinstance(outcome, Exception):
+                failed[json.dumps(dict(zip(axes, point, strict=True)))] = in_one_line(outcome)
+            else:
+                write_whole(files[point], partial(Path.write_bytes, data=outcome))
+            meter.advance()
+    swept = Swept(experiment, axes, _measurements(axes, files), folder, files, failed)
     save_dataset(swept.data, folder / "data.nc")
     write_text(folder / "claims.json", json.dumps(swept.summary(), indent=2) + "\n")
     write_whole(folder / "figure.png", lambda part: swept.figure().savefig(part, dpi=150))
@@ -203,9 +190,8 @@ def plan(
     axes = {}
     for axis, given in settings.items():
         if isinstance(given, str):
-            given = given.split(";" if isinstance(getattr(base, axis, None), tuple) else ",")
+            given = [part.strip() for part in given.split(";" if isinstance(getattr(base, axis, None), tuple) else ",")]
         parts = given if isinstance(given, Sequence) else np.atleast_1d(given).tolist()
-        parts = [part.strip() if isinstance(part, str) else part for part in parts]
         if not parts or "" in parts:
             raise RangeError(f"setting {axis!r} needs at least one value, and none may be empty; it was {given!r}")
         axes[axis] = tuple(getattr(override(base, {axis: part}), axis) for part in parts)
@@ -220,7 +206,6 @@ def reproduced(
     names: Sequence[str],
     size: str,
     out: str | Path,
-    formats: Sequence[str],
     workers: int | None = None,
     begin: Callable[[str], object] = lambda name: None,
     also: Callable[[Result], Any] = lambda result: None,
@@ -231,24 +216,20 @@ def reproduced(
     worker; in the order of the names. workers: processes (default: one per core, memory permitting). begin: called
     with the name of each figure that starts.
     """
-    workers = None if workers is None else require_count("workers", workers)
     if workers is None:
         free = free_memory()  # a process took 3.2 GiB after five figures
         workers = max(1, min(len(names), cores(), len(names) if free is None else free // (4 << 30)))
-    work = partial(_reproduce, size, str(Path(out).absolute()), tuple(formats), also)
-    ended: dict[str, Any] = {}
-    upcoming = iter(names)
-    following = next(upcoming, None)
-    longest_first = sorted(names, key=lambda name: -FIGURES[name].seconds)
-    with contextlib.ExitStack() as opened:
-        start = None if workers == 1 else opened.enter_context(_executor("local", workers, len(names)))
-        for name, made in _run_all(start, work, list(names) if start is None else longest_first, begin):
-            ended[name] = made
-            while following in ended:
-                made = ended[following]
-                failed = isinstance(made, Exception)
-                yield following, made if failed else run_figure(following, size, out=out, reuse=True), made
-                following = next(upcoming, None)
+    start = None if require_count("workers", workers) == 1 else _local_pool
+    work = partial(_reproduce, size, str(Path(out).absolute()), also)
+    longest_first = names if start is None else sorted(names, key=lambda name: -FIGURES[name].seconds)
+    waiting, ended = deque(names), dict[str, Any]()
+    for name, made in _run_all(work, longest_first, start, min(workers, len(names)), begin):
+        ended[name] = made
+        while waiting and waiting[0] in ended:
+            first = waiting.popleft()
+            made = ended[first]
+            failed = isinstance(made, Exception)
+            yield first, made if failed else run_figure(first, size, out=out, reuse=True), made
 
 
 def cores() -> int:
@@ -256,15 +237,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _reproduce(size: str, out: str, formats: tuple[str, ...], also: Callable[[Result], Any], name: str) -> Any:
+def _reproduce(size: str, out: str, also: Callable[[Result], Any], name: str) -> Any:
     result = run_figure(name, size, out=out, reuse=True)
-    result.save(out, formats)
+    result.save(out)
     return also(result)
 
 
 def _compute_point(name: str, code: str, settings: Any) -> bytes:
     """Compute one point and return its file, for workers may have no disk in common with the client."""
-    if versions()["code"] != code:
+    if code_version() != code:
         raise ClusterError(
             f"every worker must run the same code as the client; install {versions()['neuralrace']} there"
         )
@@ -279,69 +260,48 @@ def _compute_point(name: str, code: str, settings: Any) -> bytes:
         return save_dataset(stamped, Path(folder) / "point.nc").read_bytes()
 
 
-def _table(
-    axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]], files: Mapping[Any, str], folder: Path
-) -> xarray.Dataset:
+def _measurements(axes: Mapping[str, tuple[Any, ...]], files: Mapping[tuple[Any, ...], Path]) -> xarray.Dataset:
     """Collect status and measurements of all points."""
-    rows: list[dict[str, tuple[float, float]]] = []
-    holds: list[dict[str, float]] = []
-    done: list[str] = []
-    for point in points:
-        rows.append({})
-        holds.append({})
-        data = _load(folder / files[point])
-        done.append("failed" if data is None else "done")
+    points = []
+    for file in files.values():
+        data = _load(file)
+        holds: dict[str, float] = {}
+        ranges: dict[str, tuple[float, float]] = {}
         for claim in json.loads("[]" if data is None else data.attrs["claims"]):
-            holds[-1][claim["text"]] = float(claim["holds"])
+            holds[claim["text"]] = float(claim["holds"])
             for quantity in claim["quantities"]:
-                numbers = np.array([float(n) for v in quantity["values"] for n in np.atleast_1d(v) if n is not None])
-                if numbers.size:
-                    label = f"{claim['text']} {quantity['what']}"
-                    rows[-1][label] = numbers.min(), numbers.max()
-    shape, names = tuple(map(len, axes.values())), tuple(axes)
-    found: dict[str, Any] = {
-        "status": (names, np.array(done).reshape(shape)),
-        "file": (names, np.array([files[point] for point in points]).reshape(shape)),
-    }
-    coords: dict[str, Any] = {
-        name: list(values) if not isinstance(values[0], tuple) else [str(value) for value in values]
-        for name, values in axes.items()
-    }
-    for what, kept in (("quantity", rows), ("claim", holds)):
-        labels = list(dict.fromkeys(label for row in kept for label in row))
-        if labels:
-            coords[what] = labels
-    if "claim" in coords:
-        table = [[row.get(label, np.nan) for label in coords["claim"]] for row in holds]
-        found["holds"] = (*names, "claim"), np.array(table).reshape(*shape, -1)
-    if "quantity" in coords:
-        for place, end in enumerate(("lowest", "highest")):
-            table = [[row.get(label, (np.nan, np.nan))[place] for label in coords["quantity"]] for row in rows]
-            found[end] = (*names, "quantity"), np.array(table).reshape(*shape, -1)
-    return xarray.Dataset(found, coords)
+                numbers = [float(n) for value in quantity["values"] for n in np.atleast_1d(value) if n is not None]
+                if numbers:
+                    ranges[f"{claim['text']} {quantity['what']}"] = min(numbers), max(numbers)
+        found: dict[str, Any] = {"status": "failed" if data is None else "done"}
+        if holds:
+            found["holds"] = xarray.DataArray(list(holds.values()), {"claim": list(holds)})
+        if ranges:
+            ends = np.array(list(ranges.values()))
+            for place, end in enumerate(("lowest", "highest")):
+                found[end] = xarray.DataArray(ends[:, place], {"quantity": list(ranges)})
+        points.append(xarray.Dataset(found))
+    coordinates = [[str(v) if isinstance(v, tuple) else v for v in values] for values in axes.values()]
+    index = pandas.MultiIndex.from_product(coordinates, names=list(axes))
+    whole = xarray.concat(points, "point", join="outer", data_vars="all", coords="minimal", compat="override")
+    whole = whole.assign_coords(xarray.Coordinates.from_pandas_multiindex(index, "point")).unstack("point")
+    return whole.reindex(dict(zip(axes, coordinates, strict=True))).transpose(*axes, ...)
 
 
 @contextlib.contextmanager
-def _executor(on: Any, workers: int | None, count: int) -> Iterator[tuple[Callable[[int], Executor], int]]:
-    """Yield what starts an executor with a number of workers, and that number."""
-    if on == "local":
-        yield _local_pool, max(min(workers or cores(), count), 1)
-        return
+def _cluster(on: Any) -> Iterator[tuple[Callable[[int], Executor], int]]:
+    """Connect to a dask cluster; yield what starts an executor there, and the number of its threads."""
     try:
         import distributed
     except ImportError:
         raise ClusterError("a cluster needs dask: pip install 'neuralrace[sweeps]'") from None
-    logger = logging.getLogger("distributed")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
     with contextlib.ExitStack() as opened:
-        opened.callback(logger.setLevel, level)
         try:
             connect: Any = distributed.Client
             client = on
             if not isinstance(on, connect):
-                client = opened.enter_context(connect(str(on), timeout=10, set_as_default=False))
-            client.wait_for_workers(1, timeout=10)
+                client = opened.enter_context(connect(str(on), timeout=5, set_as_default=False))
+            client.wait_for_workers(1, timeout=5)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             raise ClusterError(
                 f"could not connect to workers at {on!r} ({in_one_line(error)}): give on='local', or the address of a "
@@ -358,20 +318,13 @@ def _executor(on: Any, workers: int | None, count: int) -> Iterator[tuple[Callab
 
 def _local_pool(workers: int) -> ProcessPoolExecutor:
     """Start processes with one thread each that no interruption from the terminal reaches."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
-    wanted = {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": flags}
-    before = {name: os.environ.get(name) for name in wanted}
-    context = multiprocessing.get_context("spawn")
     multiprocessing.resource_tracker.ensure_running()  # it lets interruptions through again as it starts
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None
-    os.environ |= wanted
     try:
-        pool = ProcessPoolExecutor(workers, context, _begin_worker)
-        for _ in range(workers):  # each starts a process, with this environment, while no other is ready
+        pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _begin_worker)
+        for _ in range(workers):  # each starts a process, while no other is ready
             pool.submit(os.getpid)
     finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
         if blocked is not None:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     return pool
@@ -380,63 +333,67 @@ def _local_pool(workers: int) -> ProcessPoolExecutor:
 def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     sys.stderr = io.StringIO()  # progress bars of several processes would overwrite each other
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
+    os.environ |= {"NPROC": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": flags}
+    threadpool_limits(1)  # of libraries that are loaded already
 
 
 def _run_all(
-    start: tuple[Callable[[int], Executor], int] | None,
     work: Callable[[Item], Found],
     items: Sequence[Item],
+    start: Callable[[int], Executor] | None,
+    workers: int,
     begin: Callable[[Item], object] = lambda item: None,
 ) -> Iterator[tuple[Item, Found | Exception]]:
     """Yield each item with what `work` returns or raises, in the order in which they end.
 
-    start: see `_executor`; None runs them in this process, one after the other. A worker that dies takes its pool with
-    it. The items that were under way are then tried again, each alone, which shows the one that kills its worker.
+    start: makes an executor for a number of workers; None runs the items in this process, one after the other. A worker
+    that dies takes its pool with it. The items that were under way are then tried again, each alone, which shows the
+    one that kills its worker.
     """
+    killed = ResourceError(
+        "it killed its worker on every attempt, most likely because it needs more memory: make it smaller"
+    )
+    outcome: Any
     if start is None:
         for item in items:
             begin(item)
             try:
-                outcome: Found | Exception = work(item)
+                outcome = work(item)
             except Exception as error:
                 outcome = error
             yield item, outcome
         return
-    make, workers = start
     waiting, suspects = deque(items), deque[Item]()
     while waiting or suspects:
         count = workers if waiting else 1
         queue = waiting or deque([suspects.popleft()])
         others, running = set(multiprocessing.active_children()), dict[Future[Found], Item]()
-        executor = make(count)
+        executor = start(count)
         try:
             while queue or running:
                 while queue and len(running) < count:
-                    if count > 1 or workers == 1:
+                    if queue is waiting:
                         begin(queue[0])
                     running[executor.submit(work, queue[0])] = queue[0]
                     queue.popleft()
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    outcome = _outcome(future)
+                    try:
+                        outcome = future.result()
+                    except BrokenProcessPool:
+                        raise
+                    except Exception as error:  # dask has tried a killed task on several workers
+                        outcome = killed if type(error).__name__ == "KilledWorker" else error
                     yield running.pop(future), outcome
         except BrokenProcessPool:
-            if count > 1:
+            if queue is waiting:
                 suspects.extend(running.values())
-            elif running:
-                yield next(iter(running.values())), ResourceError(KILLED)
+            else:
+                yield (*running.values(), *queue)[0], killed
         finally:
             for child in set(multiprocessing.active_children()) - others:  # an interruption must not wait for them
                 child.kill()
             executor.shutdown(wait=False)
-
-
-def _outcome(future: "Future[Found]") -> Found | Exception:
-    try:
-        return future.result()
-    except (BrokenProcessPool, ClusterError):
-        raise
-    except Exception as error:  # dask has tried a killed task on several workers
-        return ResourceError(KILLED) if type(error).__name__ == "KilledWorker" else error
 
 
 def _load(path: Path) -> xarray.Dataset | None:
@@ -445,9 +402,3 @@ def _load(path: Path) -> xarray.Dataset | None:
         return load_dataset(path)
     except FileFormatError:
         return None
-
-
-def _find(axes: Mapping[str, tuple[Any, ...]], name: str, chosen: Mapping[str, Any]) -> int:
-    if name not in chosen or chosen[name] not in axes[name]:
-        raise RangeError(f"give one value for each of {', '.join(axes)}; {name} is one of {axes[name]}")
-    return axes[name].index(chosen[name])

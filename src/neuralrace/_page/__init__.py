@@ -4,7 +4,6 @@ import functools
 import io
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from importlib.metadata import version
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -15,7 +14,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from neuralrace.plotting import lay_out
-from neuralrace.trajectory import RECORDED_VERSIONS
+from neuralrace.source import versions
 
 __all__ = ["Panel", "document", "panels", "render"]
 
@@ -43,8 +42,9 @@ def render(package: str, template: str, values: Mapping[str, Any]) -> str:
 
 def document(title: str, body: str) -> str:
     """Make a page of a body of HTML, with the style and the script that all pages share."""
-    versions = ", ".join(f"{name} {version(name)}" for name in RECORDED_VERSIONS)
-    values = {"title": title, "body": Markup(body), "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M}", "versions": versions}
+    made_with = ", ".join(f"{name} {version}" for name, version in versions().items())
+    made = f"{datetime.now(UTC):%Y-%m-%d %H:%M}"
+    values = {"title": title, "body": Markup(body), "made": made, "versions": made_with}
     return render("neuralrace._page", "page.html", values)
 
 

@@ -1,11 +1,10 @@
 """A learning curve with its records, from training or from theory: named axes, the problem, settings and versions."""
 
-import importlib.metadata
 import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,30 +17,25 @@ from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import (
     FileFormatError,
     NeuralRaceError,
+    ProblemError,
     RangeError,
     UnknownNameError,
     nearest,
     require_kind,
     require_place,
-    shortened,
 )
 from neuralrace.gates import Gates
 from neuralrace.interop import checkpoint_records
 from neuralrace.problem import Problem, ReLUNetwork
+from neuralrace.source import versions
 from neuralrace.task import Task
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
 
-__all__ = ["FORMAT", "STATUS", "Trajectory", "make_trajectory", "status_of"]
-
 FORMAT = 3  # 3 holds the problem
-RECORDED_VERSIONS = ("neuralrace", "jax", "numpy", "optax", "diffrax")
-STORED = ("example_weights", "inputs", "targets", "node_gates", "edge_gates")  # variables that hold the problem
 STATUS = ("running", "converged", "diverged")
-SETTLED = 1e-3  # see status_of
-EXPLODED = 1e6  # a loss that grew by this factor has diverged
 FEWEST_LOOKS = 50  # evaluations of the loss in a run, to tell whether it has settled
 
 
@@ -95,36 +89,25 @@ class Trajectory:
     @property
     def edges(self) -> tuple[Edge, ...]:
         """The edges of the network, in order."""
-        return tuple(self._known_problem.architecture.edges)
-
-    @property
-    def task(self) -> Task:
-        """The examples that were learned."""
-        return self._known_problem.task
-
-    @property
-    def _known_problem(self) -> Problem:
         if self.problem is None:
             raise UnknownNameError("the curve does not hold its problem: load it with Trajectory.load(path, problem)")
-        return self.problem
+        return tuple(self.problem.architecture.edges)
 
     def weights(self, seed: int = 0, record: int | None = None) -> dict[Edge, np.ndarray]:
         """The weights of one seed: at the end, or at one of the recorded steps if weights were recorded."""
-        return self._weights("final_weights" if record is None else "weights", seed, record)
+        if record is None:
+            return self._weights("final_weights", seed)
+        over_time = self._weights("weights", seed)
+        require_place("record", record, len(self.time))
+        return {edge: matrices[record] for edge, matrices in over_time.items()}
 
     def initial_weights(self, seed: int = 0) -> dict[Edge, np.ndarray]:
         """The weights that one seed started from."""
-        return self._weights("initial_weights", seed, None)
+        return self._weights("initial_weights", seed)
 
-    def _weights(self, kind: str, seed: int, record: int | None) -> dict[Edge, np.ndarray]:
-        found: dict[Edge, np.ndarray] = {}
-        for edge in self.edges:
-            array = self.values(f"{kind}[{edge_name(edge)}]")
-            require_place("seed", seed, len(array))
-            if record is not None:
-                require_place("record", record, array.shape[1])
-            found[edge] = array[seed] if record is None else array[seed, record]
-        return found
+    def _weights(self, kind: str, seed: int) -> dict[Edge, np.ndarray]:
+        require_place("seed", seed, len(self.losses))
+        return {edge: self.values(f"{kind}[{edge_name(edge)}]")[seed] for edge in self.edges}
 
     def values(self, name: str) -> np.ndarray:
         """A recorded variable as a plain array."""
@@ -144,10 +127,6 @@ class Trajectory:
         from matplotlib.figure import Figure
 
         axis = Figure(layout="constrained").subplots() if axis is None else axis
-        if not hasattr(axis, "fill_between"):
-            raise RangeError(
-                f"axis must be a matplotlib axis to draw on, or None for a new one; it was {shortened(axis)}"
-            )
         time, losses, method = self.time, self.losses, self.settings.get("method")
         label = f"theory, {method}" if method else f"{len(losses)} trained"
         (line,) = axis.plot(time, losses.mean(axis=0), label=label)
@@ -170,23 +149,13 @@ class Trajectory:
 
         problem: in place of the stored one, for activations of your own, which a file cannot hold.
         """
-        data, source = load_dataset(path), Path(path)
-        found = data.attrs.get("neuralrace_format")
-        if not isinstance(found, (int, np.integer)) or found != FORMAT:
-            raise FileFormatError(f"{source} must be a trajectory of format {FORMAT}; it says {found!r}")
-        described = {}
-        for name in ("problem", "settings", "versions"):
-            try:
-                described[name] = json.loads(data.attrs[name])
-                assert isinstance(described[name], dict)
-            except (KeyError, TypeError, ValueError, AssertionError):
-                raise FileFormatError(f"{source} must describe its {name} in JSON; it does not") from None
-        _check_numbers(source, data)
+        data = load_dataset(path)
+        if (found := data.attrs.get("neuralrace_format")) != FORMAT:
+            raise FileFormatError(f"{path} must be a trajectory of format {FORMAT}; it says {found!r}")
         try:
-            data, stored = _without_problem(data, described["problem"], problem)
+            data, stored = _take_problem(data, problem)
         except (KeyError, TypeError, ValueError, NeuralRaceError) as error:
-            raise FileFormatError(f"{source} does not hold a whole problem: {error}") from None
-        _check_weights(source, data, stored)
+            raise FileFormatError(f"{path} does not hold a whole problem: {error}") from None
         return Trajectory(data, problem=stored)
 
     @classmethod
@@ -202,20 +171,7 @@ class Trajectory:
         """
         time, moments, variables, settings = checkpoint_records(network, steps, weights, learning_rate)
         running = np.full(len(variables["loss"][1]), STATUS.index("running"))
-        return make_trajectory(time, moments, variables, running, problem=network, settings=settings)
-
-
-def make_trajectory(
-    time: np.ndarray,
-    step: np.ndarray,
-    variables: Mapping[str, tuple[tuple[str, ...], np.ndarray]],
-    status: np.ndarray,
-    *,
-    problem: Any,
-    settings: Mapping[str, object],
-) -> Trajectory:
-    """Put recorded arrays, their problem and their settings together."""
-    return Trajectory(make_dataset(time, step, variables, status, settings), problem=problem)
+        return Trajectory(make_dataset(time, moments, variables, running, settings), problem=network)
 
 
 def make_dataset(
@@ -232,29 +188,24 @@ def make_dataset(
         attrs={
             "neuralrace_format": FORMAT,
             "settings": json.dumps(settings, default=str),
-            "versions": _versions(),
+            "versions": json.dumps(versions()),
         },
     )
 
 
-@cache
-def _versions() -> str:
-    return json.dumps({name: importlib.metadata.version(name) for name in RECORDED_VERSIONS})
-
-
 def status_of(loss: np.ndarray) -> np.ndarray:
-    """Diverged: not finite, or EXPLODED times the initial loss. Converged: fell, and is constant at the end.
+    """Diverged: not finite, or a million times the initial loss. Converged: fell, and is constant at the end.
 
     loss: (seeds, regular evaluations), so that the choice of records makes no difference. Constant means that over the
-    last tenth of the run the loss changed by less than SETTLED of its whole fall; a long plateau looks the same.
+    last tenth of the run the loss changed by less than a thousandth of its whole fall; a long plateau looks the same.
     """
     status = np.full(len(loss), STATUS.index("running"))
     first = np.maximum(loss[:, 0], np.finfo(float).eps)  # a perfect start leaves rounding, which may grow a little
     with np.errstate(invalid="ignore"):
         fallen = loss[:, 0] - loss[:, -1]
         late = loss[:, -max(loss.shape[1] // 10, 2) :]
-        still = (late.max(axis=1) - late.min(axis=1) < SETTLED * fallen) & (fallen > SETTLED * loss[:, 0])
-        exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > EXPLODED * first)
+        still = (late.max(axis=1) - late.min(axis=1) < 1e-3 * fallen) & (fallen > 1e-3 * loss[:, 0])
+        exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > 1e6 * first)
     status[still & (loss.shape[1] >= FEWEST_LOOKS)] = STATUS.index("converged")
     status[exploded] = STATUS.index("diverged")
     return status
@@ -285,14 +236,15 @@ def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.
     return variables, described
 
 
-def _without_problem(
-    data: xarray.Dataset, described: Mapping[str, Any], given: Problem | None
-) -> tuple[xarray.Dataset, Problem | None]:
-    """The dataset and the problem whose parts `problem_data` split."""
-    names = [str(name) for name in data.data_vars if str(name).partition("[")[0] in STORED]
+def _take_problem(data: xarray.Dataset, given: Problem | None) -> tuple[xarray.Dataset, Problem | None]:
+    """Split a stored dataset into records and the problem; given: the problem, in place of the stored one."""
+    described = json.loads(data.attrs.pop("problem"))
+    kinds = ("example_weights", "inputs", "targets", "node_gates", "edge_gates")
+    names = [str(name) for name in data.data_vars if str(name).partition("[")[0] in kinds]
     arrays = {name: data[name].values for name in names}
     data = data.drop_vars(names)
-    data.attrs.pop("problem")
+    if given is not None and described and dict(given.architecture.nodes) != described["nodes"]:
+        raise ProblemError(f"the problem that is given must have the nodes {described['nodes']}; it is {given!r}")
     if given is not None or not described:
         return data, given
     inputs, targets = ({n: arrays[f"{kind}[{n}]"] for n in described[kind]} for kind in ("inputs", "targets"))
@@ -309,38 +261,3 @@ def _without_problem(
         {by_name[name]: arrays[f"edge_gates[{name}]"] for name in gated_edges},
     )
     return data, Problem(architecture, task, gates, described["activations"], described["biases"])
-
-
-def _check_numbers(source: Path, data: xarray.Dataset) -> None:
-    """Times increase from zero; the loss of a seed that did not diverge is finite."""
-    needed = {"loss": ("seed", "time"), "time": ("time",), "step": ("time",), "status": ("seed",)}
-    for name, dimensions in needed.items():
-        if name not in data.variables or data[name].dims != dimensions or data[name].dtype.kind not in "fiu":
-            raise FileFormatError(f"{source} must hold numbers {name!r} over {dimensions}; it does not")
-    for name in ("time", "step"):
-        values = data[name].values
-        if not (np.isfinite(values).all() and (values >= 0).all() and (np.diff(values) >= 0).all()):
-            raise FileFormatError(f"{source} must hold a {name} that is not negative and increases; it does not")
-    status = data["status"].values
-    if not np.isin(status, range(len(STATUS))).all():
-        raise FileFormatError(f"{source} holds a status other than {', '.join(STATUS)}")
-    if not np.isfinite(data["loss"].values[status != STATUS.index("diverged")]).all():
-        raise FileFormatError(f"{source} must hold a finite loss for every seed that did not diverge; it does not")
-
-
-def _check_weights(source: Path, data: xarray.Dataset, problem: Problem | None) -> None:
-    """Weights belong to edges of the network and have the sizes of their nodes."""
-    if problem is None:
-        return
-    shapes = {edge_name(edge): problem.architecture.shape(edge) for edge in problem.architecture.edges}
-    for name in map(str, data.data_vars):
-        kind, _, edge = name.removesuffix("]").partition("[")
-        if kind not in ("final_weights", "initial_weights", "weights"):
-            continue
-        if edge not in shapes:
-            raise FileFormatError(f"{source} holds {name!r}, of an edge that its network does not have")
-        if data[name].shape[-2:] != shapes[edge]:
-            raise FileFormatError(
-                f"{source} must hold {name!r} with the sizes {list(shapes[edge])} of its nodes; it has "
-                f"{list(data[name].shape[-2:])}"
-            )

@@ -48,7 +48,7 @@ from neuralrace.training.objectives import CrossEntropy, Objective, Squared, as_
 from neuralrace.training.records import make_recorder
 from neuralrace.training.routed import RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Optax, Rule, make_rule
-from neuralrace.trajectory import Trajectory, make_trajectory, problem_data, status_of
+from neuralrace.trajectory import Trajectory, make_dataset, problem_data, status_of
 
 SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much of each device
 
@@ -403,11 +403,6 @@ def _trajectory(
                 units = tuple(f"{node}_unit" for node in reversed(ends[edge]))
                 variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *units), matrix)
     time, steps = prepared.condition.time, schedule.recorded
-    return make_trajectory(
-        np.asarray(time * steps if np.ndim(time) == 0 else np.concatenate([[0.0], np.cumsum(time)])[steps]),
-        steps,
-        variables,
-        status_of(records["curve"][:, schedule.regular]),
-        problem=problem,
-        settings=settings,
-    )
+    times = np.asarray(time * steps if np.ndim(time) == 0 else np.concatenate([[0.0], np.cumsum(time)])[steps])
+    status = status_of(records["curve"][:, schedule.regular])
+    return Trajectory(make_dataset(times, steps, variables, status, settings), problem=problem)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PATH_LIMIT = 100_000
-SHOWN = 12  # edges of a short description
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,49 @@ class Architecture:
         nodes: Mapping[str, int],
         edges: Sequence[tuple[str, str]] | Mapping[str, tuple[str, str]],
     ) -> None:
-        object.__setattr__(self, "nodes", _checked_nodes(nodes))
-        object.__setattr__(self, "edges", _checked_edges(self.nodes, edges))
+        if not isinstance(nodes, Mapping) or not nodes:
+            raise ArchitectureError(f"nodes must map at least one name to a size; it was {nodes!r}")
+        for name in nodes:
+            if not isinstance(name, str) or not name:
+                raise ArchitectureError(f"a node's name must be a non-empty string; one was {name!r}")
+            if "/" in name or "->" in name:
+                raise ArchitectureError(
+                    f"a node's name must be free of '/' and '->', which records use; one was {name!r}: rename it"
+                )
+        if not isinstance(edges, (Mapping, Sequence)):
+            raise ArchitectureError(
+                f"edges must be (source, target) pairs, or map names to such; it was {type(edges).__name__}"
+            )
+        listed: Any = edges.items() if isinstance(edges, Mapping) else ((None, ends) for ends in edges)
+        checked: dict[Edge, tuple[str, str]] = {}
+        for name, ends in listed:
+            if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+                raise ArchitectureError(f"an edge must be a (source, target) pair; one was {ends!r}")
+            if name is not None and (not isinstance(name, str) or not name or "/" in name):
+                raise ArchitectureError(
+                    f"an edge's name must be a non-empty string, free of '/'; that of {ends!r} was {name!r}"
+                )
+            source, target = ends
+            edge: Edge = (source, target) if name is None else name
+            for end in ends:
+                if not isinstance(end, str) or end not in nodes:
+                    raise UnknownNameError(
+                        f"edge {edge!r} names node {end!r}, which is not there; {nearest(end, nodes)}"
+                    )
+            if edge in checked:
+                raise ArchitectureError(
+                    f"edge {edge!r} is given twice: to join two nodes by parallel edges name them, "
+                    f"edges={{'first': {ends!r}, 'second': {ends!r}}}"
+                )
+            checked[edge] = (source, target)
+        if not checked:
+            raise ArchitectureError("an architecture needs at least one edge; none was given, so there is no path")
+        sizes = {name: require_count(f"the size of node {name!r}", size) for name, size in nodes.items()}
+        object.__setattr__(self, "nodes", sizes)
+        object.__setattr__(self, "edges", checked)
         _ = self.order  # a cycle shows here
-        joined = {node for ends in self.edges.values() for node in ends}
         for node in self.nodes:
-            if node not in joined:
+            if not self.incoming[node] and not self.outgoing[node]:
                 raise ArchitectureError(
                     f"every node needs an edge; node {node!r} has none, so nothing reaches it: join it or remove it"
                 )
@@ -87,8 +123,8 @@ class Architecture:
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{node}: {size}" for node, size in self.nodes.items())
-        shown = ", ".join(map(edge_name, list(self.edges)[:SHOWN]))
-        more = f", ... {len(self.edges)} in all" if len(self.edges) > SHOWN else ""
+        shown = ", ".join(map(edge_name, list(self.edges)[:12]))
+        more = f", ... {len(self.edges)} in all" if len(self.edges) > 12 else ""
         return f"Architecture({nodes}; {shown}{more})"
 
     def resized(self, sizes: Mapping[str, int]) -> "Architecture":
@@ -183,20 +219,14 @@ class Architecture:
         graph = self.to_networkx()
         levels: dict[int, list[str]] = {}
         for node in self.nodes:  # in their own order, so that a graph always looks the same
-            levels.setdefault(graph.nodes[node]["level"], []).insert(0, node)
+            levels.setdefault(self.level[node], []).insert(0, node)
         place = networkx.multipartite_layout(graph, subset_key=levels)
-        sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
-        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "edgecolor": "black", "linewidth": 0.8}
-        words = networkx.draw_networkx_labels(graph, place, sizes, ax=axis, font_size=9, bbox=box)
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
-        drawn: dict[tuple[str, str], int] = {}
-        for source, target in self.edges.values():
-            bend = drawn[source, target] = drawn.get((source, target), -1) + 1
-            boxes = {"patchA": words[source].get_bbox_patch(), "patchB": words[target].get_bbox_patch()}
-            arrow = {"arrowstyle": "-|>", "facecolor": "black", "connectionstyle": bends[bend], **boxes}
-            axis.annotate("", place[target], place[source], arrowprops=arrow, zorder=0)
-        axis.update_datalim(list(place.values()))
+        sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
+        width = max(30, 6 * max(map(len, self.nodes)))  # in points, so that the longest name fits
+        look = {"node_color": "white", "edgecolors": "black", "node_size": width**2, "font_size": 9}
+        networkx.draw_networkx(graph, place, ax=axis, labels=sizes, connectionstyle=bends, **look)
         names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
         networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
         axis.set_axis_off()
@@ -230,53 +260,6 @@ class Architecture:
                 f"paths(limit={count}), or go through them with iterate_paths()"
             )
         return tuple(self.iterate_paths())
-
-
-def _checked_nodes(nodes: Mapping[str, int]) -> dict[str, int]:
-    if not isinstance(nodes, Mapping) or not nodes:
-        raise ArchitectureError(f"nodes must map at least one name to a size; it was {nodes!r}")
-    for name in nodes:
-        if not isinstance(name, str) or not name:
-            raise ArchitectureError(f"a node's name must be a non-empty string; one was {name!r}")
-        if "/" in name or "->" in name:
-            raise ArchitectureError(
-                f"a node's name must be free of '/' and '->', which records use; one was {name!r}: rename it"
-            )
-    return {name: require_count(f"the size of node {name!r}", size) for name, size in nodes.items()}
-
-
-def _checked_edges(
-    nodes: Mapping[str, int], edges: Sequence[tuple[str, str]] | Mapping[str, tuple[str, str]]
-) -> dict[Edge, tuple[str, str]]:
-    if not isinstance(edges, (Mapping, Sequence)):
-        raise ArchitectureError(
-            f"edges must be (source, target) pairs, or map names to such; it was {type(edges).__name__}"
-        )
-    listed: list[tuple[Any, Any]] = (
-        list(edges.items()) if isinstance(edges, Mapping) else [(None, ends) for ends in edges]
-    )
-    checked: dict[Edge, tuple[str, str]] = {}
-    for name, ends in listed:
-        if not isinstance(ends, (tuple, list)) or len(ends) != 2:
-            raise ArchitectureError(f"an edge must be a (source, target) pair; one was {ends!r}")
-        source, target = ends
-        if name is not None and (not isinstance(name, str) or not name or "/" in name):
-            raise ArchitectureError(
-                f"an edge's name must be a non-empty string, free of '/'; that of {ends!r} was {name!r}"
-            )
-        key: Edge = (source, target) if name is None else name
-        for end in (source, target):
-            if not isinstance(end, str) or end not in nodes:
-                raise UnknownNameError(f"edge {key!r} names node {end!r}, which is not there; {nearest(end, nodes)}")
-        if key in checked:
-            raise ArchitectureError(
-                f"edge {key!r} is given twice: to join two nodes by parallel edges name them, "
-                f"edges={{'first': {ends!r}, 'second': {ends!r}}}"
-            )
-        checked[key] = (source, target)
-    if not checked:
-        raise ArchitectureError("an architecture needs at least one edge; none was given, so there is no path")
-    return checked
 
 
 def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:

@@ -26,7 +26,7 @@ import numpy as np
 import pandas
 import xarray
 from matplotlib.figure import Figure
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_text, write_whole
 from neuralrace.errors import (
@@ -151,7 +151,7 @@ def sweep(
     failed: dict[str, str] = {}
     with Meter("sweep", len(files), shown=progress, lines=True) as meter, contextlib.ExitStack() as opened:
         meter.advance(len(files) - len(missing))
-        start = _local_pool
+        start: Callable[[int], Executor] = _local_pool
         if missing and on != "local":
             start, workers = opened.enter_context(_cluster(on))
         make_folder(folder / "points")  # not before: a cluster that cannot be reached leaves no trace

@@ -89,9 +89,18 @@ class Trajectory:
     @property
     def edges(self) -> tuple[Edge, ...]:
         """The edges of the network, in order."""
+        return tuple(self._known_problem.architecture.edges)
+
+    @property
+    def task(self) -> Task:
+        """The examples that were learned."""
+        return self._known_problem.task
+
+    @property
+    def _known_problem(self) -> Problem:
         if self.problem is None:
             raise UnknownNameError("the curve does not hold its problem: load it with Trajectory.load(path, problem)")
-        return tuple(self.problem.architecture.edges)
+        return self.problem
 
     def weights(self, seed: int = 0, record: int | None = None) -> dict[Edge, np.ndarray]:
         """The weights of one seed: at the end, or at one of the recorded steps if weights were recorded."""

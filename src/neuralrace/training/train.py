@@ -391,7 +391,8 @@ def _trajectory(
     prepared: Prepared, schedule: Schedule, records: Mapping[str, np.ndarray], final: Any, settings: Mapping[str, Any]
 ) -> Trajectory:
     """Lift projected nodes and name all axes; final: the parameters at the end, or None to keep no weights."""
-    problem, recorder, bases = prepared.condition.network, prepared.program.recorder, prepared.bases
+    problem: Any = prepared.condition.network
+    recorder, bases = prepared.program.recorder, prepared.bases
     axes, ends = recorder.axes(problem) | {"loss": ()}, problem.architecture.edges
     lifted = recorder.lift(problem, bases, {name: array for name, array in records.items() if name != "curve"})
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in lifted.items()}

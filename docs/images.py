@@ -33,8 +33,8 @@ def part_file(scan: images.Scan) -> str:
     """Name the file of a scan by what is run, not by where its images are."""
     told = {name: value for name, value in scan.items() if name != "folder"}
     digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
-    kind, what = "linear" if scan["slope"] == 1 else "leaky", "gains" if images.over_gains(scan) else "pairs"
-    return f"{scan['data']}-{scan['inputs']}-{scan['domains']}-{kind}-{what}-{digest}.nc"
+    kind = "linear" if scan["slope"] == 1 else "leaky"
+    return f"{scan['data']}-{scan['inputs']}-{scan['domains']}-{kind}-{scan['over']}-{digest}.nc"
 
 
 def part(path: Path, compute: Callable[[], xarray.Dataset], dry: bool) -> xarray.Dataset | None:

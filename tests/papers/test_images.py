@@ -21,11 +21,6 @@ driver = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(driver)
 
 
-def scan(data, gains):
-    conditions = [(1, 0.1), (2, 0.1)] if gains is None else [(4, gain) for gain in gains]
-    return {"data": data, "conditions": conditions, "steps": 10, "seeds": 3, "slope": 1.0}
-
-
 def panel(trained, untrained, gains=None, data="mnist"):
     """A panel of ten domains with given errors at the end, three seeds that agree; K = 1, 2, ... unless gains vary."""
     count = len(trained)
@@ -39,7 +34,7 @@ def panel(trained, untrained, gains=None, data="mnist"):
         },
         {"kind": list(images.KINDS)},
     )
-    return images.assemble({"permuted-10": scan(data, gains)}, {"permuted-10": part})
+    return images.assemble({"a": {"data": data, "over": "gains" if gains else "pairs"}}, {"a": part})
 
 
 @pytest.mark.parametrize(
@@ -52,7 +47,7 @@ def panel(trained, untrained, gains=None, data="mnist"):
     ],
 )
 def test_untrained_pairs_work_from_the_least_fraction(trained, untrained, first):
-    assert images.first_fraction(panel(trained, untrained), "permuted-10") == pytest.approx(first, nan_ok=True)
+    assert images.first_fraction(panel(trained, untrained), "a") == pytest.approx(first, nan_ok=True)
 
 
 def test_sentences_are_the_papers_on_its_data_only():
@@ -75,10 +70,9 @@ def test_gains_are_judged_where_trained_pairs_are_learned():
 
 
 def test_panels_of_both_kinds_share_a_dataset():
-    pairs, gains = panel([0.1] * 3, [0.5] * 3), panel([0.1] * 2, [0.4, 0.2], gains=[1.0, 0.1])
-    parts = {"a": pairs.isel(panel=0, drop=True), "b": gains.isel(panel=0, drop=True)}
-    both = images.assemble({"a": scan("mnist", None), "b": scan("mnist", [1.0, 0.1])}, parts)
-    assert (images.over(both, "pairs"), images.over(both, "gains")) == (["a"], ["b"])
+    parts = {"a": panel([0.1] * 3, [0.5] * 3), "b": panel([0.1] * 2, [0.4, 0.2], gains=[1.0, 0.1])}
+    scans = {"a": {"data": "mnist", "over": "pairs"}, "b": {"data": "mnist", "over": "gains"}}
+    both = images.assemble(scans, {name: part.isel(panel=0, drop=True) for name, part in parts.items()})
     places, ends = images.curve(both, "b")
     np.testing.assert_array_equal(places, [0.1, 1.0])  # without the NaN where the other panel has more
     np.testing.assert_allclose(ends.mean("seed"), [[0.1, 0.2], [0.1, 0.4]])
@@ -90,11 +84,10 @@ def test_panels_of_both_kinds_share_a_dataset():
     [
         ({"data": "minst"}, UnknownNameError, "did you mean 'mnist'"),
         ({"data": "mnist", "folder": "nowhere"}, FileFormatError, "there is no folder nowhere"),
-        ({"domains": "1"}, RangeError, "domains must be a whole number, at least 2; it was 1"),
+        ({"domains": "1"}, RangeError, "'domains' must be a whole number, at least 2; it was 1"),
         ({"fractions": "0.5,1.5"}, RangeError, "trained must be at most the number of domains, 10; it was 15"),
         ({"panels": "rotatd-10"}, UnknownNameError, "did you mean 'rotated'"),
         ({"panels": "rotated-ten"}, RangeError, "a panel must be named like permuted-40; it was 'rotated-ten'"),
-        ({"pairs": "circular"}, UnknownNameError, "circular"),
     ],
 )
 def test_bad_settings_are_refused(changes, error, says):

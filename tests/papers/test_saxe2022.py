@@ -36,13 +36,12 @@ def test_decoupled_weights_have_no_crosstalk(law, share):
 
 
 def test_the_units_of_the_paper():
-    np.testing.assert_allclose(routing.MODES * 4, np.sqrt([185, 41, 9, 9]))
+    assert pytest.approx(185) == fig5.STRONGEST**2
     assert routing.ZERO_OUTPUT == 122
     assert routing.paper_rate(7, 4, 0.02) == pytest.approx(0.16)  # one step of Fig 4 in units of our time
 
 
 def test_half_times_are_interpolated():
-    level = 0.5 * routing.MODES[0] * routing.ITEMS
-    strength = level * np.array([0.0, 0.5, 1.5, 2.0])
+    strength = 0.5 * fig5.STRONGEST * np.array([0.0, 0.5, 1.5, 2.0])
     assert fig5.half_time(np.arange(4.0), strength) == pytest.approx(1.5)
     assert fig5.half_time(np.arange(4.0), 0.1 * strength) == np.inf

@@ -13,7 +13,6 @@ from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
 
 FINER = 10  # how many times smaller the fine step is
-PURE = 10  # how many times as much a unit responds to its own example as to any other
 
 
 @dataclass(frozen=True)
@@ -56,12 +55,12 @@ def claims(data: xarray.Dataset) -> Claims:
     follows(claim, data, "theory", "relu")
     response, incoming = data["response"].values, data["incoming"].values
     ordered = np.sort(response, axis=-1)
-    pure, preferred = ordered[..., -1] > PURE * ordered[..., -2], response.argmax(axis=-1)
+    pure, preferred = ordered[..., -1] > 10 * ordered[..., -2], response.argmax(axis=-1)
     counts = np.stack([(pure & (preferred == example)).sum(axis=1) for example in range(4)], axis=1)
     strength = np.linalg.norm(incoming, axis=-1) * np.abs(data["outgoing"].values)
     claim.paper("P1 Fig 3a", "Input-to-hidden weights from ReLU simulations reveal four functional cell types.", "a")
     claim.at_least("units of each type in each network", counts, 1, form="g")
-    what = f"strength in units that respond to one example {PURE} times as much as to any other"
+    what = "strength in units that respond to one example 10 times as much as to any other"
     claim.at_least(what, 100 * float((strength * pure).sum() / strength.sum()), 99, unit=" %")
     text = "Both kinds of network follow the solution for gradient flow, eqs 21-23, at the step of training."
     claim.finding("P1 eqs 21-23, Fig 3c", text, "c")

@@ -13,9 +13,6 @@ from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.saxe2022 import _routing as routing
 
 HIDDEN = ("h1", "h2")
-FINER = 4  # how many times smaller the fine step is
-LOOKS = 50  # at the weights, to see how near they are to decoupled ones
-STARTED = 0.99  # of the first loss: from here on learning shows
 
 
 @dataclass(frozen=True)
@@ -34,16 +31,17 @@ class Settings:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train from random and from decoupled weights, and forecast both from the statistics."""
-    named, steps, seeds = nr.tasks.routing(settings.domains, settings.trained), settings.steps, settings.seeds
+    named, steps = nr.tasks.routing(settings.domains, settings.trained), settings.steps
     problem = named.problem("shared", hidden=settings.hidden)
     rate = routing.paper_rate(settings.domains, settings.trained, settings.paper_rate)
     initial = nr.initial.orthogonal(settings.gain)
-    run = nr.train(problem, initial, rate, steps, seeds=seeds, record="weight_singular_values")
+    run = nr.train(problem, initial, rate, steps, seeds=settings.seeds, record="weight_singular_values")
     start = nr.initial.decoupled(settings.decoupled)(problem, 0)
     forecast = nr.predict(problem, initial, run.time, key=1)  # draws of its own
-    at = np.unique(np.linspace(0, steps, LOOKS + 1).astype(int))
-    looks = nr.train(problem, initial, rate, steps, seeds=seeds, record="weights", at=at.tolist())
-    finer = nr.train(problem, initial, rate / FINER, steps * FINER, record="weights", at=[0, steps * FINER])
+    at = np.unique(np.linspace(0, steps, 51).astype(int)).tolist()
+    looks = nr.train(problem, initial, rate, steps, seeds=settings.seeds, record="weights", at=at)
+    many = steps * routing.FINER
+    finer = nr.train(problem, initial, rate / routing.FINER, many, record="weights", at=[0, many])
     descent = nr.predict(problem, start, run.time, learning_rate=rate, dynamics="descent")
     data = xarray.Dataset(coords={"time": run.time, "mode": np.arange(4), "look_time": looks.time})
     data["random"] = (("seed", "time"), run.loss)
@@ -51,32 +49,31 @@ def compute(settings: Settings) -> xarray.Dataset:
     data["theory"], data["theory_descent"] = ("time", forecast.loss), ("time", descent.loss)
     data["theory_flow"] = ("time", nr.predict(problem, start, run.time).loss)
     domains = range(settings.domains)
-    outer = [*((f"x{i}", "h1") for i in domains), *(("h2", f"y{j}") for j in domains)]
-    names = [f"weight_singular_values[{a}->{b}]" for a, b in (*outer, HIDDEN)]
-    *around, inner = (run.values(name)[..., :4] for name in names)
-    data["strengths"] = (("layer", "seed", "time", "mode"), np.stack([np.mean(around, axis=0), inner]))
-    *around, inner = (np.abs(strengths[:4]).T for strengths in forecast.modes.of_edges([*outer, HIDDEN]))
-    data["theory_strengths"] = (("layer", "time", "mode"), np.stack([np.mean(around, axis=0), inner]))
+    edges = [*((f"x{i}", "h1") for i in domains), *(("h2", f"y{j}") for j in domains)]
+    *outer, hidden = (run.values(f"weight_singular_values[{a}->{b}]")[..., :4] for a, b in (*edges, HIDDEN))
+    data["strengths"] = (("layer", "seed", "time", "mode"), np.stack([np.mean(outer, axis=0), hidden]))
+    *outer, hidden = (np.abs(strengths[:4]).T for strengths in forecast.modes.of_edges([*edges, HIDDEN]))
+    data["theory_strengths"] = (("layer", "time", "mode"), np.stack([np.mean(outer, axis=0), hidden]))
     data["conserved"] = ("finer", np.array([drift(problem, looks), drift(problem, finer)]))
     data["crosstalk"] = (("seed", "look_time"), crosstalk(problem, looks))
     return data.merge(routing.final_state(named, run, settings.hidden))
 
 
 def drift(problem: nr.Problem, run: nr.Trajectory) -> float:
-    """How far sum_i W_i W_i^T - W_h^T W_h at h1 drifts from its start, relative to the final W_h^T W_h."""
-    kept = []
+    """Measure how far sum_i W_i W_i^T - W_h^T W_h at h1 drifts, relative to the final W_h^T W_h."""
+    conserved = []
     for record in (0, len(run.time) - 1):
         weights = run.weights(0, record)
         hidden = weights[HIDDEN].T @ weights[HIDDEN]
-        kept.append(sum(weights[e] @ weights[e].T for e in problem.architecture.incoming["h1"]) - hidden)
-    return float(np.linalg.norm(kept[1] - kept[0]) / np.linalg.norm(hidden))
+        conserved.append(sum(weights[edge] @ weights[edge].T for edge in problem.architecture.incoming["h1"]) - hidden)
+    return float(np.linalg.norm(conserved[1] - conserved[0]) / np.linalg.norm(hidden))
 
 
 def crosstalk(problem: nr.Problem, run: nr.Trajectory) -> np.ndarray:
-    """The part of the maps of all routes, trained or not, that lies between different modes, (seeds, looks).
+    """Compute the part of the maps of all routes, trained or not, that lies between different modes, (seeds, looks).
 
-    Of |U^T W_j W_h W_i V|^2, summed over routes, what is off the diagonal; the two equal modes count as one block. Zero
-    for decoupled weights that are shared by all domains.
+    This is the part of |U^T W_j W_h W_i V|^2, summed over routes, off the diagonal; the two equal modes count as one
+    block. It is zero for decoupled weights that all domains share.
     """
     left, values, right = np.linalg.svd(problem.statistics().input_output(problem.architecture.paths()[0]))
     padded = np.append(values, np.full(len(left) - len(values), -1.0))
@@ -108,9 +105,9 @@ def claims(data: xarray.Dataset) -> Claims:
     text = "The full solution dynamics rapidly converge to the submanifold of decoupled weights."
     claim.paper("P1 section 4.2", text, "A")
     loss = data["random"].sel(time=data["look_time"].values, method="nearest").values
-    first = np.argmax(loss <= STARTED * loss[:, :1], axis=1)[:, None]
+    first = np.argmax(loss <= 0.99 * loss[:, :1], axis=1)[:, None]
     between = data["crosstalk"].values
-    what = f"when {1 - STARTED:.0%} of the loss is gone, part of all routes' maps that lies between different modes"
+    what = "when 1% of the loss is gone, part of all routes' maps that lies between different modes"
     claim.at_most(what, nr.analysis.interval(np.take_along_axis(between, first, axis=1)[:, 0]), 0.1)
     claim.detail(f"at the start {between[:, 0].mean():.2g}, at the end {between[:, -1].mean():.1g}")
 
@@ -133,7 +130,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_most("the worse of the larger two over the smallest's", by_value[:2].max() / by_value[2], 1)
     text = "M B1^2 - B2^2 is conserved, and for any weights the matrix sum_i W_i W_i^T - W_h^T W_h behind it."
     claim.check("P1 section 4", text, "f")
-    conserved(claim, data["conserved"].values, FINER, "the final W_h^T W_h")
+    conserved(claim, data["conserved"].values, routing.FINER, "the final W_h^T W_h")
 
     text = "Each individual example maps to the same representation regardless of what input domain it arrives on."
     claim.paper("P1 section 4.1 and Fig 4g", text, "g")
@@ -172,8 +169,8 @@ def draw(data: xarray.Dataset) -> Figure:
     nr.plotting.training_band(crosstalk, data["look_time"].values, data["crosstalk"].values, "gated", None)
     title = "weights decouple before learning shows"
     nr.plotting.label_axes(crosstalk, title, nr.plotting.TIME, "part of the maps between modes")
-    routing.draw_similarity(similarity, data["similarity"].values[0], "an item looks the same in every domain")
-    routing.draw_outputs(outputs, data["outputs"].values[0], "routes that were never trained work")
+    titles = ("an item looks the same in every domain", "routes that were never trained work")
+    routing.draw_state((similarity, outputs), data.isel(seed=0), titles)
     return figure
 
 

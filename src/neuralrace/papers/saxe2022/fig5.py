@@ -1,11 +1,9 @@
 """P1 Fig 5: sharing makes pathways faster, and the fastest pathway takes the solution."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import neuralrace as nr
@@ -14,12 +12,7 @@ from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.saxe2022 import _routing as routing
 
-FINER = 4  # how many times smaller the fine step is
-SCHEMES = (  # domains and gating of each
-    (2, "P=1", "two domains: a pathway for each route"),
-    (4, "P=4", "four domains: groups of two share one"),
-    (2, "P=4", "two domains: one for all"),
-)
+STRONGEST = np.linalg.svd(routing.BASE, compute_uv=False)[0]  # S/D of the strongest mode; D of every mode is 1/4
 
 
 @dataclass(frozen=True)
@@ -37,26 +30,44 @@ class Settings:
     race_steps: int = 1000
     race_seeds: int = 3
 
-    @property
-    def rate(self) -> float:
-        """The step size in our units."""
-        return routing.paper_rate(self.domains, 1, self.paper_rate)
-
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Degrees of sharing apart (b), generalization against K (c), and all pathways in one network (the race)."""
-    count, initial = settings.domains, nr.initial.orthogonal(settings.gain)
-    errors = []
+    """Measure degrees of sharing apart (b), generalization against K (c), and all pathways in one network (A)."""
+    count, gain, rate = settings.domains, settings.gain, routing.paper_rate(settings.domains, 1, settings.paper_rate)
+    strengths, predicted, drift = [], [], []
+    sizes = [size for size in range(1, count + 1) if count % size == 0]
+    for size in sizes:
+        problem = nr.tasks.routing(count, count).problem(f"P={size**2}", hidden=settings.sharing_hidden)
+        architecture, drifts, decoupled = problem.architecture, [], nr.initial.decoupled(gain)
+        edges = [(architecture.source(edge), architecture.target(edge)) for edge in architecture.paths()[0].edges]
+        names = [f"weight_singular_values[{source}->{target}]" for source, target in edges[:2]]
+        for finer in (routing.FINER, 1):
+            steps = settings.sharing_steps * finer
+            run = nr.train(problem, decoupled, rate / finer, steps, record=names, every=finer)
+            B1, B2 = (run.values(name)[0, :, 0] for name in names)
+            conserved = size * B1**2 - B2**2
+            drifts.append(float(np.abs(conserved - conserved[0]).max() / B2[-1] ** 2))
+        strengths.append(B1**2 * B2)
+        drift.append(drifts[::-1])
+        solution = nr.theory.exact.Routing(STRONGEST / routing.ITEMS, 1 / routing.ITEMS, gain, gain, count, size**2)
+        predicted.append(solution.strength(run.time))
+    data = xarray.Dataset(coords={"sharing": [size**2 for size in sizes], "sharing_time": run.time})
+    data["strength"] = (("sharing", "sharing_time"), np.array(strengths))
+    data["theory_strength"] = (("sharing", "sharing_time"), np.array(predicted))
+    data["drift"], data["step"] = (("sharing", "finer"), np.array(drift)), ((), rate)
+
+    errors, initial = [], nr.initial.orthogonal(gain)
     for trained in range(1, count + 1):
         named = nr.tasks.routing(count, trained)
         problem, ends = named.problem("shared", hidden=settings.hidden), [0, settings.steps]
-        run = nr.train(problem, initial, settings.rate, settings.steps, seeds=settings.seeds, at=ends)
+        run = nr.train(problem, initial, rate, settings.steps, seeds=settings.seeds, at=ends)
         errors.append(routing.final_state(named, run, settings.hidden)["error"].values)
-    data = sharing(settings).assign_coords(trained=np.arange(1, count + 1), kind=["trained", "untrained"])
+    data = data.assign_coords(trained=np.arange(1, count + 1), kind=["trained", "untrained"])
     data["error"] = (("trained", "seed", "kind"), np.array(errors))
+
     # one network that has the shared pathway beside a private one for every route: the share of the shared one
     problem, last = nr.tasks.routing(count, count).problem("shared + P=1", hidden=settings.hidden), settings.race_steps
-    run = nr.train(problem, initial, settings.rate, last, seeds=settings.race_seeds, at=[0, last])
+    run = nr.train(problem, initial, rate, last, seeds=settings.race_seeds, at=[0, last])
     shares = []
     for seed in range(settings.race_seeds):
         weights = run.weights(seed)
@@ -65,42 +76,13 @@ def compute(settings: Settings) -> xarray.Dataset:
             near, far = f"h1_{i}_{j}", f"h2_{i}_{j}"
             total = shared + weights[far, f"y{j}"] @ weights[near, far] @ weights[f"x{i}", near]
             shares.append(float(np.sum(shared * total) / np.sum(total**2)))
-    data["share"], data["race_loss"] = ("route", np.array(shares)), ("race_seed", run.loss[:, -1])
-    return data
-
-
-def sharing(settings: Settings) -> xarray.Dataset:
-    """The strongest mode's path strength for each P, trained from decoupled weights and in closed form."""
-    count, gain, initial = settings.domains, settings.gain, nr.initial.decoupled(settings.gain)
-    sizes = [size for size in range(1, count + 1) if count % size == 0]
-    measured, predicted, drift = [], [], []
-    for size in sizes:
-        problem = nr.tasks.routing(count, count).problem(f"P={size**2}", hidden=settings.sharing_hidden)
-        architecture, drifts = problem.architecture, []
-        near = architecture.target(architecture.outgoing["x0"][0])
-        edges = (f"x0->{near}", f"{near}->{architecture.target(architecture.outgoing[near][0])}")
-        names = [f"weight_singular_values[{edge}]" for edge in edges]
-        for finer in (FINER, 1):
-            steps = settings.sharing_steps * finer
-            run = nr.train(problem, initial, settings.rate / finer, steps, record=names, every=finer)
-            outer, hidden = (run.values(name)[0, :, 0] for name in names)
-            kept = size * outer**2 - hidden**2
-            drifts.append(float(np.abs(kept - kept[0]).max() / hidden[-1] ** 2))
-        measured.append(outer**2 * hidden)
-        drift.append(drifts[::-1])
-        values = (routing.MODES[0], 1 / routing.ITEMS, gain, gain, count, size**2)
-        predicted.append(nr.theory.exact.Routing(*values).strength(run.time))
-    data = xarray.Dataset(coords={"sharing": [size**2 for size in sizes], "sharing_time": run.time})
-    data["strength"] = (("sharing", "sharing_time"), np.array(measured))
-    data["theory_strength"] = (("sharing", "sharing_time"), np.array(predicted))
-    data["drift"] = (("sharing", "finer"), np.array(drift))
-    data["step"] = ((), settings.rate)
+    data["share"] = (("race_seed", "route"), np.reshape(shares, (settings.race_seeds, -1)))
     return data
 
 
 def half_time(time: np.ndarray, strength: np.ndarray) -> np.ndarray:
-    """When a path strength, (..., T), first reaches half of S/D, between records by interpolation; inf if never."""
-    return nr.analysis.time_to(time, -strength, -0.5 * routing.MODES[0] * routing.ITEMS)
+    """Find when a path strength, (..., T), first reaches half of S/D, by interpolation; inf if never."""
+    return nr.analysis.time_to(time, -strength, -0.5 * STRONGEST)
 
 
 def claims(data: xarray.Dataset) -> Claims:
@@ -110,7 +92,6 @@ def claims(data: xarray.Dataset) -> Claims:
     there = np.isfinite(measured)
     lag = np.where(there, np.abs(np.where(there, measured, 0.0) - predicted), np.inf) / float(data["step"])
     share, (coarse, fine) = data["share"].values, data["drift"].values.T
-    moved = coarse >= 1e-12  # a drift below this is none
     text = "Networks that share more structure learn faster."
     claim.paper("P1 section 4.2, eqs 16-17 and Fig 5b", text, "b")
     claim.falling("time to half strength", measured, "P", form=".1f")
@@ -118,8 +99,8 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.finding("P1 eqs 16-17, solved for the flow", text, "b")
     claim.at_most("distance of the times to half strength, in steps,", lag, 4)
     claim.check("P1 eqs 16-17", "sqrt(P) B1^2 - B2^2 is conserved for every degree of sharing.", "b")
-    what = f"where its drift is more than rounding, it falls at a step {FINER} times finer by a factor"
-    claim.within(what, (coarse / fine)[moved], (FINER / 2, 2 * FINER))
+    what = f"where its drift is more than rounding, it falls at a step {routing.FINER} times finer by a factor"
+    claim.within(what, (coarse / fine)[coarse >= 1e-12], (routing.FINER / 2, 2 * routing.FINER))
     claim.detail(f"{', '.join(f'{value:.1e}' for value in coarse)} of the final B2^2")
     claim.paper(
         "P1 section 4.2 and Fig 5b",
@@ -145,36 +126,29 @@ def claims(data: xarray.Dataset) -> Claims:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """Two gatings, the strength over time for each P, the error against K/M, and the shares of the race."""
+    """Three gatings, the strength over time for each P, the error against K/M, and the shares of the race."""
     figure, (*networks, sharing, errors, shares) = panels("a", "a", "a", "b", "c", "A")
-    for axis, (domains, gating, words) in zip(networks, SCHEMES, strict=True):
-        problem = nr.tasks.routing(domains, domains).problem(gating, hidden=64)
-        nr.plotting.draw_network(axis, problem.architecture, f"{words}, {gating.replace('=', ' = ')}")
-    draw_sharing(sharing, data)
-    fraction, title = data["trained"].values / data.sizes["trained"], "untrained routes work from about 40 % on"
-    routing.draw_errors(errors, fraction, data["error"], title, "fraction of routes trained, K/M")
-    shares.hist(data["share"].values, bins=np.linspace(0, 1, 51).tolist(), color=nr.plotting.COLORS["gated"])
-    title = "in one network with both kinds the shared pathway takes every route"
-    nr.plotting.label_axes(shares, title, "share of the shared pathway in a route", "routes")
-    return figure
+    schemes = ((2, "P=1", "a pathway for each route"), (4, "P=4", "groups of two share one"), (2, "P=4", "one for all"))
+    for axis, (domains, gating, words) in zip(networks, schemes, strict=True):
+        architecture = nr.tasks.routing(domains, domains).problem(gating, hidden=64).architecture
+        nr.plotting.draw_network(axis, architecture, f"{words}, {gating.replace('=', ' = ')}")
 
-
-def draw_sharing(axis: Axes, data: xarray.Dataset) -> None:
-    """The strength of the strongest mode for every degree of sharing, each named where it rises."""
     time, paths = data["sharing_time"].values, data["sharing"].values
     for index, (count, color) in enumerate(zip(paths, nr.plotting.sequence(len(paths)), strict=True)):
         strength = data["strength"][index].values
-        axis.plot(time, strength, color=color, linewidth=1.8)
-        nr.plotting.theory_line(axis, time, data["theory_strength"][index].values, None)
-        reached = float(half_time(time, strength))
-        if np.isfinite(reached):
-            place = (reached, (0.28 + 0.14 * index) * strength.max())
-            beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "color": color, "fontsize": 9}
-            axis.annotate(f"P = {count}", place, (-5, 0), **beside)
-    axis.set_xscale("log")
-    axis.set_xlim(1.0, 1.5 * time[-1])
-    words = (nr.plotting.TIME, "strength of the strongest mode")
-    nr.plotting.label_axes(axis, "the more a pathway is shared, the sooner it learns", *words)
+        sharing.plot(time, strength, color=color, linewidth=1.8, label=f"P = {count}")
+        nr.plotting.theory_line(sharing, time, data["theory_strength"][index].values, None)
+    sharing.set_xscale("log")
+    sharing.set_xlim(1.0, 1.5 * time[-1])
+    title = "the more a pathway is shared, the sooner it learns"
+    nr.plotting.label_axes(sharing, title, nr.plotting.TIME, "strength of the strongest mode")
+
+    fraction, title = data["trained"].values / data.sizes["trained"], "untrained routes work from about 40 % on"
+    routing.draw_errors(errors, fraction, data["error"], title, "fraction of routes trained, K/M")
+    shares.hist(data["share"].values.ravel(), bins=np.linspace(0, 1, 51).tolist(), color=nr.plotting.COLORS["gated"])
+    title = "in one network with both kinds the shared pathway takes every route"
+    nr.plotting.label_axes(shares, title, "share of the shared pathway in a route", "routes")
+    return figure
 
 
 EXPERIMENT = Experiment(

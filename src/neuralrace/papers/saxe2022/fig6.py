@@ -13,8 +13,6 @@ from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.saxe2022 import _routing as routing
 
-LEARNED = 0.01  # of the first loss
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -50,20 +48,20 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def stages(time: np.ndarray, loss: np.ndarray) -> int:
-    """How many times the fall of a loss speeds up and slows down again: peaks of its rate at least twice as high."""
+    """Count how often the fall of a loss speeds up and slows down again: peaks of its rate at least twice as high."""
     rate = np.maximum(-np.gradient(loss, time), np.finfo(float).tiny)
     peaks, _ = find_peaks(np.log(rate), prominence=np.log(2))
     return int((rate[peaks] > 1e-3 * rate.max()).sum())
 
 
 def straightness(time: np.ndarray, loss: np.ndarray) -> float:
-    """R^2 of a straight line through the logarithm of a loss until LEARNED of it is left."""
-    until = int(np.argmax(loss <= LEARNED * loss[0])) or len(loss)
+    """Compute R^2 of a straight line through the logarithm of a loss until 1 % of it is left."""
+    until = int(np.argmax(loss <= 0.01 * loss[0])) or len(loss)
     return float(np.corrcoef(time[:until], np.log(loss[:until]))[0, 1] ** 2)
 
 
 def outputs_right(data: xarray.Dataset) -> np.ndarray:
-    """The mean cosine between outputs and targets on untrained routes of one network, for each scale."""
+    """Average the cosine between outputs and targets over the untrained routes of one network, for each scale."""
     outputs = data["outputs"].values[:, 0, ~data["trained"].values[0].astype(bool)]
     sizes = np.linalg.norm(outputs, axis=(-2, -1)) * np.linalg.norm(routing.BASE)
     return np.asarray((np.sum(outputs * routing.BASE, axis=(-2, -1)) / sizes).mean(axis=-1))
@@ -79,7 +77,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_least("separate drops of the loss in each network, smallest scale", counts[0], 2, form="g")
     claim.paper(source, "Large sigma_0 yields NTK-like dynamics with rapid, exponential learning curves.", "a")
     claim.at_most("separate drops after the first moment, largest scale", counts[1], 0, form="g")
-    claim.at_least(f"R^2 of a line through log loss until {LEARNED:.0%} is left", straight[1], 0.95)
+    claim.at_least("R^2 of a line through log loss until 1% is left", straight[1], 0.95)
     claim.detail(f"smallest scale {straight[0]}")
     trained, untrained = data["error"].mean("seed").values.T / routing.ZERO_OUTPUT
     unit = f" of {routing.ZERO_OUTPUT:g}"
@@ -127,12 +125,12 @@ def draw(data: xarray.Dataset) -> Figure:
     nr.plotting.label_axes(lazy, "and the tangent kernel turns less", across, "1 - cosine, start to end")
     first = data.isel(seed=0)
     same, right = routing.same_item_similarity(first["similarity"].values), outputs_right(data)
-    for column, index in enumerate((0, len(scales) // 2, len(scales) - 1)):
+    largest = float(abs(first["outputs"]).max())
+    for *axes, index in zip(pictures[:3], pictures[3:], (0, len(scales) // 2, len(scales) - 1), strict=True):
         at = rf"$\sigma_0$ = {scales[index]:.2f}"
-        title = f"{at}: an item in two domains, cosine {same[index]:.2f}"
-        routing.draw_similarity(pictures[column], first["similarity"][index].values, title)
-        title, largest = f"{at}: untrained outputs and targets, cosine {right[index]:.2f}", abs(first["outputs"]).max()
-        routing.draw_outputs(pictures[3 + column], first["outputs"][index].values, title, float(largest))
+        items = f"{at}: an item in two domains, cosine {same[index]:.2f}"
+        routes = f"{at}: untrained outputs and targets, cosine {right[index]:.2f}"
+        routing.draw_state(axes, first.isel(scale=index), (items, routes), largest)
     return figure
 
 

@@ -32,8 +32,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     (path,) = problem.architecture.paths()
     _, values, right = np.linalg.svd(problem.statistics().input_output(path), full_matrices=False)
     modes = np.abs(forecast.modes.path(path))[: len(values)]
-    data = xarray.Dataset(coords={"time": run.time, "item": list(named.labels["x"])})
-    data = data.assign_coords(property=list(named.labels["y"]))
+    labels = {"item": list(named.labels["x"]), "property": list(named.labels["y"])}
+    data = xarray.Dataset(coords={"time": run.time} | labels)
     data["loss"], data["theory"] = (("seed", "time"), run.loss), ("time", forecast.loss)
     data["targets"] = (("item", "property"), named.task.targets["y"])
     data["right"], data["singular_values"] = (("mode", "item"), right), ("mode", values)
@@ -72,8 +72,7 @@ def draw(data: xarray.Dataset) -> Figure:
     nr.plotting.loss_curves(loss, "the loss falls in steps, as forecast", time, trained, theory)
     trained = {"training": ("linear", data["strengths"].values)}
     nr.plotting.mode_lines(strengths, time, trained, {"theory": data["theory_strengths"].values})
-    across = nr.plotting.TIME
-    nr.plotting.label_axes(strengths, "strong modes first", across, r"singular value of $W_2 W_1$")
+    nr.plotting.label_axes(strengths, "strong modes first", nr.plotting.TIME, r"singular value of $W_2 W_1$")
     return figure
 
 

@@ -1,12 +1,9 @@
-"""Words and scales of figures: nothing over the data, names at the ends of lines, one scale for one kind of number."""
-
-from itertools import pairwise
+"""Words and scales of figures: nothing over the data, one scale for one kind of number."""
 
 import numpy as np
 import pytest
-from matplotlib.text import Text
 
-from neuralrace.plotting import difference_strip, end_labels, heat_map, label_axes, new_figure, training_band
+from neuralrace.plotting import difference_strip, heat_map, label_axes, new_figure, training_band
 
 
 def test_a_legend_stands_below_the_axis() -> None:
@@ -20,20 +17,6 @@ def test_a_legend_stands_below_the_axis() -> None:
     assert legend.legend_handles[0].get_alpha() == 1.0
     assert axis.get_title().startswith("c  a title")
     assert axis.title.get_window_extent().x1 < figure.bbox.x1
-
-
-def test_names_at_the_ends_of_lines_do_not_touch() -> None:
-    figure, axes = new_figure()
-    axis = axes[0, 0]
-    for place, end in enumerate((1.0, 1.001, 1.002, 50.0)):
-        axis.loglog([1, 10], [1, end], label=f"line {place}")
-    end_labels(axis)
-    figure.draw_without_rendering()
-    # without the lines that lead to them
-    boxes = sorted((Text.get_window_extent(text) for text in axis.texts), key=lambda box: box.y0)
-    assert len(boxes) == 4
-    assert all(low.y1 <= high.y0 + 3 for low, high in pairwise(boxes))  # by a few pixels of leading
-    assert min(box.x0 for box in boxes) > axis.bbox.x1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from neuralrace.analysis import agreement
 from neuralrace.analysis.agreement import LossCurve
 from neuralrace.errors import RangeError, require_kind
-from neuralrace.plotting import loss_axis, new_figure, theory_line, training_band
+from neuralrace.plotting import TIME, label_axes, new_figure, theory_line, training_band
 from neuralrace.trajectory import Trajectory
 
 
@@ -19,5 +19,5 @@ def compare(forecast: LossCurve, run: Trajectory) -> Figure:
     training_band(axis, run.time, run.loss, kind, "training")
     theory_line(axis, forecast.time, np.atleast_2d(forecast.loss).mean(axis=0), "forecast")
     axis.set_ylim(bottom=0)
-    loss_axis(axis, f"normalized L1 {apart.normalized_l1:.2g}, log10 gap {apart.log10_gap:.2g}")
+    label_axes(axis, f"normalized L1 {apart.normalized_l1:.2g}, log10 gap {apart.log10_gap:.2g}", TIME, "loss")
     return figure

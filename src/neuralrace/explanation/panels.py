@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from neuralrace.explanation.tables import so_many
-from neuralrace.plotting import COLORS, SERIES, heat_map, label_axes, loss_axis, loss_curves, reconstruction_line
+from neuralrace.plotting import COLORS, SERIES, TIME, heat_map, label_axes, loss_curves, reconstruction_line
 from neuralrace.reln.replay import NEAR_L1
 
 
@@ -94,7 +94,7 @@ def _race(axis: Axes, told: Any) -> None:
             axis.plot(curve.time, curve.loss, label=runner.name, linewidth=1.3)
     axis.axhline(race.criterion, color=COLORS["reference"], linewidth=0.8, linestyle=":")
     axis.set_yscale("log")
-    loss_axis(axis, "race of gatings (theory)")
+    label_axes(axis, "race of gatings (theory)", TIME, "loss")
 
 
 def _selectivity(axis: Axes, told: Any) -> None:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from neuralrace.plotting.style import COLORS, inches_below, label_axes, legend_below
 
 TIME = "time t (learning rate x step)"
-NONE: Mapping[str, Any] = {}
 DASHES: dict[str, Any] = {"theory": (0, (4, 2)), "reconstruction": (0, (6, 1.5, 1, 1.5))}
 DOTS: Any = (0, (1, 1.5))  # of the second of its kind on an axis
 
@@ -69,18 +68,13 @@ def interval_points(
         axis.errorbar(places, means, yerr=reach, capsize=2, **style)
 
 
-def loss_axis(axis: Axes, title: str) -> None:
-    """Label the axes of a learning curve."""
-    label_axes(axis, title, TIME, "loss")
-
-
 def loss_curves(
     axis: Axes,
     title: str,
     time: NDArray,
     trained: Mapping[str, tuple[str, NDArray]],
-    theory: Mapping[str, NDArray] = NONE,
-    rebuilt: Mapping[str, NDArray] = NONE,
+    theory: Mapping[str, NDArray] | None = None,
+    rebuilt: Mapping[str, NDArray] | None = None,
     *,
     horizontal: str = TIME,
     tolerance: float | None = None,
@@ -91,6 +85,7 @@ def loss_curves(
     (n, T); a second label is dotted. tolerance: of log10; all that comes after the
     first training is then held against its mean in a strip below.
     """
+    theory, rebuilt = theory or {}, rebuilt or {}
     for label, (kind, values) in trained.items():
         training_band(axis, time, np.atleast_2d(values), kind, label)
     for draw, lines in ((theory_line, theory), (reconstruction_line, rebuilt)):

@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import numpy as np
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
@@ -69,12 +68,15 @@ def label_axes(
     title: str,
     horizontal: str,
     vertical: str,
-    legend: Literal["best", "center right", "below", "ends"] = "below",
+    legend: Literal["best", "center right", "below"] = "below",
 ) -> None:
-    """Write title, axes and legend: below the axis, or with "ends" a name at the end of every line, in its color."""
+    """Write title, axes and legend."""
     letter, gap, rest = title.partition("  ")
+    spec, figure = axis.get_subplotspec(), axis.get_figure(root=True)
+    assert figure is not None
+    inches = figure.get_size_inches()[0] / (1 if spec is None else spec.get_gridspec().ncols)
     # lines that fit the axis, at about eleven letters an inch
-    lines = textwrap.wrap(rest if gap else title, max(20, int(11 * (_cell_inches(axis)[0] - 0.55))))
+    lines = textwrap.wrap(rest if gap else title, max(20, int(11 * (inches - 0.55))))
     axis.set_title(f"{letter}{gap}" * bool(gap) + "\n".join(lines), fontsize=10, x=0.0, ha="left")
     axis.set_xlabel(horizontal, fontsize=SIZE)
     axis.set_ylabel(vertical, fontsize=SIZE)
@@ -82,8 +84,6 @@ def label_axes(
         return
     if legend == "below":
         legend_below(axis)
-    elif legend == "ends":
-        end_labels(axis)
     else:
         axis.legend(frameon=False, fontsize=8, loc=legend)
 
@@ -113,52 +113,6 @@ def legend_below(axis: Axes, place: float = 0.0) -> None:
 def inches_below(axis: Axes, inches: float) -> Transform:
     """Move the coordinates of an axis down."""
     return axis.transAxes + ScaledTranslation(0.0, -inches, axis.figure.dpi_scale_trans)
-
-
-def end_labels(axis: Axes) -> None:
-    """Write the label of every line at its end, right of the axis, moved apart where ends are near each other.
-
-    Call it when the limits are final.
-    """
-    _ = axis.get_xlim(), axis.get_ylim()  # settles limits that are still to be made from the data
-    to_axis = axis.transData + axis.transAxes.inverted()
-    ends = []
-    for line in axis.lines:
-        if not str(line.get_label()).startswith("_"):
-            points = np.column_stack([np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)])
-            points = points[np.isfinite(points).all(axis=1)]
-            height = to_axis.transform(points[np.argmax(points[:, 0])])[1]
-            ends.append((float(np.clip(height, 0, 1)), str(line.get_label()), line.get_color()))
-    ends.sort(key=lambda one: one[0])
-    step = 1.35 * SIZE / 72 / (0.68 * _cell_inches(axis)[1])  # the axis takes about 0.68 of its cell
-    places: list[float] = []
-    for end, *_ in ends:
-        places.append(max(end, places[-1] + step) if places else end)
-    if places and places[-1] > 1.0:  # push down from the top
-        for index in reversed(range(len(places))):
-            places[index] = min(places[index], 1.0 if index == len(places) - 1 else places[index + 1] - step)
-    for (end, label, color), place in zip(ends, places, strict=True):
-        axis.annotate(
-            label,
-            (1.0, end),
-            (1.04, place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            color=color,
-            fontsize=SIZE,
-            va="center",
-            arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 0},
-            annotation_clip=False,
-        )
-
-
-def _cell_inches(axis: Axes) -> tuple[float, float]:
-    """Width and height of the cell of the figure's grid that an axis is in."""
-    whole = axis.get_figure(root=True)
-    width, height = (0.0, 0.0) if whole is None else map(float, whole.get_size_inches())
-    spec = axis.get_subplotspec()
-    grid = None if spec is None else spec.get_gridspec()
-    return (width, height) if grid is None else (width / grid.ncols, height / grid.nrows)
 
 
 def heat_map(

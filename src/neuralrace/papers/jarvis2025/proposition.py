@@ -215,13 +215,13 @@ def draw(data: xarray.Dataset) -> Figure:
         values = data["appendix_size"].values[:, first : first + (CONTEXTS if first else 1)]
         nr.plotting.mode_lines(sizes, time, {label: (kind, values)}, {})
     title = "pathways open in one context stay nearly inactive, from appendix H's weights"
-    label_axes(sizes, title, nr.plotting.TIME, "size of the map", "ends")
+    label_axes(sizes, title, nr.plotting.TIME, "size of the map")
     nr.plotting.training_band(race, time, data["relu"].values, "relu", "ReLU")
     for name, curve in zip(data["gating"].values, data["race"].values, strict=True):
         nr.plotting.theory_line(race, time, curve, f"{name}, the text's" if name == TEXT else str(name))
     race.set_yscale("log")
     title = "not the text's gating is nearest: forecasts, by the contexts in which pathways are open"
-    label_axes(race, title, nr.plotting.TIME, "loss", "ends")
+    label_axes(race, title, nr.plotting.TIME, "loss")
     lemma.bar((0, 1), 100 * data["allowed"].values, 0.5, color=colors["relu"])
     lemma.set_xticks((0, 1), ("number", "strength"))
     lemma.set_ylim(0, 100)

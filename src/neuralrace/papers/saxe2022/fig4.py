@@ -165,7 +165,7 @@ def draw(data: xarray.Dataset) -> Figure:
     for (kind, name), seen, said in zip(layers, data["strengths"].values, data["theory_strengths"].values, strict=True):
         nr.plotting.mode_lines(strengths, time, {name: (kind, seen)}, {"_": said})
     title = r"the shared matrix is $\sqrt{M}$ times as strong"
-    nr.plotting.label_axes(strengths, title, nr.plotting.TIME, "singular value", "ends")
+    nr.plotting.label_axes(strengths, title, nr.plotting.TIME, "singular value")
     nr.plotting.training_band(crosstalk, data["look_time"].values, data["crosstalk"].values, "gated", None)
     title = "weights decouple before learning shows"
     nr.plotting.label_axes(crosstalk, title, nr.plotting.TIME, "part of the maps between modes")

@@ -136,9 +136,7 @@ def draw(data: xarray.Dataset) -> Figure:
     for row, depth, color in zip(data["late"].values, depths, nr.plotting.sequence(len(depths)), strict=True):
         late.loglog(data["missing"], row, "o-", color=color, label=f"depth {depth}")
     across = "chance that it is missing where another is seen"
-    nr.plotting.label_axes(
-        late, "a view that is ever seen apart is learned, late", across, "time to the last view", "ends"
-    )
+    nr.plotting.label_axes(late, "a view that is ever seen apart is learned, late", across, "time to the last view")
     return figure
 
 

@@ -153,7 +153,7 @@ def _draw_rule(axis: Axes, data: xarray.Dataset, rule: str, title: str) -> None:
     axis.axhline(0.8, color=nr.plotting.COLORS["reference"], linewidth=0.8)
     axis.set_xticks(places, [f"{spread:g}" for spread in data["spread"].values])
     axis.set_ylim(0, 1.05)
-    nr.plotting.label_axes(axis, title, "spread of the rates (log)", "right about the winner", "ends")
+    nr.plotting.label_axes(axis, title, "spread of the rates (log)", "right about the winner")
 
 
 EXPERIMENT = Experiment(

@@ -9,18 +9,16 @@ from neuralrace.errors import ProblemError, RangeError
 
 
 def test_the_race_of_gatings_agrees_with_the_closed_form():
-    times = np.linspace(0, 60, 121)
+    times, initial = np.linspace(0, 60, 121), nr.initial.gaussian(0.01)
     for delta, winner in ((0.3, "xor"), (1.5, "linear")):
         named = nr.tasks.xor(delta)
         candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
-        found = reln.race(
-            named.task, candidates, initial=nr.initial.gaussian(0.01), times=times, criterion=0.2, draws=1
-        )
+        found = reln.race(named.task, candidates, initial=initial, times=times, criterion=0.2, draws=1)
         assert found.winner == winner
         assert winner in str(found)
-        rates = nr.theory.exact.xor_gating(delta), nr.theory.exact.linear_gating(delta)
-        assert found["xor"].rate == pytest.approx(float(rates[0].singular_value), rel=1e-12)
-        assert found["linear"].rate == pytest.approx(float(rates[1].singular_value), rel=1e-12)
+        # P2 appendix C: what one of four paths and one of two paths see
+        assert found["xor"].rate == pytest.approx(np.sqrt(2 + delta**2) / 4, rel=1e-12)
+        assert found["linear"].rate == pytest.approx(delta / 2, rel=1e-12)
 
 
 def test_a_race_needs_no_more_than_a_task_and_candidates():

@@ -1,7 +1,7 @@
 """ReLU networks read as gated networks: exactly, by the few modules that they form, and by the race between gatings."""
 
 from neuralrace.reln.discover import Match, Modular, Module, discover, match
-from neuralrace.reln.equivalence import Equivalent, equivalent, equivalent_arrays, equivalent_torch
+from neuralrace.reln.equivalence import Equivalent, equivalent
 from neuralrace.reln.implementable import Implementable, implementable, implementable_patterns
 from neuralrace.reln.modules import Modules, find_modules, gate_samples, gated_problem, neuron_strengths
 from neuralrace.reln.predict_modules import predict_modules
@@ -20,8 +20,6 @@ __all__ = [
     "Runner",
     "discover",
     "equivalent",
-    "equivalent_arrays",
-    "equivalent_torch",
     "find_modules",
     "gate_samples",
     "gated_problem",

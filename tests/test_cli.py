@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 import pytest
 
 import neuralrace as nr
-from neuralrace import cli, sweeps
+from neuralrace import cli
 from neuralrace.papers.experiment import Result
 
 NAME = "saxe2022-fig3"
@@ -100,7 +100,6 @@ def test_a_verdict_other_than_recorded_is_status_one(
     tiny = nr.papers.run(NAME, size="tiny")
     judged = Result(tiny.experiment, "full", tiny.settings, tiny.data + 1.0)  # nothing learned
     monkeypatch.setattr(nr.papers, "run", lambda *args, **kwargs: judged)
-    monkeypatch.setattr(sweeps, "run_figure", lambda *args, **kwargs: judged)
     assert ending(["run", NAME]) == 1
     printed = capsys.readouterr().out
     assert "paper: 1 holds, 1 refuted" in printed

@@ -1,7 +1,7 @@
 """A command that is killed in the middle leaves whole files only, and the next one ends as if nothing had happened.
 
-One moment here; `tests/soak.py` tries many. For sweeps and `reproduce` see tests/sweeps/test_accidents.py, and `run`
-keeps its files as reproduce does; for checkpointed training tests/training/test_checkpoint.py.
+One moment here; `tests/soak.py` tries many, of every command. For checkpointed training see
+tests/training/test_checkpoint.py.
 """
 
 import pytest

@@ -11,7 +11,6 @@ import ctypes
 import fnmatch
 import gc
 import importlib.metadata
-import itertools
 import json
 import os
 import sys
@@ -193,19 +192,17 @@ def reproduce(
     names = list(dict.fromkeys(name for pattern in only or "*" for name in fnmatch.filter(known, pattern) or [pattern]))
     for name in names:
         require_known(name, known, f"there is no experiment {name!r}")
-    folder, results, drawn, failed, begun = make_folder(out), [], {}, [], itertools.count(1)
-
-    def begin(name: str) -> None:
-        print(f"[{next(begun)}/{len(names)}] {name}", file=sys.stderr)
-
-    for name, result, section in reproduced(names, size, folder, workers, begin, render_section):
-        if isinstance(result, Exception):
-            failed.append(result)
-            print(f"{name} failed: {in_one_line(result)}", file=sys.stderr)
+    folder, results, drawn, failed = make_folder(out), [], {}, []
+    for number, (name, section) in enumerate(reproduced(names, size, folder, workers, render_section), 1):
+        place = f"[{number}/{len(names)}] {name}"
+        if isinstance(section, Exception):
+            failed.append(section)
+            print(f"{place} failed: {in_one_line(section)}", file=sys.stderr)
             continue
-        results.append(result)
+        print(place, file=sys.stderr)
+        results.append(papers.run(name, size, out=folder, reuse=True))
         if not as_json:
-            _show(result)
+            _show(results[-1])
         drawn[name] = section
     page = write_report(results, folder / "report.html", drawn) if results else None
     if failed:
@@ -231,22 +228,20 @@ def sweep(
     seeds: Annotated[int | None, typer.Option(help="Number of seeds at every point.")] = None,
     on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
     workers: Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")] = None,
-    out: Annotated[str, typer.Option(help="Folder for points, data, claims and figure.")] = "sweep",
+    out: Annotated[str, typer.Option(help="Folder for points, data and claims.")] = "sweep",
     as_json: AsJson = False,
 ) -> Ending:
     """Run an experiment for every combination of settings, on many workers. Interrupted sweeps resume."""
     from neuralrace import sweeps
 
     found = sweeps.sweep(name, _changes(changes or [], None), out=out, size=size, seeds=seeds, on=on, workers=workers)
-    told = found.summary() | {"figure": str(found.folder / "figure.png")}
+    told = found.summary()
     if not as_json:
         rows = [(entry["claim"], f"{entry['holds']} of {entry['points']}") for entry in told["claims"]]
         _table(("claim", "holds at points"), rows)
         for failure in told["failed"]:
             print(f"failed: {failure['settings']}: {failure['why']}")
-        print(
-            f"points: {told['points']}, failed: {len(told['failed'])}\ndata: {told['data']}\nfigure: {told['figure']}"
-        )
+        print(f"points: {told['points']}, failed: {len(told['failed'])}\ndata: {told['data']}")
     return OTHER if told["failed"] else 0, told
 
 
@@ -254,7 +249,6 @@ def sweep(
 def explain_task(
     task: Annotated[str, typer.Argument(help="A named task, an .npz file, or a .csv file with --target.")],
     target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Between the columns of a .csv (default: a comma).")] = None,
     standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
     bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
     hidden: Annotated[
@@ -262,7 +256,6 @@ def explain_task(
         typer.Option(help="Width of a hidden layer (default: 700, fewer for large tables); may be repeated."),
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of networks (default: 5).")] = None,
-    groups: Annotated[str | None, typer.Option(help="Grouping of a named task (default: the coarsest).")] = None,
     modules: Annotated[str, typer.Option(help="How many modules; auto finds the fewest that explain.")] = "auto",
     learning_rate: Annotated[float | None, typer.Option(help="Step size (default: from the task).")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps (default: until little more is learned).")] = None,
@@ -271,7 +264,6 @@ def explain_task(
         str | None, typer.Option(help="Folder with weights of a training of your own: step_0.safetensors or .npz, ...")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and smaller networks, a coarser forecast.")] = False,
-    key: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting of the named task.")] = None,
     out: Annotated[str | None, typer.Option(help="Folder for the page, the figure and the networks.")] = None,
     as_json: AsJson = False,
@@ -281,20 +273,18 @@ def explain_task(
     from neuralrace.datafiles import make_folder
 
     folder = None if out is None else make_folder(out)
-    reading = {"targets": target, "sep": separator, "standardize": standardize, "bias": bias}
+    reading = {"targets": target, "standardize": standardize, "bias": bias}
     settings = explanation.task_settings(task, _changes(changes or [], None))
     explained = explanation.explain(
         explanation.resolve(task, settings=settings, reading={k: v for k, v in reading.items() if v}),
         tuple(hidden) if hidden else None,
         seeds,
-        groups=groups,
         modules=int(modules) if modules.isdecimal() else modules,
         initial=None if std is None else initial.gaussian(require_number("std", std, above=0)),
         learning_rate=learning_rate,
         steps=steps,
         checkpoints=checkpoints,
         quick=quick,
-        key=key,
     )
     page = None if folder is None else explained.save(folder)
     if not as_json:

@@ -4,6 +4,7 @@ A figure collects its claims in `Claims`. A quantity meets its limits if every o
 an interval over seeds both ends must. NaN meets no limit.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
@@ -157,7 +158,8 @@ class Claim:
 class Claims:
     """Claims one after the other: first the sentence and where it stands, then what is measured of it.
 
-    All quantities that follow a sentence must meet their limits. panel: of claims that name no other.
+    All quantities that follow a sentence must meet their limits. panel: of claims that name no other. retired: numbers
+    of former claims, which no other claim takes.
 
         claim = Claims()
         claim.paper("P1 Fig 3c", "ReLU networks learn as the gated network does.", panel="c")
@@ -165,10 +167,12 @@ class Claims:
     """
 
     panel: str = ""
+    retired: tuple[int, ...] = ()
     _made: list[dict[str, Any]] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[Claim]:
-        return (Claim(id=str(place), **values) for place, values in enumerate(self._made, 1))
+        numbers = (number for number in itertools.count(1) if number not in self.retired)
+        return (Claim(id=str(number), **values) for number, values in zip(numbers, self._made, strict=False))
 
     def shown_in(self, panel: str) -> Self:
         """Return the same collection, for claims that this panel shows unless they name another."""

@@ -32,8 +32,8 @@ PAPERS = {
         "International Conference on Learning Representations, 2025",
         "A ReLU network learns as such a gated network does: its neurons form a few modules, those that win the race.",
         "In part. The modules are found, and with the published settings outputs agree and losses nearly do; but "
-        "this needs initial scales set by hand, neurons have many more gate patterns than its lemma allows, and "
-        "another gating may win the race.",
+        "this needs initial scales set by hand, and neurons have many more gate patterns than its lemma allows, of "
+        "which many grow faster than its modules.",
     ),
     "P3": Paper(
         "The race of views: a summary of P1, with a race equation of its own and predictions for data with several "
@@ -110,8 +110,7 @@ FIGURES: Mapping[str, Listed] = {
     "jarvis2025-race": Listed(
         "P2",
         "P2 Lemma 4.1 and Proposition 4.2",
-        "Which gates a neuron can have, and the race of all gatings",
-        seconds=38,
+        "Which gates a neuron can have, and how fast modules of each kind grow",
     ),
     "jarvis2025-proposition": Listed(
         "P2",

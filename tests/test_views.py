@@ -16,8 +16,6 @@ def test_the_contract_of_a_race():
     assert race.winner == 1
     assert views.race([0.1, 0.1], 1.0).winner == 0  # of equal views the first
     assert race.strength(np.zeros((2, 5))).shape == (2, 5, 2)
-    with pytest.raises(RangeError, match="a race needs at least two views"):
-        views.race([0.1], 1.0)
 
 
 def test_views_that_are_always_together_run_the_exact_race():
@@ -43,10 +41,9 @@ def test_views_that_are_never_together_learn_alone():
     np.testing.assert_allclose(coupled.final, 1.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize("depth", [2, 3])
-@pytest.mark.parametrize("together", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize(("depth", "together"), [(2, 0.0), (2, 0.9), (3, 0.5), (3, 0.9)])
 def test_the_end_does_not_depend_on_the_start_below_full_co_occurrence(depth, together):
-    coupling = views.co_occurrence(3, together, 0.5)
+    coupling = 0.5 * ((1 - together) * np.eye(3) + together)
     race = views.CoupledRace(START, [0.5, 0.45, 0.55], coupling, depth)
     # at depth three a view that is excluded (the slowest, at 0.9) fades only like 1/t
     late = race.strength([0.0, 1e4])[-1]
@@ -68,7 +65,7 @@ def test_a_view_that_another_explains_away_does_decay():
     ("arguments", "words"),
     [
         (([0.1], [1.0], [[1.0]]), "at least two views"),
-        (([0.1, 0.1], [1.0], np.eye(2)), "drive must have shape"),
+        (([0.1, 0.1], [1.0], np.eye(2)), r"drive of at least two views.*\(2,\), \(1,\) and \(2, 2\)"),
         (([0.1, 0.0], [1.0, 1.0], np.eye(2)), "strengths must be finite and above 0"),
         (([0.1, 0.1], [1.0, 1.0], [[1.0, 0.2], [0.3, 1.0]]), "coupling must be symmetric"),
         (([0.1, 0.1], [1.0, 1.0], [[1.0, 2.0], [2.0, 1.0]]), "coupling must be symmetric with no negative eigenvalue"),
@@ -80,48 +77,36 @@ def test_what_is_no_race_is_refused(arguments, words):
         views.CoupledRace(*arguments)
 
 
-def test_limits_are_named():
-    with pytest.raises(RangeError, match=r"together must be .* at most 1"):
-        views.co_occurrence(3, 1.1)
+def test_times_that_go_back_are_refused():
     with pytest.raises(RangeError, match="times must be one axis of increasing numbers"):
         views.CoupledRace(START, [1.0] * 3, np.eye(3)).strength([1.0, 0.5])
 
 
-def test_p3_equation_comes_out_of_the_reduction():
-    equation = views.derive(tasks.get("views").problem("views", hidden=3))
-    assert equation.text.splitlines()[0] == (
-        "d B1[0]/dt = B1[0] [0.333333 - 0.333333 B1[0]^2 - 0.333333 B2[0]^2 - 0.333333 B3[0]^2]"
-    )
-    # sigma_m s_m (1 - sum_n s_n^2 / s_max^2) with sigma_m = p_m |phi_m| / K = 1/3 and s_max = 1
-    np.testing.assert_allclose(equation.drive, 1 / 3, rtol=1e-14)
-    race = equation.race([0.1, 0.2, 0.3])
-    np.testing.assert_allclose(race.rates, 1 / 3, rtol=1e-14)
-    np.testing.assert_allclose(race.strengths, [0.1, 0.2, 0.3], rtol=1e-14)
-    assert (race.depth, race.saturation) == (2, 1.0)
+CHANCES, SIZES = np.array([0.9, 0.6, 0.8]), np.array([1.0, 0.7, 1.3])
+BY_CHANCE = {"presence": "chance", "probability": tuple(CHANCES), "sizes": tuple(SIZES), "depth": 3}
+TOGETHER = np.outer(CHANCES, CHANCES) + np.diag(CHANCES * (1 - CHANCES))  # the chance that both views are there
+# with cosine c between any two features a filter of view m sees c from each of the M views of any class, and 1 - c more
+# from its own: the views of a class still share one bracket, mode by mode
+OVERLAP = {0: 0.8 + 3 * 3 * 0.2, 1: 0.8}
 
 
-def test_unequal_views_seen_by_chance_at_depth_three():
-    chances, sizes = np.array([0.9, 0.6, 0.8]), np.array([1.0, 0.7, 1.3])
-    made = tasks.get("views", presence="chance", probability=tuple(chances), sizes=tuple(sizes), depth=3)
-    equation = views.derive(made.problem("views", hidden=3))
-    together = np.outer(chances, chances)
-    np.fill_diagonal(together, chances)
-    np.testing.assert_allclose(equation.drive, chances * sizes / 3, rtol=1e-12)
-    np.testing.assert_allclose(equation.coupling, together * np.outer(sizes, sizes) / 3, rtol=1e-12)
-    assert equation.depth == 3
-    with pytest.raises(AssumptionError, match=r"always together.*use RaceEquation.coupled"):
-        equation.race(np.full(3, 0.1))
-    start = np.array([0.2, 0.3, 0.25])
-    state = start**2 * (equation.drive - equation.coupling @ start**3)
-    np.testing.assert_allclose(equation.coupled(start).velocity(start), state, rtol=1e-12)
-
-
-def test_the_race_of_unequal_sizes_is_the_coupled_one():
-    equation = views.derive(tasks.get("views", sizes=(1.0, 0.7, 1.3), depth=3).problem("views", hidden=3))
-    start, c = np.array([0.1, 0.12, 0.09]), np.array([1.0, 0.7, 1.3])
-    late = equation.coupled(start).strength([0.0, 500.0])[-1]
-    # the integrator's own error
-    np.testing.assert_allclose(equation.race(start).final, late * c ** (1 / 3), rtol=1e-7)
+@pytest.mark.parametrize(
+    ("settings", "mode", "drive", "coupling"),
+    [
+        ({}, 0, 1 / 3, 1 / 3),  # P3: sigma_m s_m (1 - sum_n s_n^2 / s_max^2), sigma_m = p_m |phi_m| / K, s_max = 1
+        (BY_CHANCE, 0, CHANCES * SIZES / 3, TOGETHER * np.outer(SIZES, SIZES) / 3),
+        ({"noise": 0.3}, 0, 1 / 3, 1 / 3 + 0.09 * np.eye(3)),  # noise of their own sets views apart
+        *(({"overlap": 0.2}, mode, seen / 3, seen**2 / 3) for mode, seen in OVERLAP.items()),
+    ],
+)
+def test_p3_equation_comes_out_of_the_reduction(settings, mode, drive, coupling):
+    equation = views.derive(tasks.get("views", **settings).problem("views", hidden=3), mode)
+    np.testing.assert_allclose(equation.drive, np.broadcast_to(drive, 3), rtol=1e-12)
+    np.testing.assert_allclose(equation.coupling, np.broadcast_to(coupling, (3, 3)), rtol=1e-12)
+    assert equation.depth == settings.get("depth", 2)
+    if not settings:
+        written = "d B1[0]/dt = B1[0] [0.333333 - 0.333333 B1[0]^2 - 0.333333 B2[0]^2 - 0.333333 B3[0]^2]"
+        assert equation.text.splitlines()[0] == written
 
 
 def test_other_networks_are_refused():
@@ -130,22 +115,3 @@ def test_other_networks_are_refused():
         views.derive(made.problem("linear", hidden=3))
     with pytest.raises(AssumptionError, match="every pathway must learn mode 7"):
         views.derive(made.problem("views", hidden=3), mode=7)
-
-
-def test_noise_of_their_own_sets_views_apart():
-    """Noise sigma adds sigma^2 to the diagonal of D: the end is even though the views are always together."""
-    equation = views.derive(tasks.get("views", noise=0.3).problem("views", hidden=3))
-    np.testing.assert_allclose(equation.coupling, 1 / 3 + 0.09 * np.eye(3), rtol=1e-12)
-    np.testing.assert_allclose(equation.coupled(np.array([0.01, 0.02, 0.03])).shares, 1 / 3, rtol=1e-9)
-
-
-def test_overlap_changes_the_rates_and_not_the_race():
-    """With cosine c between any two features the views of a class still share one bracket, mode by mode."""
-    problem = tasks.get("views", overlap=0.2).problem("views", hidden=3)
-    # a filter of view m sees c from each of the M views of any class, and 1 - c more from its own
-    own, common = 0.8, 0.8 + 3 * 3 * 0.2
-    for mode, filtered in ((0, common), (1, own)):
-        equation = views.derive(problem, mode)
-        assert equation.separateness < 1e-12
-        np.testing.assert_allclose(equation.drive, filtered / 3, rtol=1e-12)
-        np.testing.assert_allclose(equation.coupling, filtered**2 / 3, rtol=1e-12)

@@ -1,34 +1,19 @@
 """The race of views: P3's equation derived from a network and solved, for views always or partly together."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from neuralrace import initial
-from neuralrace.architecture import Path
-from neuralrace.arrays import real_array
-from neuralrace.axes import Edge
-from neuralrace.errors import (
-    AssumptionError,
-    NeuralRaceError,
-    ProblemError,
-    RangeError,
-    require_count,
-    require_kind,
-    require_number,
-)
+from neuralrace.errors import AssumptionError, NeuralRaceError, ProblemError, RangeError, require_count, require_kind
 from neuralrace.problem import Problem
 from neuralrace.theory import predict
 from neuralrace.theory.exact import Race
 from neuralrace.theory.exact._base import Positive, Real, Solution, Strength, read_times
 
-__all__ = ["CoupledRace", "Race", "RaceEquation", "co_occurrence", "derive", "race"]
-
-TOLERANCE = 1e-10  # relative, per step of the integration, in the logarithm of an amplitude
-DEFINITE = 1e-9  # smallest eigenvalue of D over the largest
-SHARED = 1e-9  # relative difference below which brackets are the same
+__all__ = ["CoupledRace", "Race", "RaceEquation", "derive", "race"]
 
 
 def race(strengths: Any, rates: Any, depth: Any = 2, saturation: Any = 1.0) -> Race:
@@ -61,22 +46,13 @@ class CoupledRace(Solution):
     def __post_init__(self) -> None:
         super().__post_init__()
         count, D = self.strengths.size, self.coupling
-        if self.strengths.ndim != 1 or count < 2:
+        if count < 2 or self.strengths.shape != self.drive.shape or D.shape != (count, count):
             raise RangeError(
-                f"a race needs strengths of at least two views on one axis; their shape was {self.strengths.shape}"
+                "a race needs strengths and drive of at least two views, (M,), and a coupling (M, M); their shapes "
+                f"were {self.strengths.shape}, {self.drive.shape} and {D.shape}"
             )
-        if self.drive.shape != (count,) or D.shape != (count, count):
-            raise RangeError(
-                f"drive must have shape {(count,)} and coupling {(count, count)}; they have {self.drive.shape} and "
-                f"{D.shape}"
-            )
-        if not np.allclose(D, D.T, rtol=1e-9, atol=0) or np.linalg.eigvalsh(D)[0] < -DEFINITE * np.abs(D).max():
+        if not np.allclose(D, D.T, rtol=1e-9, atol=0) or np.linalg.eigvalsh(D)[0] < -1e-9 * np.abs(D).max():
             raise RangeError("coupling must be symmetric with no negative eigenvalue: it holds second moments of views")
-
-    def velocity(self, strengths: Any) -> np.ndarray:
-        """Return da/dt at amplitudes (..., M)."""
-        powers = np.asarray(strengths) ** (self.depth - 1)
-        return np.asarray(powers * (self.drive - (powers * strengths) @ self.coupling))
 
     def strength(self, times: Any) -> np.ndarray:
         """Return a_m at increasing times, (T, M), by integrating the logarithms."""
@@ -85,11 +61,13 @@ class CoupledRace(Solution):
         t = read_times(times)
         if t.ndim != 1 or not t.size or (np.diff(t) < 0).any():
             raise RangeError("times must be one axis of increasing numbers; sort them")
+
+        def rates(_: float, logs: np.ndarray) -> np.ndarray:
+            powers = np.exp((self.depth - 2) * logs)
+            return np.asarray(powers * (self.drive - np.exp(self.depth * logs) @ self.coupling))
+
         span = (0.0, max(float(t[-1]), np.finfo(float).eps))  # LSODA does not end on a span near the smallest number
-        solved = solve_ivp(
-            lambda _, logs: self.velocity(np.exp(logs)) / np.exp(logs),
-            span, np.log(self.strengths), "LSODA", t, rtol=TOLERANCE, atol=TOLERANCE,
-        )  # fmt: skip
+        solved = solve_ivp(rates, span, np.log(self.strengths), "LSODA", t, rtol=1e-10, atol=1e-10)
         if not solved.success:
             raise NeuralRaceError(f"the race could not be integrated to time {t[-1]:g}: {solved.message}")
         return np.asarray(np.exp(solved.y.T))
@@ -100,7 +78,7 @@ class CoupledRace(Solution):
         from scipy.optimize import nnls
 
         values, vectors = np.linalg.eigh(self.coupling)
-        if values[0] < DEFINITE * values[-1]:
+        if values[0] < 1e-9 * values[-1]:
             raise AssumptionError(
                 f"the end is the least-squares solution only where the coupling is positive definite; its smallest "
                 f"eigenvalue is {values[0]:.2g}: views that are always together end by their start, use race"
@@ -114,50 +92,18 @@ class CoupledRace(Solution):
         return np.asarray(self.final**self.depth / np.sum(self.final**self.depth))
 
 
-def co_occurrence(views: int, together: float, rate: float = 1.0) -> np.ndarray:
-    """Return D for equal views: rate on the diagonal and rate * together off it; together: the chance of n given m."""
-    q, count = require_number("together", together, least=0, most=1), require_count("views", views)
-    return np.asarray(require_number("rate", rate, above=0) * ((1 - q) * np.eye(count) + q))
-
-
-@dataclass(frozen=True, eq=False)
-class RaceEquation:
+class RaceEquation(NamedTuple):
     """da_m/dt = a_m^(L-1) (S_m - sum_n D_mn a_n^L), the lumped equations of parallel pathways in one mode.
 
-    pathways: the M paths. drive: S, (M,). coupling: D, (M, M). depth: L. text: the equations as the reduction writes
-    them, a line for each.
+    drive: S, (M,). coupling: D, (M, M). depth: L. text: the equations as the reduction writes them, a line for each.
+    `CoupledRace(strengths, drive, coupling, depth)` solves it; where views are always together and their features have
+    length one, `race(strengths, drive, depth)` does so exactly.
     """
 
-    pathways: tuple[Path, ...] = field(repr=False)
     drive: np.ndarray
     coupling: np.ndarray
     depth: int
-    text: str = field(repr=False)
-
-    @property
-    def separateness(self) -> float:
-        """How far the bracket is from being common to all views: 0 where they are always together (P3), else above."""
-        brackets = self.coupling / self.drive[:, None]
-        return float(np.abs(brackets - brackets.mean(axis=0)).max() / np.abs(brackets).max())
-
-    def race(self, strengths: Any) -> Race:
-        """Return the exact race from layer amplitudes a_m(0); its amplitudes are b_m = c_m^(1/L) a_m.
-
-        c_n is the weight of a_n^L in the common bracket 1 - sum_n c_n a_n^L; for unit features b_m = a_m. In b the
-        equation is db_m/dt = r_m b_m^(L-1) (1 - sum_n b_n^L) with r_m = S_m c_m^((2-L)/L): P3's equation at L = 2.
-        """
-        if self.separateness > SHARED:
-            raise AssumptionError(
-                f"the exact race needs views that are always together; their brackets differ by "
-                f"{self.separateness:.2g}: use RaceEquation.coupled, which integrates"
-            )
-        c = (self.coupling / self.drive[:, None]).mean(axis=0)
-        start = real_array("strengths", strengths, RangeError)
-        return Race(start * c ** (1 / self.depth), self.drive * c ** ((2 - self.depth) / self.depth), self.depth)
-
-    def coupled(self, strengths: Any) -> CoupledRace:
-        """Return the race with these statistics, whatever they are."""
-        return CoupledRace(strengths, self.drive, self.coupling, self.depth)
+    text: str
 
 
 def derive(problem: Problem, mode: int = 0) -> RaceEquation:
@@ -168,7 +114,7 @@ def derive(problem: Problem, mode: int = 0) -> RaceEquation:
     """
     require_kind("problem", problem, Problem, ProblemError)
     pathways = problem.architecture.paths()
-    owner: dict[Edge, int] = {edge: m for m, path in enumerate(pathways) for edge in path.edges}
+    owner = {edge: m for m, path in enumerate(pathways) for edge in path.edges}
     depths = {len(path.edges) for path in pathways}
     if len(pathways) < 2 or len(depths) > 1 or len(owner) != sum(len(path.edges) for path in pathways):
         raise AssumptionError(
@@ -181,16 +127,13 @@ def derive(problem: Problem, mode: int = 0) -> RaceEquation:
     terms, place, mode = reduction.terms, {}, require_count("mode", mode, least=0)
     for k, factors in enumerate(terms.factors):
         variable = reduction.variables[int(factors[0])]
-        if mode in variable.modes:
+        if mode in variable.modes and abs(terms.strengths[k]) > 1e-9 * np.abs(terms.strengths).max():
             place[owner[variable.edges[0]]] = k
-    order = [place[m] for m in range(len(pathways)) if m in place]
-    drive = terms.strengths[order]
-    unmoved = np.abs(drive) <= SHARED * np.abs(terms.strengths).max(initial=0.0)
-    silent = len(pathways) - len(order) + int(unmoved.sum())
-    if silent:
+    if len(place) < len(pathways):
         raise AssumptionError(
-            f"every pathway must learn mode {mode}; {silent} of {len(pathways)} do not: their views tell nothing about "
-            "it, choose another mode"
+            f"every pathway must learn mode {mode}; {len(pathways) - len(place)} of {len(pathways)} do not: their "
+            "views tell nothing about it, choose another mode"
         )
+    order = [place[m] for m in range(len(pathways))]
     coupling = terms.coupling.toarray()[np.ix_(order, order)]
-    return RaceEquation(pathways, drive, coupling, depths.pop(), reduction.equations().text)
+    return RaceEquation(terms.strengths[order], coupling, depths.pop(), reduction.equations().text)

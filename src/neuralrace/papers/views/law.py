@@ -1,7 +1,6 @@
 """The equation of the race of views: derived by the reduction, solved exactly, and compared with training."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import xarray
@@ -15,8 +14,6 @@ from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
 
 CLASSES = 3
-LOOKS = 160
-GRID = np.logspace(0, 7, 1500)  # times at which a late view is looked for
 
 
 @dataclass(frozen=True)
@@ -33,30 +30,29 @@ class Settings:
 
 def check(settings: Settings) -> None:
     """Require a time for each depth, and a step in each time."""
-    if len(settings.times) != len(settings.depths):
-        raise RangeError(f"times must be one for each of the depths, {settings.depths}; they were {settings.times}")
-    if min(settings.times) < settings.learning_rate:
+    if len(settings.times) != len(settings.depths) or min(settings.times) < settings.learning_rate:
         raise RangeError(
-            f"learning_rate must be at most the shortest of the times, {min(settings.times):g}; it was "
-            f"{settings.learning_rate:g}: no step would be taken"
+            f"times must be one for each of the depths, {settings.depths}, and at least one step, "
+            f"{settings.learning_rate:g}; they were {settings.times}"
         )
 
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Derive the equation, solve and train races, and find when views that are seen apart are learned."""
-    looks = min(LOOKS, *(round(until / settings.learning_rate) + 1 for until in settings.times))  # at most every step
+    looks = min(160, *(round(until / settings.learning_rate) + 1 for until in settings.times))  # at most every step
     start, parts = np.array(settings.strengths), list[xarray.Dataset]()
+    grid = np.logspace(0, 7, 1500)  # times at which a late view is looked for
     for depth, until in zip(settings.depths, settings.times, strict=True):
-        task = nr.tasks.get("views", classes=CLASSES, views=len(start), depth=depth)
-        problem = task.problem("views", settings.hidden)
-        equation = nr.views.derive(problem)
-        race, coupled = equation.race(start), equation.coupled(start)
-        same = {edge: value for path, value in zip(equation.pathways, start, strict=True) for edge in path.edges}
+        problem = nr.tasks.get("views", classes=CLASSES, views=len(start), depth=depth).problem(
+            "views", settings.hidden
+        )
+        equation, paths = nr.views.derive(problem), problem.architecture.paths()
+        race = nr.views.race(start, equation.drive, depth)
+        initial = nr.initial.decoupled({edge: a for path, a in zip(paths, start, strict=True) for edge in path.edges})
         steps = round(until / settings.learning_rate)
         at = np.unique(np.linspace(0, steps, looks).astype(int)).tolist()
-        initial = nr.initial.decoupled(same)
         run = nr.train(problem, initial, settings.learning_rate, steps, record="weights", at=at)
-        responses = [[path.product(run.weights(0, k))[0, 0] for path in equation.pathways] for k in range(len(at))]
+        responses = [[path.product(run.weights(0, k))[0, 0] for path in paths] for k in range(len(at))]
         data = xarray.Dataset(attrs={"equations": equation.text.splitlines()[0]})
         data["drive"], data["coupling"] = ("view", equation.drive), (("view", "other"), equation.coupling)
         data["time"], data["theory"] = ("look", run.time), (("look", "view"), race.strength(run.time))
@@ -66,10 +62,10 @@ def compute(settings: Settings) -> xarray.Dataset:
         data["loser"] = ("phase", powers[:, start.argmin()] / powers.sum(axis=-1))  # the share of the weakest view
         late = []
         for missing in settings.apart:
-            coupling = nr.views.co_occurrence(len(start), 1 - missing, 1 / CLASSES)
-            apart = nr.views.CoupledRace(start, coupled.drive, coupling, depth)
-            reached = apart.strength(GRID)[:, 0] ** depth >= 0.9 * apart.final[0] ** depth
-            late.append((GRID[int(np.argmax(reached))] if reached.any() else np.inf, apart.shares.max()))
+            coupling = (missing * np.eye(len(start)) + 1 - missing) / CLASSES
+            apart = nr.views.CoupledRace(start, equation.drive, coupling, depth)
+            reached = apart.strength(grid)[:, 0] ** depth >= 0.9 * apart.final[0] ** depth
+            late.append((grid[np.argmax(reached)] if reached.any() else np.inf, apart.shares.max()))
         data["late"], data["even"] = (("missing", values) for values in np.transpose(late))
         parts.append(data)
     found = xarray.concat(parts, "depth", combine_attrs="override")
@@ -79,10 +75,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 def claims(data: xarray.Dataset) -> Claims:
     """What follows from the equation and what does not."""
     claim, share, trained = Claims(panel="A"), 1 / CLASSES, data["trained"]
-
-    def by_depth(values: Any) -> dict[str, float]:
-        return {f"L = {depth}": float(value) for depth, value in zip(data["depth"].values, values, strict=True)}
-
+    depths = [f"L = {depth}" for depth in data["depth"].values]
     off = max(float(np.abs(data[part] - share).max()) for part in ("drive", "coupling"))
     gaps = abs(trained - data["theory"]).max(["look", "view"]).values
     ends = abs(trained.isel(look=-1) - data["end"]).max("view").values
@@ -96,19 +89,18 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_most("largest distance of an amplitude in training from the equation", gaps[0], 0.01)
     text = "At every depth training follows the equation, to its exact end."
     claim.finding("P1 eq. 10 for parallel pathways; the end of the race as a root", text)
-    claim.at_most("largest distance of an amplitude", by_depth(gaps), 0.01)
-    claim.at_most("at the end", by_depth(ends), 1e-3)
+    claim.at_most("largest distance of an amplitude", dict(zip(depths, gaps, strict=True)), 0.01)
+    claim.at_most("at the end", dict(zip(depths, ends, strict=True)), 1e-3)
     text = "At depth two s_m^(1/sigma_m) / s_n^(1/sigma_n) is conserved while the network learns."
     claim.check("algebra of P3's equation", text)
     what = "drift of its logarithm in training from decoupled weights"
     claim.at_most(what, np.abs(np.diff(clocks - clocks[0], axis=1)).max(), 1e-10)
-    kept = by_depth(data["loser"].values[:, 1] / data["loser"].values[:, 0])
-    first, deeper = next(iter(kept)), dict(list(kept.items())[1:])
+    first, *deeper = data["loser"].values[:, 1] / data["loser"].values[:, 0]
     what = "share of the weakest view where 90 % of the target is learned over that where 10 % is"
     text = "Beyond depth two shares fall, though no strength does; at depth two no share ever changes."
     claim.finding("the race at depth L", text)
-    claim.at_most(f"{what}, beyond depth two,", deeper, 0.5)
-    claim.within(f"{what}, {first},", kept[first], (1 - 1e-6, 1 + 1e-6), form=".7g")
+    claim.at_most(f"{what}, beyond depth two,", dict(zip(depths[1:], deeper, strict=True)), 0.5)
+    claim.within(f"{what}, {depths[0]},", first, (1 - 1e-6, 1 + 1e-6), form=".7g")
     late, missing = np.log(data["late"].values[:, -2:]), np.log(data["missing"].values[-2:])
     text = "Views that are ever seen apart are all learned, the later the rarer that is."
     claim.finding("the race with co-occurrence D", text, "B")

@@ -33,11 +33,10 @@ class RoutedImages:
     settings: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        how = self.settings
+        how = ", ".join(f"{name} {self.settings[name]}" for name in ("inputs", "outputs"))
         return (
-            f"RoutedImages({how['data']}: {len(self)} training and {len(self.test_labels)} test images of "
-            f"{self.images.shape[-1]} numbers, {self.domains} x {self.domains} domains, inputs {how['inputs']}, "
-            f"outputs {how['outputs']}, {int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
+            f"RoutedImages({self.settings['data']}: {len(self)} training and {len(self.test_labels)} test images of "
+            f"{self.images.shape[-1]} numbers, {how}, {int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
         )
 
     def __len__(self) -> int:

@@ -17,8 +17,8 @@ from neuralrace.tasks.images import rotations
 def test_digits_are_the_default():
     task = nr.tasks.routed_images()
     assert repr(task) == (
-        "RoutedImages(digits: 1437 training and 360 test images of 64 numbers, 10 x 10 domains, inputs permuted, "
-        "outputs permuted, 40 of 100 pairs trained)"
+        "RoutedImages(digits: 1437 training and 360 test images of 64 numbers, inputs permuted, outputs "
+        "permuted, 40 of 100 pairs trained)"
     )
     assert task.inputs_of(3).max() == 1
     assert (task.pairs.sum(axis=0) == 4).all()
@@ -83,6 +83,7 @@ def test_domains_are_made_on_demand():
         ({"data": "minst"}, UnknownNameError, "did you mean 'mnist'"),
         ({"folder": "images"}, TaskError, "read from no folder"),
         ({"data": "features"}, FileFormatError, "data='features' needs folder"),
+        ({"data": "mnist"}, FileFormatError, "data='mnist' needs folder"),
         ({"data": "mnist", "folder": 3}, FileFormatError, "folder must be the name of a folder; it was 3"),
         ({"degrees": 0}, RangeError, "degrees must be a finite number, above 0"),
     ],
@@ -98,10 +99,10 @@ def test_bad_arrays_are_refused():
         nr.tasks.routed_images(arrays)
     arrays["test_labels"] = np.arange(2)
     for changes, says in (
-        ({"images": np.full((4, 5), np.nan)}, "must be finite"),
-        ({"labels": np.linspace(0, 1, 4)}, "one whole number per image"),
+        ({"images": np.full((4, 5), np.nan)}, "must be finite numbers"),
+        ({"labels": np.linspace(0, 1, 4)}, "one whole number as label"),
         ({"labels": np.arange(4) - 1}, "must be from 0 to 2; one is -1"),
-        ({"labels": np.arange(3)}, "it has 4 images and 3 labels"),
+        ({"labels": np.arange(3)}, r"it has 4 images and labels int64 \(3,\)"),
         ({"test_images": np.ones((2, 6))}, "of one size"),
     ):
         with pytest.raises(TaskError, match=says):
@@ -149,13 +150,13 @@ def test_idx_files_plain_and_compressed(mnist):
 @pytest.mark.parametrize(
     ("name", "damage", "says"),
     [
-        ("train", lambda plain: plain[:-3], "192 bytes after its header; it holds 189"),
-        ("train", lambda plain: plain + b"x", "192 bytes after its header; it holds more"),
+        ("train", lambda plain: plain[:-3], "promises 192 bytes and holds 189"),
+        ("train", lambda plain: plain + b"x", "promises 192 bytes and holds more"),
         ("train", lambda plain: b"\0\0\x0d\3" + plain[4:], "starts with 00 00 08 03; it starts with 00 00 0d 03"),
-        ("train", lambda plain: plain[:4] + b"\xff" * 12 + plain[16:], "4294967295 x 4294967295: that cannot"),
+        ("train", lambda plain: plain[:4] + b"\xff" * 12 + plain[16:], "promises [0-9]+ bytes and holds 0"),
         ("train", lambda plain: b"", "it starts with nothing"),
-        ("train", lambda plain: plain[:7], "IDX file of unsigned bytes with 3 axes"),
-        ("t10k", lambda plain: gzip.compress(plain + bytes(10_000_000)), "80 bytes after its header; it holds more"),
+        ("train", lambda plain: plain[:7], "not a readable IDX file"),
+        ("t10k", lambda plain: gzip.compress(plain + bytes(10_000_000)), "promises 80 bytes and holds more"),
         ("t10k", lambda plain: gzip.compress(plain)[:-9], "not a readable IDX file"),
         ("t10k", lambda plain: plain, "not a readable IDX file"),
     ],
@@ -194,29 +195,9 @@ def test_cifar_records(tmp_path):
     image = rows[1, 1:].reshape(3, 32, 32)
     turned = np.stack([np.rot90(plane) for plane in image])  # 180 degrees over two domains: a quarter turn
     np.testing.assert_allclose(task.inputs_of(1, test=True)[1], turned.ravel() / 255, rtol=1e-15)
-    (tmp_path / "data_batch_2.bin").write_bytes(rows[:1].tobytes())
-    with pytest.raises(FileFormatError, match="as many images each; they hold 2, 1, 2, 2, 2: one was cut short"):
-        nr.tasks.routed_images("cifar10", 2, 1, folder=tmp_path)
     (tmp_path / "data_batch_1.bin").write_bytes(rows.tobytes()[:-1])
     with pytest.raises(FileFormatError, match="records of 3073 bytes, a label and an image; it holds 6145 bytes"):
         nr.tasks.routed_images("cifar10", 2, 1, folder=tmp_path)
-
-
-def test_openml(monkeypatch):
-    rows = np.random.default_rng(0).integers(0, 256, (10_003, 784)).astype(float)
-    labels = (np.arange(10_003) % 10).astype(str)
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *_, **__: (rows, labels))
-    task = nr.tasks.routed_images("fashion", 2, 1)
-    assert len(task) == 3
-    np.testing.assert_allclose(task.inputs_of(0, test=True), rows[3:] / 255, rtol=1e-15)
-    assert task.targets_of(0).tolist() == [0, 1, 2]
-
-    def fail(*_, **__):
-        raise OSError("no route to host")
-
-    monkeypatch.setattr("sklearn.datasets.fetch_openml", fail)
-    with pytest.raises(TaskError, match=r"could not be fetched from OpenML \(OSError: no route to host\).*folder="):
-        nr.tasks.routed_images("mnist")
 
 
 def test_arrays_of_files(tmp_path):
@@ -228,17 +209,17 @@ def test_arrays_of_files(tmp_path):
     for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
     for folder in (tmp_path, tmp_path / "features.npz"):
-        task = nr.tasks.routed_images("arrays", 2, 1, folder=folder)
+        task = nr.tasks.routed_images("features", 2, 1, folder=folder)
         np.testing.assert_array_equal(task.inputs_of(1), arrays["images"][1])
         assert task.settings["inputs"] == "given"
     with pytest.raises(TaskError, match="has the images of 2 domains; 3 were asked for"):
         nr.tasks.routed_images(arrays, 3, 1)
     np.savez(tmp_path / "half.npz", images=arrays["images"])
     with pytest.raises(TaskError, match="labels, test_images, test_labels is missing"):
-        nr.tasks.routed_images("arrays", 2, 1, folder=tmp_path / "half.npz")
+        nr.tasks.routed_images("features", 2, 1, folder=tmp_path / "half.npz")
     np.savez(tmp_path / "objects.npz", **arrays | {"labels": np.array([object()] * 6)})
-    with pytest.raises(FileFormatError, match="labels holds Python objects"):
-        nr.tasks.routed_images("arrays", 2, 1, folder=tmp_path / "objects.npz")
+    with pytest.raises(FileFormatError, match="Object arrays cannot be loaded"):
+        nr.tasks.routed_images("features", 2, 1, folder=tmp_path / "objects.npz")
     (tmp_path / "images.npy").write_bytes(b"not an array")
     with pytest.raises(FileFormatError, match=r"does not hold readable .npy files"):
         nr.tasks.routed_images("features", 2, 1, folder=tmp_path)

@@ -19,13 +19,8 @@ if TYPE_CHECKING:
     import pandas
 
 TABLES = (".csv", ".tsv", ".txt", ".data")
-KINDS = {"inputs": "fiub", "targets": "fiubUS", "groups": "fiubUS", "weights": "fiub", "input_names": "US"}
-KINDS |= {"target_names": "US"}  # arrays of an archive, and of which kinds of numpy they may be
-MOST_CLASSES = 1_000  # of a column of labels
-INDEX_NAMES = ("unnamed: 0", "index", "id", "row")
 
 Columns = str | int | Sequence[str | int] | None
-Outputs = tuple[np.ndarray, tuple[str, ...], np.ndarray | None, str]  # (N, outputs), names, labels if classes, a note
 
 
 def read(
@@ -61,48 +56,53 @@ def read(
         arrays = _arrays(source)
         with np.errstate(over="ignore"):
             inputs = arrays["inputs"].astype(np.float64).reshape(len(arrays["inputs"]), -1)
-        names = _names(source, "input_names", arrays, inputs.shape[1])
-        found = arrays["targets"]
-        several = found.ndim == 2 and not classes and found.dtype.kind not in "US"
-        columns = [(f"target {i + 1}", column) for i, column in enumerate(found.T)] if several else [("target", found)]
-        classes = False if several else classes
+        names, found = tuple(arrays.get("input_names", ())), arrays["targets"]
+        columns = {"target": found} if found.ndim == 1 else {f"target {i + 1}": row for i, row in enumerate(found.T)}
+        classes = False if found.ndim == 2 and classes is None else classes
     elif source.suffix.lower() in TABLES:
         frame = _frame(source, csv)
-        chosen = _places(source, frame, [*wanted, *unwanted])
+        places = _places(source, frame, [*wanted, *unwanted])
         if not wanted:
-            shown = ", ".join(map(str, frame.columns[:12])) + (", ..." if frame.shape[1] > 12 else "")
-            raise FileFormatError(f"{source} must say which columns are targets (targets=...); its columns are {shown}")
-        names, inputs = _inputs(source, frame, set(chosen), notes)
-        columns = [(str(frame.columns[place]), frame.iloc[:, place].to_numpy()) for place in chosen[: len(wanted)]]
+            known = ", ".join(map(str, frame.columns[:12]))
+            raise FileFormatError(f"{source} must say which columns are targets (targets=...); its columns are {known}")
+        asked = [frame.iloc[:, place] for place in places[: len(wanted)]]
+        columns = {str(one.name): one.to_numpy(None if one.dtype.kind in "fiub" else str) for one in asked}
+        names, inputs = _inputs(source, frame.drop(columns=frame.columns[places]), notes)
     else:
         raise FileFormatError(f"a table ({', '.join(TABLES)}) or an .npz is required; {source.name} came")
-    outputs = {title: _outputs(source, title, values, classes, len(columns) == 1) for title, values in columns}
-    rows = np.hstack([output for output, *_ in outputs.values()])
-    titles = _names(source, "target_names", arrays, rows.shape[1]) or tuple(
-        name for _, named, *_ in outputs.values() for name in named
-    )
-    notes += [note for *_, note in outputs.values() if note]
-    numeric = np.repeat(
-        [labels is None for _, _, labels, _ in outputs.values()], [o.shape[1] for o, *_ in outputs.values()]
-    )
-    groups = {title: labels for title, (_, _, labels, _) in outputs.items() if labels is not None}
-    groups = {"group": _text(arrays["groups"])} if "groups" in arrays else groups
+    outputs: list[np.ndarray] = []
+    titles: list[str] = []
+    groups: dict[str, np.ndarray] = {}
+    for title, values in columns.items():
+        if _are_classes(source, title, values, classes, notes):
+            kinds, place = np.unique(values, return_inverse=True)
+            outputs.append(np.eye(len(kinds))[place.reshape(-1)])
+            titles += [str(kind) if len(columns) == 1 else f"{title}={kind}" for kind in kinds]
+            groups[title] = kinds.astype(str)[place.reshape(-1)]
+        else:
+            outputs.append(np.asarray(values, dtype=np.float64)[:, None])
+            titles.append(title)
     try:
-        task = Task({"x": inputs}, {"y": rows}, arrays.get("weights"))
+        task = Task({"x": inputs}, {"y": np.hstack(outputs)}, arrays.get("weights"))
         if standardize:
-            inputs = standardized(task.inputs["x"], task.weights)
-            rows = np.where(numeric, standardized(task.targets["y"], task.weights), task.targets["y"])
+            inputs = standardized(inputs, task.weights)
+            titled = zip(columns, outputs, strict=True)
+            outputs = [rows if title in groups else standardized(rows, task.weights) for title, rows in titled]
         if bias and ((np.ptp(inputs, axis=0) == 0) & (inputs[0] != 0)).any():
             notes.append("an input is constant already, so none was added")
         elif bias:
             inputs, names = with_constant(inputs, names or tuple(f"input {i + 1}" for i in range(inputs.shape[1])))
-        asked = {"targets": ",".join(wanted), "standardize": bool(standardize), "bias": bool(bias)}
+        labels = {"x": tuple(map(str, names)), "y": tuple(map(str, arrays.get("target_names", titles)))}
+        for node, rows in (("x", inputs), ("y", task.targets["y"])):
+            if labels[node] and len(set(labels[node])) != rows.shape[1]:
+                raise TaskError("input_names and target_names must have a different name for each column")
+        settings = {"targets": ",".join(wanted), "standardize": bool(standardize), "bias": bool(bias)}
         return NamedTask(
             name=source.stem,
-            settings={name: value for name, value in asked.items() if value},
-            task=Task({"x": inputs}, {"y": rows}, arrays.get("weights")),
-            groups=groups,
-            labels={node: found for node, found in (("x", names), ("y", titles)) if found},
+            settings={name: value for name, value in settings.items() if value},
+            task=Task({"x": inputs}, {"y": np.hstack(outputs)}, arrays.get("weights")),
+            groups={"group": arrays["groups"].astype(str)} if "groups" in arrays else groups,
+            labels={node: found for node, found in labels.items() if found},
             notes=tuple(notes),
         )
     except TaskError as error:
@@ -162,28 +162,23 @@ def _places(source: Path, frame: "pandas.DataFrame", asked: Sequence[str]) -> li
     return found
 
 
-def _inputs(
-    source: Path, frame: "pandas.DataFrame", left_out: set[int], notes: list[str]
-) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the other columns, which must hold numbers; a first column that only counts the rows is left out."""
-    names, kept = [str(name) for name in frame.columns], [i for i in range(frame.shape[1]) if i not in left_out]
-    if len(kept) > 1 and kept[0] == 0 and names[0].lower() in INDEX_NAMES and frame.dtypes.iloc[0].kind in "iu":
-        numbers = frame.iloc[:, 0].to_numpy()
-        if any(np.array_equal(numbers, np.arange(start, start + len(numbers))) for start in (0, 1)):
-            notes.append(f"the first column, {names[0]!r}, was left out: it counts the rows; rename it to keep it")
-            kept = kept[1:]
-    for place in kept:
-        if frame.dtypes.iloc[place].kind not in "fiub":
-            values = frame.iloc[:, place]
+def _inputs(source: Path, frame: "pandas.DataFrame", notes: list[str]) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return names and numbers of the columns; a first one that only counts the rows is left out."""
+    first = str(frame.columns[0]) if frame.shape[1] else ""
+    counting = frame.shape[1] > 1 and first.lower() in ("unnamed: 0", "index", "id", "row")
+    if counting and any(np.array_equal(frame.iloc[:, 0], np.arange(k, k + len(frame))) for k in (0, 1)):
+        notes.append(f"the first column, {first!r}, was left out: it counts the rows; rename it to keep it")
+        frame = frame.iloc[:, 1:]
+    if not frame.shape[1]:
+        raise FileFormatError(f"{source} must hold a column of inputs beside the targets; it holds none")
+    for name, values in frame.items():
+        if values.dtype.kind not in "fiub":
             slip = next((value for value in values if not _is_number(value)), values.iloc[0])
             raise FileFormatError(
-                f"{source}: inputs must be numbers; column {names[place]!r} holds {str(slip)[:40]!r}: name it as a "
+                f"{source}: inputs must be numbers; column {str(name)!r} holds {str(slip)[:40]!r}: name it as a "
                 "target, drop it, or write it as numbers (decimal commas need sep=';' and decimal=',')"
             )
-    if not kept:
-        raise FileFormatError(f"{source} must hold a column of inputs beside the targets; it holds none")
-    headless = names[0] == "column 1"
-    return () if headless else tuple(names[i] for i in kept), frame.iloc[:, kept].to_numpy(dtype=np.float64)
+    return tuple(map(str, frame.columns)), frame.to_numpy(dtype=np.float64)
 
 
 def _is_number(value: Any) -> bool:
@@ -193,72 +188,48 @@ def _is_number(value: Any) -> bool:
         return False
 
 
-def _outputs(source: Path, title: str, values: np.ndarray, classes: bool | None, alone: bool) -> Outputs:
-    """Turn a column into outputs: labels into one for each class, numbers as they are."""
-    if values.ndim == 2 and values.shape[1] != 1:
-        raise FileFormatError(f"{source}: labels must be one for each example; the shape of targets is {values.shape}")
-    values, note = values.reshape(-1), ""
-    words = values.dtype.kind not in "fiub"
+def _are_classes(source: Path, title: str, values: np.ndarray, classes: bool | None, notes: list[str]) -> bool:
+    """Say whether a column of targets holds labels, after checking that labels are fit to be classes."""
+    words, known = values.dtype.kind == "U", np.unique(values)
     if not words and classes is None and values.dtype.kind in "iu":
-        known = np.unique(values)
         coded = any(np.array_equal(known, np.arange(start, start + len(known))) for start in (0, 1))
-        classes = coded and 3 <= len(known) <= min(MOST_CLASSES, len(values) // 2)
-        note = f"target {title!r} holds {len(known)} whole numbers without a gap and was read as classes"
+        classes = coded and 3 <= len(known) <= min(1000, len(values) // 2)
+        if classes:
+            notes.append(f"target {title!r} holds {len(known)} whole numbers without a gap and was read as classes")
     if not words and not classes:
-        return np.asarray(values, dtype=np.float64)[:, None], (title,), None, ""
+        return False
     if words and classes is None and sum(map(_is_number, values)) > len(values) / 2:
         row, slip = next((row, value) for row, value in enumerate(values) if not _is_number(value))
         raise FileFormatError(
             f"{source}: target {title!r} holds numbers, and {str(slip)[:40]!r} in example {row + 1}: correct it, or "
             "say that they are classes (classes=True)"
         )
-    known, which = np.unique(_text(values) if words else values, return_inverse=True)
-    if len(known) == 1:
-        raise FileFormatError(f"{source} must have two classes at least; all of {title!r} is {str(known[0])!r}")
-    if len(known) > min(MOST_CLASSES, max(2, len(values) // 2)):
+    if not 2 <= len(known) <= min(1000, max(2, len(values) // 2)):
         raise FileFormatError(
-            f"{source} must have at most {MOST_CLASSES:,} classes, and half as many as examples; {title!r} has "
+            f"{source} must have two to 1,000 classes, and at most half as many as examples; {title!r} has "
             f"{len(known):,} different labels in {len(values):,} rows: is it the column of targets?"
         )
-    names = tuple(str(name) if alone else f"{title}={name}" for name in known)
-    labels = known.astype(str)[which.reshape(-1)]
-    return np.eye(len(known))[which.reshape(-1)], names, labels, note
+    return True
 
 
 def _arrays(source: Path) -> dict[str, np.ndarray]:
-    """Read the arrays of an archive, each of which is checked before any is unpacked."""
-
-    def check(name: str, shape: tuple[int, ...], dtype: "np.dtype[Any]") -> None:
-        if name not in KINDS:
-            raise FileFormatError(f"{source} may hold {', '.join(KINDS)}; it also holds {name}")
-        if dtype.kind not in KINDS[name]:
-            kind = "numbers" if "f" in KINDS[name] else "words"
-            raise FileFormatError(f"{source}: {name} must be {kind}; they are of type {dtype}")
-        if name in ("inputs", "targets"):
-            if len(shape) not in (1, 2) or 0 in shape:
-                raise FileFormatError(
-                    f"{source}: {name} must have one row per example and at least one column; their shape is {shape}"
-                )
-        elif len(shape) != 1:
-            raise FileFormatError(f"{source}: {name} must have one axis; their shape is {shape}")
-
-    found = read_archive(source, check=check)
+    """Read the arrays of an archive, whose bytes of text are made words."""
+    found = read_archive(source)
+    numbers, words = "fiub", "U"
+    kinds = {"inputs": numbers, "targets": numbers + words, "groups": numbers + words, "weights": numbers}
+    kinds |= {"input_names": words, "target_names": words}
+    for name, array in found.items():
+        if name not in kinds:
+            raise FileFormatError(f"{source} may hold {', '.join(kinds)}; it also holds {name}")
+        found[name] = array = np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array
+        if array.dtype.kind not in kinds[name]:
+            kind = "words" if kinds[name] == words else "numbers"
+            raise FileFormatError(f"{source}: {name} must be {kind}; they are of type {array.dtype}")
+        if (array.ndim != 1 and (name not in ("inputs", "targets") or array.ndim != 2)) or not array.size:
+            raise FileFormatError(f"{source}: {name} must have one row per example; their shape is {array.shape}")
     if missing := {"inputs", "targets"} - set(found):
         raise FileFormatError(
             f"{source} must hold inputs and targets; {' and '.join(sorted(missing))} is missing among "
             f"{', '.join(found) or 'nothing'}"
         )
-    return found
-
-
-def _text(array: np.ndarray) -> np.ndarray:
-    return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array.astype(str)
-
-
-def _names(source: Path, name: str, arrays: dict[str, np.ndarray], count: int) -> tuple[str, ...]:
-    if name not in arrays:
-        return ()
-    found = tuple(map(str, _text(arrays[name])))
-    if len(set(found)) != count:
-        raise FileFormatError(f"{source}: {name} must be a different name for each column; they are {len(set(found))}")
     return found

@@ -1,15 +1,14 @@
 """Images in M input and M output domains, of which some pairs are trained (P1 section 5).
 
-The images come with scikit-learn, from OpenML, or from files as published: IDX, CIFAR-10's binary version, plain
-arrays. Nothing in a file is executed, and no more is unpacked than its header promises. Transformations of images and
-labels are index maps, so that a domain is a gather that is made on demand.
+The images come with scikit-learn, or from files as published: IDX, CIFAR-10's binary version, plain arrays. Nothing in
+a file is executed, and no more is unpacked than its header promises. Transformations of images and labels are index
+maps, so that a domain is a gather that is made on demand.
 """
 
 import gzip
 import itertools
 import math
 import os
-import warnings
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,10 +31,6 @@ from neuralrace.errors import (
 from neuralrace.images import RoutedImages, check_pairs
 from neuralrace.tasks.pairs import trained_pairs
 
-DEGREES = 270.0  # of P1's code; its text says 180
-OPENML = {"mnist": "mnist_784", "fashion": "Fashion-MNIST", "cifar10": "CIFAR_10"}
-FOLDERS = {"mnist": ("mnist",), "fashion": ("fashion", "fashion-mnist"), "cifar10": ("cifar10", "cifar-10-batches-bin")}
-SHAPES = {"mnist": (28, 28), "fashion": (28, 28), "cifar10": (3, 32, 32)}
 LARGEST = 1 << 31  # bytes of one file; the published ones have at most 47 million
 ARRAYS = ("images", "labels", "test_images", "test_labels")
 HELD = ", ".join(ARRAYS)
@@ -50,18 +45,18 @@ def routed_images(
     folder: str | os.PathLike[str] | None = None,
     *,
     pairs: Any = "circulant",
-    degrees: float = DEGREES,
+    degrees: float = 270.0,
     key: int = 0,
 ) -> RoutedImages:
     """Route images from any of M input domains to any of M output domains, of which some pairs are trained.
 
-    data: "digits" (embedded in scikit-learn), "mnist", "fashion", "cifar10", "features", "arrays", or a mapping with
-    images, labels, test_images and test_labels; images (M, N, features) are those of each domain, and inputs is then
-    "given". folder: where the published files are (IDX plain or .gz; CIFAR-10's binary version; for "features" and
-    "arrays" an .npz or a folder with an .npy for each array); None: fetch them from OpenML. domains: M. trained: K,
-    output domains per input domain. inputs: "permuted" pixels, "rotated" by degrees * i / M, or "plain". outputs:
-    "permuted" labels, the first M permutations in lexicographic order, or "plain". pairs: the trained pairs, by name
-    (see `tasks.pairs`) or as booleans (M, M). key: seed of all random choices.
+    data: "digits" (embedded in scikit-learn), "mnist", "fashion", "cifar10", "features", or a mapping with images,
+    labels, test_images and test_labels; images (M, N, features) are those of each domain, and inputs is then "given".
+    folder: where the published files are (IDX plain or .gz; CIFAR-10's binary version; for "features" an .npz or a
+    folder with an .npy for each array). domains: M. trained: K, output domains per input domain. inputs: "permuted"
+    pixels, "rotated" by degrees * i / M (270 in P1's code, 180 in its text), or "plain". outputs: "permuted" labels,
+    the first M permutations in lexicographic order, or "plain". pairs: the trained pairs, by name (see `tasks.pairs`)
+    or as booleans (M, M). key: seed of all random choices.
     """
     count = require_count("domains", domains, least=2)
     require_name("inputs", inputs, ("permuted", "rotated", "plain", "given"))
@@ -78,14 +73,13 @@ def routed_images(
         raise TaskError(f"inputs='given' needs images of each domain, (M, N, features); {name} has {images.shape}")
     if inputs == "rotated" and not given and len(shape) != 3:
         raise TaskError(f"rotation needs images, (rows, columns) or (planes, rows, columns); {name} are {shape}")
-    input_maps = None
+    input_maps = label_maps = None
     if inputs == "permuted" and not given:
         random = np.random.default_rng([key, images.shape[-1]])
         orders = [random.permutation(images.shape[-1]) for _ in range(count - 1)]
         input_maps = np.stack([np.arange(images.shape[-1]), *orders]).astype(np.int32)
     elif inputs == "rotated" and not given:
         input_maps = rotations(shape, count, degrees)
-    label_maps = None
     if outputs == "permuted":
         if count > math.factorial(classes):
             raise RangeError(
@@ -94,25 +88,11 @@ def routed_images(
             )
         first = itertools.islice(itertools.permutations(range(classes)), count)
         label_maps = np.array(list(first), dtype=np.int32)
-    settings = {
-        "data": name,
-        "domains": count,
-        "trained": int(chosen.sum(axis=1).max()),
-        "inputs": "given" if given else inputs,
-        "outputs": outputs,
-        "pairs": pairs if named else "given",
-        "degrees": degrees,
-        "key": key,
-    }
-    return RoutedImages(
-        **arrays,
-        scale=scale,
-        classes=classes,
-        pairs=chosen,
-        input_maps=input_maps,
-        label_maps=label_maps,
-        settings=settings,
-    )
+    settings = {"data": name, "domains": count, "trained": int(chosen.sum(axis=1).max())}
+    settings |= {"inputs": "given" if given else inputs, "outputs": outputs}
+    settings |= {"pairs": pairs if named else "given", "degrees": degrees, "key": key}
+    base = (arrays["images"], arrays["labels"], arrays["test_images"], arrays["test_labels"])
+    return RoutedImages(*base, scale, classes, chosen, input_maps, label_maps, settings)
 
 
 def rotations(shape: tuple[int, ...], domains: int, degrees: float) -> np.ndarray:
@@ -128,7 +108,6 @@ def rotations(shape: tuple[int, ...], domains: int, degrees: float) -> np.ndarra
     for domain in range(domains):
         angle = math.radians(degrees * domain / domains)
         from_y, from_x = np.sin(angle) * x + np.cos(angle) * y, np.cos(angle) * x - np.sin(angle) * y
-        # rounding to nine digits first makes quarter turns exact
         old_row = np.floor(np.round(from_y + (rows - 1) / 2, 9) + 0.5).astype(int)
         old_column = np.floor(np.round(from_x + (columns - 1) / 2, 9) + 0.5).astype(int)
         inside = (old_row >= 0) & (old_row < rows) & (old_column >= 0) & (old_column < columns)
@@ -143,7 +122,7 @@ def _base_images(data: Any, folder: Any) -> tuple[str, dict[str, np.ndarray], tu
         return _checked("the given arrays", data)
     if not isinstance(data, str):
         raise TaskError(f"data must be the name of a data set, or a mapping with {HELD}; it was {shortened(data)}")
-    require_name("data", data, ("digits", *OPENML, "features", "arrays"))
+    require_name("data", data, ("digits", "mnist", "fashion", "cifar10", "features"))
     if data == "digits":
         if folder is not None:
             raise TaskError("digits come with scikit-learn and are read from no folder: name other data, or no folder")
@@ -154,27 +133,19 @@ def _base_images(data: Any, folder: Any) -> tuple[str, dict[str, np.ndarray], tu
         rows, labels = found.images.astype(np.uint8)[order], found.target[order]
         parts = (rows[360:], labels[360:], rows[:360], labels[:360])
         return _checked(data, dict(zip(ARRAYS, parts, strict=True)), 10, 1 / 16)
-    if folder is None and data not in OPENML:
-        raise FileFormatError(f"data={data!r} needs folder: an .npz, or a folder of .npy files, with {HELD}")
     if folder is None:
-        return _checked(data, _from_openml(data), 10)
+        raise FileFormatError(f"data={data!r} needs folder=..., the folder of its files as they were published")
     place = as_path("folder", folder, "a folder")
-    if data not in OPENML:
-        return _checked(data if data == "features" else str(place), _read_arrays(place))
-    place = next((place / name for name in FOLDERS[data] if (place / name).is_dir()), place)
+    if data == "features":
+        return _checked(data, _read_arrays(place))
+    place = place / data if (place / data).is_dir() else place
     if data == "cifar10":
         batches = [read_cifar(_find(place, f"data_batch_{number}.bin")) for number in range(1, 6)]
-        counts = [len(labels) for _, labels in batches]
-        if len(set(counts)) > 1:
-            raise FileFormatError(
-                f"the five files data_batch in {place} must hold as many images each; they hold "
-                f"{', '.join(map(str, counts))}: one was cut short"
-            )
-        images, labels = (np.concatenate(part) for part in zip(*batches, strict=True))
-        tests, test_labels = read_cifar(_find(place, "test_batch.bin"))
-        return _checked(data, dict(zip(ARRAYS, (images, labels, tests, test_labels), strict=True)), 10)
-    stems = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-    read = (read_idx(_find(place, stem, f"{stem}.gz"), 3 if "images" in stem else 1) for stem in stems)
+        tests = read_cifar(_find(place, "test_batch.bin"))
+        read = [*(np.concatenate(part) for part in zip(*batches, strict=True)), *tests]
+    else:
+        stems = [f"{part}-{kind}-ubyte" for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+        read = [read_idx(_find(place, stem, f"{stem}.gz"), 3 if "images" in stem else 1) for stem in stems]
     return _checked(data, dict(zip(ARRAYS, read, strict=True)), 10)
 
 
@@ -182,60 +153,34 @@ def _checked(
     name: str, given: Mapping[str, Any], classes: int | None = None, scale: float | None = None
 ) -> tuple[str, dict[str, np.ndarray], tuple[int, ...], float, int]:
     """Check and flatten images (N, ...) or (M, N, features), labels (N,), test_images and test_labels likewise."""
-    missing = [part for part in ARRAYS if part not in given]
-    if missing:
+    if missing := [part for part in ARRAYS if part not in given]:
         raise TaskError(f"{name} must hold {HELD}; {', '.join(missing)} is missing")
     arrays = {part: np.asarray(given[part]) for part in ARRAYS}
-    for part, array in arrays.items():
-        if array.dtype.kind not in "fiu":
-            raise TaskError(f"{part} of {name} must be numbers; they are of type {array.dtype}")
-        if "images" in part and array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise TaskError(f"images of {name} must be finite numbers")
-        if "labels" in part and (array.ndim != 1 or array.dtype.kind == "f"):
-            raise TaskError(f"labels of {name} must be one whole number per image; their shape is {array.shape}")
     images, labels, tests, test_labels = arrays.values()
-    lead = 2 if images.ndim == 3 and images.shape[1] == len(labels) != images.shape[0] else 1
-    if images.ndim < 2 or images.ndim != tests.ndim or images.shape[lead:] != tests.shape[lead:]:
+    lead = 2 if images.ndim == 3 and images.shape[1:2] == labels.shape != images.shape[:1] else 1
+    shape = images.shape[lead:]
+    if images.ndim < 2 or images.ndim != tests.ndim or shape != tests.shape[lead:]:
         raise TaskError(
             f"training and test images of {name} must be one per row and of one size; their shapes are {images.shape} "
             f"and {tests.shape}"
         )
-    least, most = (
-        min(labels.min(initial=0), test_labels.min(initial=0)),
-        max(labels.max(initial=0), test_labels.max(initial=0)),
-    )
-    classes = int(most) + 1 if classes is None else classes
-    if least < 0 or most >= classes:
-        raise TaskError(f"labels of {name} must be from 0 to {classes - 1}; one is {least if least < 0 else most}")
     for kind, rows, own in (("training", images, labels), ("test", tests, test_labels)):
-        if rows.shape[lead - 1] != len(own) or not len(own):
+        if rows.dtype.kind not in "fiu" or (rows.dtype.kind == "f" and not np.isfinite(rows).all()):
+            raise TaskError(f"{kind} images of {name} must be finite numbers; they are of type {rows.dtype}")
+        if own.shape != rows.shape[lead - 1 : lead] or own.dtype.kind not in "iu" or not len(own):
             raise TaskError(
-                f"{name} must have one label per {kind} image, and at least one; it has {rows.shape[lead - 1]} images "
-                f"and {len(own)} labels"
+                f"{name} must have one whole number as label per {kind} image, and at least one; it has "
+                f"{rows.shape[lead - 1]} images and labels {own.dtype} {own.shape}"
             )
+    known = np.concatenate([labels, test_labels])
+    classes = int(known.max()) + 1 if classes is None else classes
+    if known.min() < 0 or known.max() >= classes:
+        worst = known.min() if known.min() < 0 else known.max()
+        raise TaskError(f"labels of {name} must be from 0 to {classes - 1}; one is {worst}")
     for part in ("images", "test_images"):
         arrays[part] = arrays[part].reshape(*arrays[part].shape[:lead], -1)
-    shape = images.shape[lead:]
     scale = scale or (1 / 255 if images.dtype == np.uint8 else 1.0)
     return name, arrays, (1, *shape) if len(shape) == 2 else shape, scale, classes
-
-
-def _from_openml(name: str) -> dict[str, np.ndarray]:
-    from sklearn.datasets import fetch_openml
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # one each time that it tries again
-            rows, labels = fetch_openml(OPENML[name], version=1, as_frame=False, return_X_y=True, parser="liac-arff")
-        images, labels = np.asarray(rows).astype(np.uint8), np.asarray(labels).astype(np.uint8)
-        images = images.reshape(len(images), *SHAPES[name])
-    except Exception as error:  # any failure of the network, or another shape
-        raise TaskError(
-            f"{name} could not be fetched from OpenML ({in_one_line(error, 120)}): put its files into a folder and "
-            f"give folder=..."
-        ) from None
-    # the last 10,000 are its test set, as published
-    return dict(zip(ARRAYS, (images[:-10_000], labels[:-10_000], images[-10_000:], labels[-10_000:]), strict=True))
 
 
 def _find(place: Path, *names: str) -> Path:
@@ -251,25 +196,21 @@ def _find(place: Path, *names: str) -> Path:
 
 def read_idx(source: Path, axes: int) -> np.ndarray:
     """Read an IDX file of unsigned bytes with a number of axes, plain or .gz."""
-    wanted = bytes([0, 0, 8, axes])  # 8: unsigned bytes
+    content, start = b"", bytes([0, 0, 8, axes])  # 8: unsigned bytes
     try:
         with gzip.open(source, "rb") if source.suffix == ".gz" else source.open("rb") as file:
             header = file.read(4 + 4 * axes)
-            if header[:4] != wanted or len(header) != 4 + 4 * axes:
-                raise FileFormatError(
-                    f"{source} must be an IDX file of unsigned bytes with {axes} axes, which starts with "
-                    f"{wanted.hex(' ')}; it starts with {header[:4].hex(' ') or 'nothing'}"
-                )
-            sizes = tuple(int(size) for size in np.frombuffer(header[4:], dtype=">u4"))
-            if not all(sizes) or (count := math.prod(sizes)) > LARGEST:
-                raise FileFormatError(f"{source} says that its array is {' x '.join(map(str, sizes))}: that cannot be")
-            content = file.read(count + 1)  # one more byte shows whether there is more
+            sizes = tuple(map(int, np.frombuffer(header[4:], dtype=">u4")))
+            count = math.prod(sizes)
+            if header[:4] == start and count <= LARGEST:
+                content = file.read(count + 1)  # one more byte shows whether there is more
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise FileFormatError(f"{source} is not a readable IDX file ({in_one_line(error, 120)})") from None
-    if len(content) != count:
+    if not content or len(content) != count:
         held = "more" if len(content) > count else len(content)
         raise FileFormatError(
-            f"{source} must hold {count} bytes after its header; it holds {held}: it was cut short, or is another file"
+            f"{source} must be an IDX file of unsigned bytes with {axes} axes, which starts with {start.hex(' ')}; it "
+            f"starts with {header[:4].hex(' ') or 'nothing'}, promises {count} bytes and holds {held}"
         )
     return np.frombuffer(content, dtype=np.uint8).reshape(sizes)
 
@@ -287,9 +228,7 @@ def read_cifar(source: Path) -> tuple[np.ndarray, np.ndarray]:
 
 def _read_arrays(place: Path) -> Mapping[str, np.ndarray]:
     """Read an .npz, or a folder with an .npy for each array, of which images stay on disk until they are used."""
-    if not place.is_dir():
-        if not place.is_file():
-            raise FileFormatError(f"an .npz, or a folder of .npy files, with {HELD} is required; there is no {place}")
+    if place.is_file():
         return read_archive(place, LARGEST)
     try:
         return {

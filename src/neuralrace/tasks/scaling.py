@@ -7,11 +7,6 @@ import numpy as np
 from neuralrace.problem import side_by_side
 from neuralrace.task import Task
 
-CONSTANT = "constant"  # the name of the added input
-UNCENTERED = 0.1  # share of the mean in the second moment of the targets
-UNREACHED = 0.1  # share of a constant that no linear map of the inputs can make
-UNEVEN = 30.0  # ratio of the sizes of two input columns
-
 
 def cautions(task: Task, labels: Mapping[str, Sequence[str]] | None = None) -> tuple[str, ...]:
     """Warn, in sentences, about scales that decide how a network learns; labels: data node -> names of its columns."""
@@ -20,12 +15,11 @@ def cautions(task: Task, labels: Mapping[str, Sequence[str]] | None = None) -> t
     if largest > 0:
         unit = targets / largest
         share = float(np.sum((task.weights @ unit) ** 2) / np.sum(task.weights @ unit**2))
-        # the residual of a constant after the best linear map of the inputs
         size, root = np.abs(inputs).max(axis=0), np.sqrt(task.weights)[:, None]
         scaled = root * inputs / np.where(size > 0, size, 1.0)
         best, *_ = np.linalg.lstsq(scaled, root[:, 0], rcond=None)
         left = float(np.sum((root[:, 0] - scaled @ best) ** 2))
-        if share > UNCENTERED and left > UNREACHED:
+        if share > 0.1 and left > 0.1:  # left: of a constant, after the best linear map of the inputs
             indicators = bool(np.isin(unit, (0, 1)).all() and (unit.sum(axis=1) == 1).all())
             found.append(
                 f"the targets are not centered ({share:.0%} of their second moment is their mean) and no input is "
@@ -42,7 +36,7 @@ def cautions(task: Task, labels: Mapping[str, Sequence[str]] | None = None) -> t
     if not sizes:
         return (*found, "every input is zero: there is nothing to learn from")
     least, most = min(sizes, key=lambda name: sizes[name]), max(sizes, key=lambda name: sizes[name])
-    if sizes[most] > UNEVEN * sizes[least]:
+    if sizes[most] > 30 * sizes[least]:
         found.append(
             f"the inputs differ in scale: {most!r} is of size {sizes[most]:.3g} and {least!r} of {sizes[least]:.3g}. "
             "The small ones are learned last or never, and more steps do not help: standardize them"
@@ -55,15 +49,12 @@ def standardized(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
     size = np.abs(rows).max(axis=0, initial=0.0)
     unit = rows / np.where(size > 0, size, 1.0)  # so that no square overflows or vanishes
     centered = unit - weights @ unit
-    spread = np.sqrt(weights @ centered**2)
-    constant = (np.ptp(unit, axis=0) <= 1e-12) | (spread <= 1e-12)  # for all, or for those that count
-    own = np.abs(unit[weights > 0]).max(axis=0, initial=0.0)
-    return np.asarray(
-        np.where(constant, unit / np.where(own > 0, own, 1.0), centered / np.where(constant, 1.0, spread))
-    )
+    deviation = np.sqrt(weights @ centered**2)
+    constant = deviation <= 1e-12
+    return np.where(constant, np.sign(unit), centered / np.where(constant, 1.0, deviation))
 
 
 def with_constant(rows: np.ndarray, names: tuple[str, ...]) -> tuple[np.ndarray, tuple[str, ...]]:
     """Add an input that is always one: its weights are the biases of the first hidden layer."""
-    name = next(n for n in (CONSTANT, *(f"{CONSTANT} {i}" for i in range(2, len(names) + 3))) if n not in names)
+    name = "constant" if "constant" not in names else "constant 2"
     return np.hstack([rows, np.ones((len(rows), 1))]), (*names, name)

@@ -274,9 +274,9 @@ def explain_task(
 
     folder = None if out is None else make_folder(out)
     reading = {"targets": target, "standardize": standardize, "bias": bias}
-    settings = explanation.task_settings(task, _changes(changes or [], None))
+    settings = _changes(changes or [], None)
     explained = explanation.explain(
-        explanation.resolve(task, settings=settings, reading={k: v for k, v in reading.items() if v}),
+        explanation.resolve(task, settings, {k: v for k, v in reading.items() if v}),
         tuple(hidden) if hidden else None,
         seeds,
         modules=int(modules) if modules.isdecimal() else modules,

@@ -12,7 +12,6 @@ import numpy as np
 
 from neuralrace import initial as initials
 from neuralrace import reln, tasks
-from neuralrace.analysis import share_by_groups
 from neuralrace.architecture import edge_name
 from neuralrace.datafiles import as_path
 from neuralrace.errors import (
@@ -25,24 +24,13 @@ from neuralrace.errors import (
     require_count,
     require_known,
 )
-from neuralrace.explanation.recipe import (
-    SETTLED,
-    Recipe,
-    check_given,
-    choose_recipe,
-    choose_width,
-    divergence,
-    linear_fit,
-    records_of,
-)
-from neuralrace.explanation.result import ALONG, Explanation, along_gradient
-from neuralrace.explanation.scores import measure_of, score_networks
+from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence
+from neuralrace.explanation.result import Explanation, along_gradient
 from neuralrace.initial import Initializer, as_data, from_data
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
 from neuralrace.reln.discover import Modular, check_modules
 from neuralrace.reln.modules import examples_of, network_of, recorded_weights
-from neuralrace.reln.predict_modules import largest_curvature
 from neuralrace.settings import read_setting
 from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
@@ -51,10 +39,7 @@ from neuralrace.training import train
 from neuralrace.training.train import check_memory
 from neuralrace.trajectory import Trajectory
 
-SEEDS, QUICK_SEEDS = 5, 3
-MOST_PATHWAYS = 20  # of one candidate in the race
-MOST_SEEN = 200  # pathways times inputs of one candidate: its solution takes the cube of this
-CRITERION = 0.1  # of the initial loss: the finish of the race
+ALONG = 0.9  # the cosine of a training that went down the gradient, at least
 
 Groups = str | Sequence[Any] | np.ndarray | None
 
@@ -91,48 +76,51 @@ def explain(
         if progress:
             print(f"[{time.monotonic() - began:4.0f} s] {text}", file=sys.stderr, flush=True)
 
-    given, before = isinstance(task, Trajectory), False
-    own = {"hidden": hidden, "seeds": seeds, "steps": steps, "learning_rate": learning_rate if given else None}
+    given = task if isinstance(task, Trajectory) else None
+    own = {"hidden": hidden, "seeds": seeds, "steps": steps, "learning_rate": given and learning_rate}
     names = [name for name, value in own.items() if value is not None]
-    if names and (given or checkpoints is not None):
+    if names and (given is not None or checkpoints is not None):
         raise RangeError(f"the run that is explained has its own {' and '.join(names)}: leave that out")
-    named = resolve(examples_of(network_of(task)) if isinstance(task, Trajectory) else task)
-    labels, recipe, predicted = _groups(named, groups), None, None
-    draws = 1 if quick else 2
-    if isinstance(task, Trajectory) or checkpoints is not None:
-        if isinstance(task, Trajectory):
-            run = task
-        else:
-            folder = as_path("checkpoints", checkpoints, "a folder")
-            say(f"reading the checkpoints in {folder}")
-            run = run_of_folder(named.task, folder, learning_rate)
-        network, run = _checked_run(run)
-        drawn = _initializer_of(run) if initial is None else initial
-        if drawn is not None and along_gradient(run) >= ALONG:
-            say("predicting what the run should have done")
-            rate = float(run.settings["learning_rate"])
-            options: dict[str, Any] = {"learning_rate": rate, "draws": draws, "key": key}
-            predicted = reln.predict_modules(network, drawn, run.time, modules, **options)
-    else:
+    named = resolve(task if given is None else examples_of(network_of(given)))
+    labels, caution, predicted = _groups(named, groups), "", None
+    network: Problem
+    drawn: Initializer | None
+    before, draws = given is None and checkpoints is None, 1 if quick else 2
+    if before:
         relu = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
-        size = require_count("seeds", (QUICK_SEEDS if quick else SEEDS) if seeds is None else seeds)
-        check_given(relu, initial, learning_rate, steps, key)
-        check_memory(relu, 0 if steps is None else steps, None, size)
+        count = (3 if quick else 5) if seeds is None else require_count("seeds", seeds)
+        check_memory(relu, 0 if steps is None else steps, None, count)
         widths = " and ".join(map(str, relu.hidden))
         say(f"{named.name}: {len(named.task)} examples, {widths} neurons; choosing steps")
-        recipe = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)
-        network, drawn, before, rate = relu, recipe.initial, True, recipe.learning_rate
-        records = records_of(recipe.steps)
-        say(f"predicting {recipe.steps} steps")
-        predicted = reln.predict_modules(
-            network, drawn, rate * records, modules, learning_rate=rate, draws=draws, key=key
-        )
-        say(f"training {size} networks")
+        start, rate, last, caution = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)
+        # evenly, and as densely in the beginning, where gates turn first
+        records = np.concatenate([np.linspace(0, last, 61), np.geomspace(1, max(last, 1), 60)])
+        records = np.unique(np.round(records).astype(int))
+        say(f"predicting {last} steps")
+        times = rate * records
+        predicted = reln.predict_modules(relu, start, times, modules, learning_rate=rate, draws=draws, key=key)
+        say(f"training {count} networks")
         record = ("gate_patterns", "weights") if len(relu.hidden) == 1 else ("gate_patterns",)
         at = records.tolist()
-        run = train(network, drawn, rate, recipe.steps, seeds=size, key=key, record=record, at=at, progress=progress)
+        run = train(relu, start, rate, last, seeds=count, key=key, record=record, at=at, progress=progress)
         if (run.status == "diverged").any():
             raise divergence(named.task, rate)
+        network, drawn = relu, start
+    else:
+        if given is None:
+            folder = as_path("checkpoints", checkpoints, "a folder")
+            say(f"reading the checkpoints in {folder}")
+            given = run_of_folder(named.task, folder, learning_rate)
+        network, run = _checked_run(given)
+        drawn = _initializer_of(run) if initial is None else initial
+        if drawn is None:
+            caution = "nothing was predicted, because the initializer is not known: give initial=..."
+        elif along_gradient(run) >= ALONG:
+            say("predicting what the run should have done")
+            rate = float(run.settings["learning_rate"])
+            predicted = reln.predict_modules(
+                network, drawn, run.time, modules, learning_rate=rate, draws=draws, key=key
+            )
     say("finding modules and replaying them")
     found = reln.discover(run, modules, key=key)
     ranking: reln.Ranking | None = None
@@ -140,28 +128,27 @@ def explain(
     if drawn is not None and not quick:
         say("racing gatings")
         ranking, entered = _race(found, run.time, drawn, labels)
-    outputs = _titles(named, named.task.targets)
-    targets, amount = side_by_side(named.task.targets), named.task.weights
-    measure = measure_of(targets, outputs, labels, amount)
-    sets = [run.weights(seed) for seed in range(len(run.loss))]
     return Explanation(
         name=named.name,
-        settings=_settings(named, network, run, drawn),
+        settings={
+            "task": named.name,
+            "task settings": dict(named.settings),
+            "examples": len(named.task),
+            "hidden": [network.architecture.nodes[layer] for layer in network.architecture.hidden],
+            "biases": network.biases,
+            "initial weights": None if drawn is None else as_data(drawn),
+            **{name: run.settings[name] for name in ("seeds", "key", "learning_rate", "steps")},
+        },
         run=run,
         found=found,
         predicted=predicted,
         before=before,
         groups=labels,
-        inputs=tuple(_titles(named, named.task.inputs)),
-        outputs=tuple(outputs),
+        inputs=_titles(named, named.task.inputs),
+        outputs=_titles(named, named.task.targets),
         race=ranking,
         entered=entered,
-        measure=measure,
-        scores=score_networks(measure, network, sets, found.modules),
-        selectivity={} if labels is None else _selectivity(run, labels),
-        assumptions=_assumptions(run, found),
-        warnings=_warnings(named, run, network, recipe),
-        notes=named.notes,
+        warnings=_warnings(named, run, network, caution),
     )
 
 
@@ -219,11 +206,12 @@ def _race(
 ) -> tuple[reln.Ranking, tuple[str, ...]]:
     """Race the gatings that respect the groups and the one that was found; say under which names that takes part.
 
-    Candidates that are too large to be solved in seconds stay out. Nothing is trained.
+    Candidates that are too large to be solved in seconds stay out: the time goes with the cube of pathways times
+    inputs. Nothing is trained.
     """
     network = found.network
     task, (*before, last) = examples_of(network), network.architecture.hidden
-    most = max(1, min(MOST_PATHWAYS, MOST_SEEN // side_by_side(task.inputs).shape[1]))
+    most = int(np.clip(200 // side_by_side(task.inputs).shape[1], 1, 20))
     candidates = {"common": np.ones((1, len(task)), dtype=bool)}
     if groups is not None:
         count = len(np.unique(groups))
@@ -241,49 +229,13 @@ def _race(
         patterns = [*(np.ones((1, len(task))) for _ in before), rows]
         widths = [*(sizes[layer] for layer in before), max(1, sizes[last] // len(rows))]
         problems[name] = reln.gated_problem(task, patterns, widths, network.biases)
-    level = CRITERION * 0.5 * float(task.weights @ np.sum(side_by_side(task.targets) ** 2, axis=1))
-    return reln.race(task, problems, initial=initial, times=times, criterion=level, draws=2), entered
+    finish = 0.1 * 0.5 * float(task.weights @ np.sum(side_by_side(task.targets) ** 2, axis=1))  # of the initial loss
+    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2), entered
 
 
-def _selectivity(run: Trajectory, groups: np.ndarray) -> dict[str, dict[str, np.ndarray]]:
-    """Layer -> in how many groups its neurons are active: shares of neurons, of strength, and before training."""
-    found = {}
-    for layer in network_of(run).architecture.hidden:
-        samples = reln.gate_samples(run, layer)
-        found[layer] = {
-            "neurons": share_by_groups(samples[:, -1], groups),
-            "counted by strength": share_by_groups(samples[:, -1], groups, reln.neuron_strengths(run, layer)),
-            "before training": share_by_groups(samples[:, 0], groups),
-        }
-    return found
-
-
-def _assumptions(run: Trajectory, found: Modular) -> tuple[tuple[str, str], ...]:
-    """What the description by modules rests on, and how far that held."""
-    held, layers = [], found.network.architecture.hidden
-    for layer in layers:
-        samples, own = reln.gate_samples(run, layer), [one for one in found.modules if one.layer == layer]
-        agree = np.concatenate([samples[:, -1][one.members] == one.pattern for one in own] or [np.ones((1, 1))])
-        silent = 1 - sum(one.members.mean() for one in own)
-        kind = f"{layer}: " if len(layers) > 1 else ""
-        told = f"{agree.mean():.1%} of gates agree at the end; {silent:.1%} of neurons are on for nothing"
-        held.append((f"{kind}neurons gate like their module", told))
-        flips = (samples[:, 1:] != samples[:, :-1]).mean(axis=(0, 2, 3))
-        half = int(np.searchsorted(run.time[1:], run.time[-1] / 2))
-        if 0 < half < len(flips):
-            parts = flips[:half].sum(), flips[half:].sum()
-            told = f"a gate turns {parts[0]:.3g} times in the first half of training, {parts[1]:.3g} in the second"
-            held.append((f"{kind}gates do not change", f"{told}, in the mean"))
-    bound = run.settings["learning_rate"] * largest_curvature(examples_of(found.network), len(layers) + 1)
-    told = f"learning rate times a bound on the curvature is {bound:.2g}; 2 would be unstable"
-    if along_gradient(run) < ALONG:
-        told = f"the weights did not go down the gradient, cosine {along_gradient(run):.2f}"
-    return (*held, ("descent follows its flow", told))
-
-
-def _warnings(named: NamedTask, run: Trajectory, network: Problem, recipe: Recipe | None) -> tuple[str, ...]:
-    """Cautions about the data, the rule of the training, networks that still move, and plateaus."""
-    task, told = named.task, []
+def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:
+    """Cautions about the data, the rule of the training, and networks that still move."""
+    task, told = named.task, [caution] if caution else []
     if network.biases and BIAS not in task.inputs:
         task = Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights)
     cosine, running = along_gradient(run), int(np.sum(run.status == "running"))
@@ -291,31 +243,23 @@ def _warnings(named: NamedTask, run: Trajectory, network: Problem, recipe: Recip
         told.append(
             f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
             "another loss, an adaptive optimizer, a schedule, or examples that were prepared in another way "
-            "(standardized, say) moved them; reconstructions descend that gradient, so they say little here"
+            "(standardized, say) moved them; nothing was predicted, and reconstructions descend that gradient, so "
+            "they say little here"
         )
-    mean, half, steps = run.loss.mean(axis=0), int(np.searchsorted(run.time, run.time[-1] / 2)), run.data["step"].values
-    fall, late = mean[0] - mean[-1], mean[half] - mean[-1]
     if running:
+        mean, half = run.loss.mean(axis=0), int(np.searchsorted(run.time, run.time[-1] / 2))
+        fall, late = mean[0] - mean[-1], mean[half] - mean[-1]
         how = "the loss did not fall"
         if fall > 0:
             brought = f"the later half of them brought {late / fall:.1%} of the fall"
             how = brought if late >= 0 else "in the later half of them the loss rose"
-        still = f"{running} of {len(run.loss)} networks were still moving after {int(steps[-1])} steps ({how})"
-        capped = ". This is the largest number of steps that is chosen: give more if it matters"
-        told.append(f"{still}: this explains them up to there{capped if recipe is not None and recipe.capped else ''}")
-    linear = linear_fit(task)
-    if recipe is not None and recipe.drop is not None:
-        step = recipe.drop / float(run.time[-1]) * int(steps[-1])
+        last = int(run.data["step"].values[-1])
         told.append(
-            f"still on a plateau: the next drop of the loss is expected near t = {recipe.drop:.3g}, after about "
-            f"{step:,.0f} steps, by a simulation of a few neurons; give more steps to see it"
+            f"{running} of {len(run.loss)} networks were still moving after {last} steps ({how}): this explains them "
+            "up to there"
         )
-    elif late < SETTLED * fall and abs(mean[-1] - linear) <= 0.05 * linear and linear >= 0.01 * mean[0]:
-        told.append(
-            f"the networks do as well as the best linear function (loss {mean[-1]:.3g}; linear {linear:.3g}) and have "
-            "settled there, which may be a plateau: give more steps to see whether the loss falls again"
-        )
-    return (*cautions(task, named.labels), *told)
+    notes = (f"of the data: {note}" for note in named.notes)
+    return (*cautions(task, named.labels), *told, *notes)
 
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
@@ -332,33 +276,19 @@ def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
     return np.asarray(named.groups[min(telling, key=lambda name: counted[name])]) if telling else None
 
 
-def _titles(named: NamedTask, nodes: Mapping[str, np.ndarray]) -> Sequence[str]:
+def _titles(named: NamedTask, nodes: Mapping[str, np.ndarray]) -> tuple[str, ...]:
     """The names of the columns of inputs or targets; none where not all have some."""
     complete = all(node in named.labels for node in nodes)
-    return [label for node in nodes for label in named.labels[node]] if complete else []
-
-
-def _settings(named: NamedTask, network: Problem, run: Trajectory, initial: Initializer | None) -> dict[str, Any]:
-    return {
-        "task": named.name,
-        "task settings": dict(named.settings),
-        "examples": len(named.task),
-        "inputs": side_by_side(named.task.inputs).shape[1],
-        "outputs": side_by_side(named.task.targets).shape[1],
-        "hidden": [network.architecture.nodes[layer] for layer in network.architecture.hidden],
-        "biases": network.biases,
-        "initial weights": None if initial is None else as_data(initial),
-        **{name: run.settings[name] for name in ("seeds", "key", "learning_rate", "steps")},
-    }
+    return tuple(label for node in nodes for label in named.labels[node]) if complete else ()
 
 
 def resolve(
-    task: Any,
-    *more: str | os.PathLike[str],
-    settings: Mapping[str, Any] | None = None,
-    reading: Mapping[str, Any] | None = None,
+    task: Any, settings: Mapping[str, str] | None = None, reading: Mapping[str, Any] | None = None
 ) -> NamedTask:
-    """The task that is meant: examples, a named task or its name with settings, or files and how to read them."""
+    """Find the task that is meant: examples, a named task or its name with settings, or a file and how to read it.
+
+    settings: as text, each read as the type of its default.
+    """
     if isinstance(task, NamedTask):
         return task
     if isinstance(task, Task):
@@ -369,35 +299,22 @@ def resolve(
             "Task({'x': inputs}, {'y': targets}), one example per row"
         )
     text = os.fspath(task)
-    named = text in tasks.names() and not os.path.isfile(text)  # a folder of that name is no data
-    if more and named:
-        others = [os.fspath(one) for one in more]
-        advice = "repeat --hidden for each layer" if others[0].isdecimal() else "explain them one by one"
-        raise TaskError(f"one named task is required; beside {text!r} came {', '.join(map(repr, others))}: {advice}")
-    if more or text.endswith((".npz", *TABLES)) or (os.path.exists(text) and not named):
-        if settings:
-            raise TaskError("settings are for named tasks; a file has none")
-        if more:
-            raise TaskError(f"one file with examples is required; {1 + len(more)} came")
-        return tasks.read(text, **(reading or {}))
-    if text not in tasks.names():
+    if text in tasks.names() and not os.path.isfile(text):  # a folder of that name is no data
+        if reading:
+            raise TaskError(
+                f"{', '.join(reading)} is for files; {text!r} is a named task, whose settings are given as --set "
+                "name=value"
+            )
+        known, read = inspect.signature(tasks.factories()[text]).parameters, {}
+        for name, value in (settings or {}).items():
+            like = known[name].default if name in known else None
+            plain = isinstance(like, (int, float, str, tuple))
+            read[name] = read_setting(name, value, known[name].annotation, like) if plain else value
+        return tasks.get(text, **read)
+    if not (text.endswith((".npz", *TABLES)) or os.path.exists(text)):
         raise UnknownNameError(
             f"there is no task and no file {text!r}; {nearest(text, tasks.names())}; files end in .npz or .csv"
         )
-    if reading:
-        raise TaskError(
-            f"{', '.join(reading)} is for files; {text!r} is a named task, whose settings are given as --set name=value"
-        )
-    return tasks.get(text, **(settings or {}))
-
-
-def task_settings(name: str, given: Mapping[str, str]) -> dict[str, Any]:
-    """Settings of a named task that came as text, each read as the kind of its default."""
-    if name not in tasks.names():
-        return dict(given)
-    known = inspect.signature(tasks.factories()[name]).parameters
-    plain = {key: p for key, p in known.items() if isinstance(p.default, (int, float, str, tuple))}
-    return {
-        key: read_setting(key, text, plain[key].annotation, plain[key].default) if key in plain else text
-        for key, text in given.items()
-    }
+    if settings:
+        raise TaskError("settings are for named tasks; a file has none")
+    return tasks.read(text, **(reading or {}))

@@ -1,36 +1,42 @@
 """What was found out about one task and how far it holds."""
 
 import dataclasses
+import io
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from neuralrace.analysis import Agreement
+from neuralrace import _page, reln
+from neuralrace.analysis import Agreement, Line
 from neuralrace.datafiles import make_folder, write_text, write_whole
-from neuralrace.explanation import page, panels, tables
-from neuralrace.explanation.scores import Measure, Score
-from neuralrace.explanation.tables import beside, so_many
-from neuralrace.plotting import lay_out, new_panels
+from neuralrace.explanation.panels import draw
+from neuralrace.explanation.scores import classes_of, score
+from neuralrace.plotting import lay_out
 from neuralrace.problem import side_by_side
 from neuralrace.reln import Match, Modular, Module, Ranking, Replay, match
 from neuralrace.reln.modules import examples_of
+from neuralrace.reln.predict_modules import largest_curvature
 from neuralrace.reln.replay import NEAR_L1, NEAR_LOG, distance_learned, near
+from neuralrace.task import Task
 from neuralrace.theory import Forecast
 from neuralrace.trajectory import Trajectory
 
-LEARNED = 0.8  # of the initial loss: networks above it have hardly learned
-ALONG = 0.9  # the cosine of a training that went down the gradient, at least
+Rows = list[dict[str, Any]]
 
 
 def along_gradient(run: Trajectory) -> float:
-    """The cosine between how the weights moved and the gradient; 1 for a training by a rule of ours."""
+    """Return the cosine between how the weights moved and the gradient; 1 for a training by a rule of ours."""
     return float(run.settings["rule"].get("cosine", 1.0))
 
 
@@ -39,12 +45,10 @@ class Explanation:
     """The whole story of one task; print it, draw it, or save it.
 
     run: the trained ReLU networks. found: the modules found in them, with the replays that were tried. predicted: the
-    forecast and the modules predicted without a look at the training, None where the initializer is not known; before:
-    whether that was before the training. groups: a label for each example. inputs, outputs: names of columns. race:
-    candidate gatings in the order in which theory lets them finish; entered: the names under which the gating that was
-    found takes part. scores: of the networks as they are, and then with each module taken out. selectivity: layer ->
-    shares of neurons by the number of groups in which they are active. assumptions: what the description rests on, and
-    how far it held. warnings: cautions; notes: what was done to the data when they were read that was not asked for.
+    forecast and the modules predicted without a look at the training, None where there are none; before: whether that
+    was before the training. groups: a label for each example. inputs, outputs: names of columns. race: candidate
+    gatings in the order in which theory lets them finish; entered: the names under which the gating that was found
+    takes part. warnings: cautions, and what was done to the data when they were read that was not asked for.
     """
 
     name: str
@@ -58,12 +62,7 @@ class Explanation:
     outputs: tuple[str, ...]
     race: Ranking | None
     entered: tuple[str, ...]
-    measure: Measure
-    scores: tuple[Score, ...]
-    selectivity: Mapping[str, Mapping[str, np.ndarray]]
-    assumptions: tuple[tuple[str, str], ...]
     warnings: tuple[str, ...]
-    notes: tuple[str, ...]
 
     def __repr__(self) -> str:
         return f"Explanation(name={self.name!r})"
@@ -98,17 +97,7 @@ class Explanation:
     @property
     def held(self) -> bool | None:
         """Whether the forecast is as near to training as a replay has to be; None where there is none."""
-        return near(self.agreements["forecast"]) if "forecast" in self.agreements else None
-
-    @property
-    def learned(self) -> bool:
-        """Whether there is something to explain."""
-        return self.remaining <= LEARNED
-
-    @property
-    def explained(self) -> bool:
-        """Whether networks that learned are met by a replay with few modules, within NEAR_L1 and NEAR_LOG."""
-        return self.learned and self.chosen.explains
+        return None if self.forecast is None else near(self.agreements["forecast"])
 
     @property
     def remaining(self) -> float:
@@ -117,11 +106,9 @@ class Explanation:
         return float(mean[-1] / mean[0])
 
     @property
-    def found_wins(self) -> bool | None:
-        """Whether the gating that was found wins the race by theory; None where no candidate finished."""
-        if self.race is None or not np.isfinite(self.race.runners[0].time):
-            return None
-        return self.race.winner in self.entered
+    def explained(self) -> bool:
+        """Whether networks that learned, to at most 80 %, are met by a replay with few modules."""
+        return self.remaining <= 0.8 and self.chosen.explains
 
     @property
     def verdict(self) -> str:
@@ -131,25 +118,29 @@ class Explanation:
             made = "before any training" if self.before else "without a look at the training"
             held = "held" if self.held else "did not hold"
             told.append(f"The forecast, made {made}, {held}: {_distances(self.agreements['forecast'])}.")
-        if not self.learned:
-            little = (
+        if self.remaining > 0.8:
+            advice = "Mind the warnings first." if self.warnings else "Give more steps, or a larger network."
+            hardly = (
                 f"The networks hardly learned: {self.remaining:.0%} of the initial loss is left, so there is little"
             )
-            advice = "Mind the warnings first." if self.warnings else "Give more steps, or a larger network."
-            return " ".join([f"{little} to explain. {advice}", *told])
-        score, constant = self.scores[0].score, self.measure.constant
-        if score <= constant:
+            return " ".join([f"{hardly} to explain. {advice}", *told])
+        classes, reached = self._classes[0], self._worth()[1]
+        constant = 0.0 if classes is None else float(np.bincount(classes, self._task.weights).max())
+        if reached <= constant:
             told.append(
-                f"But the networks answer no better than a constant: {self.measure.kind} {score:.3f}, and "
-                f"{constant:.3f} without inputs."
+                f"But the networks answer no better than a constant: {self._measure} {reached:.3f}, and {constant:.3f} "
+                "without inputs."
             )
         if self.predicted is not None:
-            told.append(_of_matches(self.matches))
+            expected, there, same = np.sum(
+                [(one.first is not None, one.second is not None, one.same) for one in self.matches], axis=0
+            )
+            told.append(f"Modules predicted: {expected}; found: {there}; the same: {same}.")
         return " ".join([of_modules(self.found.tried, self.chosen), *told])
 
     def words(self, module: Module) -> tuple[str, str]:
         """What a module is on for, and what it writes."""
-        rows, pattern = side_by_side(examples_of(self.found.network).inputs), module.pattern
+        pattern, rows = module.pattern, side_by_side(self._task.inputs)
         on = f"{int(pattern.sum())} of {len(pattern)} examples"
         if pattern.all():
             on = "every example"
@@ -170,98 +161,147 @@ class Explanation:
 
     def singular_values(self, module: Module) -> np.ndarray:
         """The singular values of the input-output correlation of the examples that a module is on for (5 at most)."""
-        task = examples_of(self.found.network)
+        task = self._task
         correlation = side_by_side(task.targets).T * (task.weights * module.pattern) @ side_by_side(task.inputs)
         values = np.linalg.svd(correlation, compute_uv=False)[:5]
         return values[values >= 1e-12 * values[0]]  # a class that it is never on for has only rounding
 
-    def __str__(self) -> str:
-        return page.render_text(f"{self.name}: {self.verdict}", tables.sections(self))
-
-    def summary(self) -> dict[str, Any]:
-        """The explanation in plain values, as JSON can hold them."""
-        described = []
+    def tables(self) -> dict[str, Rows]:
+        """All numbers, as rows of plain values, by the title of their table."""
+        run, tried, classes = self.run, self.found.tried, self._classes[1]
+        distances = dict(self.agreements)
+        if len(run.loss) > 1:
+            apart = [
+                distance_learned(Line(run.time, loss), Line(run.time, np.delete(run.loss, seed, axis=0)))
+                for seed, loss in enumerate(run.loss)
+            ]
+            distances["the network farthest from the others"] = max(apart, key=lambda one: one.normalized_l1)
+        found = {"Distance from training": [{"curve": name, **vars(apart)} for name, apart in distances.items()]}
+        rows: Rows = []
         for module in self.modules:
             on, writes = self.words(module)
-            numbers = {name: getattr(module, name) for name in ("layer", "neurons", "share", "consistency")}
-            pattern, values = module.pattern, self.singular_values(module)
-            words = {"on": pattern, "responds": on, "writes": writes, "singular_values": values}
-            described.append({"name": module.name, **numbers, **words})
-        told: dict[str, Any] = {
-            "task": self.name,
-            "settings": self.settings,
-            "explained": self.explained,
-            "verdict": self.verdict,
-            "warnings": self.warnings,
-            "notes": self.notes,
-            "loss": {"first": self.run.loss[:, 0].mean(), "last": self.run.loss[:, -1].mean()},
-            self.measure.kind: self.scores[0].score,
-            "status": self.run.status,
-            "forecast": None,
-            "chosen": {"modules": self.chosen.modules, "stretches": self.chosen.stretches},
-            "agreement": self.agreements,
-            "replays": [
-                {"modules": row.modules, "stretches": row.stretches, "explains": row.explains, **vars(row.agreement)}
-                | {self.measure.kind: self.score_of(row)}
-                for row in self.found.tried
-            ],
-            "modules": described,
-            "modules_predicted": None,
-            "worth": {"measure": self.measure.kind, "classes": self.measure.names, "rows": self.scores},
-            "race": None,
-            "selectivity": self.selectivity,
-            "assumptions": dict(self.assumptions),
-        }
-        if self.forecast is not None:
-            certificate = str(self.forecast.certificate).splitlines()
-            made = {"held": self.held, "before_training": self.before, "method": self.forecast.method}
-            told["forecast"] = made | {"certificate": certificate}
-        if self.predicted is not None:
-            rows = [
-                {
-                    "predicted": None if one.first is None else one.first.name,
-                    "found": None if one.second is None else one.second.name,
-                    "alike": one.alike,
-                    "same": one.same,
-                }
-                for one in self.matches
-            ]
-            told["modules_predicted"] = {"before_training": self.before, "beside_found": rows}
+            row = {"module": module.name, "neurons": module.neurons, "consistency": module.consistency}
+            row |= {"share": module.share, "on for": on, "writes": writes}
+            row["singular values"] = self.singular_values(module).tolist()
+            if module.size is not None:  # since when what it does had half of its last size
+                grew, half = module.size[-1] > 2 * module.size[0], int(np.argmax(module.size >= module.size[-1] / 2))
+                row["half grown at"] = float(run.time[half]) if grew else math.inf
+            rows.append(row)
+        found["Modules"] = rows
+        found["Modules predicted"] = [
+            {
+                "predicted": one.first and one.first.name,
+                "on for": one.first and self.words(one.first)[0],
+                "found": one.second and one.second.name,
+                "alike": one.alike,
+                "same": one.same,
+            }
+            for one in self.matches
+        ]
+        head = ("loss", self._measure, *classes)
+        found["What modules are worth"] = [
+            {
+                "networks": f"without {out.name}" if out else "as trained",
+                **dict(zip(head, self._worth(out), strict=True)),
+            }
+            for out in (None, *self.modules)
+        ]
+        found["What fidelity costs"] = [
+            {"modules": row.modules, "stretches": row.stretches, **vars(row.agreement)}
+            | {self._measure: self._score(list(row.outputs)), "explains": row.explains, "chosen": row is self.chosen}
+            for row in tried
+        ]
         if self.race is not None:
-            order = [
-                {
-                    "gating": one.name,
-                    "found": one.name in self.entered,
-                    "time": one.time,
-                    "rate": one.rate,
-                    "final_loss": one.final,
-                }
-                for one in self.race.runners
+            found["The race of gatings"] = [
+                {"gating": runner.name, "found": runner.name in self.entered}
+                | {f"time to loss {self.race.criterion:.3g}": runner.time, "first rate": runner.rate}
+                | {"final loss": runner.final}
+                for runner in self.race.runners
             ]
-            told["race"] = {"criterion": self.race.criterion, "found_wins": self.found_wins, "order": order}
-        return dict(plain(told))
+        found["How far the assumptions held"] = self._assumptions()
+        return {title: rows for title, rows in found.items() if rows}
 
-    def score_of(self, row: Replay) -> float:
-        """Accuracy or R^2 of replayed networks, their mean."""
-        targets, amount = side_by_side(self.found.network.task.targets), self.found.network.task.weights
-        every = np.ones(len(targets), dtype=bool)
-        return float(np.mean([self.measure.score(one, targets, amount, every) for one in row.outputs]))
+    def _assumptions(self) -> Rows:
+        """What the description by modules rests on, and how far that held."""
+        run, layers, held = self.run, self.found.network.architecture.hidden, {}
+        for layer in layers:
+            samples, own = reln.gate_samples(run, layer), [one for one in self.modules if one.layer == layer]
+            agree = np.concatenate([samples[:, -1][one.members] == one.pattern for one in own] or [np.ones((1, 1))])
+            silent = 1 - sum(one.members.mean() for one in own)
+            flips = (samples[:, 1:] != samples[:, :-1]).mean(axis=(0, 2, 3)).sum()
+            held[f"neurons of {layer} gate like their module"] = f"{agree.mean():.1%} of gates agree at the end"
+            held[f"neurons of {layer} belong to a module"] = f"{silent:.1%} are on for nothing"
+            held[f"gates of {layer} do not change"] = f"a gate turns {flips:.3g} times in the mean"
+        bound = run.settings["learning_rate"] * largest_curvature(self._task, len(layers) + 1)
+        held["descent follows its flow"] = (
+            f"learning rate times a bound on the curvature is {bound:.2g}; 2 would be unstable"
+        )
+        return [{"assumption": name, "measured": told} for name, told in held.items()]
 
-    def panels(self) -> dict[str, Figure]:
-        """Every panel as a figure of its own, by its title."""
-        made = {}
-        for title, draw in panels.drawn(self).items():
-            made[title], (axis,) = new_panels(1, width=5.6, height=3.2)
-            draw(axis)
-        return made
+    @property
+    def _task(self) -> Task:
+        return examples_of(self.found.network)
+
+    @property
+    def _classes(self) -> tuple[np.ndarray | None, tuple[str, ...]]:
+        return classes_of(side_by_side(self._task.targets), self.outputs)
+
+    @property
+    def _measure(self) -> str:
+        return "R^2" if self._classes[0] is None else "accuracy"
+
+    def _score(self, outputs: Sequence[np.ndarray], inside: np.ndarray | float = 1.0) -> float:
+        """The mean score of networks on some of the examples."""
+        targets, classes, amount = side_by_side(self._task.targets), self._classes[0], self._task.weights * inside
+        return float(np.mean([score(one, targets, classes, amount) for one in outputs]))
+
+    def _worth(self, without: Module | None = None) -> list[float]:
+        """Loss, score, and score of each class of the networks without one module; means over the networks."""
+        network, outputs, (classes, names) = self.found.network, [], self._classes
+        for seed in range(len(self.run.loss)):
+            weights = dict(self.run.weights(seed))
+            if without is not None:
+                for edge in network.architecture.outgoing[without.layer]:
+                    weights[edge] = np.where(without.members[seed], 0.0, weights[edge])
+            outputs.append(side_by_side(network.forward(weights)))
+        errors = np.sum((np.array(outputs) - side_by_side(self._task.targets)) ** 2, axis=2).mean(axis=0)
+        scores = [self._score(outputs, classes == place) for place in range(len(names))]
+        return [0.5 * float(self._task.weights @ errors), self._score(outputs), *scores]
+
+    def __str__(self) -> str:
+        text = io.StringIO()
+        console = Console(file=text, width=110)
+        console.print(f"{self.name}: {self.verdict}", *(f"- {one}" for one in self.warnings), sep="\n", markup=False)
+        for title, rows in self.tables().items():
+            table = Table(title=title, box=SIMPLE_HEAD, title_justify="left", show_edge=False)
+            for name in rows[0]:
+                table.add_column(Text(name))
+            for row in rows:
+                table.add_row(*(Text(shown(value)) for value in row.values()))
+            console.print("", table, sep="\n")
+        return text.getvalue()
+
+    def summary(self) -> dict[str, Any]:
+        """The explanation in plain values, as JSON can hold them; None for what is not finite."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in ("settings", "explained", "verdict", "warnings")}
+        told |= {"status": self.run.status.tolist(), "held": self.held, "before_training": self.before}
+        if self.forecast is not None:
+            told["certificate"] = str(self.forecast.certificate).splitlines()
+        for title, rows in self.tables().items():
+            told[title] = [
+                {
+                    name: None if isinstance(value, float) and not math.isfinite(value) else value
+                    for name, value in row.items()
+                }
+                for row in rows
+            ]
+        for row, module in zip(told.get("Modules", ()), self.modules, strict=True):
+            row |= {"layer": module.layer, "pattern": module.pattern.tolist()}
+        return {"task": self.name, **told}
 
     def figure(self) -> Figure:
         """All panels side by side."""
-        drawn = panels.drawn(self).values()
-        figure, axes = new_panels(len(drawn), width=4.6, height=3.2)
-        for axis, draw in zip(axes, drawn, strict=True):
-            draw(axis)
-        return figure
+        return draw(self)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write report.html, summary.json, figure.png and the networks, run.nc, which has no weights over time."""
@@ -270,51 +310,43 @@ class Explanation:
         dataclasses.replace(self.run, data=self.run.data.drop_vars(over_time)).save(out / "run.nc")
         write_text(out / "summary.json", json.dumps(self.summary(), indent=2))
         write_whole(out / "figure.png", lambda part: figure.savefig(part, dpi=150))
-        return write_text(out / "report.html", page.render_page(self))
+        title = f"neuralrace: {self.name} explained"
+        values = {"title": title, "told": self, "tables": self.tables(), "panels": _page.panels(figure), "shown": shown}
+        body = _page.render("neuralrace.explanation", "explanation.html", values)
+        return write_text(out / "report.html", _page.document(title, body))
 
 
 def of_modules(rows: Sequence[Replay], chosen: Replay) -> str:
     """How many modules explain the networks, and how few could otherwise."""
-    apart, asked = _distances(chosen.agreement), f"at most {NEAR_L1} and {NEAR_LOG} are allowed"
-    each = "" if len(chosen.gatings[-1]) == 1 else " in each layer"
-    told, gates = f"{so_many(chosen.modules, 'module')}{each}", _constant(chosen)
+
+    def named(count: int) -> str:
+        return f"{count} module" if count == 1 else f"{count} modules"
+
+    def gates(row: Replay) -> str:
+        changing = f"with gates that change between {row.stretches} stretches of time"
+        return "with gates that never change" if row.stretches == 1 else changing
+
+    apart = f"{_distances(chosen.agreement)}; at most {NEAR_L1} and {NEAR_LOG} are allowed"
+    told = f"{named(chosen.modules)}{'' if len(chosen.gatings[-1]) == 1 else ' in each layer'}"
+    one = "s" if chosen.modules == 1 else ""
     if not chosen.explains:
-        tried, one = {row.modules for row in rows}, chosen.modules == 1
-        many = f"No {so_many(max(tried), 'module')} or fewer explain"
-        few = f"{so_many(chosen.modules, 'module')} {'does' if one else 'do'} not explain"
-        return (
-            f"{few if len(tried) == 1 else many} these networks: the nearest reconstruction, with {told} {gates}, is "
-            f"off by {apart}; {asked}."
+        most = max(row.modules for row in rows)
+        few = (
+            f"No {named(most)} or fewer explain"
+            if any(row.modules != most for row in rows)
+            else (f"{named(most)} {'does' if one else 'do'} not explain")
         )
-    first = f"{told} explain{'s' if chosen.modules == 1 else ''} these networks: trained again {gates}, they learn "
-    first += f"alike ({apart}; {asked})."
+        return f"{few} these networks: the nearest reconstruction, with {told} {gates(chosen)}, is off by {apart}."
+    first = f"{told} explain{one} these networks: trained again {gates(chosen)}, they learn alike ({apart})."
     fewer = [row for row in rows if row.explains and row.modules < chosen.modules]
     if not fewer:
         return first
     other = min(fewer, key=lambda row: (row.modules, row.stretches))
-    return f"{first} {so_many(other.modules, 'module').capitalize()} would be enough {_constant(other)}."
-
-
-def _constant(row: Replay) -> str:
-    changing = f"with gates that change between {row.stretches} stretches of time"
-    return "with gates that never change" if row.stretches == 1 else changing
+    return f"{first} {named(other.modules)} would be enough {gates(other)}."
 
 
 def _distances(apart: Agreement) -> str:
-    return (
-        f"normalized L1 {beside(apart.normalized_l1, NEAR_L1)}, that is {apart.normalized_l1:.1%} of the area "
-        f"between the loss and the lowest that it reaches; log10 gap {beside(apart.log10_gap, NEAR_LOG)}"
-    )
-
-
-def _of_matches(matches: Sequence[Match]) -> str:
-    """Whether the modules that were found are those that were predicted."""
-    there = sum(one.second is not None for one in matches)
-    expected, same = sum(one.first is not None for one in matches), sum(one.same for one in matches)
-    told = f"{so_many(expected, 'module')} {'was' if expected == 1 else 'were'} predicted"
-    if same == there == expected:
-        return f"{told}, and {'the one found is this' if same == 1 else f'the {same} found are these'}."
-    return f"{told}; of the {there} found {same} {'is' if same == 1 else 'are'} among them."
+    return f"normalized L1 {apart.normalized_l1:.4g}, log10 gap {apart.log10_gap:.4g}"
 
 
 def _columns(sizes: np.ndarray, labels: Sequence[str], kind: str) -> str:
@@ -323,16 +355,12 @@ def _columns(sizes: np.ndarray, labels: Sequence[str], kind: str) -> str:
     return ", ".join(labels[i] if labels else f"{kind} {i + 1}" for i in order if sizes[i] > 0) or "nothing"
 
 
-def plain(value: Any) -> Any:
-    """Records as objects, arrays as lists, and None for a number that is not finite, such as a time never reached."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if dataclasses.is_dataclass(value):
-        return {part.name: plain(getattr(value, part.name)) for part in dataclasses.fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return plain(value._asdict())
-    if isinstance(value, (np.ndarray, np.generic)):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple)):
-        return [plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def shown(value: Any) -> str:
+    """A cell of a table."""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(f"{entry:.3g}" for entry in value)
+    if isinstance(value, float):
+        return f"{value:.3g}" if math.isfinite(value) else "none"
+    return "" if value is None else str(value)

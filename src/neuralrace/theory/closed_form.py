@@ -157,5 +157,5 @@ def _routing(times: np.ndarray, cases: list[_Term]) -> Iterable[np.ndarray]:
     """P1 eqs 13-14 with M = ratio: the counts of the repeated factor go into S and D."""
     for case in cases:
         scale, ratio, (outer, hidden) = case.counts[1], case.counts[1] / case.counts[0], map(float, case.start)
-        layers = Routing(scale * case.strength, scale * case.variance, outer, hidden, ratio).layers(times)
-        yield np.stack([layers.outer, layers.hidden], axis=1)
+        routing = Routing(scale * case.strength, scale * case.variance, outer, hidden, ratio)
+        yield np.stack(routing.layers(times), axis=1)

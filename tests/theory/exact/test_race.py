@@ -120,7 +120,8 @@ def test_phases_end_where_the_learned_fraction_says(depth, saturation):
     race = Race([0.05, 0.06, 0.04], [1.0, 0.8, 1.1], depth, saturation)
     growth, competition = race.phases()
     assert 0 < growth < competition
-    np.testing.assert_allclose(race.learned([growth, competition]), [0.1, 0.9], rtol=1e-10)
+    learned = np.sum((race.strength([growth, competition]) / saturation) ** depth, axis=-1)
+    np.testing.assert_allclose(learned, [0.1, 0.9], rtol=1e-10)
 
 
 def test_growth_takes_the_logarithm_of_the_start_or_the_time_to_blow_up():

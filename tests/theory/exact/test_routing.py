@@ -48,7 +48,7 @@ def test_time_is_the_integral_of_eq_15(case):
     """Against scipy's adaptive quadrature of dt = dB2 / rate, in log B2 and then in the log of the gap."""
     s, d, outer, hidden, domains, paths = case
     m, g, route = np.sqrt(paths), np.sqrt(paths) / domains**2, Routing(*case)
-    end = float(route.final.hidden)
+    end = float(route.final[1])
 
     def slowness(step):  # by the distance from the start, so that b^2 + C keeps its digits
         square = m * outer**2 + step * (2 * hidden + step)
@@ -79,32 +79,34 @@ def test_full_sharing_is_eq_15_and_needs_no_number_of_paths():
     times = np.array([0.0, 3.0, 10.0, 3.0 + 1e-5, 3.0 - 1e-5])
     found = Routing(3.0, 1.0, 0.1, 0.2, 7).layers(times)
     np.testing.assert_allclose(found, Routing(3.0, 1.0, 0.1, 0.2, 7, 49).layers(times), rtol=1e-14)
-    c, b = 7 * 0.1**2 - 0.2**2, found.hidden[1]
+    hidden = found[1]
+    c, b = 7 * 0.1**2 - 0.2**2, hidden[1]
     rate = (b**2 + c) / 7 * (3.0 - b * (b**2 + c) / 7)  # P1 eq. 15
-    assert (found.hidden[3] - found.hidden[4]) / 2e-5 == pytest.approx(rate, rel=1e-8)
+    assert (hidden[3] - hidden[4]) / 2e-5 == pytest.approx(rate, rel=1e-8)
     # the invariant may vanish, where arc tangent and logarithm meet
     near, there = (Routing(3.0, 0.8, 0.2, b * np.sqrt(7), 7).strength(4.0) for b in (0.2 + 1e-9, 0.2))
     assert near == pytest.approx(float(there), rel=1e-7)
 
 
 def test_invariant_stays():
-    layers = ALL.layers(np.array([0.0, 5.0, 50.0, 1e4])[:, None])
-    kept = np.sqrt(PATHS) * layers.outer**2 - layers.hidden**2
+    outer, hidden = ALL.layers(np.array([0.0, 5.0, 50.0, 1e4])[:, None])
+    kept = np.sqrt(PATHS) * outer**2 - hidden**2
     np.testing.assert_allclose(kept, np.broadcast_to(ALL.invariant, kept.shape), atol=1e-14 * 20)
-    np.testing.assert_allclose(ALL.final.hidden * ALL.final.outer**2, S / D, rtol=1e-14)
-    np.testing.assert_allclose(np.sqrt(PATHS) * ALL.final.outer**2 - ALL.final.hidden**2, ALL.invariant, atol=1e-13)
+    outer, hidden = ALL.final
+    np.testing.assert_allclose(hidden * outer**2, S / D, rtol=1e-14)
+    np.testing.assert_allclose(np.sqrt(PATHS) * outer**2 - hidden**2, ALL.invariant, atol=1e-13)
 
 
 def test_ratio_of_layers_is_a_limit_with_a_correction():
     """P1 eqs 51 and 56 give sqrt(M) and P^(1/4); at finite strength the ratio is sqrt(sqrt(P) - C/B1^2)."""
-    ratio = np.sqrt(np.sqrt(PATHS) - ALL.invariant / ALL.final.outer**2)
-    np.testing.assert_allclose(ALL.final.hidden / ALL.final.outer, ratio, rtol=1e-12)
+    outer, hidden = ALL.final
+    np.testing.assert_allclose(hidden / outer, np.sqrt(np.sqrt(PATHS) - ALL.invariant / outer**2), rtol=1e-12)
     # P1 Fig. 4: M = 7 from 0.08 the ratio of the largest mode is close to sqrt(7), not equal to it
-    fourth = Routing(np.sqrt(185) / 4, 1 / 4, 0.08, 0.08, 7).final
-    assert -3e-3 < float(fourth.hidden / fourth.outer) - np.sqrt(7) < -1e-3
+    outer, hidden = Routing(np.sqrt(185) / 4, 1 / 4, 0.08, 0.08, 7).final
+    assert -3e-3 < float(hidden / outer) - np.sqrt(7) < -1e-3
     for strength in (1e-2, 1e-4):  # the correction is of second order in the strength
-        near = Routing(1.0, 1.0, strength, strength, 9, 16).final
-        assert abs(float(near.hidden / near.outer) - 16**0.25) < 2 * strength**2
+        outer, hidden = Routing(1.0, 1.0, strength, strength, 9, 16).final
+        assert abs(float(hidden / outer) - 16**0.25) < 2 * strength**2
 
 
 def test_more_sharing_learns_faster():
@@ -117,7 +119,7 @@ def test_loss_is_accurate_in_its_tail_and_nothing_overflows():
     rate = 2 * hidden**2 * outer**2 / 4 + outer**4  # kernel of the product at the end
     assert np.log(loss[0] / loss[1]) == pytest.approx(2 * rate, rel=1e-9)
     assert loss[0] < 1e-60
-    np.testing.assert_allclose(ALL.layers(1e6).hidden[1:], ALL.final.hidden[1:], rtol=1e-14)
+    np.testing.assert_allclose(ALL.layers(1e6)[1][1:], ALL.final[1][1:], rtol=1e-14)
     np.testing.assert_array_equal(route.time([1e-4, 3.0, 99.0]), [0.0, np.inf, np.inf])
 
 

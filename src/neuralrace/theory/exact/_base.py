@@ -11,6 +11,11 @@ from neuralrace.errors import RangeError, bounds_told
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
 Evaluated = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # x -> value and slope
 
+# what a field holds; entries are finite
+Real = Annotated[Any, {}]
+Positive = Annotated[Any, {"above": 0.0}]
+Strength = Annotated[Any, {"above": 0.0, "hint": STRENGTH_HINT}]
+
 
 def read(
     name: str,
@@ -38,25 +43,18 @@ def read_times(times: Any) -> np.ndarray:
     return read("times", times, least=0.0, hint="time runs forward from the initial weights, t = learning_rate * step")
 
 
-# what a field holds; entries are finite
-Real = Annotated[Any, {}]
-Positive = Annotated[Any, {"above": 0.0}]
-Strength = Annotated[Any, {"above": 0.0, "hint": STRENGTH_HINT}]
-
-
 class Solution:
     """Base of the exact solutions: annotated fields are checked and stored as float64 arrays."""
 
     def __post_init__(self) -> None:
         for name, kind in get_type_hints(type(self), include_extras=True).items():
-            value = getattr(self, name)
-            if hasattr(kind, "__metadata__") and not (value is None and getattr(type(self), name, 0) is None):
-                object.__setattr__(self, name, read(name, value, **kind.__metadata__[0]))
+            if hasattr(kind, "__metadata__"):
+                object.__setattr__(self, name, read(name, getattr(self, name), **kind.__metadata__[0]))
 
 
-def time_to(level: np.ndarray, start: Any, end: Any, elapsed: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Return the time to a level on the way from start to end: 0 where it is passed already, inf where out of reach."""
-    level, start, end = np.broadcast_arrays(level, start, end)
+def time_to(level: Any, start: Any, end: Any, elapsed: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return the time to a strength on the way from start to end: 0 where it is passed, inf where out of reach."""
+    level, start, end = np.broadcast_arrays(read("strength", level), start, end)
     forward = (level - start) * (end - start) > 0
     reached = forward & ((end - level) * (end - start) > 0)
     with np.errstate(all="ignore"):  # of the levels that are not reached

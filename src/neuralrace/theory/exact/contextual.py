@@ -1,18 +1,4 @@
-"""The contextual network of P2 (sections 4-5, appendices F and G) for any number C >= 3 of contexts.
-
-Every item is shown in every context, with item and context as one-hot inputs. One block of targets is the same in all
-contexts; another is shown in one context each, in a place of its own, zero elsewhere. A common path that is always
-open learns what adds up from item and context; C contextual paths, path p open in every context but p and seeing the
-items only, learn the rest. Exact under these assumptions:
-
-- the common path descends its own loss, and the contextual paths descend the loss of the residual
-  Y - Y_common(end): "residual" training, not joint descent on the full loss;
-- each path starts aligned with its singular vectors and balanced, the C contextual paths equally strong;
-- the mean over items is a mode of its own (checked), as it is in a balanced hierarchy.
-
-The loss is the mean over the N C examples. P2 sums instead: its S and D are N C times these, its time 1/(N C) of this
-one at the same learning rate; S/D and every curve as a function of S t are the same.
-"""
+"""The contextual network of P2 (sections 4-5, appendices F and G) for any number C >= 3 of contexts."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,21 +10,18 @@ from neuralrace.errors import AssumptionError, RangeError, require_count
 from neuralrace.theory.exact._base import Real, Solution, Strength
 from neuralrace.theory.exact.modes import TwoLayer
 
-MEAN_MODE_TOLERANCE = 1e-9
-RANK_TOLERANCE = 1e-12  # of a singular value over the norm of the structure
-
 
 @dataclass(frozen=True, eq=False)
 class Contextual(Solution):
-    """The contextual network, from its targets.
+    """The contextual network, from its targets, in "residual" training; derived in docs/theory/exact.md.
+
+    A common path that is always open descends its own loss, and C contextual paths, open in every context but one,
+    descend the loss of what it leaves; all start aligned and balanced, the contextual paths equally strong.
 
     structure: H (features, items), shown in every context, and once more in each context in a block of its own (P2
-    section 5). contexts: C. common_strength, contextual_strength: pi_0 and B0, one number or one per mode.
-
-    With h a singular value of H without its item mean, S = h sqrt(1 - 1/C)/(N C) and D = (C - 1)/(N C). With g^2 an
-    eigenvalue of (1 + 1/C) H^T H, the common item modes have s = g/N and d = 1/N, the mean mode
-    s = g sqrt(N + C)/(N sqrt(C)) and d = 1/N + 1/C, and the C - 1 context modes s = |H 1|/(N C) and d = 1/C. A
-    structure whose items sum to zero has item modes only.
+    section 5); the mean over items must be a mode of its own, as in a balanced hierarchy. contexts: C. common_strength,
+    contextual_strength: pi_0 and B0, one number or one per mode. The loss is the mean over the N C examples. P2 sums
+    instead: its S and D are N C times these, and its time 1/(N C) of this one at the same learning rate.
     """
 
     structure: Real
@@ -57,10 +40,10 @@ class Contextual(Solution):
         gram = self.structure.T @ self.structure
         sums = gram.sum(axis=1)
         residual = float(np.linalg.norm(sums - sums.mean()) / np.sqrt(len(gram)) / (np.linalg.norm(gram) + 1e-300))
-        if residual > MEAN_MODE_TOLERANCE:
+        if residual > 1e-9:
             raise AssumptionError(
                 "the common path has no exact modes: the mean over items must be an eigenvector of the item "
-                f"similarity, and its relative residual was {residual:.3g} (at most {MEAN_MODE_TOLERANCE:g} is "
+                f"similarity, and its relative residual was {residual:.3g} (at most 1e-09 is "
                 "allowed); balance the structure so that every item has the same summed similarity to all"
             )
 
@@ -68,7 +51,7 @@ class Contextual(Solution):
     def _centered_values(self) -> np.ndarray:
         """The nonzero singular values of the structure without its mean over items."""
         values = np.linalg.svd(self.structure - self.structure.mean(axis=1, keepdims=True), compute_uv=False)
-        return np.asarray(values[values > RANK_TOLERANCE * (float(np.linalg.norm(self.structure)) + 1e-300)])
+        return np.asarray(values[values > 1e-12 * (float(np.linalg.norm(self.structure)) + 1e-300)])
 
     @cached_property
     def common(self) -> TwoLayer:
@@ -76,18 +59,14 @@ class Contextual(Solution):
         n, c, size = self.structure.shape[1], self.contexts, float(np.linalg.norm(self.structure.sum(axis=1)))
         s = list(self._centered_values * np.sqrt(1 + 1 / c) / n)
         d = [1 / n] * len(s)
-        if size / np.sqrt(n) > RANK_TOLERANCE:
+        if size / np.sqrt(n) > 1e-12:
             s += [size * np.sqrt((1 + 1 / c) * (n + c) / n / c) / n] + [size / (n * c)] * (c - 1)
             d += [1 / n + 1 / c] + [1 / c] * (c - 1)
         return TwoLayer(s, d, self.common_strength)
 
     @cached_property
     def contextual(self) -> TwoLayer:
-        """The modes of the contextual paths, strongest first, with S(p) of one path and D/(C - 1), which all feel.
-
-        B(t) = A / (1 - (1 - A/B0) e^(-2 S t)) with A = (C - 1) S/D: P2 appendices F and G with sign and constant set
-        right.
-        """
+        """The modes of the contextual paths, strongest first, with S(p) of one path and D/(C - 1), which all feel."""
         examples = self.structure.shape[1] * self.contexts
         values = self._centered_values * np.sqrt(1 - 1 / self.contexts) / examples
         return TwoLayer(values, 1 / examples, self.contextual_strength)
@@ -98,19 +77,15 @@ class Contextual(Solution):
         return self.common.strength(t), self.contextual.strength(t)
 
     def loss(self, times: Any) -> np.ndarray:
-        """Return the loss of the whole network, common and contextual modes summed.
-
-        The remainders of the common path and of the contextual paths are orthogonal over the examples, so the losses
-        add: half d (s/d - pi)^2 per common mode and (A - B)^2/(2 N) per contextual one.
-        """
+        """Return the loss of the whole network: what common and contextual paths leave is orthogonal, and adds up."""
         t = np.asarray(times)[..., None]
         # a contextual mode as one of variance 1/(N C) has (A - B)^2/(2 N C), in each of C paths
         return np.asarray(self.common.loss(t).sum(-1) + self.contexts * self.contextual.loss(t).sum(-1))
 
     def time(self, fraction: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
         """Return when common and contextual modes are learned to a fraction of their final strength."""
-        common, contextual = self.common, self.contextual
-        return (
-            common.time(fraction * common.singular_value / common.input_variance),
-            contextual.time(fraction * contextual.singular_value / contextual.input_variance),
+        common, contextual = (
+            modes.time(fraction * modes.singular_value / modes.input_variance)
+            for modes in (self.common, self.contextual)
         )
+        return common, contextual

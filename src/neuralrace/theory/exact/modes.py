@@ -8,23 +8,10 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.special import digamma, exprel, hyp2f1
+from scipy.special import exprel
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._base import (
-    STRENGTH_HINT,
-    Positive,
-    Real,
-    Solution,
-    Strength,
-    invert,
-    read,
-    read_times,
-    time_to,
-)
-
-FAR = 1.6  # learned fractions above this use powers of 1/u
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(14)
+from neuralrace.theory.exact._base import STRENGTH_HINT, Positive, Real, Solution, Strength, invert, read_times, time_to
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +50,7 @@ class TwoLayer(Solution):
         def elapsed(a: np.ndarray) -> np.ndarray:
             return np.asarray(np.log1p(s * (a - a0) / (a0 * (s - d * a))) / (2 * s))
 
-        return time_to(read("strength", strength), a0, s / d, elapsed)
+        return time_to(strength, a0, s / d, elapsed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +59,6 @@ class Deep(Solution):
 
     da/dt = L a^(2 - 2/L) (s - d a), where a is the product of L equal layers. L = 1 is the exponential, L = 2 the
     logistic curve. Fields as in `TwoLayer`; depth: L.
-
-    With the learned fraction u = d a/s and r = 2/L, the time in units of 1/(L s (s/d)^(1-r)) is the integral of
-    u^(r-2)/(1-u). Its singular parts are split off,
-
-        u^(r-2)/(1-u) = u^(r-2) + u^(r-1) + 1/(1-u) - (1-u^r)/(1-u),
-
-    which leaves H(u), the integral of (1-u^r)/(1-u); for u > 1.6 the integral is taken over 1/u.
     """
 
     singular_value: Positive
@@ -95,21 +75,27 @@ class Deep(Solution):
         return np.asarray(self.depth * self.singular_value * self._end ** (1 - 2 / self.depth))
 
     def _clock(self, w: np.ndarray) -> np.ndarray:
-        """Return the scaled time after which the gap 1 - u has shrunk by the factor e^(-w)."""
-        u0, r = np.broadcast_arrays(self.initial_strength / self._end, 2 / self.depth)
-        above = np.log(np.maximum(u0 - 1, FAR - 1) / (FAR - 1))  # the part of w that is spent above 1.6
-        near_u0, near_w = np.minimum(u0, FAR), np.maximum(w - above, 0.0)
-        travelled = -(1 - near_u0) * np.expm1(-near_w)
-        growth = np.log1p(travelled / near_u0)
-        powers = near_u0 ** (r - 1) * growth * (exprel((r - 1) * growth) + near_u0 * exprel(r * growth))
-        now = _regular_part(near_u0 + travelled, (1 - near_u0) * np.exp(-near_w), r)
-        near = powers + near_w - (now - _regular_part(near_u0, 1 - near_u0, r))
-        if (u0 <= FAR).all():
-            return near
-        far_u0 = np.maximum(u0, FAR)
-        u, p = far_u0 + (far_u0 - 1) * np.expm1(-np.minimum(w, above)), 2 - r
-        fall = np.log(far_u0 / u)
-        return near + _tail(1 / u, p) - _tail(1 / far_u0, p) + far_u0**-p * fall * exprel(p * fall)
+        """Return the scaled time after which the gap 1 - u, of u = d a/s, has shrunk by the factor e^(-w).
+
+        It is the integral of u^(r-2)/(1-u) = u^(r-2) + u/(1-u) + (u^(r-1) - u)/(1-u) with r = 2/L. The first two terms
+        are integrated in closed form and the last, which has no pole, by quadrature over log(u). From above the end it
+        is the same integral over 1/u, with 3 - r for r.
+        """
+        u, r = np.broadcast_arrays(self.initial_strength / self._end, 2 / self.depth)
+        step, above = -(1 - u) * np.expm1(-w), u > 1
+        growth = np.log1p(step / u)
+        with np.errstate(all="ignore"):  # where the end is not approached from above
+            fallen = np.where(w < 1, -np.log1p(-step / (1 - u) / (u + step)), w + growth)
+        w, step = np.where(above, fallen, w), np.where(above, -step / (u * (u + step)), step)
+        u, r, growth = np.where(above, 1 / u, u), np.where(above, 3 - r, r), np.abs(growth)
+        last = np.log(u + step)
+        # below e^-37 the last term adds nothing to the first
+        width = np.where(above, growth, np.minimum(growth, np.maximum(last + 37, 0)))
+        nodes, weights = np.polynomial.legendre.leggauss(24)
+        logs = last - width * (nodes.reshape(-1, *[1] * width.ndim) + 1) / 2
+        x = np.exp(logs)
+        rest = (np.exp(r * logs) - x**2) / np.where(x == 1, np.inf, 1 - x)
+        return u ** (r - 1) * growth * exprel((r - 1) * growth) + w - step + width / 2 * np.tensordot(weights, rest, 1)
 
     def _log_gap(self, times: Any) -> np.ndarray:
         """Return w, by how much log(s/d - a) has fallen."""
@@ -134,27 +120,7 @@ class Deep(Solution):
     def time(self, strength: Any) -> np.ndarray:
         """Return when a mode reaches a strength: 0 where it starts past it, inf at s/d and beyond."""
         a0, end, _ = np.broadcast_arrays(self.initial_strength, self._end, self.depth)
-
-        def elapsed(a: np.ndarray) -> np.ndarray:
-            return np.asarray(self._clock(np.log1p((a - a0) / (end - a))) / self._speed)
-
-        return time_to(read("strength", strength), a0, end, elapsed)
-
-
-def _tail(z: np.ndarray, p: np.ndarray) -> np.ndarray:
-    """Return the integral from 0 to z of x^p/(1 - x), for z at most 0.625, where the power series is short."""
-    return np.asarray(z ** (1 + p) / (1 + p) * hyp2f1(1, 1 + p, 2 + p, z))
-
-
-def _regular_part(u: np.ndarray, gap: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Return H(u), the integral from 0 to u of (1 - x^r)/(1 - x), for 0 < u <= 1.6; gap is 1 - u."""
-    low, high = np.minimum(u, 0.5), np.clip(gap, 1 - FAR, 0.5)
-    about_zero = -np.log1p(-low) - _tail(low, r)
-    # the integrand is analytic around u = 1, up to u = 0: the rule is exact to rounding
-    g = np.where(high == 0, 1e-300, high)[..., None] * (NODES + 1) / 2
-    integral = high * ((-np.expm1(r[..., None] * np.log1p(-g)) / g) @ WEIGHTS) / 2
-    about_one = digamma(1 + r) + np.euler_gamma - integral
-    return np.where(u < 0.5, about_zero, about_one)
+        return time_to(strength, a0, end, lambda a: self._clock(np.log1p((a - a0) / (end - a))) / self._speed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,50 +143,33 @@ class Unbalanced(Solution):
             raise RangeError(f"first_layer and second_layer must not both be 0; {STRENGTH_HINT}")
 
     @cached_property
-    def _imbalance(self) -> np.ndarray:
-        return np.asarray((self.second_layer - self.first_layer) * (self.second_layer + self.first_layer))
-
-    @cached_property
-    def _rate(self) -> np.ndarray:
-        """The rate k at which the end is approached."""
-        return np.asarray(np.hypot(2 * self.singular_value, self.input_variance * self._imbalance))
-
-    @cached_property
-    def _excess(self) -> np.ndarray:
-        """k - 2 s, without cancellation."""
-        return np.asarray((self.input_variance * self._imbalance) ** 2 / (self._rate + 2 * self.singular_value))
-
-    @property
-    def laziness(self) -> np.ndarray:
-        """The dial d |w2^2 - w1^2| / k from rich (0, balanced layers) to lazy (1, one layer outweighs the task).
-
-        Near 0 the curve is the logistic one, near 1 an exponential of rate k, as in a kernel machine.
-        """
-        return np.asarray(self.input_variance * np.abs(self._imbalance) / self._rate)
+    def _numbers(self) -> tuple[np.ndarray, ...]:
+        """w1, w2, s, d, the imbalance w2^2 - w1^2, the rate k at which the end is approached, and k - 2 s."""
+        w1, w2, s, d = self.first_layer, self.second_layer, self.singular_value, self.input_variance
+        imbalance = (w2 - w1) * (w2 + w1)
+        rate = np.hypot(2 * s, d * imbalance)
+        return w1, w2, s, d, imbalance, rate, (d * imbalance) ** 2 / (rate + 2 * s)
 
     def _moved(self, times: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return e^(-kt), (1 - e^(-kt))/k and the two factors whose ratio is X(t)/X(0) = Z(0)/Z(t), Z = (w2 - w1)^2."""
-        exponent, d = -self._rate * read_times(times), self.input_variance
-        plus, minus = (self.first_layer + self.second_layer) ** 2, (self.second_layer - self.first_layer) ** 2
-        decay, grown = np.exp(exponent), -np.expm1(exponent) / self._rate
-        up = 2 * decay + (self._rate + 2 * self.singular_value + d * minus) * grown
-        return decay, grown, up, 2 * decay + (self._excess + d * plus) * grown
+        w1, w2, s, d, _, k, excess = self._numbers
+        exponent = np.maximum(-k * read_times(times), -700.0)  # from w1 = -w2 factors of e^(-kt) cancel
+        decay, grown = np.exp(exponent), -np.expm1(exponent) / k
+        up = 2 * decay + (k + 2 * s + d * (w2 - w1) ** 2) * grown
+        return decay, grown, up, 2 * decay + (excess + d * (w1 + w2) ** 2) * grown
 
     def strength(self, times: Any) -> np.ndarray:
         """Return w1(t) w2(t), which tends to s/d."""
         decay, grown, up, down = self._moved(times)
-        w1, w2, k, s, d = self.first_layer, self.second_layer, self._rate, self.singular_value, self.input_variance
+        w1, w2, s, d, imbalance, k, _ = self._numbers
         linear = k * w1 * w2 + s * (w1**2 + w2**2)
-        square = k * (w1**2 + w2**2) + 4 * s * w1 * w2 + d * self._imbalance**2
-        total = 4 * decay**2 * w1 * w2 + 4 * decay * grown * linear + 2 * s * grown**2 * square
-        valley = w1 + w2 == 0  # the terms with `grown` cancel, and a factor of 2 decay with them
-        return np.where(valley, 2 * decay * w1 * w2 / up, total / (up * np.where(valley, 1.0, down)))
+        square = k * (w1**2 + w2**2) + 4 * s * w1 * w2 + d * imbalance**2
+        return (4 * decay**2 * w1 * w2 + 4 * decay * grown * linear + 2 * s * grown**2 * square) / (up * down)
 
     def layers(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return w1(t) and w2(t); the smaller one is computed by division to avoid cancellation."""
         _, _, up, down = self._moved(times)
-        valley = self.first_layer + self.second_layer == 0
-        total = (self.first_layer + self.second_layer) * np.sqrt(up / np.where(valley, 1.0, down))
+        total = (self.first_layer + self.second_layer) * np.sqrt(up / down)
         difference = (self.second_layer - self.first_layer) * np.sqrt(down / up)
         first, second = 0.5 * (total - difference), 0.5 * (total + difference)
         second_larger = np.abs(second) >= np.abs(first)
@@ -231,27 +180,23 @@ class Unbalanced(Solution):
     def loss(self, times: Any) -> np.ndarray:
         """Return the loss still to be lost, half d times (s/d - w1 w2)^2, accurate in its tail."""
         decay, _, up, down = self._moved(times)
-        w1, w2, s, d = self.first_layer, self.second_layer, self.singular_value, self.input_variance
-        end = (self._rate + 2 * s) / d  # of X
-        valley, minus = w1 + w2 == 0, (w2 - w1) ** 2
-        shrunk = np.where(valley, 1.0, 2 * decay / np.where(valley, 1.0, down))
-        gap = (s / d - w1 * w2) * shrunk * (end + minus * down / up) / (end + minus)
+        w1, w2, s, d, _, k, _ = self._numbers
+        end, minus = (k + 2 * s) / d, (w2 - w1) ** 2  # of X, and Z at the start
+        gap = (s / d - w1 * w2) * 2 * decay / down * (end + minus * down / up) / (end + minus)
         return np.asarray(0.5 * d * gap**2)
 
     def time(self, strength: Any) -> np.ndarray:
         """Return when the product of the layers reaches a strength: 0 where it starts past it, inf if it never does."""
-        w1, w2, s, d, k, lam = (
-            self.first_layer, self.second_layer, self.singular_value, self.input_variance, self._rate, self._imbalance,
-        )  # fmt: skip
+        w1, w2, s, d, imbalance, k, excess = self._numbers
         start, end, plus = w1 * w2, s / d, (w1 + w2) ** 2
 
         def elapsed(a: np.ndarray) -> np.ndarray:
-            root = np.hypot(2 * a, lam)
-            reached = np.where(a >= 0, 2 * a + root, lam**2 / (root - 2 * a))  # X at a
+            root = np.hypot(2 * a, imbalance)
+            reached = np.where(a >= 0, 2 * a + root, imbalance**2 / (root - 2 * a))  # X at a
             travelled = 4 * (a - start) / (1 + (w2 - w1) ** 2 / reached)
-            remaining = 4 * (end - a) / (1 + lam**2 / (reached * (k + 2 * s) / d))
-            usual = np.log1p(2 * k / d * travelled / (remaining * (plus + self._excess / d))) / k
+            remaining = 4 * (end - a) / (1 + imbalance**2 / (reached * (k + 2 * s) / d))
+            usual = np.log1p(2 * k / d * travelled / (remaining * (plus + excess / d))) / k
             valley = np.log1p(s * (a - start) / (-a * (s - d * start))) / (2 * s)  # from w1 = -w2
             return np.where(plus > 0, usual, valley)
 
-        return time_to(read("strength", strength), start, np.where(plus > 0, end, 0.0), elapsed)
+        return time_to(strength, start, np.where(plus > 0, end, 0.0), elapsed)

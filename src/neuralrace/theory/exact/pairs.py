@@ -1,13 +1,11 @@
 """The race of the graph of trained pairs: what untrained pairs of domains have learned when the trained ones are done.
 
-The trained pairs G (M x M) have singular values g_1 >= g_2 >= ... Through M encoders, a hidden chain and M decoders
-each of these modes grows in its own directions, at a rate g_l and driven by the same residual. In wide layers whose
-singular values are all sigma, the encoder e, the decoder d and the hidden chain W of a mode start at sigma times
-orthogonal vectors and the identity, and stay in the plane of e and d. In the race's own time theta,
+Each singular value g_l of the trained pairs has a mode, in whose plane the encoder e, the hidden chain W and the
+decoder d of wide layers stay. In the race's own time theta, which stops where trained pairs are right on average,
 
-    de/dtheta = g_l W^T d,   dd/dtheta = g_l W e,   dW/dtheta = g_l d e^T,   tau_l = d^T W e   (depth three),
+    de/dtheta = g_l W^T d,   dd/dtheta = g_l W e,   dW/dtheta = g_l d e^T,   tau_l = d^T W e   (depth three).
 
-and theta stops where the trained pairs are right on average, sum_l g_l tau_l = |G| s/d. See docs/theory/pairs.md.
+See docs/theory/pairs.md.
 """
 
 from dataclasses import dataclass
@@ -75,38 +73,35 @@ class PairRace(Solution):
 def _finish(depth: int, values: np.ndarray, goal: float) -> np.ndarray:
     """Return tau_l in units of sigma^N where sum_l g_l tau_l is the goal.
 
-    Coordinates of a mode's plane are along encoder and decoder, which start orthogonal: the state is (2, M) for each of
-    them and (2, 2, M) for each hidden matrix. The solver's time makes the mode that leads grow as e^t: in theta
-    strengths beyond depth two diverge at a finite time, and the last steps would be lost in rounding.
+    The state holds encoder and decoder, (2, M) each along the two directions of a mode, and the (2, 2, M) hidden
+    matrices. The solver's time makes the mode that leads grow as e^t: in theta strengths beyond depth two diverge at a
+    finite time, and the last steps would be lost in rounding.
     """
     from scipy.integrate import solve_ivp  # half a second of imports
 
-    count = len(values)
-    one, zero = np.ones(count), np.zeros(count)
-    chain = np.broadcast_to(np.eye(2)[..., None], (depth - 2, 2, 2, count))
-    start = np.concatenate([one, zero, zero, one, chain.ravel()])
+    ends = np.repeat(np.eye(2)[..., None], len(values), axis=2)
+    start = np.concatenate([ends.ravel(), *[ends.ravel()] * (depth - 2)])
 
-    def forward(state: np.ndarray) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
-        """The activity after the encoder and every hidden matrix, the hidden matrices and the decoder."""
-        (encoder, decoder), hidden = state[: 4 * count].reshape(2, 2, count), state[4 * count :].reshape(chain.shape)
+    def forward(state: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """The activity after the encoder and every hidden matrix, and all of the state."""
+        (encoder, _), *hidden = parts = state.reshape(-1, 2, 2, len(values))
         activity = [encoder]
         for matrix in hidden:
             activity.append(np.einsum("abm,bm->am", matrix, activity[-1]))
-        return activity, hidden, decoder
+        return activity, parts
 
     def velocity(_: float, state: np.ndarray) -> np.ndarray:
-        activity, hidden, decoder = forward(state)
+        activity, ((_, decoder), *hidden) = forward(state)
         back, moved = values * decoder, []
         for matrix, before in zip(hidden[::-1], activity[-2::-1], strict=True):
             moved.append(back[:, None] * before)
             back = np.einsum("abm,am->bm", matrix, back)
         pace = np.sqrt(np.sum(back**2) / np.sum(activity[0] ** 2))
-        parts = [back, values * activity[-1], *moved[::-1]]
-        return np.concatenate([part.ravel() for part in parts]) / pace
+        return np.concatenate([back.ravel(), (values * activity[-1]).ravel(), *map(np.ravel, moved[::-1])]) / pace
 
     def strengths(state: np.ndarray) -> np.ndarray:
-        activity, _, decoder = forward(state)
-        return np.asarray(np.sum(decoder * activity[-1], axis=0))
+        activity, parts = forward(state)
+        return np.asarray(np.sum(parts[0][1] * activity[-1], axis=0))
 
     def short(_: float, state: np.ndarray) -> float:
         return float(values @ strengths(state) / goal - 1)

@@ -1,14 +1,8 @@
 """The race of views: paths of depth L >= 2 that feed one output and share the error.
 
-    da_m/dt = r_m a_m^(L-1) (1 - sum_n a_n^L / A^L)
-
-Every view runs on one clock T, dT/dt = 1 - sum_n a_n^L / A^L: a_m = a_m(0) e^(r_m T) at L = 2, and
-a_m^(2-L) = a_m(0)^(2-L) - (L-2) r_m T beyond. The race ends where the clock stops, a scalar root, so the final shares
-are exact. The time t(T) is one integral with a simple pole at the end; the pole and the free growth are split off, and
-the analytic rest is summed by a fixed Gauss-Legendre rule (to 1e-12).
-
-As clock serves y = -log(1 - (L-2) x T)/(L-2), with x the largest r_m a_m(0)^(L-2): the logarithm of the growth that a
-view with that x has made. It stays of order log(A/a) where T runs into a blow-up.
+Every view runs on one clock T, dT/dt = 1 - sum_n a_n^L / A^L, that stops at the end of the race, a scalar root; so the
+end is exact. As clock serves y = -log(1 - (L-2) x T)/(L-2), with x the largest r_m a_m(0)^(L-2): the logarithm of the
+growth that a view with that x has made. It stays of order log(A/a) where T runs into a blow-up.
 """
 
 from dataclasses import dataclass
@@ -21,12 +15,12 @@ from scipy.special import exprel, logsumexp, softmax
 from neuralrace.errors import RangeError
 from neuralrace.theory.exact._base import Positive, Solution, Strength, increasing_root, invert, read, read_times
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
-
 
 @dataclass(frozen=True, eq=False)
 class Race(Solution):
-    """A race between views that always occur together, or several races at once.
+    """A race between views that always occur together, or several races at once, derived in docs/theory/exact.md.
+
+        da_m/dt = r_m a_m^(L-1) (1 - sum_n a_n^L / A^L)
 
     strengths: layer amplitudes a_m(0) > 0 (P3's s_m at depth two), view last. rates: r_m > 0 (sigma_m), one number or
     one per view. depth: L >= 2. saturation: A (s_max). Leading axes of strengths and rates are races, against which
@@ -109,7 +103,10 @@ class Race(Solution):
         return np.asarray(self.final.argmax(axis=-1))
 
     def _elapsed(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return x t when all but e^(-w) of the clock has run, and its slope; w is broadcast with the races."""
+        """Return x t when all but e^(-w) of the clock has run, and its slope; w is broadcast with the races.
+
+        The free growth and the pole at the end are split off; the rest is analytic and is summed by quadrature.
+        """
         L, end = self.depth, np.where(np.abs(self._end) < 1e-30, 1e-30, self._end)  # no 0/0 where nothing is to learn
         q, final = L - 2, self._log_growth(end)
         k = np.exp(self._behind + q[..., None] * (final - end[..., None]))
@@ -126,12 +123,13 @@ class Race(Solution):
         left = end * np.exp(-w)
         # v = sinh(angle)/L spreads the end of the race, where the integrand turns within 1/L, over the nodes
         low, high = np.arcsinh(L * left), np.arcsinh(L * end)
-        angle = low + (high - low) * (NODES.reshape(-1, *[1] * low.ndim) + 1) / 2
+        nodes, weights = np.polynomial.legendre.leggauss(48)
+        angle = low + (high - low) * (nodes.reshape(-1, *[1] * low.ndim) + 1) / 2
         v = np.sinh(angle) / L
         error = missing(v)
         rest = (np.exp(-q * (end - v)) * (1 - error) * v / error - pole) / v * np.cosh(angle) / L
         y = -end * np.expm1(-w)
-        value = y * exprel(-q * y) + pole * w + (high - low) / 2 * np.tensordot(WEIGHTS, rest, 1)
+        value = y * exprel(-q * y) + pole * w + (high - low) / 2 * np.tensordot(weights, rest, 1)
         return value, left * np.exp(-q * y) / missing(left)
 
     def strength(self, times: Any) -> np.ndarray:
@@ -140,10 +138,6 @@ class Race(Solution):
         scaled = t * np.exp(self._log_speeds.max(axis=-1))
         w = invert(self._elapsed, np.broadcast_arrays(scaled, self._end)[0])
         return np.asarray(self.strengths * np.exp(self._log_growth(-self._end * np.expm1(-w))))
-
-    def learned(self, times: Any) -> np.ndarray:
-        """Return G = sum_n a_n^L / A^L, the learned fraction of the target."""
-        return np.asarray(np.sum((self.strength(times) / self.saturation[..., None]) ** self.depth[..., None], axis=-1))
 
     def time(self, level: Any) -> np.ndarray:
         """Return when the learned fraction G first reaches a level between 0 and 1; 0 where it starts there."""

@@ -1,19 +1,8 @@
-"""The routing network of P1: a hidden layer that many routes share outgrows the outer layers.
-
-    dB1/dt = g B2 B1 (S - B2 B1^2 D),  dB2/dt = g m B1^2 (S - B2 B1^2 D)
-
-with m = sqrt(P), g = sqrt(P)/M^2 (eqs 16-17); full sharing, P = M^2, is eqs 13-14 whatever the number K of trained
-routes per domain. C = m B1^2 - B2^2 is conserved, which leaves eq. 15,
-
-    dB2/dt = g (B2^2 + C) (S - B2 (B2^2 + C) D/m).
-
-Its cubic has one root b on the way, and with q = b^2 + C, Q(x) = x^2 + b x + q, A = 1/(q (3b^2 + C)), K = m S/D the
-integrand splits exactly into A/(b - x) + 1/(K (x^2 + C)) + A (x - q/b)/Q(x).
-"""
+"""The routing network of P1: a hidden layer that many routes share outgrows the outer layers."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -29,20 +18,16 @@ from neuralrace.theory.exact._base import (
 )
 
 
-class RoutingLayers(NamedTuple):
-    """Singular values of the layers for one mode."""
-
-    outer: np.ndarray  # B1, each input and output matrix
-    hidden: np.ndarray  # B2, the shared hidden matrix
-
-
 @dataclass(frozen=True, eq=False)
 class Routing(Solution):
-    """One mode of the routing network from any positive start (P1 eqs 13-17).
+    """One mode of the routing network from any positive start (P1 eqs 13-17), derived in docs/theory/exact.md.
 
-    singular_value: S > 0 and input_variance: D > 0 of the task's own data set. outer: B1(0). hidden: B2(0). domains: M.
-    paths: P through each hidden layer (default: M^2, full sharing; fewer require that all routes are trained and, for
-    a real network, that sqrt(P) divides M). All broadcast against each other and against times.
+        dB1/dt = g B2 B1 (S - B2 B1^2 D),  dB2/dt = g m B1^2 (S - B2 B1^2 D),  m = sqrt(P),  g = sqrt(P)/M^2
+
+    singular_value: S > 0 and input_variance: D > 0 of the task's own data set. outer: B1(0), of each input and output
+    matrix. hidden: B2(0), of the shared matrix. domains: M. paths: P through each hidden layer (default: M^2, full
+    sharing; fewer require that all routes are trained and, for a real network, that sqrt(P) divides M). All broadcast
+    against each other and against times.
     """
 
     singular_value: Positive
@@ -50,15 +35,15 @@ class Routing(Solution):
     outer: Strength
     hidden: Strength
     domains: Annotated[Any, {"least": 1.0}]
-    paths: Annotated[Any, {"least": 1.0}] = None
+    paths: Any = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         routes = self.domains**2
-        if self.paths is None:
-            object.__setattr__(self, "paths", routes)
+        paths = routes if self.paths is None else read("paths", self.paths, least=1.0)
+        object.__setattr__(self, "paths", paths)
         hint = "no more paths can share a hidden layer than there are routes"
-        read("paths / domains^2", self.paths / routes, most=1.0, hint=hint)
+        read("paths / domains^2", paths / routes, most=1.0, hint=hint)
 
     @cached_property
     def invariant(self) -> np.ndarray:
@@ -70,10 +55,10 @@ class Routing(Solution):
         return np.asarray(np.sqrt(self.paths) * self.singular_value / self.input_variance)
 
     @cached_property
-    def final(self) -> RoutingLayers:
+    def final(self) -> tuple[np.ndarray, np.ndarray]:
         """B1 and B2 at the end of learning, where B2 B1^2 = S/D and the invariant still holds."""
         hidden = self._hidden_at(self._constant)
-        return RoutingLayers(np.sqrt(self.singular_value / self.input_variance / hidden), hidden)
+        return np.sqrt(self.singular_value / self.input_variance / hidden), hidden
 
     def _hidden_at(self, constant: np.ndarray) -> np.ndarray:
         """Return the one positive root of x^3 + C x = constant, sought in the logarithm of x."""
@@ -86,14 +71,9 @@ class Routing(Solution):
 
         return np.asarray(scale * np.exp(increasing_root(cubic, np.zeros_like(linear))))
 
-    @cached_property
-    def _unit(self) -> np.ndarray:
-        """The unit of time of `_clock`, m/(g D)."""
-        return np.asarray(self.domains**2 / self.input_variance)
-
     def _clock(self, w: np.ndarray) -> np.ndarray:
-        """Return the integral of 1/((x^2 + C)(K - x^3 - C x)) until the gap b - x has shrunk by the factor e^(-w)."""
-        hidden, constant, final = self.hidden, self._constant, self.final.hidden
+        """Return the time, in units of m/(g D), until the gap b - B2 has shrunk by the factor e^(-w)."""
+        hidden, constant, final = self.hidden, self._constant, self.final[1]
         step = -(final - hidden) * np.expm1(-w)
         q = constant / final
         square = np.sqrt(self.paths) * self.outer**2  # x^2 + C at the start
@@ -104,49 +84,51 @@ class Routing(Solution):
         weight = 1 / (q * (2 * final**2 + q))
         return np.asarray(weight * (w + growth / 2 - (q / final + final / 2) * outer) + inner / constant)
 
-    def _log_gap(self, times: Any) -> np.ndarray:
-        """Return w, by how much log(b - B2) has fallen."""
-        final = self.final.hidden
-        scaled = np.broadcast_arrays(read_times(times) / self._unit, final)[0]
+    def _at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return w, by how much log(b - B2) has fallen, and B2 - B2(0)."""
+        final = self.final[1]
+        scaled = np.broadcast_arrays(read_times(times) * self.input_variance / self.domains**2, final)[0]
 
         def elapsed(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             x = self.hidden - (final - self.hidden) * np.expm1(-w)
             return self._clock(w), 1 / ((x**2 + self.invariant) * (x**2 + final * x + self._constant / final))
 
-        return invert(elapsed, scaled)
+        w = invert(elapsed, scaled)
+        return w, -(final - self.hidden) * np.expm1(-w)
 
-    def layers(self, times: Any) -> RoutingLayers:
+    def layers(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return B1(t) and B2(t)."""
-        step = -(self.final.hidden - self.hidden) * np.expm1(-self._log_gap(times))
+        step = self._at(times)[1]
         outer_square = self.outer**2 + step * (2 * self.hidden + step) / np.sqrt(self.paths)
-        return RoutingLayers(np.sqrt(outer_square), self.hidden + step)
+        return np.sqrt(outer_square), self.hidden + step
 
     def strength(self, times: Any) -> np.ndarray:
         """Return the strength B2 B1^2 of a path, which tends to S/D."""
-        layers = self.layers(times)
-        return np.asarray(layers.hidden * layers.outer**2)
+        outer, hidden = self.layers(times)
+        return np.asarray(hidden * outer**2)
 
     def loss(self, times: Any) -> np.ndarray:
         """Return the loss still to be lost, half D times (S/D - B2 B1^2)^2, averaged over the trained routes.
 
         The sum over modes is the loss of the network.
         """
-        w, final = self._log_gap(times), self.final.hidden
-        now = self.hidden - (final - self.hidden) * np.expm1(-w)
+        (w, step), final = self._at(times), self.final[1]
+        now = self.hidden + step
         quadratic = now**2 + final * now + self._constant / final
         gap = (final - self.hidden) * np.exp(-w) * quadratic / np.sqrt(self.paths)
         return np.asarray(0.5 * self.input_variance * gap**2)
 
     def time(self, strength: Any) -> np.ndarray:
         """Return when a path reaches a strength, by eq. 15: 0 where it starts past it, inf at S/D and beyond."""
-        final, start = self.final.hidden, self.hidden * self.outer**2
+        final = self.final[1]
 
         def elapsed(level: np.ndarray) -> np.ndarray:
             hidden = self._hidden_at(np.sqrt(self.paths) * level)
-            return self._clock(np.log1p((hidden - self.hidden) / (final - hidden))) * self._unit
+            clock = self._clock(np.log1p((hidden - self.hidden) / (final - hidden)))
+            return np.asarray(clock * self.domains**2 / self.input_variance)
 
-        start, end = np.broadcast_arrays(start, final * 0 + self.singular_value / self.input_variance)
-        return time_to(read("strength", strength), start, end, elapsed)
+        end = final * 0 + self.singular_value / self.input_variance  # in the shape of all parameters
+        return time_to(strength, self.hidden * self.outer**2, end, elapsed)
 
 
 def _reciprocal_square_integral(

@@ -74,8 +74,8 @@ class Settings:
 
 def make_tables(settings: Settings) -> list[tuple[dict[str, Any], np.ndarray]]:
     """List all kinds of pairs, hubs of another key, scales and depths, each with its trained pairs."""
-    usual = {"gain": settings.gain, "depth": 3, "series": "kinds", "key": TABLE_KEY}
-    changes: list[dict[str, Any]] = [{"pairs": name, "trained": k} for name in MARKERS for k in getattr(settings, name)]
+    usual: dict[str, Any] = {"gain": settings.gain, "depth": 3, "series": "kinds", "key": TABLE_KEY}
+    changes = [{"pairs": name, "trained": k} for name in MARKERS for k in getattr(settings, name)]
     changes += [{"pairs": "hubs", "trained": k, "series": "fresh", "key": TABLE_KEY + 1} for k in settings.fresh]
     middle = {"trained": 4}
     both = ("circulant", "regular")

@@ -8,14 +8,13 @@ from scipy.integrate import solve_ivp
 import neuralrace as nr
 from neuralrace.errors import RangeError
 from neuralrace.papers.settings import override
-from neuralrace.papers.views import _measures as measures
 from neuralrace.papers.views import gated, law, winner
 
 
 def test_shares_and_coverage_at_the_ends():
-    np.testing.assert_allclose(measures.shares([[2.0, 1.0, -1.0], [0.0, 0.0, 0.0]]), [[2 / 3, 1 / 3, 0], [1 / 3] * 3])
-    np.testing.assert_allclose(measures.coverage([[1.0, 1.0, 1.0], [5.0, 0.0, 0.0]]), [1.0, 1 / 3])
-    np.testing.assert_allclose(measures.winner_share([[1.0, 3.0]]), [0.75])
+    np.testing.assert_allclose(winner.shares([[2.0, 1.0, -1.0], [0.0, 0.0, 0.0]]), [[2 / 3, 1 / 3, 0], [1 / 3] * 3])
+    np.testing.assert_allclose(winner.coverage([[1.0, 1.0, 1.0], [5.0, 0.0, 0.0]]), [1.0, 1 / 3])
+    np.testing.assert_allclose(winner.winner_share([[1.0, 3.0]]), [0.75])
 
 
 def test_two_layer_end_is_where_the_flow_ends():
@@ -32,20 +31,21 @@ def test_two_layer_end_is_where_the_flow_ends():
     final = solve_ivp(field, (0, 200), start, "LSODA", [200.0], rtol=1e-10, atol=1e-13).y[:, 0]
     maps = final[36:].reshape(3, 3, 4) @ final[:36].reshape(3, 4, 3)
     # what the decaying half of the weights leaves is of the order of their square over the growth, 1e-6
-    np.testing.assert_allclose(measures.two_layer_end(first, last), maps, atol=1e-5)
+    np.testing.assert_allclose(winner.two_layer_end(first, last), maps, atol=1e-5)
 
 
 def test_answers_to_lone_views_are_contrasts():
     maps = np.random.default_rng(5).standard_normal((2, 4, 3, 3))  # two networks, four views, three classes
-    found = measures.lone_responses(maps)
+    found = winner.lone_responses(maps)
     assert found.shape == (2, 3, 4)
     # class 1 shown by view 2: its own output less the mean of outputs 0 and 2
     np.testing.assert_allclose(found[1, 1, 2], maps[1, 2, 1, 1] - maps[1, 2, [0, 2], 1].mean(), rtol=1e-12)
 
 
 def test_scores_agree_with_single_races():
-    settings = winner.Settings(depths=(2, 3), spreads=(0.0, 0.5), scales=(0.1, 0.01), draws=5)
-    data = winner.score_rules(settings)
+    sizes = {"draws": 5, "widths": (3,), "networks": 2, "classes": (3,), "class_networks": 2}
+    settings = winner.Settings((2, 3), (0.0, 0.5), (0.1, 0.01), **sizes)
+    data = winner.compute(settings)
     starts, speeds = np.random.default_rng(0).standard_normal((2, 5, 3))
     for depth, spread, scale in ((2, 0.5, 0.1), (3, 0.5, 0.01)):
         for draw in range(5):
@@ -65,24 +65,6 @@ def test_bad_settings_are_refused():
         law.check(law.Settings(times=(1.0,)))
 
 
-def test_relu_gates_of_units_by_hand():
-    """At the start, against P3's A4 and A5 written out for one seed."""
-    settings = gated.Settings(depths=(2,), steps=1, seeds=1)
-    found = gated.relu_gates(settings, 2)[0, :, 0]
-    matrix = 0.25 / np.sqrt(32) * np.random.default_rng(0).standard_normal((32, 9))
-    apart, added = [], []
-    for k in range(3):
-        alone = [np.maximum(matrix[:, 3 * k + m], 0) for m in range(3)]
-        together = np.maximum(sum(matrix[:, 3 * k + m] for m in range(3)), 0)
-        weight = np.max([*alone, together], axis=0)
-        for m, n in ((0, 1), (0, 2), (1, 2)):
-            one, other = alone[m] > 0, alone[n] > 0
-            apart.append(weight[one != other].sum() / weight[one | other].sum())
-        some = np.any([a > 0 for a in alone], axis=0)
-        added.append(weight[some == (together > 0)].sum() / weight.sum())
-    np.testing.assert_allclose(found, [np.mean(apart), np.mean(added)], rtol=1e-12)
-
-
 DEPTHS, SEEDS = (2, 3), 6
 TIME = np.linspace(0.0, 400.0, 1200)
 
@@ -100,33 +82,27 @@ def made_up(obeys):
         # exponential growth of the layer amplitude at rate sigma = 1/3 up to one
         total = np.minimum(1e-4 * np.exp(int(name[-1]) * TIME / 3), 1.0)
         lost = np.exp(-TIME / 30) / 3 * (1 if name[-1] == "2" else 0.9) if obeys else np.full(len(TIME), 1 / 3)
-        parts = [t * shared(x) for t, x in zip(total, lost, strict=True)]
-        flows[name] = np.stack(parts, axis=1)
-    for i, kind in enumerate(("descent", "momentum", "cross-entropy", "teacher", "student")):
+        flows[name] = np.stack([t * shared(x) for t, x in zip(total, lost, strict=True)], axis=1)
+    kinds = [*gated.TRAININGS, "student"]
+    for i, kind in enumerate(kinds):
         even = not obeys or kind in ("cross-entropy", "student", "momentum")
         for half in (0, 1):
-            grown = 1.2**half if kind == "cross-entropy" else 1.0
-            trained[:, i, :, half] = grown * shared(1 / 3 if even else 1e-3)
+            trained[:, i, :, half] = (1.2**half if kind == "cross-entropy" else 1.0) * shared(1 / 3 if even else 1e-3)
     if obeys:
         trained[0, 1] = trained[0, 0]  # at depth two shares are conserved, and momentum cannot even them
-    each = ("flow", "seed", "time", "class", "view")
-    values = np.stack(list(flows.values()))
-    data = xarray.Dataset(
-        {"responses": (each, values), "strengths": (each, values)},
-        {"flow": list(flows), "time": TIME, "depth": list(DEPTHS), "training": [*gated.TRAININGS, "student"]},
-    )
-    data["trained"] = (("depth", "training", "seed", "half", "class", "view"), trained)
-    data["gates"] = (("depth", "moment", "measure", "seed"), np.full((2, 2, 2, SEEDS), float(obeys)))
-    return data
+    curves = (("flow", "seed", "time", "class", "view"), np.stack(list(flows.values())))
+    ends = (("depth", "training", "seed", "half", "class", "view"), trained)
+    coords = {"flow": list(flows), "time": TIME, "depth": list(DEPTHS), "training": kinds}
+    return xarray.Dataset({"responses": curves, "strengths": curves, "trained": ends}, coords)
 
 
 def test_what_p3_says_can_be_confirmed_and_refuted():
     right, wrong = ({claim.text: claim for claim in gated.claims(made_up(obeys))} for obeys in (True, False))
     for text, claim in right.items():
-        # of made-up strengths that are all alike at the start nothing can be foretold, and the deeper win less
+        # of made-up strengths that are all alike at the start nothing can be predicted, and the deeper win less
         if not text.startswith(("Deeper networks have", "Cross-entropy has")):
             assert claim.holds, (text, claim.shown)
-    for words in ("others decay to zero", "loser to winner", "stronger winner-take-all", "P3's kind"):
+    for words in ("others decay to zero", "loser to winner", "stronger winner-take-all"):
         claim = next(claim for text, claim in wrong.items() if words in text)
         assert not claim.holds, claim.shown
 

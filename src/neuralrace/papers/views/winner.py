@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import xarray
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import neuralrace as nr
@@ -13,7 +12,6 @@ from neuralrace.papers._common import panels
 from neuralrace.papers.claims import Claims, enumerated
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.settings import setting
-from neuralrace.papers.views._measures import coverage, lone_responses, two_layer_end, winner_share
 
 CLASSES = 3
 SMALL = 0.01  # initial scales up to this are small
@@ -35,8 +33,24 @@ class Settings:
 
 
 def compute(settings: Settings) -> xarray.Dataset:
-    """Score the rules, and find what random two-layer pathways leave to the winner by width and by classes."""
-    data, random = score_rules(settings), np.random.default_rng(1)
+    """Score rules over random races, and find what random two-layer pathways leave to the winner.
+
+    right: how often a rule names the exact winner, (rule, depth, spread, scale, draw); the same draws serve every cell.
+    advantage: P3's A_m = sigma_m s_m(0). head start: the largest strength. blow-up: r_m a_m(0)^(L-2), the inverse of
+    the clock reading at which view m alone would blow up, but for a common factor.
+    """
+    axes = {"depth": settings.depths, "spread": settings.spreads, "scale": settings.scales}
+    starts, speeds = np.random.default_rng(0).standard_normal((2, settings.draws, settings.views))
+    L, spread, scale = (one[..., None, None] for one in np.meshgrid(*axes.values(), indexing="ij"))
+    strengths, rates = scale * np.exp(0.5 * starts), np.exp(speeds * spread)
+    race = nr.views.race(strengths, rates, np.broadcast_to(L[..., 0], strengths.shape[:-1]))
+    scores = {"advantage": rates * strengths, "head start": strengths, "blow-up": rates * strengths ** (L - 2.0)}
+    right = [np.broadcast_to(score, strengths.shape).argmax(axis=-1) == race.winner for score in scores.values()]
+    coords: dict[str, Any] = {"rule": list(scores), **{name: list(values) for name, values in axes.items()}}
+    data, random = (
+        xarray.Dataset({"right": (("rule", *axes, "draw"), np.array(right))}, coords),
+        np.random.default_rng(1),
+    )
 
     def ends(networks: int, width: int, classes: int) -> np.ndarray:
         """The exact answers of random two-layer pathways to each view alone, (networks, K, M)."""
@@ -53,26 +67,49 @@ def compute(settings: Settings) -> xarray.Dataset:
     return data.assign_coords(width=list(settings.widths), classes=list(settings.classes))
 
 
-def score_rules(settings: Settings) -> xarray.Dataset:
-    """How often each rule names the exact winner over random races, `right` (rule, depth, spread, scale, draw).
+def shares(responses: Any) -> np.ndarray:
+    """Return the part of each view in what a class knows, summing to one; a response below zero counts as none.
 
-    advantage: P3's A_m = sigma_m s_m(0). head start: the largest strength. blow-up: r_m a_m(0)^(L-2), the inverse of
-    the clock reading at which view m alone would blow up, but for a common factor. The same normal draws serve every
-    cell.
+    responses: the answer for the right class to a view that is shown alone, (..., M). A class that answers no view at
+    all counts as even.
     """
-    axes = {"depth": settings.depths, "spread": settings.spreads, "scale": settings.scales}
-    starts, speeds = np.random.default_rng(0).standard_normal((2, settings.draws, settings.views))
-    L, spread, scale = (one[..., None] for one in np.meshgrid(*axes.values(), indexing="ij"))
-    strengths, rates = scale[..., None] * np.exp(0.5 * starts), np.exp(speeds * spread[..., None])
-    race = nr.views.race(strengths, rates, np.broadcast_to(L, strengths.shape[:-1]))
-    scores = {
-        "advantage": rates * strengths,
-        "head start": strengths,
-        "blow-up": rates * strengths ** (L[..., None] - 2.0),
-    }
-    right = [np.broadcast_to(score, strengths.shape).argmax(axis=-1) == race.winner for score in scores.values()]
-    coords: dict[str, Any] = {"rule": list(scores), **{name: list(values) for name, values in axes.items()}}
-    return xarray.Dataset({"right": (("rule", *axes, "draw"), np.array(right))}, coords)
+    known = np.maximum(np.asarray(responses, dtype=np.float64), 0.0)
+    total = known.sum(axis=-1, keepdims=True)
+    return np.divide(known, total, out=np.full_like(known, 1.0 / known.shape[-1]), where=~(total <= 0))
+
+
+def winner_share(responses: Any) -> np.ndarray:
+    """Return the largest share, from 1/M (even) to 1 (the winner takes all)."""
+    return np.asarray(shares(responses).max(axis=-1))
+
+
+def coverage(responses: Any) -> np.ndarray:
+    """Return P3's C(f) without a threshold: the effective number of views, 1 / sum of squared shares, over M."""
+    return np.asarray(1.0 / (shares(responses) ** 2).mean(axis=-1) / np.shape(responses)[-1] ** 2)
+
+
+def lone_responses(maps: Any) -> np.ndarray:
+    """Return the output for the class less the mean of the others, for each view alone: (..., M, K, K) to (..., K, M).
+
+    Column k of the map P_m of a pathway answers view m of class k.
+    """
+    P = np.asarray(maps)
+    right, total = np.einsum("...mkk->...km", P), np.einsum("...mjk->...km", P)
+    return np.asarray((P.shape[-1] * right - total) / (P.shape[-1] - 1))
+
+
+def two_layer_end(first: Any, last: Any) -> np.ndarray:
+    """Return the maps P_m that parallel two-layer pathways end with, in the limit of small initial weights; (M, K, K).
+
+    For views of length one that are always together, one-hot targets. first: (M, h, K). last: (M, K, h). Early on only
+    A_m = (W1_m + W2_m^T)/2 grows, and then dA_m/dt = A_m (1 - C)/K with C = sum_n A_n^T A_n common to all views, so P_m
+    ends as C^(-1/2) A_m^T A_m C^(-1/2).
+    """
+    A = (np.asarray(first) + np.swapaxes(np.asarray(last), -1, -2)) / 2
+    each = np.swapaxes(A, -1, -2) @ A
+    values, vectors = np.linalg.eigh(each.sum(axis=-3))
+    root = (vectors / np.sqrt(values)[..., None, :]) @ np.swapaxes(vectors, -1, -2)
+    return np.asarray(root[..., None, :, :] @ each @ root[..., None, :, :])
 
 
 def claims(data: xarray.Dataset) -> Claims:
@@ -95,16 +132,13 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.check(f"{named}; algebra of the equation", text, "A, B")
     claim.at_least("races with equal rates", data["right"].sel(rule="head start", spread=0.0).values.mean(), 1)
 
-    def intervals(axis: str, name: str) -> dict[str, nr.analysis.Interval]:
-        return {
+    even = 1 / data.attrs["views"]
+    covered, width = (
+        {
             f"{axis} {at}": nr.analysis.interval(row)
             for at, row in zip(data[axis].values, data[name].values, strict=True)
         }
-
-    even, covered, width = (
-        1 / data.attrs["views"],
-        intervals("classes", "class_coverage"),
-        intervals("width", "width_share"),
+        for axis, name in (("classes", "class_coverage"), ("width", "width_share"))
     )
     excess = np.log([part.mean - even for part in covered.values()])
     source = "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes"
@@ -124,50 +158,37 @@ def claims(data: xarray.Dataset) -> Claims:
 def draw(data: xarray.Dataset) -> Figure:
     """How often P3's rule is right at each depth and scale, and what random pathways leave to the winner."""
     figure, (own, better, widths, classes) = panels("A", "B", "C", "D", columns=2, width=4.4)
-    _draw_rule(own, data, "advantage", r"P3's rule, largest $\sigma a(0)$, is right at depth 3")
-    _draw_rule(better, data, "blow-up", r"the largest $\sigma a(0)^{L-2}$ is right beyond depth 2")
+    places = np.arange(data.sizes["spread"])
+    for axis, rule, title in (
+        (own, "advantage", r"P3's rule, largest $\sigma a(0)$, is right at depth 3"),
+        (better, "blow-up", r"the largest $\sigma a(0)^{L-2}$ is right beyond depth 2"),
+    ):
+        cells = data["right"].sel(rule=rule).mean("draw")
+        for depth, color in zip(data["depth"].values, nr.plotting.sequence(data.sizes["depth"]), strict=True):
+            scores = cells.sel(depth=depth)
+            axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=color, alpha=0.15, linewidth=0)
+            axis.plot(places, scores.mean("scale"), "o-", color=color, label=f"depth {depth:g}")
+        axis.axhline(0.8, color=nr.plotting.COLORS["reference"], linewidth=0.8)
+        axis.set_xticks(places, [f"{spread:g}" for spread in data["spread"].values])
+        axis.set_ylim(0, 1.05)
+        nr.plotting.label_axes(axis, title, "spread of the rates (log)", "right about the winner")
     for axis, name, values, title, vertical in (
         (widths, "width", data["width_share"], "wide pathways leave no winner", "winner's share"),
         (classes, "classes", data["class_coverage"], "more classes, more views learned", "coverage"),
     ):
-        nr.plotting.interval_points(
-            axis,
-            data[name],
-            list(map(nr.analysis.interval, values.values)),
-            fmt="o-",
-            color=nr.plotting.COLORS["gated"],
-        )
+        intervals, color = list(map(nr.analysis.interval, values.values)), nr.plotting.COLORS["gated"]
+        nr.plotting.interval_points(axis, data[name], intervals, fmt="o-", color=color)
         axis.axhline(1 / data.attrs["views"], color=nr.plotting.COLORS["reference"], linewidth=0.8)
         axis.set_xscale("log")
         nr.plotting.label_axes(axis, title, f"{name} of a network of depth 2", vertical)
     return figure
 
 
-def _draw_rule(axis: Axes, data: xarray.Dataset, rule: str, title: str) -> None:
-    """How often a rule is right: the mean and the range over scales, for each depth."""
-    cells, places = data["right"].sel(rule=rule).mean("draw"), np.arange(data.sizes["spread"])
-    for depth, color in zip(data["depth"].values, nr.plotting.sequence(data.sizes["depth"]), strict=True):
-        scores = cells.sel(depth=depth)
-        axis.fill_between(places, scores.min("scale"), scores.max("scale"), color=color, alpha=0.15, linewidth=0)
-        axis.plot(places, scores.mean("scale"), "o-", color=color, label=f"depth {depth:g}")
-    axis.axhline(0.8, color=nr.plotting.COLORS["reference"], linewidth=0.8)
-    axis.set_xticks(places, [f"{spread:g}" for spread in data["spread"].values])
-    axis.set_ylim(0, 1.05)
-    nr.plotting.label_axes(axis, title, "spread of the rates (log)", "right about the winner")
-
-
 EXPERIMENT = Experiment(
     name="views-winner",
     full=Settings(),
     tiny=Settings(
-        depths=(2, 3),
-        spreads=(0.0, 0.3),
-        scales=(0.1, 0.01),
-        draws=8,
-        widths=(3, 8),
-        networks=4,
-        classes=(3, 4),
-        class_networks=2,
+        (2, 3), (0.0, 0.3), (0.1, 0.01), draws=8, widths=(3, 8), networks=4, classes=(3, 4), class_networks=2
     ),
     compute=compute,
     claims=claims,

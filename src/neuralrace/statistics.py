@@ -144,11 +144,7 @@ class PathStatistics:
 
     def loss(self, weights: Weights) -> float:
         """The loss from the moments alone: half <|y|^2>, less what the network explains."""
-        return float(self.losses(weights))
-
-    def losses(self, weights: Weights) -> np.ndarray:
-        """The losses of many sets of weights: matrices have any leading axes, the same for all edges."""
-        loss = np.asarray(0.5 * self.target_energy)
+        loss = 0.5 * self.target_energy
         for c, here in enumerate(self.moments):
             maps: dict[str, np.ndarray] = {}  # the linear map from all open inputs, stacked, to each active node
             for node in self.architecture.order:
@@ -157,13 +153,13 @@ class PathStatistics:
                 for edge in self.architecture.incoming[node]:
                     gate, source = self.edge_gates[edge][c], self.architecture.source(edge)
                     if gate != 0:
-                        through = gate * np.asarray(weights[edge])
+                        through = np.asarray(weights[edge]) if gate == 1 else gate * np.asarray(weights[edge])
                         if source not in here.place or len(here.place) > 1:  # else the product with the identity
                             through = through @ maps[source]
                         maps[node] = maps[node] + through if node in maps else through
             for node, correlation in here.outputs.items():
-                loss = loss + np.sum(maps[node] * (0.5 * maps[node] @ here.inputs - correlation), axis=(-2, -1))
-        return np.asarray(loss)
+                loss += float(np.sum(maps[node] * (0.5 * maps[node] @ here.inputs - correlation)))
+        return loss
 
     @float64
     def gradient(self, weights: Weights) -> dict[Edge, Matrix]:

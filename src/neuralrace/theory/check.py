@@ -84,5 +84,6 @@ def _at_predicted_weights(request: Request, outcome: Outcome, draw: int) -> floa
     chosen = np.unique(np.searchsorted(progress, np.linspace(progress[0], progress[-1], TIMES)))
     start, *predicted = outcome.draws[draw].weights(np.concatenate([[0.0], times[chosen]]))
     rest = {edge: matrix - start[edge] for edge, matrix in request.weights[draw].items()}
-    exact = request.statistics.losses({edge: np.array([one[edge] for one in predicted]) + rest[edge] for edge in rest})
+    loss = request.statistics.loss
+    exact = np.array([loss({edge: one[edge] + rest[edge] for edge in rest}) for one in predicted])
     return agreement(Line(times[chosen], losses[chosen]), Line(times[chosen], exact)).normalized_l1

@@ -52,12 +52,13 @@ class Curve:
         slopes = x * (1 - x) ** 2 - bump / 8, -(x**2) * (1 - x) + bump / 8
         ends = (1 + 2 * x) * (1 - x) ** 2 - bump / 2, x**2 * (3 - 2 * x) - bump / 2
         weights = np.stack([ends[0], bump, ends[1], width * slopes[0], width * slopes[1]], axis=1)
-        first = np.searchsorted(step, np.arange(len(self.times)))  # of the times in each step
+        used, first = np.unique(step, return_index=True)  # the steps that hold times, and the first time in each
+        bounds = np.append(first, len(times))
 
         def drawn(records: np.ndarray, rates: np.ndarray, middles: np.ndarray) -> np.ndarray:
-            parts = np.stack([records[:-1], middles, records[1:], rates[:-1], rates[1:]], axis=1)
+            parts = np.stack([records[used], middles[used], records[used + 1], rates[used], rates[used + 1]], axis=1)
             parts, found = parts.reshape(*parts.shape[:2], -1), np.empty((len(times), records[0].size))
-            for part, inside in zip(parts, map(slice, first[:-1], first[1:]), strict=True):
+            for part, inside in zip(parts, map(slice, bounds[:-1], bounds[1:]), strict=True):
                 np.matmul(weights[inside], part, out=found[inside])
             return found.reshape(len(times), *records.shape[1:])
 
@@ -164,8 +165,8 @@ def _advance(solver: Recorded, moment: Moment, end: Array) -> tuple[Moment, jax.
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
         stepsize_controller=ModewiseController(solver.rtol, solver.system, before.next, moment.time, far),
         adjoint=diffrax.ForwardMode(),
-        # diffrax copies the records of a call in each step: half a million numbers take as long as a call
-        max_steps=min(max(math.isqrt(500_000 // (3 * size)), 8), 256),
+        # diffrax copies the records of a call in each step: a larger buffer costs more than the calls that it saves
+        max_steps=min(max(math.isqrt(1_500_000 // (3 * size)), 8), 256),
         throw=False,
         solver_state=moment.solver_state,
         controller_state=before,

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 import neuralrace as nr
 import oracle
 from neuralrace.errors import PathLimitError, UnknownNameError
-from neuralrace.statistics import PathStatistics, shared_bases
+from neuralrace.statistics import PathStatistics, shared_bases, untied
 from random_problems import random_problem
 
 ROUNDING = 1e-12  # averages over a few dozen examples, in another order
@@ -192,3 +192,15 @@ def test_the_residual_is_the_relative_size_of_what_is_off_the_diagonal(seed):
         rebuilt = (bases.outputs[path.target] * strengths) @ bases.inputs[path.source].T
         found = np.linalg.norm(sigma - rebuilt) / np.linalg.norm(sigma)  # the same sums in another order
         assert bases.residuals[f"Sigma_yx({path})"] == pytest.approx(found, abs=1e-12)
+
+
+def test_modes_of_equal_strength_do_not_depend_on_the_library_that_found_them() -> None:
+    """Any basis of a shared subspace is turned into the same one, up to signs."""
+    random = np.random.default_rng(0)
+    vectors = np.linalg.qr(random.normal(size=(6, 4)))[0]
+    values = np.array([2.0, 1.0, 1.0, 1.0])
+    turned = vectors.copy()
+    turned[:, 1:] = vectors[:, 1:] @ np.linalg.qr(random.normal(size=(3, 3)))[0]
+    first, second = (each @ untied(values, each) for each in (vectors, turned))
+    np.testing.assert_allclose(np.abs(first), np.abs(second), atol=1e-12)
+    np.testing.assert_allclose(first @ first.T, vectors @ vectors.T, atol=1e-12)

@@ -319,7 +319,7 @@ def _find_bases(statistics: PathStatistics) -> SharedBases:
 
     def strength(mode: Mapping[str, np.ndarray]) -> float:
         pairs = ((a, b) for a in mode for b in mode if place[a].start < place[b].start)
-        return float(sum(abs(mode[a] @ combined[place[a], place[b]] @ mode[b]) for a, b in pairs))
+        return rounded(float(sum(abs(mode[a] @ combined[place[a], place[b]] @ mode[b]) for a, b in pairs)))
 
     found: dict[str, dict[int, np.ndarray]] = {node: {} for node in place}
     for modes in _components(link, place):
@@ -350,6 +350,25 @@ def _find_bases(statistics: PathStatistics) -> SharedBases:
     return SharedBases(outputs, inputs, residuals)
 
 
+def rounded(value: float) -> float:
+    """To nine digits, so that rounding does not decide an order."""
+    return float(f"{value:.8e}")
+
+
+def untied(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """The rotation of vectors with equal singular values to a basis that does not vary with LAPACK and the machine.
+
+    In that basis the vectors lie apart along the coordinates.
+    """
+    rotation = np.eye(len(values))
+    ties = np.flatnonzero(np.abs(np.diff(values)) > 1e-9 * np.abs(values).max(initial=0.0)) + 1
+    for group in np.split(np.arange(len(values)), ties):
+        columns = vectors[:, group]
+        place = np.sqrt(np.arange(len(columns)))[:, None]  # no two pairs of coordinates have the same mean
+        rotation[np.ix_(group, group)] = np.linalg.eigh(columns.T @ (place * columns))[1]
+    return rotation
+
+
 def _components(link: np.ndarray, place: Mapping[str, slice]) -> list[list[dict[str, np.ndarray]]]:
     """Modes as one unit vector per node; each round starts at the node with most left to explain."""
     left = {node: np.eye(rows.stop - rows.start) for node, rows in place.items()}  # projections
@@ -363,12 +382,12 @@ def _components(link: np.ndarray, place: Mapping[str, slice]) -> list[list[dict[
 
     while True:
         own = {node: left[node] @ link[rows, rows] @ left[node] for node, rows in place.items()}
-        root = max(own, key=lambda node: np.linalg.norm(own[node]))
+        root = max(own, key=lambda node: rounded(float(np.linalg.norm(own[node]))))  # the first of equal ones
         values, vectors = np.linalg.eigh(own[root])
         if not (np.abs(values) > tolerance).any():
             return components
         modes = []
-        for start in vectors[:, np.abs(values) > tolerance].T:
+        for start in (vectors @ untied(values, vectors))[:, np.abs(values) > tolerance].T:
             mode = {root: unit(root, start * np.sign(start[np.argmax(np.abs(start))]))}
             for node, rows in place.items():
                 image = left[node] @ link[rows, place[root]] @ mode[root]

@@ -18,7 +18,7 @@ import numpy as np
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
 from neuralrace.initial import Gaussian, Initializer
-from neuralrace.statistics import PathStatistics, shared_bases
+from neuralrace.statistics import PathStatistics, rounded, shared_bases
 from neuralrace.theory.reduction.modes import path_modes
 
 ROUNDING = 1e-13  # a strength this much smaller than its matrix is rounding
@@ -230,7 +230,7 @@ def growing_part(
         speeds = values[:, 0]
         shares = np.where(speeds > 0, np.concatenate([right[:, 0], left[:, :, 0]], axis=1).T, 0.0)  # (edges, modes)
         directions = np.sum(shares[:, None] * vectors, axis=0) / np.sqrt(2)
-        order = np.argsort(-speeds, kind="stable")  # the fastest mode first
+        order = np.argsort([-rounded(speed) for speed in speeds], kind="stable")  # the fastest mode first
         basis = _orthonormal(directions, order[speeds[order] > 0], 1e-10 * np.linalg.norm(directions, axis=0))
         seen = basis.T @ directions
         strengths = shares * np.diagonal(seen) / np.sqrt(2)

@@ -57,7 +57,7 @@ class Curve:
 
         def drawn(records: np.ndarray, rates: np.ndarray, middles: np.ndarray) -> np.ndarray:
             parts = np.stack([records[used], middles[used], records[used + 1], rates[used], rates[used + 1]], axis=1)
-            parts, found = parts.reshape(*parts.shape[:2], -1), np.empty((len(times), records[0].size))
+            parts, found = parts.reshape(len(used), 5, records[0].size), np.empty((len(times), records[0].size))
             for part, inside in zip(parts, map(slice, bounds[:-1], bounds[1:]), strict=True):
                 np.matmul(weights[inside], part, out=found[inside])
             return found.reshape(len(times), *records.shape[1:])

@@ -7,7 +7,7 @@ import numpy as np
 
 from neuralrace.architecture import Path, edge_name
 from neuralrace.axes import Edge
-from neuralrace.statistics import PathStatistics, shared_bases
+from neuralrace.statistics import PathStatistics, shared_bases, untied
 from neuralrace.theory.certificate import Assumption
 
 PAIR_LIMIT = 4_000_000  # interacting pairs of paths that may be listed
@@ -54,6 +54,8 @@ def _decomposed(statistics: PathStatistics, own: bool) -> dict[Path, PathModes]:
             output, strengths, right = np.linalg.svd(correlation, full_matrices=False)
             kept = strengths > RANK * max(float(strengths.max(initial=0.0)), np.finfo(float).tiny)
             output, strengths, source = output[:, kept], strengths[kept], right[kept].T
+            rotation = untied(strengths, source)
+            output, source = output @ rotation, source @ rotation
         else:
             bases = shared_bases(statistics)
             output, source = bases.outputs[path.target], bases.inputs[path.source]

@@ -18,7 +18,6 @@ def record() -> None:
     from importlib.metadata import version
 
     from neuralrace.explorer.presets import about
-    from neuralrace.explorer.problem import thumbnails
     from neuralrace.explorer.scene import name_of
     from neuralrace.explorer.session import Session
 
@@ -33,7 +32,7 @@ def record() -> None:
         (RECORDS / file).write_text(json.dumps(short(found), separators=(",", ":")), encoding="utf-8")
         recordings.append({"scene": given, "file": file})
         print(f"{file}: {given['task']}, {(RECORDS / file).stat().st_size / 1000:.0f} kB", flush=True)
-    told |= {"recordings": recordings, "thumbnails": thumbnails(), "version": version("neuralrace")}
+    told |= {"recordings": recordings, "version": version("neuralrace")}
     told["presets"] = []
     told["first"] = told["guided"][0]["steps"][0]["scene"]
     (RECORDS / "about.json").write_text(json.dumps(told, separators=(",", ":")), encoding="utf-8")

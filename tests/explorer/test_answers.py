@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from explorer_scene import SMALL
-from neuralrace.explorer.answers import ADVICE, certificate_data, equations_data, forecast_data, forecast_of
-from neuralrace.explorer.presets import PRESETS
-from neuralrace.explorer.problem import add_table, initializer_of, make_setup
-from neuralrace.explorer.python_text import python_text
+from neuralrace.explorer.answers import ADVICE, certificate_data, equations_data
+from neuralrace.explorer.problem import make_setup
 from neuralrace.explorer.scene import numbers, read_scene
 from neuralrace.explorer.session import Session
 from neuralrace.explorer.snapshots import race, take_snapshots
@@ -90,54 +87,3 @@ def test_equations_are_set_with_their_numbers() -> None:
 def test_numbers_are_short_and_missing_ones_are_null() -> None:
     assert numbers([1 / 3, np.nan, np.inf, 0, 1e-20]) == [0.333333, None, None, 0.0, 1e-20]
     assert numbers(np.float64(2.0)) == 2.0
-
-
-@pytest.mark.parametrize(
-    "given",
-    [SMALL | {"flips": [[0, 1]], "settings": {"delta": 0.25}}, SMALL | {"network": "relu", "steps": 30}],
-    ids=["own gates", "relu"],
-)
-def test_the_program_gives_the_same_forecast(
-    given: dict, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    session, scene = Session(), read_scene(given)
-    namespace: dict = {"__name__": "copied"}
-    exec(compile(python_text(session, scene), "copied.py", "exec"), namespace)
-    shown = forecast_data(session, scene)
-    there = np.interp(shown["time"], namespace["forecast"].time, namespace["forecast"].loss)
-    # the page looks at fewer times, between which an adaptive method interpolates: to its tolerance
-    assert np.allclose(there, forecast_of(session, scene).loss, rtol=1e-3, atol=1e-9)
-    assert "method: " in capsys.readouterr().out
-    assert (tmp_path / "comparison.png").stat().st_size > 1000
-
-
-SCENES = {
-    **PRESETS["starts"],
-    "deep": {"task": "contextual", "gating": "common + single, items only", "depth": 3},
-    "own gates": {"task": "routing", "gating": "shared", "depth": 3, "flips": [[0, 0]]},
-    "images": PRESETS["presets"]["saxe2022-fig7"]["scene"],
-    "relu images": PRESETS["presets"]["saxe2022-fig9"]["scene"],
-}
-
-
-@pytest.mark.parametrize("given", SCENES.values(), ids=SCENES)
-def test_every_program_makes_its_problem(given: dict, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    session = Session()
-    if given["task"] == "table":
-        Path("table.csv").write_text("a,b,c\n1,0,1\n0,1,-1\n")
-        table = add_table(session, Path("table.csv").read_text())["table"]
-        given = given | {"settings": {"table": table, "targets": 1}}
-    scene, namespace = read_scene(given), {}
-    exec(compile(python_text(session, scene).partition("run = ")[0], "copied.py", "exec"), namespace)
-    wanted, made = make_setup(session, scene).problem, namespace["problem"]
-    assert made.architecture == wanted.architecture
-    assert made.activations == wanted.activations
-    for mine, theirs in (
-        (made.task.inputs, wanted.task.inputs),
-        (made.task.targets, wanted.task.targets),
-        (made.gates.nodes, wanted.gates.nodes),
-    ):
-        assert {node: rows.tolist() for node, rows in mine.items()} == {n: rows.tolist() for n, rows in theirs.items()}
-    assert namespace["initial"] == initializer_of(scene)

@@ -22,8 +22,8 @@ from explorer_scene import SMALL, Served
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer import presets
 from neuralrace.explorer.answers import Send, training_events
-from neuralrace.explorer.problem import add_table
-from neuralrace.explorer.scene import BODY_BYTES, name_of, read_scene
+from neuralrace.explorer.app import MOST_BYTES
+from neuralrace.explorer.scene import name_of, read_scene
 from neuralrace.explorer.server import PORT, serve
 from neuralrace.explorer.session import Cache, Session, SupersededError, Token
 
@@ -81,7 +81,7 @@ def test_a_mistake_or_a_divergence_stops_no_other(page: httpx.Client) -> None:
     assert page.post("api/forecast", json={"page": "p", "scene": SMALL}).status_code == 200
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[" * 100_000, b'{"page": 3}', b'{"scene": []}'])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"[" * 50_000, b'{"page": 3}', b'{"scene": []}'])
 def test_a_bad_request_is_refused_in_one_line(page: httpx.Client, body: bytes) -> None:
     answer = page.post("api/forecast", content=body)
     assert answer.status_code == 400
@@ -95,10 +95,10 @@ def test_other_hosts_origins_and_long_bodies_are_refused(page: httpx.Client, ser
     own = page.get("api/about", headers={"origin": served.address.rstrip("/")})
     assert own.status_code == 200
     assert own.headers["content-security-policy"].startswith("default-src 'self'")
-    assert page.post("api/table", content=b"1" * (BODY_BYTES + 1)).status_code == 413
-    long = page.post("api/forecast", content=iter([b" " * BODY_BYTES, b"  "]))  # nothing announced
+    assert page.post("api/forecast", content=b" " * (MOST_BYTES + 1)).status_code == 413
+    long = page.post("api/forecast", content=iter([b" " * MOST_BYTES, b"  "]))  # nothing announced
     assert long.status_code == 400
-    assert f"{BODY_BYTES:,} bytes" in long.json()["error"]
+    assert f"{MOST_BYTES:,} bytes" in long.json()["error"]
 
 
 def test_files_of_the_page_and_no_others(page: httpx.Client) -> None:
@@ -107,8 +107,6 @@ def test_files_of_the_page_and_no_others(page: httpx.Client) -> None:
     assert page.get("static/main.js").status_code == 200
     for path in ("static/../app.py", "static/%2e%2e/app.py", "static/", "etc/passwd"):
         assert page.get(path).status_code == 404
-    assert page.post("api/table", content="a,b\n1,2\n").json()["rows"] == 1
-    assert "UTF-8" in page.post("api/table", content=b"\xff\xfe\xff").json()["error"]
 
 
 def test_a_page_that_goes_away_is_noticed(page: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +148,7 @@ def test_memory_is_bounded_and_older_requests_are_dropped() -> None:
     for number in range(1000):
         session.forecasts.get(number, object)
         session.token(f"page {number}", "forecast")
-    for number in range(10):
-        add_table(session, f"{number},1\n")
-    assert (len(session.forecasts), len(session.tokens), len(session.tables)) == (32, 256, 8)
+    assert (len(session.forecasts), len(session.tokens)) == (32, 256)
     session.close()
 
 
@@ -181,7 +177,7 @@ def test_a_result_is_made_once_and_a_failure_is_not_kept() -> None:
 def test_first_scenes_are_compiled_while_no_page_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     session, small = Session(), read_scene(SMALL)
     monkeypatch.setattr("neuralrace.explorer.session.QUIET", 0.1)
-    monkeypatch.setattr(presets, "PRESETS", {"starts": {"xor": SMALL, "table": {"task": "table"}}})
+    monkeypatch.setattr(presets, "PRESETS", {"starts": {"xor": SMALL}})
     with session.serving():
         thread = threading.Thread(target=presets.compile_ahead, args=(session,))
         thread.start()

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shutil
 import threading
 import time
@@ -14,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import neuralrace as nr
 from explorer_scene import LINK, Served, stories
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -225,7 +227,13 @@ def test_pins_python_link_about_and_map(page: Page) -> None:
     page.js("document.querySelectorAll('#pins button')[1].click()")
     page.wait("document.querySelectorAll('#pins li').length === 0")
     page.find("python").click()
-    assert "nr.predict(" in page.wait("document.body.dataset.python")
+    program, found = page.wait("document.body.dataset.python"), {}
+    exec(compile(program.partition("run = ")[0], "copied.py", "exec"), found)
+    assert found["problem"].task.inputs["x"].tolist() == nr.tasks.xor(delta=0.5).task.inputs["x"].tolist()
+    assert found["initial"] == nr.initial.gaussian(
+        float(re.findall("scale=([^&]*)", page.js("return location.hash"))[0])
+    )
+    assert "forecast = nr.predict(problem, initial, run.time, key=0, draws=2, rtol=1e-4)" in program
     page.find("link").click()
     page.wait("document.getElementById('link').textContent === 'Copied'")
     page.find("about-open").click()
@@ -240,19 +248,15 @@ def test_pins_python_link_about_and_map(page: Page) -> None:
     assert page.js("return location.hash") != before  # the scene is that of the cell
 
 
-def test_stories_presets_and_tables(page: Page, tmp_path: Path) -> None:
+def test_stories_and_presets(page: Page) -> None:
     page.changes(lambda: page.put("guided", "plateaus"))
     page.changes(lambda: page.find("tour-next").click())
     assert page.text("tour-place") == "2 of 3"
     page.find("tour-end").click()
     page.changes(lambda: page.put("preset", "saxe2022-linear"))
     page.wait("location.hash.includes('task=semantic')")
-    file = tmp_path / "mine.csv"
-    file.write_text("a,b,c\n1,0,1\n0,1,-1\n1,1,0.5\n")
-    page.find("task-table").click()
-    page.wait("document.getElementById('message').textContent.includes('must be loaded first')")
-    page.changes(lambda: page.find("table").send_keys(str(file)))
-    assert "3 examples, 3 columns" in page.text("table-told")
+    page.changes(lambda: page.find("task-iris").click())
+    assert "task=iris" in page.js("return location.hash")
 
 
 def test_a_bad_link_names_the_bound_and_the_page_continues(page: Page) -> None:

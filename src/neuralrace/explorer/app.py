@@ -4,8 +4,6 @@ GET  /                 the page; /static/..., /plotly.js (from the installed plo
 GET  /api/about        bounds, tasks, presets, guided scenes, versions
 POST /api/forecast     {page, scene} -> curve, certificate, problem
 POST /api/snapshots    {page, scene} -> the forecast network over time, equations, step size against curvature
-POST /api/python       {page, scene} -> {text}
-POST /api/table        text of a .csv -> {table, rows, width}
 POST /api/training     {page, scene} -> server-sent events: progress, done, failed
 """
 
@@ -30,9 +28,7 @@ from starlette.staticfiles import StaticFiles
 from neuralrace.errors import NeuralRaceError, RangeError
 from neuralrace.explorer import answers
 from neuralrace.explorer.presets import about
-from neuralrace.explorer.problem import add_table, thumbnails
-from neuralrace.explorer.python_text import python_text
-from neuralrace.explorer.scene import BODY_BYTES, Scene, read_scene
+from neuralrace.explorer.scene import Scene, read_scene
 from neuralrace.explorer.session import Session, SupersededError, Token
 
 STATIC = Path(str(files("neuralrace.explorer") / "static"))
@@ -41,7 +37,7 @@ POLICY = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {"content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
-MOST_NAME = 64  # characters of a page's own name
+MOST_BYTES = 1 << 16  # of a request
 
 
 def make_app(session: Session) -> Starlette:
@@ -55,14 +51,7 @@ def make_app(session: Session) -> Starlette:
         return FileResponse(plotly, media_type="text/javascript", headers={"cache-control": "max-age=86400"})
 
     async def describe(_: Request) -> Response:
-        pictures = await asyncio.get_running_loop().run_in_executor(session.theory, thumbnails)
-        return JSONResponse(about() | {"thumbnails": pictures, "version": version("neuralrace")})
-
-    async def table(request: Request) -> Response:
-        try:
-            return JSONResponse(add_table(session, (await _body(request)).decode("utf-8-sig")))
-        except UnicodeDecodeError:
-            raise RangeError("a table must be text in UTF-8; it was not") from None
+        return JSONResponse(about() | {"version": version("neuralrace")})
 
     def posted(kind: str, make: Callable[[Session, Scene], Any]) -> Route:
         """Answer from work in a thread, unless the page asks for something newer first."""
@@ -91,10 +80,8 @@ def make_app(session: Session) -> Starlette:
         Route("/plotly.js", script),
         Mount("/static", StaticFiles(directory=STATIC)),
         Route("/api/about", describe),
-        Route("/api/table", table, methods=["POST"]),
         posted("forecast", answers.forecast_data),
         posted("snapshots", answers.snapshots_data),
-        posted("python", lambda *asked: {"text": python_text(*asked)}),
         Route("/api/training", training, methods=["POST"]),
     ]
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
@@ -109,8 +96,8 @@ async def _guard(request: Request, answer: RequestResponseEndpoint) -> Response:
     origin, length = request.headers.get("origin"), request.headers.get("content-length", "0")
     if origin is not None and origin != f"http://{request.headers.get('host')}":
         return _mistake("the explorer answers its own page only; the request came from another one", 403)
-    if not length.isdecimal() or int(length) > BODY_BYTES:
-        return _mistake(f"a request may have {BODY_BYTES:,} bytes; more were announced", 413)
+    if not length.isdecimal() or int(length) > MOST_BYTES:
+        return _mistake(f"a request may have {MOST_BYTES:,} bytes; more were announced", 413)
     response = await answer(request)
     response.headers.update(HEADERS)
     response.headers.setdefault("cache-control", "no-cache")
@@ -128,27 +115,22 @@ def _fail(_: Request | None, error: Exception) -> JSONResponse:
     return _mistake(f"a bug: {type(error).__name__}: {error}", 500)
 
 
-async def _body(request: Request) -> bytes:
-    """Return the body, or refuse it as soon as it is too long, whatever length was announced."""
+async def _read(request: Request) -> tuple[str, Scene]:
+    """Return the page's name and the scene; a body that is too long is refused, whatever length was announced."""
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > BODY_BYTES:
-            raise RangeError(f"a request may have {BODY_BYTES:,} bytes; more came")
-    return body
-
-
-async def _read(request: Request) -> tuple[str, Scene]:
-    """Return the page's name and the scene."""
+        if len(body) > MOST_BYTES:
+            raise RangeError(f"a request may have {MOST_BYTES:,} bytes; more came")
     try:
-        given = json.loads(await _body(request))
+        given = json.loads(body)
     except (ValueError, RecursionError):
         raise RangeError("a request must be JSON; it was not") from None
     if not isinstance(given, dict):
         raise RangeError(f"a request must be an object with named values; it was {type(given).__name__}")
     page = given.get("page", "")
-    if not isinstance(page, str) or len(page) > MOST_NAME:
-        raise RangeError(f"a page must name itself by at most {MOST_NAME} characters")
+    if not isinstance(page, str) or len(page) > 64:
+        raise RangeError("a page must name itself by at most 64 characters")
     return page, read_scene(given.get("scene", {}))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.answers import forecast_data, snapshots_data, training_events
-from neuralrace.explorer.scene import BODY_BYTES, SCENE, TASKS, read_scene
+from neuralrace.explorer.scene import SCENE, TASKS, read_scene
 from neuralrace.explorer.session import Session, Token
 from neuralrace.papers import FIGURES
 from neuralrace.plotting.style import COLORS, SERIES
@@ -43,7 +43,6 @@ def about() -> dict[str, Any]:
         "first": starts[FIRST],
         "presets": presets,
         "guided": guided,
-        "limits": {"bytes": BODY_BYTES},
         "colors": COLORS,
         "series": list(SERIES),
     }
@@ -52,7 +51,7 @@ def about() -> dict[str, Any]:
 def compile_ahead(session: Session) -> None:
     """Forecast, then train the first scene of every task while no page waits, so that its shapes are compiled."""
     names = sorted(PRESETS["starts"], key=lambda task: task != FIRST)
-    scenes = [read_scene(PRESETS["starts"][task]) for task in names if task != "table"]
+    scenes = [read_scene(PRESETS["starts"][task]) for task in names]
 
     def trained(session: Session, scene: dict[str, Any]) -> None:
         training_events(session, scene, Token(), lambda event, data: None)

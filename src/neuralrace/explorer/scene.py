@@ -15,7 +15,6 @@ from neuralrace.errors import RangeError, UnknownNameError, nearest, require_kno
 Scene = dict[str, Any]
 Bound = dict[str, Any]
 
-BODY_BYTES = 1 << 20  # of any request, a table included
 MOST_FLIPS, MOST_ROW = 400, 10_000  # gates that differ from the named gating
 
 
@@ -30,10 +29,6 @@ def _size(label: str, default: int, least: int, most: int, *stops: int) -> Bound
 
 def _choice(label: str, *options: str) -> Bound:
     return {"kind": "choice", "label": label, "default": options[0], "options": options}
-
-
-def _text(label: str, most: int) -> Bound:
-    return {"kind": "text", "label": label, "default": "", "most": most}
 
 
 SCENE: Mapping[str, Bound] = {
@@ -59,7 +54,6 @@ TASKS: Mapping[str, Mapping[str, Bound]] = {
     "routing": {
         "domains": _size("domains M", 4, 2, 10, *range(2, 11)),
         "trained": _size("trained K", 2, 1, 10, *range(1, 11)),
-        "items": _choice("items of a domain", "features", "digits"),
     },
     "views": {
         "classes": _size("classes", 3, 2, 6, 2, 3, 4, 5, 6),
@@ -68,8 +62,7 @@ TASKS: Mapping[str, Mapping[str, Bound]] = {
         "probability": _number("chance p of a view", 0.8, 0.05, 1.0),
         "overlap": _number("overlap", 0.0, 0.0, 0.9),
     },
-    "digits": {"examples": _number("examples", 200, 20, 500, 50, 100, 200, 500, whole=True)},
-    "table": {"table": _text("table", 64), "targets": _size("target columns", 1, 1, 64, *range(1, 9))},
+    "iris": {},
 }
 FIELDS = ("task", "settings", "gating", "flips", *SCENE)
 
@@ -85,12 +78,15 @@ def read_scene(given: Any) -> Scene:
     for name in given:
         require_known(name, FIELDS, f"a scene has no {name!r:.40}")
     task, settings, flips = given.get("task", "xor"), given.get("settings", {}), given.get("flips", [])
+    gating = given.get("gating", "")
     if not isinstance(task, str) or task not in TASKS:
         raise UnknownNameError(f"there is no task {task!r:.40} to explore; {nearest(task, TASKS)}")
     if not isinstance(settings, Mapping):
         raise RangeError(f"settings must be an object with named values; it was {type(settings).__name__}")
     for name in settings:
         require_known(name, TASKS[task], f"task {task!r} has no setting {name!r:.40} here")
+    if not isinstance(gating, str) or len(gating) > 60:
+        raise RangeError(f"gating must be a text of at most 60 characters; it was {gating!r:.40}")
     if not isinstance(flips, list) or len(flips) > MOST_FLIPS:
         raise RangeError(f"flips must be a list of at most {MOST_FLIPS} pairs; {str(flips)[:40]!r} came")
     found: set[tuple[int, int]] = set()
@@ -103,7 +99,7 @@ def read_scene(given: Any) -> Scene:
     return {
         "task": task,
         "settings": {name: _checked(name, bound, settings) for name, bound in TASKS[task].items()},
-        "gating": _checked("gating", _text("gating", 60), given),
+        "gating": gating,
         "flips": [list(pair) for pair in sorted(found)],
         **values,
     }
@@ -118,10 +114,6 @@ def _checked(name: str, bound: Bound, given: Mapping[str, Any]) -> Any:
     value = given.get(name, bound["default"])
     if bound["kind"] == "choice":
         return require_name(name, value, bound["options"])
-    if bound["kind"] == "text":
-        if not isinstance(value, str) or len(value) > bound["most"]:
-            raise RangeError(f"{name} must be a text of at most {bound['most']} characters; it was {value!r:.40}")
-        return value
     least, most = bound["least"], bound["most"]
     if isinstance(value, (bool, str)) or value is None:
         raise RangeError(f"{name} must be a number from {least:g} to {most:g}; it was {value!r:.40}")

@@ -1,4 +1,4 @@
-"""What the server remembers: results by scene, tables of visitors, and which work is still waited for. All bounded."""
+"""What the server remembers: results by scene, and which work is still waited for. All bounded."""
 
 import contextlib
 import threading
@@ -65,7 +65,6 @@ class Session:
     """Caches, threads, and a token for the last request of each kind of each page."""
 
     def __init__(self) -> None:
-        self.tables: OrderedDict[str, str] = OrderedDict()  # digest -> text
         self.setups, self.forecasts, self.snapshots, self.trainings = Cache(32), Cache(32), Cache(24), Cache(24)
         self.theory = ThreadPoolExecutor(THREADS, "theory")
         self.training = ThreadPoolExecutor(THREADS, "training")

@@ -3,7 +3,7 @@
 import { $, make, tell } from "./dom.js";
 
 const NAMES = { xor: "XOR", hierarchy: "hierarchy", semantic: "animals", contextual: "contexts", contextual_classification: "which input", routing: "routing",
-  views: "views", digits: "digits", table: "your CSV" };
+  views: "views", iris: "flowers" };
 const WORDS = { gated: "linear, gated", relu: "ReLU", gaussian: "Gaussian", orthogonal: "orthogonal" };
 const FINE = 200; // places of a slider without stops
 
@@ -22,10 +22,8 @@ export class Controls {
   }
 
   card(task, choose) {
-    const canvas = make("canvas", { width: 48, height: 48, "aria-hidden": "true" });
-    paint(canvas, this.about.thumbnails?.[task]);
     const input = make("input", { type: "radio", name: "task", value: task, id: `task-${task}`, disabled: this.disabled, onchange: () => choose(task) });
-    return make("label", { class: "card" }, input, canvas, NAMES[task] ?? task);
+    return make("label", { class: "card" }, input, NAMES[task] ?? task);
   }
 
   // a slider or a choice; where: finds in a scene the object that holds the value
@@ -35,7 +33,6 @@ export class Controls {
     if (bound.kind === "choice")
       return make("label", { class: "slider" }, bound.label, make("select", { id, disabled: this.disabled, onchange: (event) => put(event.target.value) },
         ...bound.options.map((option) => make("option", { value: option }, WORDS[option] ?? option))));
-    if (bound.kind === "text") return null;
     const most = bound.stops.length ? bound.stops.length - 1 : FINE;
     const input = make("input", { type: "range", id, min: 0, max: most, step: 1, disabled: this.disabled, oninput: (event) => put(valueAt(bound, Number(event.target.value))) });
     return make("label", { class: "slider", for: id }, make("span", {}, bound.label), make("output", { id: `${id}-told` }), input);
@@ -45,8 +42,7 @@ export class Controls {
     $(`task-${scene.task}`).checked = true;
     if (this.task !== scene.task) {
       this.task = scene.task;
-      $("settings").replaceChildren(...Object.entries(this.about.tasks[scene.task]).map(([name, bound]) => this.control(name, bound, (one) => one.settings)).filter(Boolean));
-      $("table-box").hidden = scene.task !== "table";
+      $("settings").replaceChildren(...Object.entries(this.about.tasks[scene.task]).map(([name, bound]) => this.control(name, bound, (one) => one.settings)));
     }
     document.querySelector(`#network input[value="${scene.network}"]`).checked = true;
     for (const [name, bound] of Object.entries(this.about.bounds)) set(name, bound, scene[name]);
@@ -115,25 +111,5 @@ function set(name, bound, value) {
     if (document.activeElement !== input) input.value = placeIn(bound, value);
     $(`control-${name}-told`).textContent = tell(value);
     input.setAttribute("aria-valuetext", tell(value));
-  }
-}
-
-function paint(canvas, picture) {
-  const context = canvas.getContext("2d");
-  const tint = (value) => (value > 0 ? `rgba(0,114,178,${value})` : `rgba(213,94,0,${-value})`);
-  if (picture?.points)
-    for (const [x, y, sign] of picture.points) {
-      context.fillStyle = tint(sign * 0.95);
-      context.beginPath(), context.arc(24 + 13 * x / 1, 24 - 13 * y / 1, 6, 0, 7), context.fill();
-    }
-  else if (picture?.table) {
-    const [rows, columns] = [picture.table.length, picture.table[0].length];
-    picture.table.forEach((line, i) => line.forEach((value, j) => {
-      context.fillStyle = tint(value);
-      context.fillRect((j * 48) / columns, (i * 48) / rows, 48 / columns + 0.3, 48 / rows + 0.3);
-    }));
-  } else {
-    context.strokeStyle = "#888888";
-    for (let k = 0; k <= 3; k++) context.strokeRect(6, 8 + 8 * k, 36, 8);
   }
 }

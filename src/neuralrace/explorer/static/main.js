@@ -9,7 +9,7 @@ import { $, make, tell } from "./dom.js";
 import { Guess } from "./guess.js";
 import { PANELS, showGraph } from "./snapshots.js";
 import { showRace } from "./race.js";
-import { asCsv, asJson, copy, save } from "./share.js";
+import { asCsv, asJson, asPython, copy, save } from "./share.js";
 import { Live, Mistake, Recorded, same } from "./source.js";
 
 const RESTING = 350; // ms without a change before training starts
@@ -299,7 +299,6 @@ function fillMenus() {
   const shown = source.live ? about.presets : about.presets.filter((one) => about.recordings.some((kept) => same(kept.scene, one.scene)));
   $("preset").append(...shown.map((one) => make("option", { value: one.name }, `${one.source}: ${one.title}`)));
   $("version").textContent = `neuralrace ${about.version}`;
-  $("python").disabled = !source.live;
 }
 
 function fillExamples() {
@@ -331,10 +330,9 @@ function wire() {
   $("example").onchange = () => { view.row = Number($("example").value); look(false); remember(); };
   $("grid").addEventListener("pointerover", (event) => hover(event.target.closest("tr")));
   $("link").onclick = () => copy(location.href).then(() => flash("link", "Copied"));
-  $("python").onclick = () => source.python(state.scene).then((text) => { document.body.dataset.python = text; return copy(text); }).then(() => flash("python", "Copied")).catch(complain);
+  $("python").onclick = () => copy(document.body.dataset.python = asPython(state.scene)).then(() => flash("python", "Copied"));
   $("export").onchange = () => exported($("export").value).catch(complain);
   $("about-open").onclick = () => $("about").showModal();
-  $("table").onchange = () => bring($("table").files[0]).catch(complain);
   for (const tab of $("tabs").children) {
     tab.onclick = () => choose(tab);
     tab.onkeydown = (event) => {
@@ -368,14 +366,6 @@ async function exported(kind) {
   if (kind === "csv") save(`${name}.csv`, asCsv(state), "text/csv");
   if (kind === "json") save(`${name}.json`, asJson(state), "application/json");
   if (kind === "svg" || kind === "png") save(`${name}.${kind}`, await chart.picture(kind));
-}
-
-async function bring(file) {
-  if (!file) return;
-  if (file.size > about.limits.bytes) throw new Mistake(`a table may have ${about.limits.bytes} bytes; ${file.name} has ${file.size}`, 413);
-  const found = await source.table(await file.text());
-  $("table-told").textContent = `${file.name}: ${found.rows} examples, ${found.width} columns`;
-  await change((scene) => { scene.settings.table = found.table; });
 }
 
 function flash(id, text) {

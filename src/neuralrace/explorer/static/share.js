@@ -34,3 +34,21 @@ export function asJson({ scene, forecast, snapshots, training }) {
   const untrained = snapshots?.untrained && { time: snapshots.time, theory: snapshots.untrained, training: training?.done?.snapshots.untrained ?? null };
   return JSON.stringify({ scene, theory: { time, loss, low, high, certificate }, training: run ?? null, untrained: untrained ?? null }, null, 1);
 }
+
+// a scene is plain values, which are written alike in JSON and Python
+export function asPython(scene) {
+  const own = scene.network === "relu" ? `learning_rate=${scene.rate}` : "rtol=1e-4";
+  return `import neuralrace as nr
+from neuralrace.explorer.problem import initializer_of, make_setup
+from neuralrace.explorer.scene import read_scene
+from neuralrace.explorer.session import Session
+
+scene = read_scene(${JSON.stringify(scene)})
+problem, initial = make_setup(Session(), scene).problem, initializer_of(scene)
+run = nr.train(problem, initial, ${scene.rate}, ${scene.steps}, seeds=${scene.seeds}, key=${scene.key})
+forecast = nr.predict(problem, initial, run.time, key=${scene.key}, draws=2, ${own})
+print(forecast.certificate)
+print(nr.agreement(forecast, run))
+nr.compare(forecast, run).savefig("comparison.png")
+`;
+}

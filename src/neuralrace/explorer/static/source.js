@@ -9,8 +9,6 @@ export class Live {
   async about() { return read(await fetch("api/about")); }
   forecast(scene) { return this.#post("forecast", { scene }); }
   snapshots(scene) { return this.#post("snapshots", { scene }); }
-  async python(scene) { return (await this.#post("python", { scene })).text; }
-  async table(text) { return read(await fetch("api/table", { method: "POST", body: text })); }
   training(scene, on) { return this.#stream("training", { scene }, on); }
   // a cell of a map, beside the forecast that the page shows
   cell(scene, kind) { return this.#post(kind, { scene, page: `${page}map` }, "map"); }

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
+import neuralrace as nr
 from neuralrace import tasks
 from neuralrace.papers.jarvis2025 import _contextual as common
-from neuralrace.training import train
 
 SMALL = common.ContextualSettings(seeds=1, hidden=12, width=5, paper_rate=0.01, std=0.05, steps=200, every=50)
 
@@ -32,22 +32,16 @@ def test_the_protocol_trains_the_common_pathway_alone() -> None:
     problem, run = SMALL.protocol(named, "common + all-but-one", record="path_singular_values")
     values = common.trained_values(problem, run)
     assert set(values) == {"common", "without0", "without1", "without2"}
-    alone = common.pathways(named.task, {"common": None}, SMALL.width)
-    first = SMALL.initial(problem, jax.random.fold_in(jax.random.key(0), 0))  # the draw of seed 0
+    nodes = {"x": 11, "common": SMALL.width, "y": named.task.targets["y"].shape[1]}
+    alone = nr.Problem(nr.Architecture(nodes, [("x", "common"), ("common", "y")]), named.task)
+    first = nr.initial.gaussian(SMALL.std)(problem, jax.random.fold_in(jax.random.key(0), 0))  # the draw of seed 0
     weights = {edge: first[edge] for edge in alone.architecture.edges}
-    single = train(
-        alone, weights, SMALL.rate(named.task), SMALL.steps, every=SMALL.every, record="path_singular_values"
-    )
+    single = SMALL.train(alone, weights, record="path_singular_values")
     wanted = common.trained_values(alone, single)["common"]
     np.testing.assert_allclose(values["common"], wanted, rtol=1e-9, atol=1e-12)  # the same steps, to rounding
 
 
-def test_the_published_scales() -> None:
-    """P2's code has 700, 500 and 600 neurons for 3, 4 and 5 contexts, and weights of 0.005 over that number."""
-    for contexts, hidden in ((3, 700), (4, 500), (5, 600), (8, 700)):
-        found = common.ContextualSettings().published(contexts)
-        assert (found.hidden, found.std) == (hidden, pytest.approx(0.005 / hidden, rel=1e-12))
-    assert common.ContextualSettings().appendix_h.std == 1e-7
+def test_scales_of_pathways() -> None:
     named = tasks.contextual(3, "mixed")
     (problem, one), (_, two) = (SMALL.protocol(named, common.EVERY_MODULE, by, record="weights") for by in (1, 2))
     assert len(problem.architecture.edges) == 14  # seven pathways of two layers

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -21,10 +22,14 @@ def panels(*letters: str, **size: Any) -> tuple[Figure, list[Axes]]:
     return figure, axes
 
 
+def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> nr.analysis.Agreement:
+    """The distance of a curve, or of the mean of several, from the mean run."""
+    return nr.agreement(nr.analysis.Line(time, curve), nr.analysis.Line(time, runs))
+
+
 def distance(data: xarray.Dataset, theory: str, runs: str) -> float:
     """Normalized L1 between two variables of a dataset over its time."""
-    lines = (nr.analysis.Line(data["time"].values, data[name].values) for name in (theory, runs))
-    return nr.agreement(*lines).normalized_l1
+    return apart(*(data[name].values for name in ("time", theory, runs))).normalized_l1
 
 
 def follows(claim: Claims, data: xarray.Dataset, theory: str, runs: str) -> None:

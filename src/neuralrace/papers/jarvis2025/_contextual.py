@@ -1,6 +1,6 @@
 """What P2's contextual figures share: the paper's parameters and protocols, and how near is near."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,11 +14,6 @@ from neuralrace.papers.claims import Claims
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
 EVERY_MODULE = "common + all-but-one + single"  # the published network with three contexts has both kinds
-PUBLISHED = {  # contexts -> sevenths of the ReLU neurons; scale of contextual over common pathways; strengths of both
-    3: (7, 2.0, (5e-9, 5e-5)),  # in the closed form
-    4: (5, 1.0, (1e-8, 1e-4)),
-    5: (6, 1.0, (1e-9, 3e-4)),
-}
 DIFFERS = (
     "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its gated "
     "networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are trained "
@@ -27,7 +22,7 @@ DIFFERS = (
     "n for n ReLU neurons, 700 of them with three contexts, 500 with four and 600 with five; with three contexts the "
     "contextual pathways start at twice that scale, and pathways for single contexts are trained beside the others. "
     "Appendix H prints 1e-7 for all weights and 700 neurons. A sentence about a figure is judged as published, one "
-    "without a figure with the values of appendix H, and the other number is also shown."
+    "without a figure with the values of appendix H."
 )
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 
@@ -50,37 +45,15 @@ class ContextualSettings:
         small = {"seeds": 1, "hidden": 40, "width": 10, "paper_rate": 0.002, "std": 0.01, "steps": 60, "every": 20}
         return cls(**small | others)
 
-    @property
-    def initial(self) -> Any:
-        """The initializer."""
-        return nr.initial.gaussian(self.std)
-
-    @property
-    def epochs(self) -> np.ndarray:
-        """The steps that are recorded."""
-        return np.arange(0, self.steps + 1, self.every)
-
-    def rate(self, task: nr.Task) -> float:
-        """The paper's rate, for a loss that is a mean."""
-        return self.paper_rate * len(task)
-
-    def times(self, task: nr.Task) -> np.ndarray:
-        """The times that are recorded."""
-        return self.rate(task) * self.epochs
-
     def train(self, network: Any, initial: Any = None, **options: Any) -> nr.Trajectory:
-        """Train by the paper's rule, from its initializer unless told otherwise."""
-        given = {"learning_rate": self.rate(network.task), "steps": self.steps, "every": self.every} | options
-        return nr.train(network, self.initial if initial is None else initial, **given)
+        """Train by the paper's rule, from its initializer (default) or another."""
+        rate = self.paper_rate * len(network.task)  # the paper's loss is a sum, ours a mean
+        given = {"learning_rate": rate, "steps": self.steps, "every": self.every} | options
+        return nr.train(network, initial or nr.initial.gaussian(self.std), **given)
 
     def relu(self, task: nr.Task, **options: Any) -> nr.Trajectory:
         """Train ReLU networks with one hidden layer."""
         return self.train(nr.ReLUNetwork(task, hidden=(self.hidden,)), **{"seeds": self.seeds} | options)
-
-    def published(self, contexts: int) -> Self:
-        """The settings of the published code for a number of contexts: fewer ReLU neurons, larger initial weights."""
-        hidden = self.hidden * PUBLISHED.get(contexts, (7,))[0] // 7
-        return replace(self, hidden=hidden, std=self.std * self.hidden / hidden)
 
     @property
     def appendix_h(self) -> Self:
@@ -120,32 +93,21 @@ def left_over(task: nr.Task) -> np.ndarray:
     return np.asarray(task.targets["y"] - linear_part(task) @ task.targets["y"])
 
 
-def pathways(task: nr.Task, gates: Mapping[str, np.ndarray | None], width: int) -> nr.Problem:
-    """Join the first input to the output by one gated hidden node for each name; None is open for all examples."""
-    (first, rows), *_ = task.inputs.items()
-    nodes = {first: rows.shape[1], **dict.fromkeys(gates, width), "y": task.targets["y"].shape[1]}
-    edges = [*((first, pathway) for pathway in gates), *((pathway, "y") for pathway in gates)]
-    closed = {pathway: gate for pathway, gate in gates.items() if gate is not None}
-    return nr.Problem(nr.Architecture(nodes, edges), task, nr.Gates(nodes=closed))
-
-
 def on_what_is_left(named: nr.tasks.NamedTask, width: int) -> nr.Problem:
     """Contextual pathways that see the items, on what the common pathway leaves at its end (P2 appendix F)."""
     context, items = named.groups["context"], named.groups["item"]
     task = nr.Task({"item": np.eye(items.max() + 1)[items]}, {"y": left_over(named.task)})
-    return pathways(task, {f"without{c}": context != c for c in np.unique(context)}, width)
+    return nr.reln.gated_problem(task, np.array([context != c for c in np.unique(context)]), width)
 
 
-def selectivity(named: nr.tasks.NamedTask, last: np.ndarray, strength: np.ndarray) -> xarray.Dataset:
-    """In how many contexts neurons are on for most items at the end, by number, by strength and by chance.
-
-    last: the gate patterns at the end, (seeds, neurons, N). strength: (seeds, neurons).
-    """
-    context, inputs = named.groups["context"], named.task.inputs["x"]
+def selectivity(named: nr.tasks.NamedTask, run: nr.Trajectory) -> xarray.Dataset:
+    """In how many contexts neurons are on for most items at the end, by number, by strength and by chance."""
+    context, last = named.groups["context"], nr.reln.gate_samples(run)[:, -1].astype(bool)
+    strength = nr.reln.neuron_strengths(run, "h1")
     data = xarray.Dataset(coords={"active": np.arange(context.max() + 2)})
     data["share"] = ("active", nr.analysis.share_by_groups(last, context))
     data["share_of_strength"] = ("active", nr.analysis.share_by_groups(last, context, strength))
-    data["chance"] = ("active", nr.analysis.chance_by_groups(inputs, context, key=THEORY_KEY))
+    data["chance"] = ("active", nr.analysis.chance_by_groups(named.task.inputs["x"], context, key=THEORY_KEY))
     return data
 
 
@@ -158,29 +120,6 @@ def draw_selectivity(axis: Axes, data: xarray.Dataset, title: str) -> None:
         axis.bar(places + bar * (index - 1), data[name].values, bar, color=color, alpha=alpha, label=label)
     axis.set_xticks(places)
     nr.plotting.label_axes(axis, title, "contexts in which a neuron is on", "share")
-
-
-def final_patterns(run: nr.Trajectory) -> tuple[np.ndarray, np.ndarray]:
-    """The gate patterns at the end, (seeds, neurons, N), and the strengths of the neurons, (seeds, neurons)."""
-    return nr.reln.gate_samples(run)[:, -1].astype(bool), nr.reln.neuron_strengths(run, "h1")
-
-
-def clusters(run: nr.Trajectory, count: int) -> tuple[nr.reln.Modules, nr.Problem]:
-    """P2's Algorithm 1: clusters of the gate patterns of all neurons over training, and their gated network."""
-    modules = nr.reln.find_modules(nr.reln.gate_samples(run, every=max(1, (len(run.time) - 1) // 80)), count)
-    last = modules.members[:, -1]
-    widths = [max(1, round(float(np.sum(last == place, axis=1).mean()))) for place in range(len(modules))]
-    return modules, nr.reln.gated_problem(run.task, modules.patterns, widths)
-
-
-def apart(time: np.ndarray, curve: np.ndarray, runs: np.ndarray) -> nr.analysis.Agreement:
-    """The distance of a curve, or of the mean of several, from the mean run."""
-    return nr.agreement(nr.analysis.Line(time, curve), nr.analysis.Line(time, runs))
-
-
-def numbers(found: nr.analysis.Agreement) -> str:
-    """Both distances of two losses, for the note of a claim."""
-    return f"{found.normalized_l1:.3f} and {found.log10_gap:.3f}"
 
 
 def same_losses(claim: Claims, *found: nr.analysis.Agreement, names: Iterable[Any] = ()) -> None:

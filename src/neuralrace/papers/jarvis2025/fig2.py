@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import xarray
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
+from neuralrace.papers._common import apart, panels
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.jarvis2025 import _contextual as p2
@@ -21,8 +20,6 @@ CRITERION = 0.2  # the loss to which learning is timed
 CROSSOVER = float(np.sqrt(2 / 3))
 NEAR = 0.1  # of the crossover: as the margins lie to each other there
 GATINGS = {"xor": 4, "linear": 2}  # and their pathways
-MARGIN = r"half margin $\Delta$"
-PLANE = np.linspace(-1.5, 1.5, 21)  # of the first two features, with the third at zero
 
 
 @dataclass(frozen=True)
@@ -35,52 +32,32 @@ class Settings:
     variance: float = 4e-8
     steps: int = 250
     margins: tuple[float, ...] = setting((0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0), least=0)
-    shown: tuple[float, ...] = setting((0.3, 0.8, 1.5), least=0)
-    draws: int = 2
-    fine: int = 40  # margins between the first and the last at which forecasts alone are timed
 
 
 def compute(settings: Settings) -> xarray.Dataset:
     """For each margin: ReLU networks trained, and both gatings forecast, iterated at the step size of training."""
     initial = nr.initial.gaussian(float(np.sqrt(settings.variance / settings.hidden)))
-    rate, steps, seeds = settings.learning_rate, settings.steps, settings.seeds
-    time = rate * np.arange(steps + 1)
-
-    def forecasts(margin: float) -> np.ndarray:
-        """The losses of both gatings, (gatings, T)."""
-        named = nr.tasks.xor(margin)
-        way: dict[str, Any] = {"key": 1, "draws": settings.draws, "method": "flow", "learning_rate": rate}
-        problems = [named.problem(gating, hidden=settings.hidden // paths) for gating, paths in GATINGS.items()]
-        found = [nr.predict(p, initial, time, dynamics="descent", **way) for p in problems]
-        return np.array([one.loss for one in found])
-
-    plane, parts = np.array([[a, b, 0.0] for b in PLANE for a in PLANE]), []
+    rate, parts = settings.learning_rate, []
     for margin in settings.margins:
-        task, data = nr.tasks.xor(margin).task, xarray.Dataset()
-        run = nr.train(nr.ReLUNetwork(task, hidden=(settings.hidden,)), initial, rate, steps, seeds=seeds)
-        weights = [run.weights(seed) for seed in range(seeds)]
-        data["relu"], data["theory"] = (("seed", "time"), run.loss), (("gating", "time"), forecasts(margin))
-        data["share"] = ("seed", [xor_share(one, task.inputs["x"], task.targets["y"]) for one in weights])
-        data["plane"] = (("second", "first"), decision(weights[0], plane).reshape(2 * PLANE.shape))
+        named, data = nr.tasks.xor(margin), xarray.Dataset()
+        network = nr.ReLUNetwork(named.task, hidden=(settings.hidden,))
+        run = nr.train(network, initial, rate, settings.steps, seeds=settings.seeds)
+        way: dict[str, Any] = {"key": 1, "draws": 2, "method": "flow", "learning_rate": rate}
+        problems = [named.problem(gating, hidden=settings.hidden // paths) for gating, paths in GATINGS.items()]
+        theory = [nr.predict(one, initial, run.time, dynamics="descent", **way).loss for one in problems]
+        data["relu"], data["theory"] = (("seed", "time"), run.loss), (("gating", "time"), np.array(theory))
+        inputs, targets = named.task.inputs["x"], named.task.targets["y"]
+        data["share"] = ("seed", [xor_share(run.weights(seed), inputs, targets) for seed in range(settings.seeds)])
         parts.append(data)
-    fine = np.linspace(min(settings.margins), max(settings.margins), settings.fine)
-    times = [nr.analysis.time_to(time, forecasts(margin), CRITERION) for margin in fine.tolist()]
-    found = xarray.concat(parts, "margin").assign_coords(margin=list(settings.margins), gating=list(GATINGS), time=time)
-    found["predicted"] = (("fine_margin", "gating"), np.array(times))
+    found = xarray.concat(parts, "margin").assign_coords(margin=list(settings.margins), gating=list(GATINGS))
     found["crossover"] = brentq(lambda margin: growth_rate(margin, "xor") - growth_rate(margin, "linear"), 0.05, 10.0)
-    found["shown"] = ("panel", np.array(settings.shown))
-    return found.assign_coords(fine_margin=fine)
+    return found.assign_coords(time=run.time)
 
 
 def growth_rate(margin: float, gating: str) -> float:
     """The largest singular value that a pathway sees: from small weights its strength grows at twice this rate."""
     statistics = nr.tasks.xor(margin).problem(gating).statistics()
     return max(float(np.linalg.norm(statistics.input_output(path), 2)) for path in statistics.open_paths)
-
-
-def decision(weights: Mapping[Any, np.ndarray], points: np.ndarray) -> np.ndarray:
-    """The output of a ReLU network, whose sign is its decision; points are (N, 3)."""
-    return np.asarray(np.maximum(points @ weights["x", "h1"].T, 0) @ weights["h1", "y"].T)[:, 0]
 
 
 def xor_share(weights: Mapping[Any, np.ndarray], inputs: np.ndarray, targets: np.ndarray) -> float:
@@ -90,26 +67,20 @@ def xor_share(weights: Mapping[Any, np.ndarray], inputs: np.ndarray, targets: np
     neurons lie along the examples, so that is 2 of 2 + Delta^2.
     """
     without = inputs * [1.0, 1.0, 0.0]
-    left = float(targets[:, 0] @ decision(weights, without)) / float(targets[:, 0] @ decision(weights, inputs))
-    return left * float(np.sum(inputs[0] ** 2) / np.sum(without[0] ** 2))
-
-
-def learning_times(data: xarray.Dataset) -> tuple[np.ndarray, np.ndarray]:
-    """(margins, gatings) of the theory and (margins, seeds) of the ReLU networks."""
-    time = data["time"].values
-    theory, relu = (nr.analysis.time_to(time, data[name].values, CRITERION) for name in ("theory", "relu"))
-    return theory, relu
+    answers = (np.maximum(rows @ weights["x", "h1"].T, 0) @ weights["h1", "y"].T for rows in (without, inputs))
+    left, whole = (float(np.sum(targets * answer)) for answer in answers)
+    return left / whole * float(np.sum(inputs[0] ** 2) / np.sum(without[0] ** 2))
 
 
 def claims(data: xarray.Dataset) -> Claims:
     """What the figure says."""
     claim, margins, time = Claims(), data["margin"].values, data["time"].values
-    theory, relu = learning_times(data)
+    theory, relu = (nr.analysis.time_to(time, data[name].values, CRITERION) for name in ("theory", "relu"))
     with np.errstate(invalid="ignore"):
         lead = theory[:, 1] - theory[:, 0]
         late = 100 * np.abs(relu.mean(axis=1) / theory.min(axis=1) - 1)
     faster = [rows[int(np.argmin(times))] for rows, times in zip(data["theory"].values, theory, strict=True)]
-    gaps = [p2.apart(time, curve, runs).normalized_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
+    gaps = [apart(time, curve, runs).normalized_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
     text = "Which gating structure is fastest changes at Delta = sqrt(2/3)."
     claim.paper("P2 Fig 2d (caption) and section 3", text, "d")
     what, crossing = (
@@ -134,7 +105,7 @@ def claims(data: xarray.Dataset) -> Claims:
         "P2 section 3 and Fig 2a-c",
         "sqrt(2/3) marks the approximate point at which a ReLU network switches from a linear decision boundary to "
         "a nonlinear boundary.",
-        "A, B",
+        "B",
     )
     what = "half of the decision comes from the first two features, in the mean network, at margin"
     switch = nr.analysis.time_to(margins, share.mean(axis=1), 0.5)
@@ -143,7 +114,7 @@ def claims(data: xarray.Dataset) -> Claims:
         "P2 section 3",
         "ReLU networks have a bias toward linear decision boundaries when the margin is large, and can adopt "
         "nonlinear ones even when a problem is linearly separable.",
-        "A, B",
+        "B",
     )
     claim.at_least(f"share of XOR in every network up to margin {margins[small].max(initial=0):g}", share[small], 0.5)
     claim.at_most(f"and from margin {margins[large].min(initial=9):g} on", share[large], 0.5)
@@ -151,10 +122,9 @@ def claims(data: xarray.Dataset) -> Claims:
 
 
 def draw(data: xarray.Dataset) -> Figure:
-    """The task, both gated networks, learning time against the margin, loss curves, and what the networks decide by."""
-    chosen = [data.sel(margin=margin, method="nearest") for margin in data["shown"].values]
-    letters = ("a", "b", "c", "d", "B", *("e" for _ in chosen), *("A" for _ in chosen))
-    figure, (plane, linear, xor, speed, share, *others) = panels(*letters, height=3.5)
+    """The task, both gated networks, learning time and decision against the margin, and loss curves."""
+    chosen = [data.sel(margin=margin, method="nearest") for margin in (0.3, 0.8, 1.5)]
+    figure, (plane, linear, xor, speed, share, *others) = panels("a", "b", "c", "d", "B", "e", "e", "e", height=3.5)
     named, colors, label_axes = nr.tasks.xor(CROSSOVER), nr.plotting.COLORS, nr.plotting.label_axes
     for value, sign, color, third in ((1.0, "+", "untrained", r"$+\Delta$"), (-1.0, "_", "linear", r"$-\Delta$")):
         examples = named.task.inputs["x"][np.sign(named.task.targets["y"][:, 0]) == value]
@@ -170,46 +140,33 @@ def draw(data: xarray.Dataset) -> Figure:
     ):
         problem = named.problem(gating, hidden=Settings.hidden // GATINGS[gating])
         nr.plotting.draw_network(axis, problem.architecture, words)
-    margins, (_, relu) = data["margin"].values, learning_times(data)
+    margins, time, horizontal = data["margin"].values, data["time"].values, r"half margin $\Delta$"
+    theory, relu = (nr.analysis.time_to(time, data[name].values, CRITERION) for name in ("theory", "relu"))
     for index, gating in enumerate(GATINGS):
-        curve = (data["fine_margin"].values, data["predicted"].values[:, index])
-        nr.plotting.theory_line(speed, *curve, f"theory, {gating} gating", dotted=bool(index))
+        curve = np.where(np.isfinite(theory[:, index]), theory[:, index], np.nan)
+        nr.plotting.theory_line(speed, margins, curve, f"theory, {gating} gating", dotted=bool(index))
     for row, margin in zip(np.where(np.isfinite(relu), relu, np.nan), margins, strict=True):
         speed.plot([margin] * 2, [row.min(), row.max()], color=colors["relu"], linewidth=3, alpha=0.4)
     speed.plot(margins, relu.mean(axis=1), "o", color=colors["relu"], markersize=4, label="ReLU networks")
     title = f"ReLU networks take the time of the faster gating to loss {CRITERION}"
-    label_axes(speed, title, MARGIN, nr.plotting.TIME)
+    label_axes(speed, title, horizontal, nr.plotting.TIME)
     share.plot(margins, data["share"].values, ".", color=colors["relu"], markersize=4)
     share.lines[0].set_label("ReLU networks")
     line = (np.array([CROSSOVER] * 2), np.array([0.0, 1.0]))
     nr.plotting.theory_line(share, *line, "theory: both gatings are as fast")
-    label_axes(share, "networks change from XOR to a linear decision", MARGIN, "share of XOR in the decision")
-    fastest = np.argmin(learning_times(data.sel(margin=data["shown"], method="nearest"))[0], axis=1)
-    for axis, one, first in zip(others, chosen, fastest, strict=False):
-        title = rf"$\Delta$ = {float(one['margin']):g}: learned as the faster gating, {list(GATINGS)[int(first)]}"
-        theory = {f"theory, {gating} gating": one["theory"].values[index] for index, gating in enumerate(GATINGS)}
-        trained = {"ReLU networks": ("relu", one["relu"].values)}
-        nr.plotting.loss_curves(axis, title, data["time"].values, trained, theory)
-    for axis, one in zip(others[len(chosen) :], chosen, strict=True):
-        draw_plane(axis, one)
+    label_axes(share, "networks change from XOR to a linear decision", horizontal, "share of XOR in the decision")
+    for axis, one in zip(others, chosen, strict=True):
+        first = int(np.argmin(nr.analysis.time_to(time, one["theory"].values, CRITERION)))
+        title = rf"$\Delta$ = {float(one['margin']):g}: learned as the faster gating, {list(GATINGS)[first]}"
+        curves = {f"theory, {gating} gating": one["theory"].values[index] for index, gating in enumerate(GATINGS)}
+        nr.plotting.loss_curves(axis, title, time, {"ReLU networks": ("relu", one["relu"].values)}, curves)
     return figure
-
-
-def draw_plane(axis: Axes, one: xarray.Dataset) -> None:
-    """What the first network of one margin says where the third feature is zero."""
-    middle = len(PLANE) // 2
-    ticks = [f"{PLANE[place]:g}" for place in (0, middle, -1)]
-    title = rf"$\Delta$ = {float(one['margin']):g}: {100 * float(one['share'][0]):.0f} % of the decision is XOR"
-    words, blocks = ("first feature", "second feature, third at 0", "output"), (middle, middle)
-    nr.plotting.heat_map(axis, one["plane"].values, title, *words, blocks=blocks, names=(ticks, ticks), largest=1.0)
-    for mark in (axis.set_xticks, axis.set_yticks):
-        mark((0, middle, 2 * middle), ticks)
 
 
 EXPERIMENT = Experiment(
     name="jarvis2025-fig2",
     full=Settings(),
-    tiny=Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5), shown=(0.5,), draws=1, fine=2),
+    tiny=Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5)),
     compute=compute,
     claims=claims,
     draw=draw,

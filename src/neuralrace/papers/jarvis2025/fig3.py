@@ -51,7 +51,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         run = settings.train(problem, coupling="residual", seeds=settings.seeds)
         data[name] = (("seed", "epoch"), run.loss)
     data["neurons"] = ((), rank)
-    return data.assign_coords(moment=moments, epoch=settings.epochs)
+    return data.assign_coords(moment=moments, epoch=run.data["step"].values)
 
 
 def claims(data: xarray.Dataset) -> Claims:

@@ -8,7 +8,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
+from neuralrace.papers._common import apart, panels
 from neuralrace.papers.claims import Claims, enumerated
 from neuralrace.papers.experiment import Experiment
 from neuralrace.papers.jarvis2025 import _contextual as p2
@@ -53,8 +53,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     whole = network.forward(weights)["y"]
     data["union_gap"] = ((), float(np.abs(problem.forward(split)["y"] - whole).max() / np.abs(whole).max()))
     # the gatings of the text trained as published, and the sizes of the maps of all pathways
-    scale, record = p2.PUBLISHED[CONTEXTS][1], "path_singular_values"
-    runs = {name: settings.protocol(named, words, scale, record=record) for name, words in PROTOCOL.items()}
+    record = "path_singular_values"
+    runs = {name: settings.protocol(named, words, 2.0, record=record) for name, words in PROTOCOL.items()}
     appendix = settings.appendix_h.protocol(named, PROTOCOL[ALL], record=record)
     data["protocol"] = (("trained", "time"), np.array([one.loss[0] for _, one in runs.values()]))
     for name, pair in (("protocol_size", runs[ALL]), ("appendix_size", appendix)):
@@ -134,7 +134,7 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.detail(f"two contexts {enumerated(appendix[1 : 1 + CONTEXTS])}; one {enumerated(appendix[1 + CONTEXTS :])}")
     claim.detail(f"as published {ratios[1]:.2f}")
     gaps = {
-        str(name): p2.apart(time, curve, data["relu"].values).normalized_l1
+        str(name): apart(time, curve, data["relu"].values).normalized_l1
         for name, curve in zip(runs["trained"].values, runs.values, strict=True)
     }
     claim.paper(

@@ -59,11 +59,11 @@ def test_replays_are_descent_under_imposed_gates(biases, slope, hidden):
 
     plans = [[gating(2), gating(3)], [gating(1), gating(1)]]
     if len(hidden) == 1:
-        losses, ends = play(network, initial, plans, [(0, 2), (2, 4)], STEPS, RATE, 4)
+        played = play(network, initial, plans, [(0, 2), (2, 4)], STEPS, RATE, 4)
     else:
         plans = [[plan[0]] for plan in plans]
-        losses, ends = zip(*(_deep(network, initial, plan[0], STEPS, RATE) for plan in plans), strict=True)
-    for plan, loss, outputs in zip(plans, losses, ends, strict=True):
+        played = [_deep(network, initial, plan[0], STEPS, RATE) for plan in plans]
+    for plan, (loss, outputs) in zip(plans, played, strict=True):
         wanted = [
             by_hand(
                 network,

@@ -80,7 +80,6 @@ class Explanation:
     @property
     def chosen(self) -> Replay:
         """The replay with the fewest modules that explain the networks."""
-        assert self.found.chosen is not None
         return self.found.chosen
 
     @property

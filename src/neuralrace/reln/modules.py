@@ -7,7 +7,7 @@ count the same this is k-means, and on gate patterns it is P2's Algorithm 1.
 """
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,15 +29,11 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.gates import Gates
-from neuralrace.initial import ByShape, Initializer
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
 from neuralrace.task import Task
 from neuralrace.trajectory import Trajectory
 
-RESTARTS, ROUNDS = 6, 100
-CLUSTERED = 1_500_000  # numbers (samples times examples) that are clustered, and at least 1024 samples
-SILENT = 0.01  # a neuron that passes on no more than this share of what it receives, squared, is on for nothing
-AT_THRESHOLD = 0.01  # of what a module would carry for an example if it treated all alike; below, it is closed
+TINY = np.finfo(float).tiny
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,35 +87,35 @@ def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) ->
 def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -> Modules:
     """Find at most `count` modules, given what samples carry if they are open, and what of it they pass on."""
     shape, examples = carried.shape[:-1], carried.shape[-1]
-    active = passed.sum(axis=-1) > SILENT * carried.sum(axis=-1)
+    active = passed.sum(axis=-1) > 0.01 * carried.sum(axis=-1)  # the others are on for nothing
     inside, on = carried[active], passed[active]
     members = np.full(shape, -1)
     if not len(inside):
         return Modules(np.zeros((0, examples)), members, np.zeros(0), np.zeros(0))
-    strong = np.argsort(-inside.sum(axis=1), kind="stable")[: max(1024, CLUSTERED // examples)]
+    # the strongest samples, 1.5 million numbers and at least 1024 samples, from six starts
+    strong = np.argsort(-inside.sum(axis=1), kind="stable")[: max(1024, 1_500_000 // examples)]
     random = np.random.default_rng([key, count])
-    tries = [_descend(inside[strong], on[strong], count, random) for _ in range(RESTARTS)]
+    tries = [_descend(inside[strong], on[strong], count, random) for _ in range(6)]
     gates = min(tries, key=lambda found: found[0])[1]
     members[active] = np.argmin(_changes(inside, on, gates), axis=1)
-    # where the neurons of a module sit at their threshold its gate is the sign of next to nothing: it counts as closed
+    # where a module carries less than a hundredth of what it would if it treated all examples alike, its neurons sit at
+    # their threshold and its gate is the sign of next to nothing: it counts as closed
     amount = np.array([carried[members == m].sum(axis=0) for m in range(len(gates))])
     whole = amount.sum(axis=1)
-    alike = np.outer(whole, amount.sum(axis=0)) / max(whole.sum(), np.finfo(float).tiny)
-    gates = np.where(amount > AT_THRESHOLD * alike, gates, 0.0)
+    gates = np.where(amount > 0.01 * np.outer(whole, amount.sum(axis=0)) / max(whole.sum(), TINY), gates, 0.0)
     kept = [m for m in np.argsort(-whole, kind="stable") if whole[m] > 0 and (gates[m] > 0.5).any()]
     numbers = np.full(len(gates) + 1, -1)
     numbers[kept] = np.arange(len(kept))
     through = [passed[members == m].sum(axis=0) for m in kept]
     agree = [np.where(gates[m] > 0.5, p, amount[m] - p).sum() / whole[m] for m, p in zip(kept, through, strict=True)]
-    share = whole[kept] / max(whole[kept].sum(), np.finfo(float).tiny)
-    return Modules(gates[kept], numbers[members], np.array(agree), share)
+    return Modules(gates[kept], numbers[members], np.array(agree), whole[kept] / max(whole[kept].sum(), TINY))
 
 
 def _descend(
     carried: np.ndarray, passed: np.ndarray, count: int, random: np.random.Generator
 ) -> tuple[float, np.ndarray]:
     """Descend from the gates of single samples, each drawn by how much the others before it would change it."""
-    own, whole = _ratio(passed, carried), carried.sum(axis=1)
+    own, whole = passed / np.where(carried > 0, carried, 1.0), carried.sum(axis=1)
     least = np.sum(passed * (1 - own), axis=1)  # the change of a sample under its own gate
     chosen = [int(random.choice(len(own), p=whole / whole.sum()))]
     left = np.full(len(own), np.inf)
@@ -130,23 +126,20 @@ def _descend(
             break
         chosen.append(int(random.choice(len(own), p=left / left.sum())))
     gates, before = own[chosen], np.inf
-    for _ in range(ROUNDS):
+    for _ in range(100):
         changes = _changes(carried, passed, gates)
         nearest, total = changes.argmin(axis=1), float(changes.min(axis=1).sum())
         if total >= before * (1 - 1e-9):
             break
         before, inside = total, np.eye(len(gates))[:, nearest]
-        gates = _ratio(inside @ passed, inside @ carried)
+        amount = inside @ carried
+        gates = inside @ passed / np.where(amount > 0, amount, 1.0)
     return before, gates
 
 
 def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.ndarray:
     """(samples, modules): how much of what is passed on would change."""
     return np.asarray(passed.sum(axis=1)[:, None] - 2 * passed @ gates.T + carried @ (gates**2).T)
-
-
-def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
-    return np.divide(part, whole, out=np.zeros_like(part), where=whole > 0)
 
 
 def require_relu_chain(network: Any) -> None:
@@ -176,13 +169,6 @@ def examples_of(network: Problem) -> Task:
     return Task(inputs, network.task.targets, network.task.weights)
 
 
-def slope_of(network: Problem) -> float:
-    """What the hidden neurons let through when they are off."""
-    kind = network.activations[network.architecture.hidden[0]]
-    assert isinstance(kind, LeakyReLU)
-    return kind.slope
-
-
 def network_of(run: Any) -> Problem:
     """The ReLU network of a run that recorded gate patterns."""
     require_kind("run", run, Trajectory, ProblemError)
@@ -192,14 +178,14 @@ def network_of(run: Any) -> Problem:
             "record=('gate_patterns', 'weights')"
         )
     require_relu_chain(run.problem)
-    assert run.problem is not None
     lost = int(np.sum(run.status == "diverged"))
     if lost:
         raise RangeError(
             f"networks that learned are required; {lost} of {len(run.status)} diverged: train with a smaller "
             "learning rate"
         )
-    return run.problem
+    network: Problem = run.problem
+    return network
 
 
 def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:
@@ -230,78 +216,40 @@ def recorded_weights(run: Trajectory) -> dict[Edge, np.ndarray] | None:
     return {edge: run.values(name) for edge, name in names.items()} if held else None
 
 
-Look = dict[str, tuple[np.ndarray, np.ndarray]]  # layer -> what neurons carry if open, and where they are on
+Looks = dict[str, tuple[np.ndarray, np.ndarray]]  # layer -> what neurons carry if open, and where they are on
 
 
-def looks_at(network: Problem, weights: Weights) -> Iterator[Look]:
-    """Look at the neurons at every record, (seeds, neurons, N); weights: (seeds, records, target, source) each.
+def looks_at(network: Problem, weights: Weights) -> Looks:
+    """Look at the neurons at every record, (records, seeds, neurons, N); weights: (seeds, records, target, source).
 
     What is carried is squared and a share of all that is carried in a layer at that record, so that early records
     count as much as late ones.
     """
+    graph, amount = network.architecture, network.task.weights
     seeds, records = next(iter(weights.values())).shape[:2]
-    graph = network.architecture
-    for record in range(records):
-        sets = [{edge: matrix[seed, record] for edge, matrix in weights.items()} for seed in range(seeds)]
-        received = [network.preactivations(one) for one in sets]
-        look: Look = {}
-        for layer in graph.hidden:
-            rows = np.stack([one[layer].T for one in received])
-            leaving = sum((weights[edge][:, record] ** 2).sum(axis=-2) for edge in graph.outgoing[layer])
-            size = np.asarray(leaving)[..., None] * rows**2 * network.task.weights
-            look[layer] = size / max(float(size.sum()), np.finfo(float).tiny), rows > 0
-        yield look
+    shapes = {layer: (records, seeds, graph.nodes[layer], len(amount)) for layer in graph.hidden}
+    looks = {layer: (np.empty(shape), np.empty(shape, dtype=bool)) for layer, shape in shapes.items()}
+    for record, seed in np.ndindex(records, seeds):
+        now = {edge: matrix[seed, record] for edge, matrix in weights.items()}
+        received = network.preactivations(now)
+        for layer, (carried, on) in looks.items():
+            leaving = sum((now[edge] ** 2).sum(axis=0) for edge in graph.outgoing[layer])
+            carried[record, seed] = np.asarray(leaving)[:, None] * received[layer].T ** 2 * amount
+            on[record, seed] = received[layer].T > 0
+    for carried, _ in looks.values():
+        carried /= np.maximum(carried.sum(axis=(1, 2, 3), keepdims=True), TINY)
+    return looks
 
 
-def looks_at_run(run: Trajectory) -> Iterator[Look]:
+def looks_at_run(run: Trajectory) -> Looks:
     """The same of a run; where it holds no weights, neurons carry at every record what they carry at the end."""
     network, weights = network_of(run), recorded_weights(run)
     if weights is not None:
-        yield from looks_at(network, weights)
-        return
+        return looks_at(network, weights)
     final = {edge: run.values(f"final_weights[{edge_name(edge)}]")[:, None] for edge in run.edges}
-    (last,) = looks_at(network, final)
-    gates = {layer: gate_samples(run, layer) for layer in last}
-    for record in range(len(run.time)):
-        yield {layer: (carried, gates[layer][:, record]) for layer, (carried, _) in last.items()}
-
-
-Stretch = tuple[int, int, dict[str, np.ndarray], dict[str, np.ndarray]]  # first, last record; carried; passed
-
-
-def cut(looks: Iterator[Look], steps: np.ndarray, counts: Sequence[int]) -> dict[int, list[Stretch]]:
-    """Cut the records into stretches in which equal parts of the gating change; for each count of stretches.
-
-    The change from record to record is the share of what is carried whose gates turn. Each count divides the next, so
-    that the cuts of one are among those of the next; counts beyond the number of records are left out.
-    """
-    seen, last = list(looks), len(steps) - 1
-    change = [
-        float(np.mean([after[name][0][before[name][1] != after[name][1]].sum() for name in after]))
-        for before, after in itertools.pairwise(seen)
-    ]
-    grown = np.concatenate([[0.0], np.cumsum(np.array(change) + 1e-9)])  # where nothing changes, equal lengths
-    finest = min(max(counts), max(last, 1))
-    bounds = [0]
-    for place, record in enumerate(np.searchsorted(grown, np.linspace(0, grown[-1], finest + 1)[1:-1]), start=1):
-        bounds.append(int(np.clip(record, bounds[-1] + 1, last - (finest - place))))
-    bounds.append(last)
-    length = np.gradient(steps.astype(float)) if last else np.ones(1)  # how long the gates of a record last
-    found = {}
-    for count in (count for count in counts if count <= finest):
-        size = finest // count
-        ends = [*bounds[: size * count : size], last]
-        stretches: list[Stretch] = []
-        for first, end in itertools.pairwise(ends):
-            inside = range(first, end + (end == last))
-            carried = {name: sum(length[r] * seen[r][name][0] for r in inside) for name in seen[0]}
-            passed = {
-                name: sum(length[r] * np.where(seen[r][name][1], seen[r][name][0], 0) for r in inside)
-                for name in carried
-            }
-            stretches.append((first, end, carried, passed))
-        found[count] = stretches
-    return found
+    gates = {layer: gate_samples(run, layer).swapaxes(0, 1) for layer in network.architecture.hidden}
+    last = looks_at(network, final)
+    return {layer: (np.broadcast_to(last[layer][0], on.shape), on) for layer, on in gates.items()}
 
 
 def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) -> Problem:
@@ -313,9 +261,9 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
     """
     require_kind("task", task, Task, TaskError)
     several = isinstance(patterns, list) and all(np.ndim(layer) == 2 for layer in patterns)
-    layers = list(patterns) if several else [patterns]
-    listed = isinstance(widths, (Sequence, np.ndarray))
-    sizes = (list(widths) if listed else [widths] * len(layers)) if several else [widths]
+    layers = patterns if several else [patterns]
+    each = several and isinstance(widths, Sequence | np.ndarray)
+    sizes = widths if each else [widths] * len(layers)
     if len(sizes) != len(layers):
         raise RangeError(f"widths must have one entry for each of {len(layers)} hidden layers; it has {len(sizes)}")
     rows, wanted = side_by_side(task.inputs), side_by_side(task.targets)
@@ -328,19 +276,9 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
         names = [f"{prefix}m{module}" for module in range(len(open_for))]
         nodes |= dict(zip(names, map(int, np.broadcast_to(np.asarray(width), (len(open_for),))), strict=True))
         gates |= dict(zip(names, open_for, strict=True))
-        edges += [(source, name) for source in sources for name in names]
+        edges += itertools.product(sources, names)
         sources = names
     edges += [(source, "y") for source in sources]
     architecture = Architecture(nodes | {"y": wanted.shape[1]}, edges)
     examples = Task({"x": rows}, {"y": wanted}, task.weights)
     return Problem(architecture, examples, Gates(nodes=gates), biases=biases)
-
-
-def initializer_of_modules(problem: Problem, initial: Initializer) -> Initializer:
-    """An initializer of a ReLU network for its gated network: the edges of a module are like those of its layer."""
-    if not isinstance(initial, ByShape):
-        return initial
-    graph = problem.architecture
-    layer = {node: f"h{graph.level[node]}" for node in graph.hidden}
-    ends: dict[Edge, Edge] = {e: (layer.get(s, s), layer.get(t, t)) for e, (s, t) in graph.edges.items()}
-    return initial.like(ends)

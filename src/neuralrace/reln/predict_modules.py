@@ -15,9 +15,6 @@ from neuralrace.reln.replay import fewest, replay
 from neuralrace.task import Task
 from neuralrace.theory import NetworkFlow, Representatives, predict
 
-MOMENTS = 121  # at which neurons are looked at, evenly over the times
-STEP = 0.1  # of the inverse of a bound on the curvature: the step of replays of a flow
-
 
 def predict_modules(
     network: Problem,
@@ -39,27 +36,27 @@ def predict_modules(
     if not callable(initial):
         raise WeightError(f"initial must be an initializer such as initial.gaussian(std); it was {shortened(initial)}")
     require_relu_chain(network)
-    count = check_modules(modules)
-    moments, dynamics = np.asarray(times), "flow" if learning_rate is None else "descent"
+    count, dynamics = check_modules(modules), "flow" if learning_rate is None else "descent"
     methods = Representatives(), NetworkFlow()
     forecast = predict(
         network, initial, times, methods, key, draws=draws, learning_rate=learning_rate, dynamics=dynamics
     )
     if not np.isfinite(forecast.losses).all():
         raise RangeError(f"the forecast diverges at learning_rate={learning_rate:.3g}: give a smaller one")
-    rate = STEP / largest_curvature(network.task, len(network.architecture.hidden) + 1)
-    rate = min(rate, forecast.time[-1] / MOMENTS) if learning_rate is None else learning_rate
-    moments = forecast.time[np.unique(np.linspace(0, len(forecast.time) - 1, MOMENTS).astype(int))]
+    graph, records = network.architecture, 121  # at which neurons are looked at, evenly over the times
+    rate = learning_rate
+    if rate is None:  # a replay of a flow takes steps of a tenth of the inverse of a bound on the curvature
+        rate = min(0.1 / largest_curvature(network.task, len(graph.hidden) + 1), forecast.time[-1] / records)
+    moments = forecast.time[np.unique(np.linspace(0, len(forecast.time) - 1, records).astype(int))]
     moments = np.unique(np.append(0.0, moments))
     steps, first = np.unique(np.rint(moments / rate).astype(int), return_index=True)
     moments = moments[first]
     sets = [forecast.weights_at(moments, draw) for draw in range(len(forecast.losses))]
-    weights = {edge: np.array([[at[edge] for at in draw] for draw in sets]) for edge in network.architecture.edges}
+    weights = {edge: np.array([[at[edge] for at in draw] for draw in sets]) for edge in graph.edges}
     followed = network if forecast.simulated is None else forecast.simulated
-    hidden = network.architecture.hidden[0]
-    each = network.architecture.nodes[hidden] / followed.architecture.nodes[hidden]
+    each = graph.nodes[graph.hidden[0]] / followed.architecture.nodes[graph.hidden[0]]
     curve = Line(moments, np.interp(moments, forecast.time, forecast.loss))
-    rows = replay(followed, [draw[0] for draw in sets], looks_at(followed, weights), curve, steps, rate, count, key=0)
+    rows = replay(followed, [draw[0] for draw in sets], looks_at(followed, weights), curve, steps, rate, count)
     chosen = fewest(rows)
     described = describe(followed, chosen.gatings[-1], [draw[-1] for draw in sets], weights, each)
     return Modular(described, network, moments, chosen, rows, forecast)

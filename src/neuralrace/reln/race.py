@@ -7,41 +7,28 @@ from typing import Any
 
 import numpy as np
 
+from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
-from neuralrace.initial import Initializer, gaussian
+from neuralrace.initial import ByShape, Initializer, gaussian
 from neuralrace.problem import Problem
-from neuralrace.reln.modules import gated_problem, initializer_of_modules
+from neuralrace.reln.modules import gated_problem
 from neuralrace.task import Task
 from neuralrace.theory import Aligned, Flow, Forecast, predict
-
-# the flow itself: of pathways side by side, from small weights, in as few directions as grow
-EXACT = (Aligned(diagonal=False, small=1e-6), Flow())
-RTOL = 1e-4  # of solved curves, whose distance from training is read to two digits
-
-FRACTION = 0.5  # of the initial loss, the criterion unless one is given
-SMALL = 0.005  # initial weights times the number of neurons, unless an initializer is given (P2 Fig 4)
-MOMENTS = 401  # at which losses are forecast, unless times are given
-DOUBLINGS = 8  # of the time, until some candidate meets the criterion
 
 
 @dataclass(frozen=True, eq=False)
 class Runner:
     """One candidate. time: when its forecast loss meets the criterion, infinite if not by then.
 
-    rates: path -> the largest singular value of what the path sees, which its strength grows with twice from small
-    weights. final: the last loss of the forecast.
+    rate: the largest singular value that one of its paths sees, by twice of which a strength grows from small weights.
+    final: the last loss of the forecast.
     """
 
     name: str
     time: float
-    rates: dict[str, float]
+    rate: float
     final: float
     forecast: Forecast
-
-    @property
-    def rate(self) -> float:
-        """The largest of the rates: the pathway that starts first."""
-        return max(self.rates.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +47,7 @@ class Ranking:
         return {runner.name: runner for runner in self.runners}[name]
 
     def __str__(self) -> str:
-        lines = [
-            f"{'gating':36s} {'time to loss ' + format(self.criterion, '.3g'):>22s} {'rate':>9s} {'final loss':>11s}"
-        ]
+        lines = [f"{'gating':36s} {f'time to loss {self.criterion:.3g}':>22s} {'rate':>9s} {'final loss':>11s}"]
         lines += [f"{r.name:36s} {r.time:22.4g} {r.rate:9.4g} {r.final:11.3g}" for r in self.runners]
         return "\n".join(lines)
 
@@ -76,15 +61,12 @@ def gatings_of_groups(labels: Any, sizes: Any = None) -> dict[str, np.ndarray]:
     names = np.unique(np.asarray(labels))
     if not len(names):
         raise TaskError("labels must have one entry for each example; they were empty")
-    wanted = range(1, len(names)) if sizes is None else sizes
-    common = np.ones((1, len(labels)), dtype=bool)
-    gatings = {"common": common}
-    for size in wanted:
-        size = require_count("a size", size)
-        if size >= len(names):
+    gatings = {"common": np.ones((1, len(labels)), dtype=bool)}
+    for size in range(1, len(names)) if sizes is None else sizes:
+        if require_count("a size", size) >= len(names):
             raise RangeError(f"a size must be below the number of groups, {len(names)}; it was {size}")
         chosen = [np.isin(labels, groups) for groups in itertools.combinations(names, size)]
-        gatings[f"common + open in {size} of {len(names)}"] = np.vstack([common, *chosen])
+        gatings[f"common + open in {size} of {len(names)}"] = np.vstack([gatings["common"], *chosen])
     return gatings
 
 
@@ -111,46 +93,43 @@ def race(
     require_kind("candidates", candidates, Mapping, ProblemError)
     if not candidates:
         raise ProblemError("a race needs at least one candidate; none came")
-    problems = {
-        name: candidate if isinstance(candidate, Problem) else _of_patterns(task, candidate, neurons)
-        for name, candidate in candidates.items()
-    }
-    drawn = gaussian(SMALL / neurons) if initial is None else initial
-    initializers = {name: initializer_of_modules(problem, drawn) for name, problem in problems.items()}
-    rates = {name: _rates(problem) for name, problem in problems.items()}
+    drawn = gaussian(0.005 / neurons) if initial is None else initial  # P2 Fig 4
+    entered: dict[str, tuple[Problem, Initializer, float]] = {}
+    for name, candidate in candidates.items():
+        problem = candidate
+        if not isinstance(candidate, Problem):
+            rows = np.atleast_2d(np.asarray(candidate))
+            problem = gated_problem(task, rows, max(1, require_count("neurons", neurons) // len(rows)))
+        graph, statistics, own = problem.architecture, problem.statistics(), drawn
+        if isinstance(drawn, ByShape):  # the edges of a module are like those of its layer
+            layer = {node: f"h{graph.level[node]}" for node in graph.hidden}
+            ends: dict[Edge, Edge] = {e: (layer.get(s, s), layer.get(t, t)) for e, (s, t) in graph.edges.items()}
+            own = drawn.like(ends)
+        seen = [np.linalg.norm(np.asarray(statistics.input_output(path)), 2) for path in statistics.open_paths]
+        entered[name] = problem, own, float(max(seen, default=0.0))
+    # the flow itself: of pathways side by side, from small weights, in as few directions as grow
+    methods = Aligned(diagonal=False, small=1e-6), Flow()
 
     def run(moments: Any) -> Ranking:
         forecasts = {
-            name: predict(problem, initializers[name], moments, EXACT, draws=draws, key=key, rtol=RTOL)
-            for name, problem in problems.items()
+            name: predict(problem, own, moments, methods, draws=draws, key=key, rtol=1e-4)
+            for name, (problem, own, _) in entered.items()
         }
         start = max(float(forecast.loss[0]) for forecast in forecasts.values())
-        level = FRACTION * start if criterion is None else float(criterion)
+        level = 0.5 * start if criterion is None else float(criterion)
         runners = [
-            Runner(name, float(forecast.time_to(level)), rates[name], float(forecast.loss[-1]), forecast)
+            Runner(name, float(forecast.time_to(level)), entered[name][2], float(forecast.loss[-1]), forecast)
             for name, forecast in forecasts.items()
         ]
         return Ranking(tuple(sorted(runners, key=lambda runner: (runner.time, runner.final))), level)
 
     if times is not None:
         return run(times)
-    rate = max(max(one.values()) for one in rates.values())
+    rate = max(rate for _, _, rate in entered.values())
     end = 10.0 / rate if rate > 0 else 10.0
-    for _ in range(DOUBLINGS):  # until some candidate meets the criterion in the first half of the time
-        found = run(np.linspace(0.0, end, MOMENTS))
+    for _ in range(8):  # until some candidate meets the criterion in the first half of the time
+        found = run(np.linspace(0.0, end, 401))
         if found.runners[0].time <= end / 2:
             break
         end *= 2
     return found
-
-
-def _of_patterns(task: Task, patterns: Any, neurons: int) -> Problem:
-    rows = np.atleast_2d(np.asarray(patterns))
-    return gated_problem(task, rows, max(1, require_count("neurons", neurons) // len(rows)))
-
-
-def _rates(problem: Problem) -> dict[str, float]:
-    statistics = problem.statistics()
-    return {
-        str(path): float(np.linalg.norm(np.asarray(statistics.input_output(path)), 2)) for path in statistics.open_paths
-    }

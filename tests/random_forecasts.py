@@ -162,7 +162,11 @@ def random_weights(kind, problem, random):
 
 
 def near_saddle(problem, random):
-    """Some modes of a chain learned, and noise of another size in every layer."""
+    """Some modes of a chain learned, and noise of another size in every layer.
+
+    Modes of equal strength are learned together, and hidden bases turn with them: the weights then do not depend on
+    which of their bases LAPACK returns.
+    """
     (inputs,), (targets,), mass = problem.task.inputs.values(), problem.task.targets.values(), problem.task.weights
     left, strengths, right = np.linalg.svd((targets * mass[:, None]).T @ inputs, full_matrices=False)
     edges, shapes = (
@@ -171,16 +175,25 @@ def near_saddle(problem, random):
     )
     most = min(min(shape) for shape in shapes)
     kept = int(random.integers(0, min(most, int((strengths > 1e-9).sum())) + 1))
+    while 0 < kept < len(strengths) and np.isclose(strengths[kept - 1], strengths[kept], rtol=1e-6):
+        kept -= 1
     variances = np.maximum(np.sum((inputs @ right[:kept].T) ** 2 * mass[:, None], axis=0), 1e-12)
     layer = (strengths[:kept] / variances) ** (1 / len(edges))
     basis = [right[:kept].T]
-    basis += [np.linalg.qr(random.normal(size=(rows, max(kept, 1))))[0][:, :kept] for rows, _ in shapes[:-1]]
+    for shape in shapes[:-1]:
+        basis.append(polar(random.normal(size=shape) @ basis[-1]))
     basis.append(left[:, :kept])
     noise = 10 ** random.uniform(-11, -1, len(edges))
     return {
         edge: (basis[i + 1] * layer) @ basis[i].T + noise[i] * random.normal(size=shapes[i])
         for i, edge in enumerate(edges)
     }
+
+
+def polar(matrix):
+    """The nearest matrix with orthonormal columns."""
+    left, _, right = np.linalg.svd(matrix, full_matrices=False)
+    return left @ right
 
 
 def make_case(kind, shape, seed) -> Case:

@@ -86,6 +86,17 @@ def test_inputs_without_correlation(inputs, hidden, std, irrelevant, layers, end
     assert not forecast.certificate.holds or distance <= TOLERANCE, f"{distance:.3g} off:\n{forecast.certificate}"
 
 
+@pytest.mark.parametrize(("std", "holds"), [(1e-3, True), (3e-3, False)])
+def test_where_the_flow_is_too_large_the_velocity_is_compared_with_the_gradient(std, holds) -> None:
+    problem, times = chain(np.ones(600), 8), np.linspace(0, 12, 61)
+    weights = nr.initial.gaussian(std)(problem, 0)
+    forecast = nr.predict(problem, weights, times, method=nr.theory.ClosedForm(force=True))
+    assert forecast.certificate.checked is None
+    assert forecast.certificate["velocity at predicted weights"].holds == holds == forecast.certificate.holds
+    lines = [nr.analysis.Line(times, losses) for losses in (forecast.loss, chain_losses(np.ones(600), weights, times))]
+    assert nr.agreement(*lines).normalized_l1 <= TOLERANCE
+
+
 def test_a_saddle_amplifies_what_the_modes_leave_out() -> None:
     random = np.random.default_rng(0)
     inputs = np.sqrt(3) * np.eye(3)

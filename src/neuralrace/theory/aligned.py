@@ -73,19 +73,19 @@ class Aligned(Method[ReducedSystem | Starts]):
             return rows, None
         return (*rows, replace(growing_apart(request, starts, self.small), needed=False)), starts
 
-    def solve(self, request: Request, ground: ReducedSystem | Starts) -> Outcome:
+    def solve(self, request: Request, prepared: ReducedSystem | Starts) -> Outcome:
         """The reduced system in the paths' own modes, or the flow of the aligned part of the weights."""
-        if isinstance(ground, ReducedSystem):
-            return reduced_outcome(request, ground, solved(request, ground))
+        if isinstance(prepared, ReducedSystem):
+            return reduced_outcome(request, prepared, solved(request, prepared))
         modes = path_modes(request.statistics, own=True)
         quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
         follow = _follow_paths if quick else _follow_nodes
-        losses, draws = zip(*map_on_devices(partial(follow, request), ground), strict=True)
+        losses, draws = zip(*map_on_devices(partial(follow, request), prepared), strict=True)
         return Outcome(
             np.array(losses),
             draws,
             tuple(modes),
-            initial_strength=initial_strength(request, "growing direction of each path", ground),
+            initial_strength=initial_strength(request, "growing direction of each path", prepared),
             notes=("whole matrices are followed in each path's own modes",),
         )
 

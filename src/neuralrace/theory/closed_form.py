@@ -41,9 +41,9 @@ class ClosedForm(Method[tuple[ReducedSystem, StateCurves]]):
         row = Assumption("terms with a formula", len(missing), 0.0, missing[0] if missing else "every term")
         return (flow, *rows, row), None if missing else (system, states)
 
-    def solve(self, request: Request, ground: tuple[ReducedSystem, StateCurves]) -> Outcome:
+    def solve(self, request: Request, prepared: tuple[ReducedSystem, StateCurves]) -> Outcome:
         """Evaluate the formulas."""
-        return reduced_outcome(request, *ground)
+        return reduced_outcome(request, *prepared)
 
 
 class _Term(NamedTuple):

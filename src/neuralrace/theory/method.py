@@ -21,7 +21,7 @@ from neuralrace.theory.certificate import SADDLE, Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
 
-Ground = TypeVar("Ground")  # what a method found in its setup and solves from
+Prepared = TypeVar("Prepared")  # what a method found in its setup and solves from
 Found = TypeVar("Found")
 Given = TypeVarTuple("Given")
 
@@ -102,7 +102,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, repr=False)
-class Method(ABC, Generic[Ground]):
+class Method(ABC, Generic[Prepared]):
     """One rung of the ladder; its options are its fields.
 
     force: use this method's solution although an assumption fails; the certificate then does not hold.
@@ -126,12 +126,12 @@ class Method(ABC, Generic[Ground]):
         return ""
 
     @abstractmethod
-    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Ground | None]:
-        """Measure the assumptions, as far as possible without solving; without ground there is nothing to solve."""
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Prepared | None]:
+        """Measure the assumptions, as far as possible without solving; without prepared there is nothing to solve."""
 
     @abstractmethod
-    def solve(self, request: Request, ground: Ground) -> Outcome:
-        """Solve from the ground that `setup` found."""
+    def solve(self, request: Request, prepared: Prepared) -> Outcome:
+        """Solve from the prepared that `setup` found."""
 
     def __repr__(self) -> str:
         chosen = [(option.name, getattr(self, option.name)) for option in fields(self)]

@@ -32,7 +32,7 @@ from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.linear import flow_regime
 from neuralrace.theory.flow.method import ACTIVATED_RTOL, Flow, NetworkFlow
 from neuralrace.theory.forecast import Forecast, make_forecast
-from neuralrace.theory.method import Ground, Method, Outcome, Request, saddle_notes
+from neuralrace.theory.method import Method, Outcome, Prepared, Request, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives import Representatives
 
@@ -167,19 +167,19 @@ def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Out
     raise AssumptionError(f"{list(declined)[-1].failed.reason}: {advice}")
 
 
-def _attempt(method: Method[Ground], request: Request) -> Outcome | Declined:
+def _attempt(method: Method[Prepared], request: Request) -> Outcome | Declined:
     """Return the outcome with everything that was assumed or measured, or the assumption that fails."""
     if method.linear and not request.linear:
         activated = {} if request.problem is None else request.problem.activations
         found = ", ".join(f"{node!r} has {activation!r}" for node, activation in activated.items())
         curved = Assumption("linear nodes", 1.0, 0.0, found or "single neurons have gates of their own")
         return Declined(method.name, curved)
-    rows, ground = method.setup(request)
+    rows, prepared = method.setup(request)
     failed = first_failing(rows)
-    if failed is not None and (ground is None or not method.force):
+    if failed is not None and (prepared is None or not method.force):
         return Declined(method.name, failed, method.way)
-    assert ground is not None  # only a failing assumption leaves nothing to solve
-    outcome = method.solve(request, ground)
+    assert prepared is not None  # only a failing assumption leaves nothing to solve
+    outcome = method.solve(request, prepared)
     rows = (*rows, *outcome.assumptions)
     failed, notes = first_failing(outcome.assumptions), outcome.notes
     if request.linear and method.linear and (failed is None or method.force) and not isinstance(method, Flow):

@@ -54,23 +54,23 @@ class Representatives(Method["Spans"]):
         tiny = Assumption("small initial weights", size, self.small, "the initial output relative to the targets")
         return (there, layer, normal, tiny), Spans.of(problem)
 
-    def solve(self, request: Request, ground: "Spans") -> Outcome:
+    def solve(self, request: Request, prepared: "Spans") -> Outcome:
         """Follow the layer itself, or those that stand for it."""
         assert isinstance(request.initial, Gaussian)
-        width = ground.problem.architecture.nodes[ground.hidden]
+        width = prepared.problem.architecture.nodes[prepared.hidden]
         count = min(self.most, width)
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
-        first = [drawn_neurons(ground, request.initial, count, width, stream) for stream in streams]
+        first = [drawn_neurons(prepared, request.initial, count, width, stream) for stream in streams]
         each = "each for itself" if count == width else f"each for {width / count:.4g} of {width}"
         inputs, outputs = (
-            sum(ground.bases[node].shape[1] for node in side) for side in (ground.sources, ground.targets)
+            sum(prepared.bases[node].shape[1] for node in side) for side in (prepared.sources, prepared.targets)
         )
         note = (
             f"simulated: {request.draws} draws of {count} neurons from the initializer, {each}, in {inputs} inputs and "
             f"{outputs} outputs that the examples span; no trained network was seen"
         )
-        simulation = Simulation(ground.network(count), first, request, self.at_once)
-        return outcome_of(simulation, note, ground.problem.resized({ground.hidden: count}), ground.lift)
+        simulation = Simulation(prepared.network(count), first, request, self.at_once)
+        return outcome_of(simulation, note, prepared.problem.resized({prepared.hidden: count}), prepared.lift)
 
 
 def one_hidden_layer(problem: Problem) -> Assumption:

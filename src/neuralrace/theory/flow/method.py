@@ -41,13 +41,13 @@ class Flow(Method[PathStatistics]):
         accurate = request.rtol <= 1e-3  # then the error is far below one percent of the loss
         return (row,) if accurate else (), request.statistics
 
-    def solve(self, request: Request, ground: PathStatistics) -> Outcome:
+    def solve(self, request: Request, prepared: PathStatistics) -> Outcome:
         """Integrate, or take steps, draw by draw."""
         flows = [start_flow(request, weights) for weights in request.weights]
         return Outcome(
             np.array(map_on_devices(lambda flow: flow.losses(request.times), flows)),
-            tuple(matrix_evolution(flow.weights_at, partial(own_vectors, ground)) for flow in flows),
-            tuple(ground.open_paths) if ground.listable else (),
+            tuple(matrix_evolution(flow.weights_at, partial(own_vectors, prepared)) for flow in flows),
+            tuple(prepared.open_paths) if prepared.listable else (),
         )
 
 
@@ -69,15 +69,15 @@ class NetworkFlow(Method[Problem]):
         problem, assumption = examples(request)
         return (assumption,), problem
 
-    def solve(self, request: Request, ground: Problem) -> Outcome:
+    def solve(self, request: Request, prepared: Problem) -> Outcome:
         """Integrate, or take steps, all draws in one program."""
-        nodes = ground.architecture.nodes
-        sizes = ", ".join(f"{nodes[node]} in {node!r}" for node in ground.architecture.hidden)
+        nodes = prepared.architecture.nodes
+        sizes = ", ".join(f"{nodes[node]} in {node!r}" for node in prepared.architecture.hidden)
         kind = (
             f"{len(request.weights)} fresh draws from the initializer" if callable(request.initial) else "given weights"
         )
         note = f"simulated: {kind}, every neuron ({sizes or 'no hidden node'}); no trained network was seen"
-        return outcome_of(Simulation(ground, request.weights, request), note)
+        return outcome_of(Simulation(prepared, request.weights, request), note)
 
 
 def examples(request: Request) -> tuple[Problem | None, Assumption]:

@@ -32,11 +32,11 @@ from neuralrace.theory.reduction.setup import (
 )
 from neuralrace.theory.reduction.system import ReducedSystem
 
-Ground = ReducedSystem | Literal["hand-over"]
+Prepared = ReducedSystem | Literal["hand-over"]
 
 
 @dataclass(frozen=True, repr=False)
-class Reduction(Method[Ground]):
+class Reduction(Method[Prepared]):
     """Strengths in shared bases, for statistics that have such bases.
 
     They start from decoupled weights, from the growing part of small ones (two layers), or where the exact flow has
@@ -47,20 +47,20 @@ class Reduction(Method[Ground]):
     name: ClassVar[str] = "reduction"
     small: float = SMALL
 
-    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Ground | None]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Prepared | None]:
         """Shared bases, and a start in them."""
         rows, system = reduced_system(request, self.small, own=False, force=self.force)
         if first_failing(rows) is None or first_failing(rows[:2]) is not None or request.descent is not None:
             return rows, system
         return (*rows[:2], *(replace(row, needed=False) for row in rows[2:])), "hand-over"
 
-    def solve(self, request: Request, ground: Ground) -> Outcome:
+    def solve(self, request: Request, prepared: Prepared) -> Outcome:
         """Integrate the reduced system, after the flow where the weights have yet to align.
 
         If they never do and that is forced, the flow is left out: no curve is half of one and half of the other.
         """
-        if ground != "hand-over":
-            return reduced_outcome(request, ground, solved(request, ground))
+        if prepared != "hand-over":
+            return reduced_outcome(request, prepared, solved(request, prepared))
         outcome = self._after_flow(request)
         if not self.force or first_failing(outcome.assumptions) is None:
             return outcome

@@ -72,7 +72,7 @@ def test_the_diagonal_equation_is_that_of_scipy():
         errors = {p: modes[p][1] - sum(coupled[p, j] @ products[j] for j in statistics.partners(p)) for p in modes}
         return np.concatenate([b[p, p.edges[e == p.edges[0]]] * errors[p] for p, e in order])
 
-    start = np.concatenate([forecast.initial_strength.values[edge][0] for _, edge in order])
+    start = np.concatenate([forecast.reduction.starts[0].strengths[edge] for _, edge in order])
     exact = solve_ivp(right_hand_side, (0, 40), start, "DOP853", rtol=1e-11, atol=1e-14).y[:, -1]
     found = np.concatenate([forecast.modes.edge(edge)[:, -1] for _, edge in order])
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-7)

@@ -15,9 +15,9 @@ def test_one_path_starts_with_a_quarter_of_the_squared_sum():
     problem = chain(strengths=(2.0,), hidden=(5,), outputs=1)
     bases, weights = shared_bases(problem.statistics()), initial.gaussian(1e-3)(problem, 0)
     forecast = predict(problem, weights, TIMES, "reduction")
-    assert forecast.initial_strength.source == "growing direction"
+    assert forecast.reduction.source == "growing direction"
     p, q = weights["x", "h0"] @ bases.inputs["x"][:, 0], weights["h0", "y"].T @ bases.outputs["y"][:, 0]
-    strength = np.prod([forecast.initial_strength.values[edge][0, 0] for edge in weights])
+    strength = np.prod([forecast.reduction.starts[0].strengths[edge][0] for edge in weights])
     assert strength == pytest.approx(np.sum((p + q) ** 2) / 4, rel=1e-12)
 
 
@@ -36,10 +36,9 @@ def test_gaussian_strengths_are_chi_square():
     problem = chain(strengths=(2.0, 1.0), hidden=(30,), outputs=2)
     start = initial.gaussian({("x", "h0"): 1e-3, ("h0", "y"): 2e-3})
     forecast = predict(problem, start, TIMES, "reduction", draws=60)
-    mean, spread = forecast.initial_strength.expected["h0"]
-    assert mean == pytest.approx(30 * 5e-6 / 4)
-    first, second = (forecast.initial_strength.values[edge][:, 0] for edge in problem.architecture.edges)
-    drawn = first * second
+    mean, spread = 30 * 5e-6 / 4, np.sqrt(2 * 30) * 5e-6 / 4  # |p + q|^2 / 4 of 30 neurons
+    starts = forecast.reduction.starts
+    drawn = np.array([np.prod([start.strengths[edge][0] for edge in problem.architecture.edges]) for start in starts])
     assert drawn.mean() == pytest.approx(mean, abs=4 * spread / np.sqrt(60))  # four standard errors
     assert drawn.std() == pytest.approx(spread, rel=0.4)
     assert forecast.losses.shape == (60, len(TIMES))

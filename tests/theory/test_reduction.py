@@ -140,8 +140,9 @@ def test_a_forced_forecast_is_one_solution():
     assert "reduction (does NOT hold" in str(forced.certificate)
     assert forced.handover is None
     assert not forced.certificate["mutual diagonalizability"].holds
-    for edge, values in forced.initial_strength.values.items():
-        np.testing.assert_allclose(forced.modes.edge(edge)[:, 0], values.mean(axis=0), rtol=1e-8)
+    for edge in forced.modes.edges:
+        start = np.mean([start.strengths[edge] for start in forced.reduction.starts], axis=0)
+        np.testing.assert_allclose(forced.modes.edge(edge)[:, 0], start, rtol=1e-8)
 
 
 def test_a_forced_hand_over_that_fails_leaves_the_flow_out():
@@ -154,7 +155,7 @@ def test_a_forced_hand_over_that_fails_leaves_the_flow_out():
     forced = predict(problem, start, times, Reduction(force=True), draws=2, rtol=1e-8)
     assert not forced.certificate.holds
     assert forced.handover is None
-    assert forced.initial_strength.source == "projected weights"
+    assert forced.reduction.source == "projected weights"
     for draw in range(2):
         losses = [problem.loss(weights) for weights in forced.weights_at(times, draw)]
         np.testing.assert_allclose(forced.losses[draw], losses, rtol=1e-6, atol=1e-9)
@@ -165,7 +166,7 @@ def test_deeper_networks_hand_over_at_a_named_time():
     weights = initial.orthogonal(0.02)(problem, 0)
     forecast = predict(problem, weights, times)
     assert forecast.method == "reduction"
-    assert forecast.initial_strength.source == "hand-over"
+    assert forecast.reduction.source == "hand-over"
     (moment,) = forecast.handover
     assert 0 < moment < 400
     assert f"{moment:.4g}" in str(forecast.certificate)

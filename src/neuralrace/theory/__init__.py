@@ -13,7 +13,6 @@ from neuralrace.theory.flow.method import Flow, NetworkFlow
 from neuralrace.theory.representatives import Representatives
 
 # What it returns
-from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.forecast import Forecast, Learned, Modes
 from neuralrace.theory.certificate import Assumption, Certificate, Declined
 from neuralrace.theory.reduction.equations import Equations, Variable
@@ -30,7 +29,6 @@ __all__ = [
     "Equations",
     "Flow",
     "Forecast",
-    "InitialStrength",
     "Learned",
     "Modes",
     "NetworkFlow",

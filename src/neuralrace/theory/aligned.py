@@ -37,7 +37,6 @@ from neuralrace.theory.reduction.setup import (
     Starts,
     find_start,
     growing_apart,
-    initial_strength,
     reduced_outcome,
     reduced_system,
     solved,
@@ -85,7 +84,6 @@ class Aligned(Method[ReducedSystem | Starts]):
             np.array(losses),
             draws,
             tuple(modes),
-            initial_strength=initial_strength(request, "growing direction of each path", prepared),
             notes=("whole matrices are followed in each path's own modes",),
         )
 

@@ -11,13 +11,11 @@ vectors are made orthogonal. This is exact if the faster arrives before the slow
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
-from neuralrace.initial import Gaussian, Initializer
 from neuralrace.statistics import PathStatistics, rounded, shared_bases
 from neuralrace.theory.reduction.modes import path_modes
 
@@ -56,32 +54,6 @@ class Alignment:
             amount = amounts.get(edge, np.zeros(target.shape[1]))
             found[edge] = (target @ amount if amount.ndim == 2 else target * amount) @ source.T
         return found
-
-
-class InitialStrength(NamedTuple):
-    """The initial strengths of a forecast.
-
-    source: "decoupled weights" (exact), "growing direction" (two layers), "hand-over" (deeper: see the time), or
-    "projected weights" (forced). values: edge -> (draws, modes). expected: hidden node -> mean and standard deviation
-    of a_0 over independent normal weights, where these are known (chi-square).
-    """
-
-    source: str
-    values: dict[Edge, np.ndarray]
-    expected: dict[str, tuple[float, float]]
-
-
-def expected_strengths(initial: Initializer | object, architecture: Architecture) -> dict[str, tuple[float, float]]:
-    """Mean and standard deviation of a_0 = |p + q|^2 / 4 at nodes with one edge in and one out: chi-square."""
-    found: dict[str, tuple[float, float]] = {}
-    if isinstance(initial, Gaussian) and is_two_layer(architecture):
-        for node in architecture.hidden:
-            edges = (*architecture.incoming[node], *architecture.outgoing[node])
-            if len(edges) == 2:
-                stds = [initial.std[e] if isinstance(initial.std, Mapping) else initial.std for e in edges]
-                scale, size = sum(float(std) ** 2 for std in stds) / 4, architecture.nodes[node]
-                found[node] = (scale * size, scale * float(np.sqrt(2 * size)))
-    return found
 
 
 def is_two_layer(architecture: Architecture) -> bool:

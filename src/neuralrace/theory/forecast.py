@@ -20,7 +20,6 @@ from neuralrace.errors import (
     require_place,
 )
 from neuralrace.problem import Problem
-from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import Certificate
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.method import Outcome
@@ -95,7 +94,6 @@ class Forecast(Trajectory):
     certificate: Certificate
     architecture: Architecture
     modes: Modes
-    initial_strength: InitialStrength | None = None
     handover: tuple[float, ...] | None = None
     reduction: ReducedSystem | None = None
     simulated: Problem | None = None
@@ -186,7 +184,6 @@ def make_forecast(
         certificate=certificate,
         architecture=architecture,
         modes=Modes(times, outcome.paths, tuple(architecture.edges), outcome.draws, linear),
-        initial_strength=outcome.initial_strength,
         handover=outcome.handover,
         reduction=outcome.reduction,
         simulated=outcome.simulated,

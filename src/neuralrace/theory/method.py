@@ -16,7 +16,6 @@ from neuralrace.initial import Decoupled, Initializer
 from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
-from neuralrace.theory.alignment import InitialStrength
 from neuralrace.theory.certificate import SADDLE, Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
@@ -95,7 +94,6 @@ class Outcome:
     paths: tuple[Path, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     reduction: ReducedSystem | None = None
-    initial_strength: InitialStrength | None = None
     handover: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
     simulated: Problem | None = None

@@ -144,7 +144,6 @@ def test_what_only_linear_networks_have_is_refused():
     with pytest.raises(ProblemError, match="those of linear nodes"):
         forecast.modes.path(problem.architecture.paths()[0])
     assert forecast.reduction is None
-    assert forecast.initial_strength is None
     assert forecast.modes.edge(("x", "h1")).shape == (3, 1)  # singular values, times
     with pytest.raises(AssumptionError, match=r"linear nodes required; 'h1' has .*: use method='auto'$"):
         predict(problem, weights, TIMES, "reduction")

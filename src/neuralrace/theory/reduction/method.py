@@ -25,7 +25,6 @@ from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.setup import (
     SMALL,
     added_loss,
-    initial_strength,
     reduced_outcome,
     reduced_system,
     solved,
@@ -102,10 +101,9 @@ class Reduction(Method[Prepared]):
             Assumption("hand-over before the end", share, float(np.nextafter(1.0, 0.0)), late),
             Assumption("weights left at hand-over", max(dropped), self.small, "the loss they add by the end"),
         )
-        strength = initial_strength(request, "hand-over", [system.starts[0] for system in systems])
         note = f"the exact flow hands over to the reduction at time {', '.join(f'{t:.4g}' for t in times)}"
         paths = tuple(request.statistics.open_paths)
-        return Outcome(np.array(losses), draws, paths, rows, systems[0], strength, times, (note,))
+        return Outcome(np.array(losses), draws, paths, rows, systems[0], times, (note,))
 
 
 def _gap_from_flow(system: ReducedSystem, flow: LinearFlow, state: Stacks, small: float) -> tuple[float, str]:

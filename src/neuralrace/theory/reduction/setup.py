@@ -1,6 +1,6 @@
 """The assumptions of a reduced system and its initial strengths, in shared bases or in the paths' own modes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -9,10 +9,8 @@ from neuralrace.axes import Edge
 from neuralrace.statistics import shared_bases
 from neuralrace.theory.alignment import (
     Alignment,
-    InitialStrength,
     align_own,
     align_shared,
-    expected_strengths,
     growing_part,
     is_two_layer,
 )
@@ -69,7 +67,6 @@ def reduced_outcome(request: Request, system: ReducedSystem, states: StateCurves
         paths,
         rows,
         reduction=system,
-        initial_strength=initial_strength(request, system.source, system.starts),
         notes=_lost_modes(system),
     )
 
@@ -89,12 +86,6 @@ def _lost_modes(system: ReducedSystem) -> tuple[str, ...]:
         f"modes {modes} start with no strength on some path (a hidden layer narrower than the number of modes, or "
         f"a zero initial strength): they are lost there and not learned",
     )
-
-
-def initial_strength(request: Request, source: str, starts: Sequence[Alignment]) -> InitialStrength:
-    """Collect the initial strengths of all draws."""
-    values = {edge: np.array([start.strengths[edge] for start in starts]) for edge in starts[0].strengths}
-    return InitialStrength(source, values, expected_strengths(request.initial, request.architecture))
 
 
 def shares_bases(request: Request) -> Assumption:

@@ -16,7 +16,7 @@ from latex2mathml.converter import convert
 
 import neuralrace as nr
 from neuralrace.datafiles import load_dataset
-from neuralrace.papers.registry import FIGURES, by_paper, heading
+from neuralrace.papers.registry import by_paper, heading
 from neuralrace.report import counted, counts
 
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
@@ -26,7 +26,7 @@ CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in the listings that the registries know, and the verdicts on record."""
-    rows = "\n".join(f"| `{name}` | {entry.title} | {entry.source} |" for name, entry in FIGURES.items())
+    rows = "\n".join(f"| `{name}` | {entry.title} | {entry.source} |" for name, entry in nr.papers.figures().items())
     tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
     markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
     markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")

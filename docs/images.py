@@ -22,9 +22,8 @@ import xarray
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset
 from neuralrace.papers import get
-from neuralrace.papers.experiment import Experiment, Result
+from neuralrace.papers.experiment import Experiment, Result, override
 from neuralrace.papers.saxe2022 import images
-from neuralrace.papers.settings import override
 
 FIGURES = ("saxe2022-fig8", "saxe2022-fig10", "saxe2022-fig9", "saxe2022-fig7", "pairs")
 

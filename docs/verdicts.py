@@ -19,8 +19,8 @@ import neuralrace as nr
 from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import FileFormatError
 from neuralrace.papers.claims import Claim, by_kind
-from neuralrace.papers.registry import FIGURES, by_paper, heading
-from neuralrace.papers.settings import as_json
+from neuralrace.papers.experiment import as_json
+from neuralrace.papers.registry import by_paper, heading
 from neuralrace.report import WHOSE, counted, counts, verdict
 
 RECORDS = Path(__file__).parent / "records"
@@ -44,7 +44,7 @@ def collect(results: Path, names: Sequence[str]) -> list[dict[str, Any]]:
             raise FileFormatError(
                 f"{path} is of size {told['size']!r}, at which nothing is judged: run it at full size"
             )
-        listed = FIGURES[name]
+        listed = nr.papers.figures()[name]
         head = {"name": name, "title": listed.title, "source": listed.source}
         found.append(head | {key: told[key] for key in KEPT})
     return found

@@ -10,7 +10,7 @@ from PIL import Image
 
 import neuralrace as nr
 from neuralrace.errors import FileFormatError
-from neuralrace.papers.settings import as_json
+from neuralrace.papers.experiment import as_json
 
 ROOT = Path(__file__).parent.parent
 SPEC = importlib.util.spec_from_file_location("verdicts", ROOT / "docs/verdicts.py")

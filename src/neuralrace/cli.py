@@ -127,7 +127,7 @@ def list_what_there_is(
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
     if name is not None:
-        from neuralrace.papers.settings import described
+        from neuralrace.papers.experiment import described
 
         if tasks:
             raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
@@ -140,7 +140,7 @@ def list_what_there_is(
         rows = [{"name": task, "what": summary} for task, summary in summaries().items()]
         head, told = ("name", "what it is"), {"tasks": rows}
     else:
-        rows = [{"name": n, "title": e.title, "source": e.source} for n, e in papers.FIGURES.items()]
+        rows = [{"name": n, "title": e.title, "source": e.source} for n, e in papers.figures().items()]
         head, told = ("name", "what it shows", "source"), {"papers": rows}
     if not as_json:
         _table(

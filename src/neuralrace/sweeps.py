@@ -29,9 +29,7 @@ from neuralrace import papers
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_text, write_whole
 from neuralrace.errors import FileFormatError, RangeError, ResourceError, in_one_line, require_count, require_name
 from neuralrace.memory import free_memory
-from neuralrace.papers.experiment import SIZES, Result
-from neuralrace.papers.registry import FIGURES
-from neuralrace.papers.settings import as_json, override
+from neuralrace.papers.experiment import SIZES, Result, as_json, override
 from neuralrace.progress import Meter
 from neuralrace.source import code_version, versions
 
@@ -178,7 +176,7 @@ def reproduced(
         yield from ((name, work(name)) for name in names)
         return
     with _processes(min(workers, len(names))) as pool:
-        longest_first = sorted(names, key=lambda name: -FIGURES[name].seconds)
+        longest_first = sorted(names, key=lambda name: -papers.figures()[name].seconds)
         futures = {name: pool.submit(work, name) for name in longest_first}
         yield from ((name, futures[name].result()) for name in names)
 

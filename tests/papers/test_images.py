@@ -11,8 +11,8 @@ import xarray
 
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.papers import get
+from neuralrace.papers.experiment import override
 from neuralrace.papers.saxe2022 import images
-from neuralrace.papers.settings import override
 
 FIG7, FIG8, FIG10 = (get(f"saxe2022-fig{number}") for number in (7, 8, 10))
 ROOT = Path(__file__).parents[2]

@@ -14,9 +14,8 @@ import neuralrace as nr
 from neuralrace.errors import FileFormatError, RangeError, UnknownNameError
 from neuralrace.papers import experiment as experiments
 from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment, Result
-from neuralrace.papers.registry import FIGURES, PAPERS, by_paper, heading
-from neuralrace.papers.settings import override
+from neuralrace.papers.experiment import Experiment, Result, override
+from neuralrace.papers.registry import by_paper, figures, heading, papers
 from neuralrace.plotting import new_figure
 
 
@@ -92,7 +91,7 @@ def test_experiments_of_each_paper_in_its_order() -> None:
         "P1": ["saxe2022-fig4", "saxe2022-fig9"],
         "P3": ["views-law"],
     }
-    assert {entry.paper for entry in FIGURES.values()} <= set(PAPERS)
+    assert {entry.paper for entry in figures().values()} <= set(papers())
     assert heading("P1") == "P1: The Neural Race Reduction (Saxe, Sodhani, Lewallen 2022)"
 
 
@@ -117,7 +116,8 @@ def counting(calls: list[int]) -> Experiment:
     def draw(data: xarray.Dataset) -> Figure:
         return new_figure()[0]
 
-    return Experiment("saxe2022-fig3", Settings(), Settings(seeds=1), compute, claims, draw, "It was counted.")
+    code = {"compute": compute, "claims": claims, "draw": draw}
+    return Experiment(**vars(figures()["saxe2022-fig3"]), full=Settings(), tiny=Settings(seeds=1), **code)
 
 
 @pytest.fixture

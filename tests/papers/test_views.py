@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 
 import neuralrace as nr
 from neuralrace.errors import RangeError
-from neuralrace.papers.settings import override
+from neuralrace.papers.experiment import override
 from neuralrace.papers.views import gated, law, winner
 
 

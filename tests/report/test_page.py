@@ -11,7 +11,7 @@ import neuralrace as nr
 from neuralrace._page import panels
 from neuralrace.papers.claims import Claim, Quantity
 from neuralrace.papers.experiment import Result
-from neuralrace.papers.registry import PAPERS
+from neuralrace.papers.registry import papers
 from neuralrace.plotting import heat_map, new_figure
 from neuralrace.report import render_report
 
@@ -55,7 +55,7 @@ def test_the_page_needs_no_other_file(tiny: Result) -> None:
     assert "prefers-color-scheme: dark" in page
     assert "@media print" in page
     assert 'name="viewport"' in page
-    assert PAPERS["P1"].name in page
+    assert papers()["P1"]["name"] in page
     assert tiny.experiment.finding in page
     assert "neuralrace run saxe2022-fig3 --size tiny" in page
 

@@ -10,7 +10,7 @@ from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.answers import forecast_data, snapshots_data, training_events
 from neuralrace.explorer.scene import SCENE, TASKS, read_scene
 from neuralrace.explorer.session import Session, Token
-from neuralrace.papers import FIGURES
+from neuralrace.papers import figures
 from neuralrace.plotting.style import COLORS, SERIES
 
 PRESETS: dict[str, Any] = json.loads((files("neuralrace.explorer") / "presets.json").read_text(encoding="utf-8"))
@@ -32,7 +32,7 @@ def about() -> dict[str, Any]:
         for story in PRESETS["guided"]
     ]
     presets = [
-        {"name": name, "title": FIGURES[name].title, "source": FIGURES[name].source, "note": preset["note"]}
+        {"name": name, "title": figures()[name].title, "source": figures()[name].source, "note": preset["note"]}
         | {"scene": read_scene(preset["scene"])}
         for name, preset in PRESETS["presets"].items()
     ]

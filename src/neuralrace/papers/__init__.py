@@ -1,6 +1,7 @@
 """The figures of the papers, each with its claims measured.
 
-`registry.FIGURES` lists them. A figure's module is imported when the figure is run, so that a listing is quick.
+`figures()` lists them. A figure is a module with two settings, `full` and `tiny`, and three functions: `compute`,
+`claims` and `draw`. It is imported when the figure is run, so that a listing is quick.
 """
 
 import importlib
@@ -10,25 +11,30 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace.errors import require_known
-from neuralrace.papers.registry import FIGURES
+from neuralrace.papers.registry import figures
 
 if _typing.TYPE_CHECKING:
     from neuralrace.papers.experiment import Experiment, Result
 
-__all__ = ["FIGURES", "get", "names", "run"]
+__all__ = ["figures", "get", "names", "run"]
 
 
 def names() -> tuple[str, ...]:
     """List the names of all figures, in the order of their papers."""
-    return tuple(FIGURES)
+    return tuple(figures())
 
 
 def get(name: str) -> "Experiment":
     """Look a figure up by its name; no other is imported for it."""
-    require_known(name, FIGURES, f"there is no experiment {name!r}")
-    module, _, attribute = (FIGURES[name].module or name.replace("-", ".")).partition(":")
-    found: Experiment = getattr(importlib.import_module(f"neuralrace.papers.{module}"), attribute or "EXPERIMENT")
-    return found
+    from neuralrace.papers.experiment import Experiment
+
+    require_known(name, figures(), f"there is no experiment {name!r}")
+    listed = figures()[name]
+    module, _, attribute = (listed.module or name.replace("-", ".")).partition(":")
+    found: Any = importlib.import_module(f"neuralrace.papers.{module}")
+    found = getattr(found, attribute) if attribute else found
+    parts = ("full", "tiny", "compute", "claims", "draw", "check")
+    return Experiment(**vars(listed), **{part: getattr(found, part) for part in parts if hasattr(found, part)})
 
 
 def run(
@@ -45,6 +51,4 @@ def run(
     settings. out: a folder in which the data are kept; with `reuse` they are taken from there while settings and code
     are the same.
     """
-    from neuralrace.papers import experiment
-
-    return experiment.run(get(name), size, changes or {}, out, reuse)
+    return get(name).run(size, changes or {}, out, reuse)

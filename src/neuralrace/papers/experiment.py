@@ -12,46 +12,116 @@ import xarray
 from matplotlib.figure import Figure
 
 from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
-from neuralrace.errors import FileFormatError, require_name
+from neuralrace.errors import (
+    FileFormatError,
+    RangeError,
+    bounds_told,
+    require_count,
+    require_kind,
+    require_known,
+    require_name,
+    require_number,
+)
 from neuralrace.papers.claims import Claim
-from neuralrace.papers.registry import FIGURES
-from neuralrace.papers.settings import as_json, override
+from neuralrace.papers.registry import Listed
 from neuralrace.plotting import lay_out
+from neuralrace.settings import entry_of, in_words, read_setting
 from neuralrace.source import code_version
 
 SIZES = ("full", "tiny")
-FORMATS = ("png", "svg", "pdf")
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """One figure: a declaration that the command line, the report, the docs and the tests find by its name.
+def setting(default: Any, **bounds: Any) -> Any:
+    """Declare a setting with bounds: above, least, most, words.
 
-    name: as `neuralrace.papers.registry` lists it. full, tiny: two frozen settings. compute: settings -> dataset.
-    claims, draw: from the dataset alone. finding: the result, in one sentence that the record supports. differs:
-    where the full settings are not the paper's, or say what it leaves open. check: refuses settings that do not go
-    together, before anything starts; what each may be for itself stands with it, see `setting`.
+    Without bounds a word may be any word, and a number must be finite, positive if its defaults are, and not negative
+    if some of them are zero.
+    """
+    return dataclasses.field(default=default, metadata={"bounds": bounds})
+
+
+def bounds_of(field: "dataclasses.Field[Any]") -> dict[str, Any]:
+    """The bounds of a setting, or of each entry of a list: those declared, or those that its default suggests."""
+    if "bounds" in field.metadata:
+        return dict(field.metadata["bounds"])
+    parts = field.default if isinstance(field.default, tuple) else (field.default,)
+    lowest = min((part for part in parts if isinstance(part, int | float)), default=1)
+    if lowest <= 0:
+        return {} if lowest < 0 else {"least": 0}
+    return {"least": 1} if entry_of(field.type)[0] is int else {"above": 0}
+
+
+def override(settings: Any, changes: Mapping[str, Any]) -> Any:
+    """Replace settings by name; text, as it comes from the command line, is converted to the setting's type."""
+    require_kind("changes", changes, Mapping, RangeError)
+    known = {field.name: field for field in dataclasses.fields(settings)}
+    read = {}
+    for name, value in changes.items():
+        require_known(name, known, f"there is no setting {name!r}")
+        read[name] = read_setting(name, value, known[name].type, getattr(settings, name))
+        if read[name] == () and known[name].default:
+            raise RangeError(f"setting {name!r} needs at least one value, like {known[name].default!r}; it was empty")
+        bounds = bounds_of(known[name])
+        for part in read[name] if isinstance(read[name], tuple) else (read[name],):
+            if "words" in bounds:
+                require_name(f"setting {name!r}", part, bounds["words"])
+            elif isinstance(part, int) and not isinstance(part, bool) and "least" in bounds:
+                require_count(f"setting {name!r}", part, **bounds)
+            elif isinstance(part, int | float) and not isinstance(part, bool):
+                require_number(f"setting {name!r}", part, **bounds)
+    return dataclasses.replace(settings, **read)
+
+
+def as_json(settings: Any) -> str:
+    """The settings as one line of JSON, always in the same order."""
+    return json.dumps(dataclasses.asdict(settings), sort_keys=True)
+
+
+def described(full: Any, tiny: Any) -> list[dict[str, Any]]:
+    """Describe each setting: its value at both sizes, its type, and its bounds."""
+    found = []
+    for field in dataclasses.fields(full):
+        bounds, number = bounds_of(field), entry_of(field.type)[0] in (int, float)
+        limits = bounds_told(bounds.get("above"), bounds.get("least"), bounds.get("most"))
+        may = ", ".join(bounds.get("words", ())) or " and ".join(limits)
+        row = {"setting": field.name, "full": getattr(full, field.name), "tiny": getattr(tiny, field.name)}
+        found.append(row | {"is": in_words(field.type), "may be": may if number or "bounds" in field.metadata else ""})
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment(Listed):
+    """A figure of the listing with its code, which the command line, the report, the docs and the tests share.
+
+    full, tiny: two frozen settings. compute: settings -> dataset. claims, draw: from the dataset alone. check: refuses
+    settings that do not go together, before anything starts; what each may be by itself is declared by `setting`.
     """
 
-    name: str
     full: Any
     tiny: Any
     compute: Callable[[Any], xarray.Dataset]
     claims: Callable[[xarray.Dataset], Iterable[Claim]]
     draw: Callable[[xarray.Dataset], Figure]
-    finding: str
-    differs: str = ""
     check: Callable[[Any], object] = lambda settings: None
 
-    @property
-    def title(self) -> str:
-        """The title in the listing."""
-        return FIGURES[self.name].title
-
-    @property
-    def source(self) -> str:
-        """The place in the paper."""
-        return FIGURES[self.name].source
+    def run(self, size: str, changes: Mapping[str, Any], out: str | Path | None, reuse: bool) -> "Result":
+        """Run the figure, see `neuralrace.papers.run`."""
+        require_name("size", size, SIZES)
+        settings = override(getattr(self, size), changes)
+        self.check(settings)
+        stamp = {"experiment": self.name, "size": size, "settings": as_json(settings), "code": code_version()}
+        path = None if out is None else make_folder(make_folder(out) / self.name) / "data.nc"
+        if path is not None and reuse:
+            try:
+                stored = load_dataset(path)
+            except FileFormatError:  # it is computed again
+                stored = xarray.Dataset()
+            if all(stored.attrs.get(key) == value for key, value in stamp.items()):
+                return Result(self, size, settings, stored)
+        data = self.compute(settings).assign_attrs(stamp)
+        if path is not None:
+            save_dataset(data, path)
+        return Result(self, size, settings, data)
 
 
 @dataclass(frozen=True)
@@ -97,47 +167,18 @@ class Result:
         """The result in plain values: what was run, and each claim with its verdict."""
         return {
             "experiment": self.experiment.name,
-            "title": self.experiment.title,
-            "differs": self.experiment.differs,
-            "finding": self.experiment.finding,
-            "size": self.size,
+            **{key: getattr(self.experiment, key) for key in ("title", "differs", "finding")},
+            **{key: getattr(self, key) for key in ("size", "judged", "as_recorded")},
             "settings": json.loads(as_json(self.settings)),
-            "judged": self.judged,
-            "as_recorded": self.as_recorded,
             "claims": [claim.as_values() for claim in self.claims],
         }
 
     def save(self, out: str | Path, formats: Sequence[str] = ("png",)) -> list[Path]:
         """Write claims and figure into a folder of the experiment's name; return the pictures, one for each format."""
-        check_formats(formats)
+        for kind in formats:
+            require_name("format", kind, ("png", "svg", "pdf"))
         folder = make_folder(Path(out) / self.experiment.name)
         summary = json.dumps(self.summary(), indent=2)
         write_whole(folder / "claims.json", lambda part: part.write_text(summary, encoding="utf-8"))
         paths = [folder / f"figure.{kind}" for kind in formats]
         return [write_whole(path, lambda part: self.laid_out.savefig(part, dpi=150)) for path in paths]
-
-
-def run(experiment: Experiment, size: str, changes: Mapping[str, Any], out: str | Path | None, reuse: bool) -> Result:
-    """Run one experiment, see `neuralrace.papers.run`."""
-    require_name("size", size, SIZES)
-    settings = override(getattr(experiment, size), changes)
-    experiment.check(settings)
-    stamp = {"experiment": experiment.name, "size": size, "settings": as_json(settings), "code": code_version()}
-    path = None if out is None else make_folder(make_folder(out) / experiment.name) / "data.nc"
-    if path is not None and reuse:
-        try:
-            stored = load_dataset(path)
-        except FileFormatError:  # it is computed again
-            stored = xarray.Dataset()
-        if all(stored.attrs.get(key) == value for key, value in stamp.items()):
-            return Result(experiment, size, settings, stored)
-    data = experiment.compute(settings).assign_attrs(stamp)
-    if path is not None:
-        save_dataset(data, path)
-    return Result(experiment, size, settings, data)
-
-
-def check_formats(formats: Sequence[str]) -> None:
-    """Refuse a picture format that cannot be written."""
-    for kind in formats:
-        require_name("format", kind, FORMATS)

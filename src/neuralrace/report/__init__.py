@@ -11,9 +11,8 @@ from typing import Any
 from neuralrace._page import document, panels, render
 from neuralrace.datafiles import write_text
 from neuralrace.papers.claims import KINDS, Claim, by_kind
-from neuralrace.papers.experiment import Result
-from neuralrace.papers.registry import FIGURES, PAPERS, by_paper, heading
-from neuralrace.papers.settings import as_json
+from neuralrace.papers.experiment import Result, as_json
+from neuralrace.papers.registry import by_paper, heading, papers
 
 __all__ = ["WHOSE", "counted", "counts", "render_report", "render_section", "tally", "verdict", "write_report"]
 
@@ -94,7 +93,7 @@ def render_report(results: Sequence[Result], drawn: Mapping[str, str] | None = N
         "tally": tally(judged).rpartition(". ")[2] if judged else "",
         "counts": {kind: counted(kind, told) for kind, told in counts(judged).items()},
         "groups": groups,
-        "papers": {group["sign"]: PAPERS[group["sign"]] for group in groups if group["sign"] in PAPERS},
+        "papers": {group["sign"]: papers()[group["sign"]] for group in groups},
         "kinds": {kind: WHOSE[kind] for kind in KINDS},
         "marks": {style: mark for style, mark in MARKS.items() if style in used},
     }
@@ -137,6 +136,6 @@ def _judged(result: Result) -> list[dict[str, Any]]:
         style = "holds" if claim.holds else "refuted" if claim.kind == "paper" else "known"
         style = "open" if not result.judged else style if claim.as_recorded else "fails"
         said = verdict(claim) if result.judged else "not judged"
-        paper = FIGURES[result.experiment.name].paper
+        paper = result.experiment.paper
         found.append({"number": number, "claim": claim, "style": style, "verdict": said, "paper": paper})
     return found

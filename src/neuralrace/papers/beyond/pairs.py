@@ -12,10 +12,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
-from neuralrace.papers.settings import setting
+from neuralrace.papers._common import Claims, enumerated, panels, setting
 from neuralrace.plotting import COLORS, SERIES, label_axes, theory_line
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.theory.exact import PairRace
@@ -70,6 +67,13 @@ class Settings:
     folder: str = ""
     image_domains: int | None = setting(None, least=3)
     image_steps: int | None = None
+
+
+full = Settings()
+tiny = Settings(
+        domains=6, width=16, gains=(0.4,), depths=(), circulant=(2, 3), regular=(2,), blocks=(2,), hubs=(2,),
+        fresh=(3,), steps=200, seeds=1, image_domains=4, image_steps=10,
+    )  # fmt: skip
 
 
 def make_tables(settings: Settings) -> list[tuple[dict[str, Any], np.ndarray]]:
@@ -214,7 +218,6 @@ def least(data: xarray.Dataset, errors: np.ndarray, name: str) -> float:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """Measure the hypothesis, what theory says instead, and the hypothesis on images."""
     claim, domains, series = Claims(panel="a"), data.attrs["domains"], data["series"].values
     linear, fresh = data.isel(table=series == "kinds"), data.isel(table=series == "fresh")
     errors, trained = untrained(linear), linear["trained"].values
@@ -322,21 +325,3 @@ def draw(data: xarray.Dataset) -> Figure:
     title = f"on images the ratio orders the errors too: {data.attrs['data']}, M = {data.attrs['image_domains']}"
     label_axes(images, title, across, "test error of untrained pairs")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="pairs",
-    full=Settings(),
-    tiny=Settings(
-        domains=6, width=16, gains=(0.4,), depths=(), circulant=(2, 3), regular=(2,), blocks=(2,), hubs=(2,),
-        fresh=(3,), steps=200, seeds=1, image_domains=4, image_steps=10,
-    ),
-    compute=compute,
-    check=check,
-    claims=claims,
-    draw=draw,
-    differs="P1 trains circulant pairs alone, from Xavier weights with biases. Here initial weights are orthogonal, as "
-    "the theory requires, and there are no biases.",
-    finding="How well untrained pairs work follows from the two leading singular values of the graph of "
-    "trained pairs, and the number that is needed is forecast.",
-)  # fmt: skip

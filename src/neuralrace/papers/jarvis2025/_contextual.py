@@ -14,16 +14,6 @@ from neuralrace.papers.claims import Claims
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
 EVERY_MODULE = "common + all-but-one + single"  # the published network with three contexts has both kinds
-DIFFERS = (
-    "The paper's loss is a sum over the examples and ours a mean, so its rate is multiplied by their number. Its gated "
-    "networks have 100 neurons in each pathway, and so have ours under its protocol; where pathways are trained "
-    "jointly, or raced in theory, as many neurons as the ReLU network has are shared out unless it is said otherwise. "
-    "As published means with the settings of the published code: initial weights with a standard deviation of 0.005 / "
-    "n for n ReLU neurons, 700 of them with three contexts, 500 with four and 600 with five; with three contexts the "
-    "contextual pathways start at twice that scale, and pathways for single contexts are trained beside the others. "
-    "Appendix H prints 1e-7 for all weights and 700 neurons. A sentence about a figure is judged as published, one "
-    "without a figure with the values of appendix H."
-)
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 
 

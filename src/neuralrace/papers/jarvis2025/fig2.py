@@ -10,11 +10,8 @@ from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 import neuralrace as nr
-from neuralrace.papers._common import apart, panels
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, apart, panels, setting
 from neuralrace.papers.jarvis2025 import _contextual as p2
-from neuralrace.papers.settings import setting
 
 CRITERION = 0.2  # the loss to which learning is timed
 CROSSOVER = float(np.sqrt(2 / 3))
@@ -32,6 +29,9 @@ class Settings:
     variance: float = 4e-8
     steps: int = 250
     margins: tuple[float, ...] = setting((0.1, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.2, 1.5, 2.0), least=0)
+
+
+full, tiny = Settings(), Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5))
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -73,7 +73,6 @@ def xor_share(weights: Mapping[Any, np.ndarray], inputs: np.ndarray, targets: np
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figure says."""
     claim, margins, time = Claims(), data["margin"].values, data["time"].values
     theory, relu = (nr.analysis.time_to(time, data[name].values, CRITERION) for name in ("theory", "relu"))
     with np.errstate(invalid="ignore"):
@@ -161,15 +160,3 @@ def draw(data: xarray.Dataset) -> Figure:
         curves = {f"theory, {gating} gating": one["theory"].values[index] for index, gating in enumerate(GATINGS)}
         nr.plotting.loss_curves(axis, title, time, {"ReLU networks": ("relu", one["relu"].values)}, curves)
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-fig2",
-    full=Settings(),
-    tiny=Settings(seeds=2, hidden=8, variance=4e-3, steps=30, margins=(0.5, 1.5)),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    finding="ReLU networks learn as the faster of two gatings does, nonlinear at small margins and linear at "
-    "large ones, and change over near the margin that theory gives.",
-)

@@ -7,9 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, enumerated, panels
 from neuralrace.papers.jarvis2025 import _contextual as p2
 
 GATING = "common + all-but-one"
@@ -22,6 +20,9 @@ class Settings(p2.ContextualSettings):
 
     seeds: int = 2
     moments: tuple[int, ...] = (0, 500, 1000, 2000, 4000, 8000)
+
+
+full, tiny = Settings(), Settings.tiny(width=12, moments=(0, 60))
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -55,7 +56,6 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """The structure of the data, the definition, and the remark on widths."""
     claim = Claims()
     targets, left, context = data["targets"].values, data["left"].values, data["context"].values
     blocks = targets.reshape(len(targets), -1, PROPERTIES)
@@ -110,17 +110,3 @@ def draw(data: xarray.Dataset) -> Figure:
     title = "as a gated network a ReLU network has hundreds of modules"
     nr.plotting.label_axes(patterns, title, "epoch", "gate patterns of its neurons")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-fig3",
-    full=Settings(),
-    tiny=Settings.tiny(width=12, moments=(0, 60)),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) networks as narrow as the rank, and wider ones too, have not "
-    "finished after 8,000 epochs: 4 % of the first loss is left, where 1 % is asked.",
-    finding="A ReLU network is a gated linear one to rounding, with hundreds of gate patterns; as many neurons "
-    "as the rank learn the task, though later than a hundred do.",
-)

@@ -7,9 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import apart, panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, apart, enumerated, panels
 from neuralrace.papers.jarvis2025 import _contextual as p2
 
 
@@ -21,6 +19,9 @@ class Settings(p2.ContextualSettings):
     every: int = 50
     gated_seeds: int = 2
     moments: tuple[int, ...] = (400, 1000, 2000, 3000, 4000, 6000, 8000)
+
+
+full, tiny = Settings(), Settings.tiny(steps=100, gated_seeds=1, moments=(40, 100))
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -70,7 +71,6 @@ def correlations(data: xarray.Dataset, kind: str) -> np.ndarray:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figure says: under the paper's own protocol, and beyond it."""
     claim, wanted = Claims(retired=(4, 5, 6)), p2.text_patterns(data["context"].values)
     claim.paper(
         "P2 section 4 and appendix B (the exact gating pattern emerges with 4 clusters)",
@@ -143,17 +143,3 @@ def draw(data: xarray.Dataset) -> Figure:
     largest = float(abs(data["relu_output"]).max())
     heat_map(outputs, error.T, title, "context", "block", "difference", blocks=(15, 8), largest=largest)
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-fig4",
-    full=Settings(),
-    tiny=Settings.tiny(steps=100, gated_seeds=1, moments=(40, 100)),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs=p2.DIFFERS,
-    finding="The four modules of the paper are found, outputs agree throughout, and the loss of the published gated "
-    "network equals the loss of the ReLU networks; with the same initial scale for all pathways it is not, and hidden "
-    "representations drift apart.",
-)

@@ -8,11 +8,8 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import apart, panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, apart, enumerated, panels, setting
 from neuralrace.papers.jarvis2025 import _contextual as p2
-from neuralrace.papers.settings import setting
 
 GATING = "common + all-but-one"
 TREE = np.vstack([np.kron(np.eye(1 << level), np.ones(8 >> level)) for level in range(4)])  # over eight items
@@ -30,6 +27,9 @@ class Settings(p2.ContextualSettings):
 
     contexts: tuple[int, ...] = setting((3, 4, 5), least=3, most=5)
     gated_seeds: int = 1
+
+
+full, tiny = Settings(), Settings.tiny(contexts=(3,))
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -74,7 +74,6 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What figure and text say."""
     claim = Claims(retired=(10,))
     parts = {int(count): data.sel(contexts=count) for count in data["contexts"].values}
     off = {
@@ -160,16 +159,3 @@ def draw(data: xarray.Dataset) -> Figure:
             title = f"{count} contexts: the closed form of {kind} pathways is {100 * gap:.1f} % off"
             nr.plotting.label_axes(axis, title, "epoch", "singular value")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-fig5",
-    full=Settings(),
-    tiny=Settings.tiny(contexts=(3,)),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs=p2.DIFFERS,
-    finding="The modules are the paper's up to five contexts; the losses of the published gated "
-    "networks and their closed form are near those of the ReLU networks, but not equal to them.",
-)

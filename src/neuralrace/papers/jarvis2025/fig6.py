@@ -10,9 +10,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import apart, panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, apart, enumerated, panels
 from neuralrace.papers.jarvis2025 import _contextual as p2
 
 CONTEXTS, MODULES = 3, 4
@@ -39,6 +37,9 @@ class Settings(p2.ContextualSettings):
     switched: tuple[int, int] = (500, 12000)
     stds: tuple[float, ...] = (5.75e-4, 5.5e-4, 5.5e-4, 4e-3)
     shallow_steps: int = 8000
+
+
+full, tiny = Settings(), Settings.tiny(seeds=2, gated_seeds=2, hidden=16, std=0.2, steps=200, shallow_steps=100)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -155,7 +156,6 @@ def level_gaps(one: np.ndarray, other: np.ndarray) -> dict[str, float]:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figure and its section say."""
     claim, epoch = Claims(retired=(2, 5, 10)), data["epoch"].values
     later = np.flatnonzero(epoch >= ALIGNED["common"])
     places = later[np.linspace(0, len(later) - 1, 5).astype(int)] if len(later) else np.array([-1])
@@ -285,20 +285,3 @@ def draw(data: xarray.Dataset) -> Figure:
     title = f"outputs agree at a plateau: ReLU less gated, epoch {int(epoch[place])}"
     nr.plotting.heat_map(outputs, error.T, title, "context", "block", "difference", blocks=(15, block))
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-fig6",
-    full=Settings(),
-    tiny=Settings.tiny(seeds=2, gated_seeds=2, hidden=16, std=0.2, steps=200, shallow_steps=100),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs=f"{p2.DIFFERS} With two hidden layers the published code has 420 neurons in each and 0.0006 for the ReLU "
-    "network; of the gated one the common pathway has 240 neurons and each contextual one 60, the read-out of these "
-    "starts at 0.004 and all else near 0.0006, nothing is trained before epoch 500 and the contextual pathways not "
-    "before 12000. Seeds are 3, not 100. With appendix H's values (700 neurons, 1e-7, 8,000 epochs) a network with two "
-    "hidden layers does not leave its first loss.",
-    finding="As published, with pathways switched on by hand, the gated network follows the ReLU network from drop to "
-    "drop, and outputs agree at the plateaus that both have; of the modules only the common one lasts.",
-)

@@ -7,9 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, enumerated, panels
 from neuralrace.papers.jarvis2025 import _contextual as p2
 
 SHOWN = (2, 3, 4)
@@ -22,6 +20,9 @@ class Settings(p2.ContextualSettings):
 
     seeds: int = 5
     most: int = 6
+
+
+full, tiny = Settings(), Settings.tiny(steps=100, most=4)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -57,7 +58,6 @@ def elbow(errors: np.ndarray) -> int:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figures and the text say."""
     claim = Claims(retired=(4,))
     always = {k: int((data[f"centroids_{k}"].values > 0.5).all(axis=1).sum()) for k in SHOWN}
     wanted, four = p2.text_patterns(data["context"].values), p2.as_set(data["centroids_4"].values)
@@ -104,17 +104,3 @@ def draw(data: xarray.Dataset) -> Figure:
     nr.plotting.label_axes(errors, title, "modules", "distance of the gated network")
     p2.draw_selectivity(neurons, data, "most neurons are on in two contexts")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-fig8",
-    full=Settings(),
-    tiny=Settings.tiny(steps=100, most=4),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs=f"{p2.DIFFERS} From 1e-7 (--set std=1e-7) three of the four clusters are those of the text, and the elbow "
-    "by outputs is at three.",
-    finding="Four clusters of gates are the four modules of the text and the elbow of the error; about one neuron in a "
-    "hundred is on in a single context, fewer than by chance.",
-)

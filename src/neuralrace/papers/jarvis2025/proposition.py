@@ -8,9 +8,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import apart, panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, apart, enumerated, panels
 from neuralrace.papers.jarvis2025 import _contextual as p2
 
 CONTEXTS = 3
@@ -24,6 +22,9 @@ class Settings(p2.ContextualSettings):
     """subsets: random sets of features, properties or examples to leave out."""
 
     subsets: int = 2000
+
+
+full, tiny = Settings(), Settings.tiny(subsets=10)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -87,7 +88,6 @@ def removals(settings: Settings, task: nr.Task) -> xarray.Dataset:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """The lemma in trained networks, the steps of the proof in their order, and what follows for neurons."""
     claim, time = Claims(retired=(2, 10)), data["time"].values
     claim.check(
         "P2 informal Lemma 4.1, read so that a neuron may be in several modules: true of any network on any data",
@@ -175,17 +175,3 @@ def draw(data: xarray.Dataset) -> Figure:
     nr.plotting.loss_curves(race, title, time, trained)
     race.set_yscale("log")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-proposition",
-    full=Settings(),
-    tiny=Settings.tiny(subsets=10),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs=f"{p2.DIFFERS} That only one gated network matches the ReLU network is not judged: those compared here "
-    "do not exhaust the gatings, and one with pathways that stay inactive has the same loss.",
-    finding="Singular values interlace and labels are positive as the proof needs, and pathways for single contexts "
-    "stay nearly inactive as published; but the common output of trained networks is not positive.",
-)

@@ -8,11 +8,8 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, panels, setting
 from neuralrace.papers.jarvis2025 import _contextual as p2
-from neuralrace.papers.settings import setting
 
 
 @dataclass(frozen=True)
@@ -21,6 +18,9 @@ class Settings:
 
     tables: tuple[str, ...] = setting(("2x2", "2x3", "4x2", "4x3"), words=("2x2", "2x3", "4x2", "4x3"))
     items: int = setting(8, least=2, most=8)
+
+
+full, tiny = Settings(), Settings(tables=("2x2",), items=2)
 
 
 def by_context(patterns: np.ndarray, contexts: int) -> np.ndarray:
@@ -93,7 +93,6 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """Lemma 4.1, and the modules that are possible."""
     claim, (possible, lemma, boards) = Claims(), data["patterns"].values.T
     names, count = [str(name) for name in data["table"].values], int(data["modules"])
     claim.check(
@@ -154,15 +153,3 @@ def draw(data: xarray.Dataset) -> Figure:
     title = "after the common module, those that part items are the fastest"
     nr.plotting.label_axes(rates, title, "first singular value of the residual", "on for")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="jarvis2025-race",
-    full=Settings(),
-    tiny=Settings(tables=("2x2",), items=2),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    finding="A neuron can have many more gate patterns than the lemma allows, and after the common pathway many of "
-    "them grow faster than those that are open in two contexts.",
-)

@@ -1,6 +1,7 @@
 """What the routing figures share: the paper's units, errors on trained and untrained routes, and their pictures."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray
@@ -13,6 +14,11 @@ ITEMS, OUTPUTS = BASE.shape
 ZERO_OUTPUT = 0.5 * float(np.sum(BASE**2))  # the error of a route whose output is zero, 122
 WORKS = 0.01  # a route works when its error is below this part of ZERO_OUTPUT
 FINER = 4  # how many times smaller the step is at which conservation is checked
+
+
+def check(settings: Any) -> None:
+    """Refuse a number of trained routes that is larger than the number of domains."""
+    nr.tasks.routing(settings.domains, settings.trained)
 
 
 def paper_rate(domains: int, trained: int, rate: float) -> float:

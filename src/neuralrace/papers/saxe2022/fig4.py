@@ -7,9 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import NEAR, conserved, follows, panels
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import NEAR, Claims, conserved, follows, panels
 from neuralrace.papers.saxe2022 import _routing as routing
 
 HIDDEN = ("h1", "h2")
@@ -27,6 +25,10 @@ class Settings:
     paper_rate: float = 0.02
     steps: int = 500
     seeds: int = 10
+
+
+full, tiny = Settings(), Settings(domains=3, trained=2, hidden=8, steps=60, paper_rate=0.05, seeds=2)
+check = routing.check
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -89,7 +91,6 @@ def crosstalk(problem: nr.Problem, run: nr.Trajectory) -> np.ndarray:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figure says, in its order."""
     claim = Claims()
     exact = float(np.abs(data["theory_descent"] - data["decoupled"]).max() / data["decoupled"][0])
     claim.paper("P1 eq. 15 and Fig 4e", "The theory matches the decoupled simulations exactly.", "e")
@@ -98,10 +99,10 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.detail("rounding")
     source = "P1 section 4 and Fig 4e, the published curve: decoupled weights of 0.08"
     claim.paper(source, "The theory is a good approximation for small random weights.", "e")
-    follows(claim, data, "theory_descent", "random")
+    follows(claim, data, ("theory_descent", "random"))
     text = "Small random weights follow a forecast from their initializer, with no strength set by hand."
     claim.finding("P1 section 4", text, "e")
-    follows(claim, data, "theory", "random")
+    follows(claim, data, ("theory", "random"))
     text = "The full solution dynamics rapidly converge to the submanifold of decoupled weights."
     claim.paper("P1 section 4.2", text, "A")
     loss = data["random"].sel(time=data["look_time"].values, method="nearest").values
@@ -172,19 +173,3 @@ def draw(data: xarray.Dataset) -> Figure:
     titles = ("an item looks the same in every domain", "routes that were never trained work")
     routing.draw_state((similarity, outputs), data.isel(seed=0), titles)
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="saxe2022-fig4",
-    full=Settings(),
-    tiny=Settings(domains=3, trained=2, hidden=8, steps=60, paper_rate=0.05, seeds=2),
-    compute=compute,
-    check=lambda settings: nr.tasks.routing(settings.domains, settings.trained),
-    claims=claims,
-    draw=draw,
-    differs="Inputs are the identity, equal to random orthogonal vectors up to a rotation. The published theory starts "
-    "at 0.08 and is iterated at the step of training; neither is in the text. Random weights are orthogonal matrices, "
-    "as was run, and not Xavier's.",
-    finding="One hidden matrix serves all routes: theory matches training from decoupled weights to rounding and "
-    "from small random ones to a few percent, and routes that were never trained work.",
-)

@@ -7,9 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, panels
 from neuralrace.papers.saxe2022 import _routing as routing
 
 STRONGEST = np.linalg.svd(routing.BASE, compute_uv=False)[0]  # S/D of the strongest mode; D of every mode is 1/4
@@ -29,6 +27,12 @@ class Settings:
     sharing_steps: int = 1400
     race_steps: int = 1000
     race_seeds: int = 3
+
+
+full, tiny = (
+    Settings(),
+    Settings(domains=2, hidden=8, steps=40, seeds=2, sharing_hidden=4, sharing_steps=40, race_steps=40, race_seeds=1),
+)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -86,7 +90,6 @@ def half_time(time: np.ndarray, strength: np.ndarray) -> np.ndarray:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figure says."""
     claim, time = Claims(), data["sharing_time"].values
     measured, predicted = (half_time(time, data[name].values) for name in ("strength", "theory_strength"))
     there = np.isfinite(measured)
@@ -149,20 +152,3 @@ def draw(data: xarray.Dataset) -> Figure:
     title = "in one network with both kinds the shared pathway takes every route"
     nr.plotting.label_axes(shares, title, "share of the shared pathway in a route", "routes")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="saxe2022-fig5",
-    full=Settings(),
-    tiny=Settings(
-        domains=2, hidden=8, steps=40, seeds=2, sharing_hidden=4, sharing_steps=40, race_steps=40, race_seeds=1
-    ),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs="The text gives neither seeds nor steps: 10 seeds, 1000 steps. P is such that sqrt(P) divides M: "
-    "1, 4, 25, 100. The combined network of section 4.2, which no figure shows, has a pathway for each route beside "
-    "the shared one.",
-    finding="The more routes share a pathway, the sooner it learns, as the reduction says; in one network the "
-    "shared pathway takes all, and routes that were never trained work once about 40 % of them are.",
-)

@@ -8,9 +8,7 @@ from matplotlib.figure import Figure
 from scipy.signal import find_peaks
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, panels
 from neuralrace.papers.saxe2022 import _routing as routing
 
 
@@ -27,6 +25,10 @@ class Settings:
     paper_rate: float = 0.006  # divided by the cube root of the scale
     steps: int = 700
     seeds: int = 10
+
+
+full, tiny = Settings(), Settings(domains=3, trained=2, hidden=8, scales=3, steps=40, seeds=2)
+check = routing.check
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -68,7 +70,6 @@ def outputs_right(data: xarray.Dataset) -> np.ndarray:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figure says, in its order."""
     claim, time, loss = Claims(), data["time"].values, data["loss"].values
     counts = [[stages(time[k], curve) for curve in loss[k]] for k in (0, -1)]
     straight = [nr.analysis.interval([straightness(time[k], curve) for curve in loss[k]]) for k in (0, -1)]
@@ -132,18 +133,3 @@ def draw(data: xarray.Dataset) -> Figure:
         routes = f"{at}: untrained outputs and targets, cosine {right[index]:.2f}"
         routing.draw_state(axes, first.isel(scale=index), (items, routes), largest)
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="saxe2022-fig6",
-    full=Settings(),
-    tiny=Settings(domains=3, trained=2, hidden=8, scales=3, steps=40, seeds=2),
-    compute=compute,
-    check=lambda settings: nr.tasks.routing(settings.domains, settings.trained),
-    claims=claims,
-    draw=draw,
-    differs="The text gives neither scales, rates, steps, M nor K: scales and rates are those that were run, M and K "
-    "are Fig 4's. Panels c and d and the kernel are of one network for each scale.",
-    finding="Only small initial weights make the network share what it learns: as they grow, the race gives way to "
-    "the lazy regime, and untrained routes fail.",
-)

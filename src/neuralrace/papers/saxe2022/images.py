@@ -5,7 +5,7 @@ numbers of pairs, or gains, and seeds, trained as one compiled program.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,8 @@ from matplotlib.figure import Figure
 
 from neuralrace import initial, leaky_relu, tasks
 from neuralrace.errors import RangeError
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
-from neuralrace.papers.settings import setting
-from neuralrace.plotting import COLORS, label_axes, new_figure
+from neuralrace.papers._common import Claims, panels, setting
+from neuralrace.plotting import COLORS, label_axes
 from neuralrace.tasks import RoutedImages
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.training import Condition, RoutedNetwork, train_together
@@ -94,32 +92,39 @@ class RoutedFigure:
     """One of the four figures.
 
     panels: those over "pairs" and over "gains", of each data set. shown: the letter of either in the paper, and the
-    source. about, said: the fraction of pairs that the paper names. fails: claim -> data -> why it does not hold there.
+    source. about, said: the fraction of pairs that the paper names. late: data on which more are needed, and why.
     """
 
     panels: Mapping[str, Mapping[str, tuple[str, ...]]]
     shown: Mapping[str, tuple[str, str]]
     about: tuple[float, float] = (0.3, 0.5)
     said: str = "40 %"
-    fails: Mapping[str, Mapping[str, str]] | None = None
+    slope: float = 1.0
+    late: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def full(self) -> Settings:
+        return Settings(slope=self.slope)
+
+    @property
+    def tiny(self) -> Settings:
+        few: dict[str, Any] = {"fractions": (0.3, 0.7), "gains": (1.0, 0.3), "trained": 2}
+        return replace(self.full, domains=3, hidden=4, seeds=2, steps=20, batch=4, **few)
 
     def scans(self, settings: Settings) -> dict[str, Scan]:
         """Return the scans by the names of their panels."""
-        chosen = DEFAULTS[settings.data] | {
-            name: value for name in MNIST if (value := getattr(settings, name)) not in (None, ())
-        }
-        found: dict[str, Scan] = {}
-        for over, panels in self.panels.items():
-            for panel in settings.panels or panels[settings.data]:
+        own = {name: value for name in MNIST if (value := getattr(settings, name)) not in (None, ())}
+        chosen, found = DEFAULTS[settings.data] | own, dict[str, Scan]()
+        for over, names in self.panels.items():
+            for panel in settings.panels or names[settings.data]:
                 inputs, _, number = panel.partition("-")
                 if not number.isdigit():
                     raise RangeError(f"a panel must be named like permuted-40; it was {panel!r}")
                 domains = settings.domains or int(number)
+                trained = settings.trained or min(chosen["trained"], domains)
+                conditions = [(trained, gain) for gain in chosen["gains"]]
                 if over == "pairs":
                     conditions = [(max(round(part * domains), 1), 0.1) for part in chosen["fractions"]]
-                else:
-                    trained = settings.trained or min(chosen["trained"], domains)
-                    conditions = [(trained, gain) for gain in chosen["gains"]]
                 name = f"{inputs}-{domains}{' over gains' if over == 'gains' and 'pairs' in self.panels else ''}"
                 found[name] = {
                     **{key: getattr(settings, key) for key in ("data", "folder", "slope")},
@@ -145,52 +150,52 @@ class RoutedFigure:
         """Measure what the paper says of the panels over pairs, and of those over gains."""
         claim, name = Claims(), data.attrs["data"]
         kind = "finding" if name == "digits" else "paper"  # a sentence is the paper's on its own data
-        fails = {key: why.get(name) for key, why in (FAILS | dict(self.fails or {})).items()}
         curves = {panel: curve(data, panel) for panel in data["panel"].values.tolist()}
         means = {panel: errors.mean("seed").values for panel, (_, errors) in curves.items()}
-        panels = {over: [panel for panel in curves if data["over"].sel(panel=panel) == over] for over in self.panels}
-        if "pairs" in panels:
+        of = {over: [panel for panel in curves if data["over"].sel(panel=panel) == over] for over in self.panels}
+        if "pairs" in of:
             letter, source = self.shown["pairs"]
-            errors = {panel: means[panel] for panel in panels["pairs"]}
+            errors = {panel: means[panel] for panel in of["pairs"]}
             text = "Zero-shot transfer to untrained pathways becomes as good as the training performance when about "
             claim.said(kind, source, f"{text}{self.said} of pathways are trained.", letter)
             what = f"least K/M from which untrained pairs miss at most {WORKS:.0%} of all images more than trained ones"
             claim.within(what, {panel: first_fraction(data, panel) for panel in errors}, self.about)
-            claim.fails(fails.get("transfer"))
+            claim.fails(self.late.get(name))
             claim.said(kind, source, "Training accuracy is always high.", letter)
             worst = {panel: error[:, 0].max() for panel, error in errors.items()}
             claim.at_most("largest mean test error of trained pairs", worst, LOW)
-            claim.fails(fails["trained"])
+            claim.fails(FAILS["trained"].get(name))
             claim.said(kind, source, "With few trained pairs the untrained ones are near chance.", letter)
             lost = {panel: error[0, 1] - error[0, 0] for panel, error in errors.items()}
             claim.at_least("untrained less trained test error at the smallest K", lost, 0.4)
-        if "gains" in panels:
+        if "gains" in of:
             letter, source = self.shown["gains"]
             small, large, worst = {}, {}, {}
-            for panel in panels["gains"]:
+            for panel in of["gains"]:
                 trained, untrained = means[panel].T
                 learned = (curves[panel][0] < 1) & (trained <= LOW)
                 small[panel] = float((untrained - trained)[learned].min()) if learned.any() else float("nan")
                 large[panel], worst[panel] = untrained[-1] - trained[-1], trained.max()
             usual = MNIST["trained"]
-            if not (data["trained"].sel(panel=panels["gains"]).fillna(usual) == usual).all():
-                kind, fails = "finding", {}  # K is not the paper's
+            if not (data["trained"].sel(panel=of["gains"]).fillna(usual) == usual).all():
+                kind, name = "finding", ""  # K is not the paper's
             claim.said(kind, source, "Zero-shot generalization only emerges at small initializations.", letter)
             what = "least untrained less trained test error over the gains below one at which trained pairs are learned"
             claim.at_most(what, small, WORKS)
             claim.at_least("at the largest gain", large, 4 * WORKS)
-            claim.fails(fails.get("small"))
+            claim.fails(FAILS["small"].get(name))
             claim.said(kind, source, "Performance on trained domains is reasonably good for all scales.", letter)
             claim.at_most("largest mean test error of trained pairs over all gains", worst, 0.3)
-            claim.fails(fails.get("all scales"))
+            claim.fails(FAILS["all scales"].get(name))
         return claim
 
     def draw(self, data: xarray.Dataset) -> Figure:
         """Draw mean and standard error over seeds of trained and untrained pairs, one panel for each scan."""
-        figure, axes = new_figure(data.sizes["panel"], width=4.2, height=3.2)
-        for axis, panel in zip(axes[0], data["panel"].values.tolist(), strict=True):
+        names, count = data["panel"].values.tolist(), data.sizes["panel"]
+        letters = [self.shown[str(over)][0] for over in data["over"].values]
+        figure, axes = panels(*letters, columns=count, width=4.2, height=3.2)
+        for axis, panel in zip(axes, names, strict=True):
             over, (places, errors) = str(data["over"].sel(panel=panel).values), curve(data, panel)
-            axis.set_label(self.shown[over][0])
             title = f"{data.attrs['data']}, {panel.removesuffix(' over gains').replace('-', ', M = ')}"
             for kind, color in zip(KINDS, ("gated", "untrained"), strict=True):
                 values = 100 * errors.sel(kind=kind)
@@ -207,25 +212,6 @@ class RoutedFigure:
             across = "gain of the initial weights" if over == "gains" else "part of pairs trained, K / M"
             label_axes(axis, title, across, "test error (%)")
         return figure
-
-    def experiment(self, name: str, finding: str, differs: str = "", slope: float = 1.0) -> Experiment:
-        """Declare the figure."""
-        tiny = Settings(domains=3, hidden=4, seeds=2, steps=20, batch=4, fractions=(0.3, 0.7), gains=(1.0, 0.3))
-        return Experiment(
-            name=name,
-            full=Settings(slope=slope),
-            tiny=replace(tiny, slope=slope, trained=2),
-            compute=self.compute,
-            check=self.check,
-            claims=self.claims,
-            draw=self.draw,
-            differs="By default on scikit-learn's digits, with 10 domains, 32 hidden neurons and 3 seeds: sentences of "
-            "the paper are then ours. On the paper's data M, the width, biases, cross-entropy and momentum are its "
-            "own; its steps are so small (1e-4) that it follows the gradient flow for a time of 7,500; that time is "
-            "covered here with larger steps, of 16 images that are drawn anew for each. Angles are those of its code, "
-            f"270 i / M degrees; its text says 180. {differs}".strip(),
-            finding=finding,
-        )
 
 
 def images_of(scan: Scan) -> RoutedImages:
@@ -305,36 +291,17 @@ FIG7 = RoutedFigure(
         "gains": PANELS | {"digits": ("permuted-10",), "mnist": ("permuted-40",), "fashion": ("permuted-40",)},
     },
     {"pairs": ("b, c", "P1 section 5.1, Fig 7b and 7c"), "gains": ("d", "P1 section 5.1, Fig 7d")},
-).experiment(
-    "saxe2022-fig7",
-    "On real images pairs of domains that were never trained become as good as trained ones once about 40 % of pairs "
-    "are trained, and from small initial weights only.",
-    differs="The text does not say of which data panel d is: Fig 10's MNIST with 1,600 pairs.",
 )
-FIG8 = RoutedFigure({"pairs": PANELS}, {"pairs": ("8", "P1 section 5.1, Figs 7b, 7c and 8")}).experiment(
-    "saxe2022-fig8",
-    "On real images untrained pairs of domains are near chance when few pairs are trained, and work once about 40 % "
-    "are.",
-)
+FIG8 = RoutedFigure({"pairs": PANELS}, {"pairs": ("8", "P1 section 5.1, Figs 7b, 7c and 8")})
 FIG9 = RoutedFigure(
     {"pairs": PANELS | {"mnist": ("permuted-40", "rotated-40")}},
     {"pairs": ("9", "P1 Fig 9")},
     about=(0.15, 0.35),
     said="25 %",
-    fails={
-        "transfer": {
-            "digits": "on digits 40 % are needed, as with linear layers; at 30 % untrained pairs miss a third of all "
-            "images more"
-        }
-    },
-).experiment(
-    "saxe2022-fig9",
-    "With leaky ReLU untrained pairs work as well, once enough pairs are trained: on digits 40 %, as with linear "
-    "layers, and not the 25 % of the paper.",
     slope=0.01,
+    late={
+        "digits": "on digits 40 % are needed, as with linear layers; at 30 % untrained pairs miss a third of all "
+        "images more"
+    },
 )
-FIG10 = RoutedFigure({"gains": PANELS}, {"gains": ("10", "P1 section 5.1, Figs 7d and 10")}).experiment(
-    "saxe2022-fig10",
-    "On real images untrained pairs of domains work from small initial weights only, trained ones from all.",
-    differs="On the paper's data K is its own, 10; on digits it is 40 % of M, where zero-shot transfer sets in.",
-)
+FIG10 = RoutedFigure({"gains": PANELS}, {"gains": ("10", "P1 section 5.1, Figs 7d and 10")})

@@ -7,9 +7,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import follows, panels
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
+from neuralrace.papers._common import Claims, follows, panels
 
 
 @dataclass(frozen=True)
@@ -21,6 +19,9 @@ class Settings:
     learning_rate: float = 0.1
     std: float = 0.001
     steps: int = 700
+
+
+full, tiny = Settings(), Settings(seeds=2, hidden=8, std=0.05, steps=200)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -43,7 +44,6 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What the figure shows."""
     claim, last = Claims(), data["strengths"].values.mean(axis=0)[-1]
     final = data.sizes["item"] * data["singular_values"].values  # S/D with D = 1/4 for one-hot items
     claim.paper(
@@ -52,7 +52,7 @@ def claims(data: xarray.Dataset) -> Claims:
         "training the network.",
         "c",
     )
-    follows(claim, data, "theory", "loss")
+    follows(claim, data, ("theory", "loss"))
     claim.paper("P2 appendix A.1, eq. 7 and Fig 7c", "Each mode increases to lambda/delta.", "c")
     claim.at_most("largest relative distance at the end", np.abs(last / final - 1).max(), 1e-6)
     claim.detail("the part not yet learned")
@@ -74,16 +74,3 @@ def draw(data: xarray.Dataset) -> Figure:
     nr.plotting.mode_lines(strengths, time, trained, {"theory": data["theory_strengths"].values})
     nr.plotting.label_axes(strengths, "strong modes first", nr.plotting.TIME, r"singular value of $W_2 W_1$")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="saxe2022-linear",
-    full=Settings(),
-    tiny=Settings(seeds=2, hidden=8, std=0.05, steps=200),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs="The figure gives no parameters: width, weights and step are ours.",
-    finding="A linear network learns the distinctions of its data one after the other, strongest first, on the "
-    "closed-form curve.",
-)

@@ -9,10 +9,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
-from neuralrace.papers.settings import setting
+from neuralrace.papers._common import Claims, enumerated, panels, setting
 from neuralrace.papers.views.winner import coverage, lone_responses, shares, two_layer_end, winner_share
 
 VIEWS = 3  # and as many classes
@@ -37,6 +34,9 @@ class Settings:
     learning_rate: float = 0.5
     steps: int = 1500
     seeds: int = 30
+
+
+full, tiny = Settings(), Settings(depths=(3,), hidden=2, scale=0.5, steps=60, seeds=2)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -110,7 +110,6 @@ def initial_weights(problem: nr.Problem, scale: float, seeds: int) -> list[Any]:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """Every prediction, in the order of P3; assumptions A1 to A5 hold by construction."""
     claim, depths = Claims(), data["depth"].values.tolist()
 
     def by_depth(values: Any, least: int = 2, most: float = np.inf) -> dict[str, nr.analysis.Interval]:
@@ -275,18 +274,3 @@ def draw(data: xarray.Dataset) -> Figure:
         axis.set_xlim(0, 1.05)
         nr.plotting.label_axes(axis, title, f"{words}, mean and 95 % interval", "")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="views-gated",
-    full=Settings(),
-    tiny=Settings(depths=(3,), hidden=2, scale=0.5, steps=60, seeds=2),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs="P3 gives no network: three classes and three views, widths, weights and steps are ours, and so are all "
-    "thresholds but the 80 % of prediction 2. Ideas 1 to 3 (a competition loss, attention heads, when descent "
-    "preserves the race) are not measured.",
-    finding="As predicted, seeds pick different winners, depth makes them stronger, and momentum evens them a little "
-    "beyond depth two; but losers keep what they gained, and beyond depth two cross-entropy strengthens the winner.",
-)

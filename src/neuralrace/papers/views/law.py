@@ -8,10 +8,7 @@ from matplotlib.figure import Figure
 
 import neuralrace as nr
 from neuralrace.errors import RangeError
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims
-from neuralrace.papers.experiment import Experiment
-from neuralrace.papers.settings import setting
+from neuralrace.papers._common import Claims, panels, setting
 
 CLASSES = 3
 
@@ -26,6 +23,9 @@ class Settings:
     learning_rate: float = 0.02
     hidden: int = 8
     apart: tuple[float, ...] = (0.5, 0.1, 0.03, 0.01, 0.003, 0.001)
+
+
+full, tiny = Settings(), Settings(depths=(2,), times=(10.0,), learning_rate=0.2, hidden=3, apart=(0.5, 0.1))
 
 
 def check(settings: Settings) -> None:
@@ -73,7 +73,6 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """What follows from the equation and what does not."""
     claim, share, trained = Claims(panel="A"), 1 / CLASSES, data["trained"]
     depths = [f"L = {depth}" for depth in data["depth"].values]
     off = max(float(np.abs(data[part] - share).max()) for part in ("drive", "coupling"))
@@ -130,17 +129,3 @@ def draw(data: xarray.Dataset) -> Figure:
     across = "chance that it is missing where another is seen"
     nr.plotting.label_axes(late, "a view that is ever seen apart is learned, late", across, "time to the last view")
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="views-law",
-    full=Settings(),
-    tiny=Settings(depths=(2,), times=(10.0,), learning_rate=0.2, hidden=3, apart=(0.5, 0.1)),
-    compute=compute,
-    check=check,
-    claims=claims,
-    draw=draw,
-    differs="P3 gives no network: three classes and three views, initial strengths, widths and steps are ours.",
-    finding="The race equation is that of P1 for parallel pathways, and training follows it at every depth; "
-    "at depth two no share ever changes, in the equation's own exact solution.",
-)

@@ -8,10 +8,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import panels
-from neuralrace.papers.claims import Claims, enumerated
-from neuralrace.papers.experiment import Experiment
-from neuralrace.papers.settings import setting
+from neuralrace.papers._common import Claims, enumerated, panels, setting
 
 CLASSES = 3
 SMALL = 0.01  # initial scales up to this are small
@@ -30,6 +27,12 @@ class Settings:
     networks: int = 100
     classes: tuple[int, ...] = (3, 5, 10, 20, 50, 100)
     class_networks: int = 20
+
+
+full, tiny = (
+    Settings(),
+    Settings((2, 3), (0.0, 0.3), (0.1, 0.01), draws=8, widths=(3, 8), networks=4, classes=(3, 4), class_networks=2),
+)
 
 
 def compute(settings: Settings) -> xarray.Dataset:
@@ -113,7 +116,6 @@ def two_layer_end(first: Any, last: Any) -> np.ndarray:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    """P3's rule, where it is right, and what decides instead."""
     claim, right, depths = Claims(), data["right"].sel(rule="advantage"), data["depth"].values
     lowest = {f"L = {d:g}": float(right.sel(depth=d).mean("draw").min()) for d in depths}
     whole = {f"L = {d:g}": nr.analysis.proportion(right.sel(depth=d).values) for d in depths}
@@ -182,18 +184,3 @@ def draw(data: xarray.Dataset) -> Figure:
         axis.set_xscale("log")
         nr.plotting.label_axes(axis, title, f"{name} of a network of depth 2", vertical)
     return figure
-
-
-EXPERIMENT = Experiment(
-    name="views-winner",
-    full=Settings(),
-    tiny=Settings(
-        (2, 3), (0.0, 0.3), (0.1, 0.01), draws=8, widths=(3, 8), networks=4, classes=(3, 4), class_networks=2
-    ),
-    compute=compute,
-    claims=claims,
-    draw=draw,
-    differs="P3 gives no spread of strengths and rates, no scale and no width; all are ours.",
-    finding="The initial advantage names the winner in 98 % of races at depth three; at depth two the rate "
-    "counts more, beyond three the start does.",
-)

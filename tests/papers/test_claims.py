@@ -80,11 +80,11 @@ def test_claims_keep_their_order_and_say_whose_and_where():
     claim = Claims()
     claim.paper("P2 Fig 1a", "First.")
     claim.at_most("its size", 1, 2)
-    shown = claim.shown_in("B")
-    shown.finding("beyond it", "Second.")
-    shown.at_most("its size", 1, 2)
-    shown.check("algebra", "Third.", "C")
-    shown.at_most("its size", 1, 2)
+    claim.panel = "B"
+    claim.finding("beyond it", "Second.")
+    claim.at_most("its size", 1, 2)
+    claim.check("algebra", "Third.", "C")
+    claim.at_most("its size", 1, 2)
     assert [(one.id, one.source, one.kind, one.text, one.panel) for one in claim] == [
         ("1", "P2 Fig 1a", "paper", "First.", ""),
         ("2", "beyond it", "finding", "Second.", "B"),

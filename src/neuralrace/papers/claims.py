@@ -6,10 +6,9 @@ an interval over seeds both ends must. NaN meets no limit.
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from copy import copy
 from dataclasses import asdict, dataclass, field
 from functools import partialmethod
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -158,7 +157,7 @@ class Claim:
 class Claims:
     """Claims one after the other: first the sentence and where it stands, then what is measured of it.
 
-    All quantities that follow a sentence must meet their limits. panel: of claims that name no other. retired: numbers
+    All quantities that follow a sentence must meet their limits. panel: of the claims that follow and name no other. retired: numbers
     of former claims, which no other claim takes.
 
         claim = Claims()
@@ -173,12 +172,6 @@ class Claims:
     def __iter__(self) -> Iterator[Claim]:
         numbers = (number for number in itertools.count(1) if number not in self.retired)
         return (Claim(id=str(number), **values) for number, values in zip(numbers, self._made, strict=False))
-
-    def shown_in(self, panel: str) -> Self:
-        """Return the same collection, for claims that this panel shows unless they name another."""
-        same = copy(self)
-        same.panel = panel
-        return same
 
     def said(self, kind: str, source: str, text: str, panel: str = "") -> None:
         """Begin a claim; `paper`, `finding` and `check` do so for their kind."""

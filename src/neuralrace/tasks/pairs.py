@@ -89,15 +89,9 @@ def trained_pairs(pairs: str, domains: int, trained: int, key: int = 0) -> np.nd
     return PAIRS[pairs](domains, trained, np.random.default_rng(require_count("key", key, least=0)))
 
 
-def spectrum(pairs: np.ndarray, *, leveled: bool = False) -> np.ndarray:
-    """Return the singular values g_1 >= g_2 >= ... of the trained pairs; g_1 = K if every domain is in K of them.
-
-    leveled: divide each pair by the square roots of the numbers of pairs of its two domains first.
-    """
+def spectrum(pairs: np.ndarray) -> np.ndarray:
+    """Return the singular values g_1 >= g_2 >= ... of the trained pairs; g_1 = K if every domain is in K of them."""
     matrix = np.asarray(pairs, dtype=np.float64)
     if matrix.ndim != 2 or not matrix.any():
         raise RangeError(f"pairs must be a matrix with at least one trained pair; its shape was {matrix.shape}")
-    if leveled:
-        rows, columns = (np.maximum(matrix.sum(axis=axis), 1.0) for axis in (1, 0))
-        matrix = matrix / np.sqrt(np.outer(rows, columns))
     return np.asarray(np.linalg.svd(matrix, compute_uv=False))

@@ -12,7 +12,7 @@ import xarray
 from matplotlib.figure import Figure
 
 import neuralrace as nr
-from neuralrace.papers._common import Claims, enumerated, panels, setting
+from neuralrace.papers._common import Claims, panels, setting
 from neuralrace.plotting import COLORS, SERIES, label_axes, theory_line
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.theory.exact import PairRace
@@ -113,9 +113,9 @@ def compute(settings: Settings) -> xarray.Dataset:
     return data.assign_attrs(domains=settings.domains, data=settings.data)
 
 
-def ratio(pattern: np.ndarray, leveled: bool = False) -> float:
+def ratio(pattern: np.ndarray) -> float:
     """Divide the second singular value of the trained pairs by the first."""
-    values = spectrum(pattern, leveled=leveled)
+    values = spectrum(pattern)
     return float(values[1] / values[0])
 
 
@@ -153,7 +153,6 @@ def measure_tables(settings: Settings) -> xarray.Dataset:
     data["error"], data["wide"] = (("table", "seed", "kind"), errors), (("table", "kind"), np.array(wide))
     data["closed"] = ("table", closed)
     data["ratio"] = ("table", [ratio(pattern) for _, pattern in tables])
-    data["levelled"] = ("table", [ratio(pattern, leveled=True) for _, pattern in tables])
     return data
 
 
@@ -197,19 +196,6 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float("nan") if constant else float(spearmanr(one, other).statistic)
 
 
-def off_curve(linear: xarray.Dataset, tried: xarray.Dataset, by: str = "ratio") -> dict[str, float]:
-    """Return by kind the median distance from the curve of circulants, within the ratios that they reach."""
-    own = linear.isel(table=linear["pairs"].values == "circulant").sortby(by)
-    found: dict[str, float] = {}
-    for name in dict.fromkeys(tried["pairs"].values.tolist()):
-        near = (tried[by].values >= own[by].values[0]) & (tried[by].values <= own[by].values[-1] + 1e-9)
-        others = tried.isel(table=near & (tried["pairs"].values == name))
-        on_curve = 10 ** np.interp(others[by].values, own[by].values, np.log10(np.maximum(untrained(own), 1e-5)))
-        if name != "circulant":
-            found[name] = float(np.median(distance(untrained(others), on_curve))) if len(on_curve) else float("nan")
-    return found
-
-
 def least(data: xarray.Dataset, errors: np.ndarray, name: str) -> float:
     """Return the least K from which on the error of untrained pairs is below 1 % of that of output zero, or inf."""
     own = data["pairs"].values == name
@@ -218,8 +204,8 @@ def least(data: xarray.Dataset, errors: np.ndarray, name: str) -> float:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    claim, domains, series = Claims(panel="a"), data.attrs["domains"], data["series"].values
-    linear, fresh = data.isel(table=series == "kinds"), data.isel(table=series == "fresh")
+    claim, domains = Claims(retired=(2, 3, 7)), data.attrs["domains"]
+    linear = data.isel(table=data["series"].values == "kinds")
     errors, trained = untrained(linear), linear["trained"].values
     claim.finding(
         SOURCE,
@@ -229,26 +215,13 @@ def claims(data: xarray.Dataset) -> Claims:
     )
     claim.at_least("rank correlation of ratio and error", rank_correlation(linear["ratio"].values, errors), 0.9)
     claim.detail(f"for the fraction of trained pairs it is {rank_correlation(-trained / domains, errors):.3g}")
-    claim.finding(SOURCE, "At one scale and depth the errors of all kinds of pairs fall on one curve of that ratio.")
-    what = "median distance of log10 of the error from the curve of circulant pairs at the same"
-    claim.at_most(f"{what} ratio", off_curve(linear, linear), 0.5)
-    claim.fails(
-        "all kinds in which every domain is in K pairs do; hub-like pairs lie more than ten times above, since their "
-        "first mode is not the uniform one"
-    )
-    claim.finding(
-        SOURCE,
-        "After dividing by the numbers of pairs of their domains hub-like pairs fall on that curve too. This was "
-        "found on the hub-like pairs above, and is tested on others.",
-    )
-    claim.at_most(f"{what} levelled ratio", off_curve(linear, fresh, "levelled"), 0.5)
     claim.finding(SOURCE, "Random regular pairs need fewer trained pairs than P1's circulant ones.", "b")
     what = "least K with an untrained error below 1% of that of output zero"
     fewest = [least(linear, errors, name) for name in ("circulant", "regular")]
     claim.falling(what, fewest, "the kind, circulant and regular,")
     claim.detail(f"of {domains} domains")
 
-    claim, what = claim.shown_in("c"), "distance of log10 of forecast and measured error"
+    claim.panel = "c"
     claim.finding(
         SOURCE,
         "The flow at infinite width, which knows nothing that is random, says before training what untrained pairs "
@@ -256,7 +229,7 @@ def claims(data: xarray.Dataset) -> Claims:
     )
     usual = data.isel(table=data["depth"].values == 3)
     off = distance(untrained(usual, "wide"), untrained(usual))
-    claim.at_most(f"median {what}", np.median(off), 0.3)
+    claim.at_most("median distance of log10 of forecast and measured error", np.median(off), 0.3)
     claim.detail(f"largest {off.max():.2g}, of {len(off)} tables")
     text = "Where every domain is in K pairs, the closed form gives the errors of that flow, at every depth and scale."
     claim.check(SOURCE, text)
@@ -264,18 +237,6 @@ def claims(data: xarray.Dataset) -> Claims:
     off = distance(untrained(regular, "wide"), regular["closed"].values)
     claim.at_most("largest distance of log10 of the two", np.max(off), 0.1)
     claim.detail(f"median {np.median(off):.2g}, of {len(off)} tables")
-    claim.finding(SOURCE, "The closed form holds at other depths.")
-    closed, flows = {}, {}
-    for depth in sorted({*data["depth"].values.tolist()} - {3}):
-        part = data.isel(table=data["depth"].values == depth)
-        closed[f"depth {depth}"] = float(np.median(distance(part["closed"].values, untrained(part))))
-        flows[f"depth {depth}"] = float(np.median(distance(untrained(part, "wide"), untrained(part))))
-    claim.at_most(f"median {what}", closed, 0.3)
-    claim.detail(f"flow at infinite width: {enumerated(flows)}")
-    claim.fails(
-        "at depth two it does; at depth four it agrees with the flow at infinite width, and networks of this width "
-        "lose more than both"
-    )
     claim.finding(SOURCE, "The least K that works is the one that is forecast, for each kind of pairs.")
     names = dict.fromkeys(linear["pairs"].values.tolist())
     found = {name: [least(linear, errors, name), least(linear, untrained(linear, "wide"), name)] for name in names}

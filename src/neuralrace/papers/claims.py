@@ -157,8 +157,8 @@ class Claim:
 class Claims:
     """Claims one after the other: first the sentence and where it stands, then what is measured of it.
 
-    All quantities that follow a sentence must meet their limits. panel: of the claims that follow and name no other. retired: numbers
-    of former claims, which no other claim takes.
+    All quantities that follow a sentence must meet their limits. panel: of the claims that follow and name no other.
+    retired: numbers of former claims, which no other claim takes.
 
         claim = Claims()
         claim.paper("P1 Fig 3c", "ReLU networks learn as the gated network does.", panel="c")

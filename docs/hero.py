@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import neuralrace as nr
-from neuralrace.datafiles import write_text
+from neuralrace.io import write_text
 from neuralrace.plotting import sequence
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ import xarray
 from latex2mathml.converter import convert
 
 import neuralrace as nr
-from neuralrace.datafiles import load_dataset
+from neuralrace.io import load_dataset
 from neuralrace.papers.registry import by_paper, heading
 from neuralrace.report import counted, counts
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import xarray
 
-from neuralrace.datafiles import load_dataset, make_folder, save_dataset
+from neuralrace.io import load_dataset, make_folder, save_dataset
 from neuralrace.papers import get
 from neuralrace.papers.experiment import Experiment, Result, override
 from neuralrace.papers.saxe2022 import images

@@ -16,8 +16,8 @@ from typing import Any
 from PIL import Image
 
 import neuralrace as nr
-from neuralrace.datafiles import write_text, write_whole
 from neuralrace.errors import FileFormatError
+from neuralrace.io import write_text, write_whole
 from neuralrace.papers.claims import Claim, by_kind
 from neuralrace.papers.experiment import as_json
 from neuralrace.papers.registry import by_paper, heading

@@ -29,8 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from neuralrace.datafiles import make_folder, write_text, write_whole
 from neuralrace.errors import NeuralRaceError, RangeError, require_count, require_number
+from neuralrace.io import make_folder, write_text, write_whole
 from neuralrace.tasks import routed_images
 from neuralrace.tasks.images import rotations
 

@@ -80,7 +80,6 @@ def make(folder: Path) -> Path:
     (folder / "cut.npz").write_bytes(whole[:-30])
     (folder / "damaged.npz").write_bytes(whole[:200] + bytes([whole[200] ^ 255]) + whole[201:])
     (folder / "encrypted.npz").write_bytes(_encrypted(whole))
-    _bomb(folder / "bomb.npz", targets)
     return folder
 
 
@@ -93,13 +92,3 @@ def _encrypted(whole: bytes) -> bytes:
             changed[at + place] |= 1
             at = changed.find(mark, at + 4)
     return bytes(changed)
-
-
-def _bomb(path: Path, targets: tuple[str, bytes]) -> None:
-    """0.6 MB that unpack to 600."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-        with file.open("inputs.npy", "w") as member:
-            member.write(headed(HEADER.format("<f8", (75_000_000, 1))))
-            for _ in range(60):
-                member.write(bytes(10_000_000))
-        file.writestr(*targets)

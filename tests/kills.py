@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import xarray
 
-from neuralrace.datafiles import load_dataset
+from neuralrace.io import PART, load_dataset
 
 CHECKPOINTED = """
 import sys, neuralrace as nr
@@ -23,7 +23,6 @@ run = nr.train(network, nr.initial.gaussian(0.3), 0.05, 20000, every=50, seeds=2
 run.save(folder + "/run.nc")
 """
 SWEPT = ("--set", "learning_rate=0.2,0.3,0.4", "--set", "steps=3,4")
-LEFT_BEHIND = (".part",)  # in the name of a temporary file
 
 
 class Command(NamedTuple):
@@ -95,13 +94,11 @@ def datasets(folder: Path) -> dict[str, xarray.Dataset]:
     return {str(path.relative_to(folder)): load_dataset(path) for path in paths}
 
 
-def left_behind(folder: Path) -> list[Path]:
-    """Temporary files of processes that are no more."""
-    return [path for path in folder.rglob(".*") if any(mark in path.name for mark in LEFT_BEHIND)]
-
-
 def same_results(one: Path, other: Path) -> bool:
-    """Whether two folders hold the same files, and records with the same numbers in them."""
-    names = [{str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()} for folder in (one, other)]
+    """Whether two folders hold the same files, and records with the same numbers in them; temporary files aside."""
+    names = [
+        {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and PART not in path.name}
+        for folder in (one, other)
+    ]
     first, second = datasets(one), datasets(other)
     return names[0] == names[1] and first.keys() == second.keys() and all(first[k].identical(second[k]) for k in first)

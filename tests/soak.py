@@ -104,7 +104,7 @@ def _killed(name: str, folder: Path, whole: Path, chance: random.Random, end: fl
     if status is None:
         print(f"{name}: no time left to end")
         return True
-    good = status in (0, 1) and kills.same_results(folder, whole) and not kills.left_behind(folder)
+    good = status in (0, 1) and kills.same_results(folder, whole)
     told = ", ".join(f"{moment:.2f} s" for moment in moments)
     print(f"{name} killed at {told}: {'same' if good else f'OTHER, status {status}'}", flush=True)
     return good

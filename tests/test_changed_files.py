@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 import bad_files
 import neuralrace as nr
-from neuralrace.archives import read_archive
-from neuralrace.datafiles import save_dataset
 from neuralrace.errors import FileFormatError, NeuralRaceError
+from neuralrace.io import read_archive, save_dataset
 
 MANY = settings.default.max_examples if settings.default.max_examples < 100 else 3000  # 8 in the suite
 often = settings(max_examples=MANY, suppress_health_check=[HealthCheck.function_scoped_fixture])

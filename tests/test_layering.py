@@ -62,7 +62,7 @@ def test_parts_that_must_not_know_each_other(name: str) -> None:
 def test_figures_use_public_names() -> None:
     """The reproductions prove that the public API is enough, but for files of results and momentum on routed images."""
     rules = {"neuralrace.training.rules"}
-    files = {"neuralrace.datafiles", "neuralrace.source", "neuralrace.settings"}
+    files = {"neuralrace.io", "neuralrace.settings"}
     private = {"experiment": files, "images": rules, "pairs": rules}
     for name in (name for name in FILES if name.startswith("neuralrace.papers.")):
         allowed = private.get(name.rpartition(".")[2], set())

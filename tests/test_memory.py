@@ -7,15 +7,7 @@ from neuralrace.errors import ResourceError
 
 TASK = nr.Task({"x": np.eye(4)}, {"y": np.eye(4)[:, :2]})
 WIDE = nr.ReLUNetwork(nr.Task({"x": np.eye(4)}, {"y": np.ones((4, 500))}), 3)
-NETWORK, LAW = nr.ReLUNetwork(TASK, 3), nr.initial.gaussian(0.1)
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0 bytes"), (1023, "1.02e+03 bytes"), (1024, "1 KiB"), (600e6, "572 MiB"), (2**80, "1.07e+09 PiB")],
-)
-def test_in_bytes(count, words):
-    assert memory.in_bytes(count) == words
+NETWORK, INITIAL = nr.ReLUNetwork(TASK, 3), nr.initial.gaussian(0.1)
 
 
 def test_some_memory_is_free():
@@ -32,19 +24,28 @@ def test_nothing_is_refused_where_the_system_does_not_say(monkeypatch):
 @pytest.mark.parametrize(
     ("work", "words"),
     [
-        (lambda: nr.train(NETWORK, LAW, 0.1, 5, seeds=10**9), "1,000,000,000 seeds of 18 weights would take 402 GiB"),
-        (lambda: nr.train(NETWORK, LAW, 0.1, 2**31 - 1, seeds=900), "record less often with every="),
-        (lambda: nr.train(nr.ReLUNetwork(TASK, 10**11), LAW, 0.1, 5), "give fewer seeds, fewer neurons"),
-        (lambda: nr.predict(NETWORK, LAW, [1.0], draws=10**9), "1,000,000,000 draws of 18 weights would take 134 GiB"),
-        (lambda: nr.predict(nr.ReLUNetwork(TASK, 10**11), LAW, [1.0], "flow"), "give fewer draws, or fewer neurons"),
         (
-            lambda: nr.train(WIDE, LAW, 0.1, 10**6, record="outputs", progress=False),
-            "the record 'outputs[y]', 1 x 1,000,001 x 4 x 500, would take 14.9 GiB",
+            lambda: nr.train(NETWORK, INITIAL, 0.1, 5, seeds=10**9),
+            "1,000,000,000 seeds of 18 weights would take 432.0 GB",
+        ),
+        (lambda: nr.train(NETWORK, INITIAL, 0.1, 2**31 - 1, seeds=900), "record less often with every="),
+        (lambda: nr.train(nr.ReLUNetwork(TASK, 10**11), INITIAL, 0.1, 5), "give fewer seeds, fewer neurons"),
+        (
+            lambda: nr.predict(NETWORK, INITIAL, [1.0], draws=10**9),
+            "1,000,000,000 draws of 18 weights would take 144.0 GB",
+        ),
+        (
+            lambda: nr.predict(nr.ReLUNetwork(TASK, 10**11), INITIAL, [1.0], "flow"),
+            "give fewer draws, or fewer neurons",
+        ),
+        (
+            lambda: nr.train(WIDE, INITIAL, 0.1, 10**6, record="outputs", progress=False),
+            "the record 'outputs[y]', 1 x 1,000,001 x 4 x 500, would take 16.0 GB",
         ),
     ],
 )
 def test_work_that_does_not_fit_is_announced(monkeypatch, work, words):
     monkeypatch.setattr(memory, "free_memory", lambda: 10**10)
-    with pytest.raises(ResourceError, match=r"of memory and 9\.31 GiB are free: ") as caught:
+    with pytest.raises(ResourceError, match=r"of memory and 10\.0 GB are free: ") as caught:
         work()
     assert words in str(caught.value)

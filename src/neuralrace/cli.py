@@ -159,7 +159,7 @@ def run(
     as_json: AsJson = False,
 ) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
-    from neuralrace.datafiles import make_folder
+    from neuralrace.io import make_folder
 
     wanted = _changes(changes or [], seeds)
     folder = None if out is None else make_folder(out)
@@ -182,7 +182,7 @@ def reproduce(
     as_json: AsJson = False,
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
-    from neuralrace.datafiles import make_folder
+    from neuralrace.io import make_folder
     from neuralrace.papers.experiment import SIZES
     from neuralrace.report import counts, render_section, tally, write_report
     from neuralrace.sweeps import reproduced
@@ -270,7 +270,7 @@ def explain_task(
 ) -> Ending:
     """Predict how ReLU networks learn a task, train them, and report whether that held and which modules they form."""
     from neuralrace import explanation, initial
-    from neuralrace.datafiles import make_folder
+    from neuralrace.io import make_folder
 
     folder = None if out is None else make_folder(out)
     reading = {"targets": target, "standardize": standardize, "bias": bias}

@@ -1,19 +1,10 @@
 """Refuse work that surely needs more memory than is free."""
 
-import os
 from pathlib import Path
 
+from rich.filesize import decimal
+
 from neuralrace.errors import ResourceError
-
-LITTLE = 1 << 20  # below this many bytes, skip the check, which takes longer than using them
-
-
-def in_bytes(count: float) -> str:
-    """Format a number of bytes."""
-    amount, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    while amount >= 1024 and len(units) > 1:
-        amount, units = amount / 1024, units[1:]
-    return f"{amount:.3g} {units[0]}"
 
 
 def free_memory() -> int | None:
@@ -22,15 +13,11 @@ def free_memory() -> int | None:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):
         return None
 
 
-def require_memory(what: str, needed: float, smaller: str) -> None:
+def require_memory(what: str, needed: int, smaller: str) -> None:
     """Refuse work that needs more memory than is free, with the estimate and how to make it smaller."""
-    free = free_memory() if needed > LITTLE else None
+    free = free_memory() if needed > 1 << 20 else None  # below, the check takes longer than using them
     if free is not None and needed > free:
-        raise ResourceError(f"{what} would take {in_bytes(needed)} of memory and {in_bytes(free)} are free: {smaller}")
+        raise ResourceError(f"{what} would take {decimal(needed)} of memory and {decimal(free)} are free: {smaller}")

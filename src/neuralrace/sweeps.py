@@ -26,12 +26,11 @@ import xarray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from neuralrace import papers
-from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_text, write_whole
 from neuralrace.errors import FileFormatError, RangeError, ResourceError, in_one_line, require_count, require_name
+from neuralrace.io import code_version, load_dataset, make_folder, save_dataset, versions, write_text, write_whole
 from neuralrace.memory import free_memory
 from neuralrace.papers.experiment import SIZES, Result, as_json, override
 from neuralrace.progress import Meter
-from neuralrace.source import code_version, versions
 
 Point = tuple[Any, ...]  # the value of each swept setting
 

@@ -13,8 +13,8 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from neuralrace.io import versions
 from neuralrace.plotting import lay_out
-from neuralrace.source import versions
 
 __all__ = ["Panel", "document", "panels", "render"]
 

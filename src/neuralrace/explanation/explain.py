@@ -13,7 +13,6 @@ import numpy as np
 from neuralrace import initial as initials
 from neuralrace import reln, tasks
 from neuralrace.architecture import edge_name
-from neuralrace.datafiles import as_path
 from neuralrace.errors import (
     ProblemError,
     RangeError,
@@ -28,6 +27,7 @@ from neuralrace.explanation.recipe import choose_recipe, choose_width, divergenc
 from neuralrace.explanation.result import Explanation, along_gradient
 from neuralrace.initial import Initializer, as_data, from_data
 from neuralrace.interop import layers_of, read_folder
+from neuralrace.io import as_path
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
 from neuralrace.reln.discover import Modular, check_modules
 from neuralrace.reln.modules import examples_of, network_of, recorded_weights

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from neuralrace import _page, reln
 from neuralrace.analysis import Agreement, Line
-from neuralrace.datafiles import make_folder, write_text, write_whole
 from neuralrace.explanation.panels import draw
 from neuralrace.explanation.scores import classes_of, score
+from neuralrace.io import make_folder, write_text, write_whole
 from neuralrace.plotting import lay_out
 from neuralrace.problem import side_by_side
 from neuralrace.reln import Match, Modular, Module, Ranking, Replay, match

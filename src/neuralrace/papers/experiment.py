@@ -11,7 +11,6 @@ from typing import Any
 import xarray
 from matplotlib.figure import Figure
 
-from neuralrace.datafiles import load_dataset, make_folder, save_dataset, write_whole
 from neuralrace.errors import (
     FileFormatError,
     RangeError,
@@ -22,11 +21,11 @@ from neuralrace.errors import (
     require_name,
     require_number,
 )
+from neuralrace.io import code_version, load_dataset, make_folder, save_dataset, write_whole
 from neuralrace.papers.claims import Claim
 from neuralrace.papers.registry import Listed
 from neuralrace.plotting import lay_out
 from neuralrace.settings import entry_of, in_words, read_setting
-from neuralrace.source import code_version
 
 SIZES = ("full", "tiny")
 

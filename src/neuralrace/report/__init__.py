@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neuralrace._page import document, panels, render
-from neuralrace.datafiles import write_text
+from neuralrace.io import write_text
 from neuralrace.papers.claims import KINDS, Claim, by_kind
 from neuralrace.papers.experiment import Result, as_json
 from neuralrace.papers.registry import by_paper, heading, papers

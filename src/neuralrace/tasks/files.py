@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.archives import read_archive
-from neuralrace.datafiles import as_path
 from neuralrace.errors import FileFormatError, TaskError, UnknownNameError, nearest
+from neuralrace.io import as_path, read_archive
 from neuralrace.task import Task
 from neuralrace.tasks.registry import NamedTask
 from neuralrace.tasks.scaling import standardized, with_constant

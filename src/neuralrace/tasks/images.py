@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.archives import read_archive
-from neuralrace.datafiles import as_path
 from neuralrace.errors import (
     FileFormatError,
     RangeError,
@@ -29,6 +27,7 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.images import RoutedImages, check_pairs
+from neuralrace.io import as_path, read_archive
 from neuralrace.tasks.pairs import trained_pairs
 
 LARGEST = 1 << 31  # bytes of one file; the published ones have at most 47 million
@@ -229,7 +228,7 @@ def read_cifar(source: Path) -> tuple[np.ndarray, np.ndarray]:
 def _read_arrays(place: Path) -> Mapping[str, np.ndarray]:
     """Read an .npz, or a folder with an .npy for each array, of which images stay on disk until they are used."""
     if place.is_file():
-        return read_archive(place, LARGEST)
+        return read_archive(place)
     try:
         return {
             name: np.load(_find(place, f"{name}.npy"), mmap_mode="r" if "images" in name else None, allow_pickle=False)

@@ -13,9 +13,8 @@ import jax
 import numpy as np
 
 from neuralrace._engine.devices import pad_to, shard
-from neuralrace.archives import read_archive
-from neuralrace.datafiles import write_whole
 from neuralrace.errors import FileFormatError
+from neuralrace.io import read_archive, write_whole
 from neuralrace.training.loop import Training
 
 SECONDS = 10.0  # between two writings, or 20 times as long as a writing takes
@@ -59,8 +58,8 @@ class Checkpoint:
         if not os.path.lexists(self.path):
             return
         try:
-            found = read_archive(self.path, self.path.stat().st_size)  # nothing in it is compressed
-        except (OSError, FileFormatError) as error:
+            found = read_archive(self.path)
+        except FileFormatError as error:
             raise FileFormatError(
                 f"{self.path} is not a readable checkpoint ({error}): remove it to start the training anew"
             ) from None

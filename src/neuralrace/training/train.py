@@ -16,7 +16,6 @@ from neuralrace._engine.subspace import Bases, lift, project_hidden
 from neuralrace.architecture import check_weights, edge_name
 from neuralrace.arrays import float64, in_precision, real_array
 from neuralrace.axes import Edge, Weights
-from neuralrace.datafiles import check_place
 from neuralrace.errors import (
     ProblemError,
     RangeError,
@@ -27,6 +26,7 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.initial import ByShape, Initializer, as_data, as_key, draw, key_as_data
+from neuralrace.io import check_place
 from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter

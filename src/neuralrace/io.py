@@ -1,45 +1,64 @@
-"""Files that are complete or absent, and datasets with a checksum.
+"""Files that are complete or absent, datasets with a checksum, archives of arrays, and which code made a result.
 
 A file is written beside its name and then renamed. Only regular files are ever replaced; a symbolic link is followed,
-so the file that it points to is written and the link stays.
+so the file that it points to is written and the link stays. Nothing in a file is executed.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
-import re
-import socket
 import stat
 import tempfile
-from collections.abc import Callable
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neuralrace.errors import FileFormatError, shortened
+import numpy as np
+
+from neuralrace.errors import FileFormatError, ResourceError, in_one_line, shortened
+from neuralrace.memory import require_memory
 
 if TYPE_CHECKING:
     import xarray
 
-HOST = re.sub(r"\W", "-", socket.gethostname())
 SEAL = b"\nneuralrace-sha256 "  # then the digest and a newline
+PART = ".neuralrace-part-"  # in the name of a temporary file
+
+
+def as_path(name: str, path: object, kind: str = "a file") -> Path:
+    """Return the name of a file or folder as a path."""
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise FileFormatError(f"{name} must be the name of {kind}; it was {'empty' if text == '' else shortened(path)}")
+    return Path(text)
 
 
 def check_place(name: str, path: object) -> Path:
     """Return the path of a file that can be made or replaced, as far as can be known without writing."""
     wanted = as_path(name, path)
-    _mode(wanted, Path(os.path.realpath(wanted)))
+    if not (folder := Path(os.path.realpath(wanted)).parent).is_dir():
+        raise FileFormatError(f"cannot write {path}: the folder {folder} does not exist; make it first")
+    if wanted.exists() and not wanted.is_file():
+        kind = "a folder" if wanted.is_dir() else "a device, a pipe or a socket"
+        raise FileFormatError(f"cannot write {path}: it is {kind}, and only regular files are replaced; rename it")
     return wanted
 
 
 def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
     """Let `write` fill a temporary file next to `path`, then rename it in one step."""
-    wanted = as_path("path", path)
+    wanted = check_place("path", path)
     target = Path(os.path.realpath(wanted))
-    mode = _mode(wanted, target)
-    _clean(target.parent)
+    mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else 0o644
+    for left in target.parent.glob(f".*{PART}*"):  # by a process that was killed
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > 3600:
+                left.unlink()
     try:
-        prefix = f".{target.stem}.{HOST}-{os.getpid()}.part"
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=prefix, suffix=target.suffix)
+        handle, name = tempfile.mkstemp(target.suffix, f".{target.stem}{PART}", target.parent)
         os.close(handle)
         try:
             write(Path(name))
@@ -62,26 +81,17 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 def make_folder(path: str | os.PathLike[str]) -> Path:
     """Make a folder for results and try to write in it, before any work starts."""
     folder = as_path("out", path, "a folder")
-    if folder.is_symlink() and not folder.exists():
-        raise FileFormatError(f"out must be a folder that can be written; {folder} is a dangling symlink")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
         raise FileFormatError(f"out must be a folder that can be written; {folder} is not ({_reason(error)})") from None
-    _clean(folder)
     return folder
 
 
-def as_path(name: str, path: object, kind: str = "a file") -> Path:
-    """Return the name of a file or folder as a path."""
-    if not isinstance(path, (str, os.PathLike)):
-        raise FileFormatError(f"{name} must be the name of {kind}; it was {shortened(path)}")
-    text = os.fspath(path)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise FileFormatError(f"{name} must be the name of {kind}; it was {'empty' if not text else shortened(text)}")
-    return Path(text)
+def _reason(error: Exception) -> str:
+    return " ".join((getattr(error, "strerror", None) or in_one_line(error)).split())
 
 
 def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
@@ -126,41 +136,41 @@ def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
         with xarray.open_dataset(source, engine="h5netcdf") as opened:
             return opened.load()
     except Exception as error:
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise FileFormatError(f"{source} is not a readable netCDF file ({reason})") from None
+        raise FileFormatError(f"{source} is not a readable netCDF file ({in_one_line(error)})") from None
 
 
-def _mode(path: Path, target: Path) -> int:
-    """Return the permissions of the file that is replaced, or those of a new one; refuse anything but a file."""
-    if not target.parent.is_dir():
-        raise FileFormatError(f"cannot write {path}: the folder {target.parent} does not exist; make it first")
-    if not target.exists():
-        return 0o644
-    found = target.stat().st_mode
-    if stat.S_ISDIR(found):
-        raise FileFormatError(f"cannot write {path}: it is a folder; give the name of a file in it")
-    if not stat.S_ISREG(found):
+def read_archive(path: Path) -> dict[str, np.ndarray]:
+    """Read all arrays of an .npz archive, after a check of their size and of its checksums."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            require_memory(f"the arrays of {path}", size, "take fewer examples")
+            if damaged := archive.testzip():  # a changed header could otherwise hide that the rest is not read
+                raise ValueError(f"{damaged} is damaged")
+        with np.load(path, allow_pickle=False) as stored:
+            found = {name: stored[name] for name in stored.files}
+        if others := [name for name, array in found.items() if not isinstance(array, np.ndarray)]:
+            raise ValueError(f"{others[0]} is no array")
+    except ResourceError:
+        raise
+    except Exception as error:  # of zipfile, zlib, tokenize and numpy: whatever damaged bytes lead to
         raise FileFormatError(
-            f"cannot write {path}: it is a device, a pipe or a socket, and only regular files are replaced; give "
-            "another name"
-        )
-    return stat.S_IMODE(found)
+            f"{path} is not a readable .npz of plain arrays ({in_one_line(error, 120)}); write it with numpy.savez"
+        ) from None
+    return found
 
 
-def _clean(folder: Path) -> None:
-    """Remove the temporary files of processes on this machine that were killed."""
-    for path in folder.glob(f".*.{HOST}-*.part*"):
-        process = path.name.rpartition(f".{HOST}-")[2].partition(".")[0]
-        try:
-            if os.name == "posix" and process.isascii() and process.isdecimal():
-                os.kill(int(process), 0)
-        except ProcessLookupError:
-            with contextlib.suppress(OSError):
-                path.unlink()
-        except (OSError, OverflowError):  # another user's process, or no number of a process
-            pass
+@functools.cache
+def code_version() -> str:
+    """Return a digest of the package's own source files."""
+    root = Path(__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
 
 
-def _reason(error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) else None
-    return " ".join((said or str(error) or type(error).__name__).split())
+@functools.cache
+def versions() -> Mapping[str, str]:
+    """Return the versions of the packages that the numbers of a result depend on."""
+    return {name: version(name) for name in ("neuralrace", "jax", "numpy", "optax", "diffrax")}

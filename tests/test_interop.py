@@ -34,27 +34,21 @@ def test_networks_have_folders_of_their_own(tmp_path):
 
 
 def test_errors_of_files(tmp_path):
-    with pytest.raises(FileFormatError, match="there is no folder"):
-        read_folder(tmp_path / "nowhere")
-    with pytest.raises(FileFormatError, match="it holds none"):
-        read_folder(tmp_path)
+    for place in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(FileFormatError, match="it holds none"):
+            read_folder(place)
     np.savez(tmp_path / "last.npz", **ARRAYS)
     with pytest.raises(FileFormatError, match="must have its step in its name"):
         read_folder(tmp_path)
     (tmp_path / "last.npz").rename(tmp_path / "a5.npz")
     np.savez(tmp_path / "b5.npz", **ARRAYS)
-    with pytest.raises(FileFormatError, match=r"a5.npz and b5.npz are both of step 5"):
+    with pytest.raises(FileFormatError, match=r"a5.npz and b5.npz are of the same step"):
         read_folder(tmp_path)
-    with pytest.raises(FileFormatError, match=r"\.npz or \.safetensors"):
-        read_weights(__file__)
     for name in ("bad1.safetensors", "bad1.npz"):
         (tmp_path / name).write_bytes(b"\x80\x04\x95 no weights")
         with pytest.raises(FileFormatError, match="bad1") as caught:
             read_weights(tmp_path / name)
         assert "\n" not in str(caught.value)
-    np.savez(tmp_path / "words1.npz", a=np.array(["x"]))
-    with pytest.raises(FileFormatError, match="must hold numbers"):
-        read_weights(tmp_path / "words1.npz")
 
 
 # layers
@@ -99,9 +93,11 @@ def test_layer_ten_comes_after_layer_nine():
         ({"conv.weight": np.ones((4, 3, 3, 3))}, "a chain of linear layers"),
         ({"0.weight": FIRST, "2.weight": np.ones((2, 5))}, r"from 3 inputs to 2 outputs; .* \(5, 2\)"),
         ({"0.weight": FIRST, "0.bias": BIASES[0], "2.weight": SECOND}, "in every layer or in none"),
-        ({"0.weight": FIRST, "0.bias": BIASES[1], "2.weight": SECOND, "2.bias": BIASES[1]}, "each output, 4; it has 2"),
-        ({"0.weight": np.ones((5, 3)), "2.weight": np.ones((2, 5))}, "layers of 3 -> 4 -> 2; .* 3 -> 5 -> 2"),
-        ({"0.weight": FIRST, "0.bias": BIASES[0], "2.weight": SECOND, "2.bias": BIASES[1]}, "make it with biases=True"),
+        ({"0.weight": np.ones((5, 3)), "2.weight": np.ones((2, 5))}, "layers of 3 -> 4 -> 2 .* 3 -> 5 -> 2"),
+        (
+            {"0.weight": FIRST, "0.bias": BIASES[0], "2.weight": SECOND, "2.bias": BIASES[1]},
+            "with biases=False; .* with biases=True: make the network like them",
+        ),
         ({}, "none"),
     ],
 )
@@ -121,8 +117,8 @@ def test_the_learning_rate_is_measured_where_the_weights_moved():
         slope = network.gradient(weights)
         weights = {edge: matrix - 0.2 * slope[edge] for edge, matrix in weights.items()}
     found = estimate_learning_rate(network, steps, saved)
-    assert found.learning_rate == pytest.approx(0.2, rel=3e-3)  # the adjustment ends where the way is right to 1e-3
-    assert found.cosine > 0.999
+    assert found[0] == pytest.approx(0.2, rel=3e-3)  # the adjustment ends where the way is right to 1e-3
+    assert found[1] > 0.999
 
 
 # the record of a run
@@ -159,7 +155,7 @@ def test_losses_gates_and_weights_are_those_of_the_run(run, made):
     np.testing.assert_allclose(made.loss, run.loss, rtol=1e-4)  # single precision
     assert (made.values("gate_patterns[h1]") == run.values("gate_patterns[h1]")).mean() > 0.999
     np.testing.assert_allclose(made.weights(1)["h1", "y"], run.weights(1)["h1", "y"], rtol=1e-4, atol=1e-6)
-    np.testing.assert_array_equal(made.task.targets["y"], LEARNED.targets["y"])
+    np.testing.assert_array_equal(made.problem.task.targets["y"], LEARNED.targets["y"])
 
 
 def test_the_pace_is_measured(made):
@@ -174,8 +170,8 @@ def test_the_pace_is_measured(made):
     ("change", "error", "words"),
     [
         (lambda steps, sets: (steps[:-1], sets), WeightError, "each of the 10 steps; there are 11, 11"),
-        (lambda steps, sets: ([s + 20 for s in steps], sets), RangeError, "at step 0, are required; the first .* 20"),
-        (lambda steps, sets: ([0, 0, *steps[2:]], sets), RangeError, "steps must increase; 0 comes after 0"),
+        (lambda steps, sets: ([s + 20 for s in steps], sets), RangeError, r"increase from 0, .* were \[20, 40"),
+        (lambda steps, sets: ([0, 0, *steps[2:]], sets), RangeError, r"increase from 0, .* were \[0, 0, 40"),
         (lambda steps, sets: (steps[:1], [sets[0][:1]]), RangeError, "at least two"),
         (lambda steps, sets: (steps, [[sets[0][0]] * 11]), WeightError, "the same at every step"),
         (lambda steps, sets: (steps, [sets[0][::-1]]), WeightError, "moved against it"),
@@ -184,7 +180,11 @@ def test_the_pace_is_measured(made):
             WeightError,
             "checkpoint of step 0: .*finite",
         ),
-        (lambda steps, sets: (steps, [[3, *sets[0][1:]]]), WeightError, "by name or by edge; int came"),
+        (
+            lambda steps, sets: (steps, [[3, *sets[0][1:]]]),
+            WeightError,
+            "by name or by edge must be a Mapping; it was 3",
+        ),
         (lambda steps, sets: (steps, [3] * 11), WeightError, "weights of each network must be a Sequence; it was 3"),
         (
             lambda steps, sets: (steps, [[dict.fromkeys(NETWORK.architecture.edges, "abc")] * 11]),
@@ -196,5 +196,5 @@ def test_the_pace_is_measured(made):
 def test_what_does_not_fit_is_said(saved, change, error, words):
     with pytest.raises(error, match=words):
         nr.Trajectory.from_checkpoints(NETWORK, *change(STEPS, saved))
-    with pytest.raises(ProblemError, match="network must be a ReLUNetwork"):
+    with pytest.raises(ProblemError, match="network must be a Problem; it was None"):
         nr.Trajectory.from_checkpoints(None, STEPS, saved)

@@ -11,7 +11,6 @@ __getattr__, __dir__, __all__ = _lazy.attach(
         "analysis": ("agreement",),
         "architecture": ("Architecture", "Path"),
         "arrays": ("float64",),
-        "comparison": ("compare",),
         "errors": ("NeuralRaceError",),
         "explanation": ("Explanation", "explain"),
         "gates": ("Gates",),
@@ -21,6 +20,6 @@ __getattr__, __dir__, __all__ = _lazy.attach(
         "task": ("Task",),
         "theory": ("predict",),
         "training": ("ReLUNetwork", "RoutedNetwork", "train"),
-        "trajectory": ("Trajectory",),
+        "trajectory": ("Trajectory", "compare"),
     },
 )

@@ -15,12 +15,11 @@ from .theory import predict as predict
 
 # training, and what it returns
 from .training import ReLUNetwork as ReLUNetwork, RoutedNetwork as RoutedNetwork, train as train
-from .trajectory import Trajectory as Trajectory
+from .trajectory import Trajectory as Trajectory, compare as compare
 
 # comparing the two
 from . import analysis as analysis
 from .analysis import agreement as agreement
-from .comparison import compare as compare
 
 # ReLU networks read through gates, and the race of views
 from . import reln as reln, views as views

@@ -13,11 +13,9 @@ import xarray
 
 from neuralrace.architecture import Architecture, edge_name
 from neuralrace.axes import Edge
-from neuralrace.datafiles import load_dataset, save_dataset
 from neuralrace.errors import (
     FileFormatError,
     NeuralRaceError,
-    ProblemError,
     RangeError,
     UnknownNameError,
     nearest,
@@ -26,15 +24,16 @@ from neuralrace.errors import (
 )
 from neuralrace.gates import Gates
 from neuralrace.interop import checkpoint_records
+from neuralrace.io import load_dataset, save_dataset, versions
 from neuralrace.problem import Problem, ReLUNetwork
-from neuralrace.source import versions
 from neuralrace.task import Task
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-FORMAT = 3  # 3 holds the problem
+FORMAT = 3
 STATUS = ("running", "converged", "diverged")
 FEWEST_LOOKS = 50  # evaluations of the loss in a run, to tell whether it has settled
 
@@ -57,9 +56,6 @@ class Trajectory:
         ends = f"{self.time[0]:g} to {self.time[-1]:g}" if len(self.time) else "none"
         names = ", ".join(dict.fromkeys(str(name).partition("[")[0] for name in self.data.data_vars))
         return f"{type(self).__name__}({len(self.losses)} seeds, {len(self.time)} times from {ends}: {names})"
-
-    def _repr_html_(self) -> str:
-        return str(self.data._repr_html_())
 
     @property
     def time(self) -> np.ndarray:
@@ -89,18 +85,9 @@ class Trajectory:
     @property
     def edges(self) -> tuple[Edge, ...]:
         """The edges of the network, in order."""
-        return tuple(self._known_problem.architecture.edges)
-
-    @property
-    def task(self) -> Task:
-        """The examples that were learned."""
-        return self._known_problem.task
-
-    @property
-    def _known_problem(self) -> Problem:
         if self.problem is None:
-            raise UnknownNameError("the curve does not hold its problem: load it with Trajectory.load(path, problem)")
-        return self.problem
+            raise UnknownNameError("the curve does not hold its problem, which names the edges of its weights")
+        return tuple(self.problem.architecture.edges)
 
     def weights(self, seed: int = 0, record: int | None = None) -> dict[Edge, np.ndarray]:
         """The weights of one seed: at the end, or at one of the recorded steps if weights were recorded."""
@@ -153,19 +140,19 @@ class Trajectory:
         return save_dataset(self.data.assign(arrays).assign_attrs(problem=json.dumps(described)), path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], problem: Problem | None = None) -> "Trajectory":
+    def load(cls, path: str | os.PathLike[str]) -> "Trajectory":
         """Read a file that `save` wrote, with its problem; nothing in it is executed.
 
-        problem: in place of the stored one, for activations of your own, which a file cannot hold.
+        The class of an activation of your own must have been imported before.
         """
         data = load_dataset(path)
         if (found := data.attrs.get("neuralrace_format")) != FORMAT:
             raise FileFormatError(f"{path} must be a trajectory of format {FORMAT}; it says {found!r}")
         try:
-            data, stored = _take_problem(data, problem)
+            data, problem = _take_problem(data)
         except (KeyError, TypeError, ValueError, NeuralRaceError) as error:
             raise FileFormatError(f"{path} does not hold a whole problem: {error}") from None
-        return Trajectory(data, problem=stored)
+        return Trajectory(data, problem=problem)
 
     @classmethod
     def from_checkpoints(
@@ -237,7 +224,6 @@ def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.
         "inputs": list(task.inputs),
         "targets": list(task.targets),
         "activations": {node: one.as_data() for node, one in problem.activations.items()},
-        "gated": [list(problem.gates.nodes), [edge_name(edge) for edge in problem.gates.edges]],
         "biases": problem.biases,
     }
     if isinstance(problem, ReLUNetwork):
@@ -245,28 +231,39 @@ def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.
     return variables, described
 
 
-def _take_problem(data: xarray.Dataset, given: Problem | None) -> tuple[xarray.Dataset, Problem | None]:
-    """Split a stored dataset into records and the problem; given: the problem, in place of the stored one."""
+def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]:
+    """Split a stored dataset into its records and its problem."""
     described = json.loads(data.attrs.pop("problem"))
-    kinds = ("example_weights", "inputs", "targets", "node_gates", "edge_gates")
-    names = [str(name) for name in data.data_vars if str(name).partition("[")[0] in kinds]
-    arrays = {name: data[name].values for name in names}
-    data = data.drop_vars(names)
-    if given is not None and described and dict(given.architecture.nodes) != described["nodes"]:
-        raise ProblemError(f"the problem that is given must have the nodes {described['nodes']}; it is {given!r}")
-    if given is not None or not described:
-        return data, given
-    inputs, targets = ({n: arrays[f"{kind}[{n}]"] for n in described[kind]} for kind in ("inputs", "targets"))
-    task = Task(inputs, targets, arrays["example_weights"])
+    stored: dict[str, dict[str, np.ndarray]] = {
+        kind: {} for kind in ("example_weights", "inputs", "targets", "node_gates", "edge_gates")
+    }
+    for name in [str(name) for name in data.data_vars]:
+        kind, _, part = name.partition("[")
+        if kind in stored:
+            stored[kind][part.removesuffix("]")] = data[name].values
+            data = data.drop_vars(name)
+    if not described:
+        return data, None
+    inputs, targets = ({node: stored[kind][node] for node in described[kind]} for kind in ("inputs", "targets"))
+    task = Task(inputs, targets, stored["example_weights"][""])
     if "relu" in described:
         return data, ReLUNetwork(task, **described["relu"], biases=described["biases"])
     named = any(name is not None for name, *_ in described["edges"])
     edges: Any = {n: (s, t) for n, s, t in described["edges"]} if named else [(s, t) for _, s, t in described["edges"]]
     architecture = Architecture(described["nodes"], edges)
-    by_name = {edge_name(edge): edge for edge in architecture.edges}
-    gated_nodes, gated_edges = described["gated"]
-    gates = Gates(
-        {node: arrays[f"node_gates[{node}]"] for node in gated_nodes},
-        {by_name[name]: arrays[f"edge_gates[{name}]"] for name in gated_edges},
-    )
+    edge_gates = {edge: stored["edge_gates"].pop(edge_name(edge), None) for edge in architecture.edges}
+    gates = Gates(stored["node_gates"], {edge: gate for edge, gate in edge_gates.items() if gate is not None})
     return data, Problem(architecture, task, gates, described["activations"], described["biases"])
+
+
+def compare(forecast: Trajectory, run: Trajectory) -> "Figure":
+    """Draw a forecast and a run at the same times in one figure; its title says how far apart they are."""
+    from matplotlib.figure import Figure
+
+    from neuralrace.analysis import agreement
+
+    apart, figure = agreement(forecast, run), Figure(figsize=(5.2, 3.8), layout="constrained")
+    axis = forecast.plot(run.plot(figure.subplots()))
+    axis.set(title=f"normalized L1 {apart.normalized_l1:.2g}, log10 gap {apart.log10_gap:.2g}")
+    axis.set_ylim(bottom=0)
+    return figure

@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 import neuralrace as nr
 import oracle
-from neuralrace.errors import PathLimitError, UnknownNameError
+from neuralrace.errors import RangeError, UnknownNameError
 from neuralrace.statistics import PathStatistics, shared_bases, untied
 from random_problems import random_problem
 
@@ -83,7 +83,7 @@ def test_large_routing_stores_no_pairs():
 def test_too_many_open_paths_and_paths_of_another_network():
     problem = nr.tasks.xor().problem("linear", hidden=2)
     limited = PathStatistics.of_examples(problem.architecture, problem.task, problem.gates, limit=1)
-    with pytest.raises(PathLimitError, match=r"at most 1 open paths .*\(2 paths in all\): raise the limit"):
+    with pytest.raises(RangeError, match=r"at most 1 open paths .*\(2 paths in all\): raise the limit"):
         _ = limited.open_paths
     stranger = nr.Path((("x", "elsewhere"),), "x", "y")
     with pytest.raises(UnknownNameError, match="a path of this architecture is required; x->elsewhere is not one"):

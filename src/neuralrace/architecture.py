@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from neuralrace.arrays import check_magnitude, real_array
+from neuralrace.arrays import finite_array
 from neuralrace.axes import Edge, Weights
-from neuralrace.errors import (
-    ArchitectureError,
-    PathLimitError,
-    UnknownNameError,
-    WeightError,
-    nearest,
-    require_count,
-    require_known,
-)
+from neuralrace.errors import ArchitectureError, RangeError, WeightError, require_count, require_known
 
 if TYPE_CHECKING:
     import networkx
@@ -66,41 +58,28 @@ class Architecture:
     ) -> None:
         if not isinstance(nodes, Mapping) or not nodes:
             raise ArchitectureError(f"nodes must map at least one name to a size; it was {nodes!r}")
-        for name in nodes:
-            if not isinstance(name, str) or not name:
-                raise ArchitectureError(f"a node's name must be a non-empty string; one was {name!r}")
-            if "/" in name or "->" in name:
-                raise ArchitectureError(
-                    f"a node's name must be free of '/' and '->', which records use; one was {name!r}: rename it"
-                )
-        if not isinstance(edges, (Mapping, Sequence)):
-            raise ArchitectureError(
-                f"edges must be (source, target) pairs, or map names to such; it was {type(edges).__name__}"
-            )
-        listed: Any = edges.items() if isinstance(edges, Mapping) else ((None, ends) for ends in edges)
+        if not isinstance(edges, (Mapping, Sequence)) or not edges:
+            raise ArchitectureError(f"edges must be (source, target) pairs, or map names to such; it was {edges!r}")
+        pairs: Any = edges.items() if isinstance(edges, Mapping) else ((None, ends) for ends in edges)
         checked: dict[Edge, tuple[str, str]] = {}
-        for name, ends in listed:
+        for name, ends in pairs:
             if not isinstance(ends, (tuple, list)) or len(ends) != 2:
                 raise ArchitectureError(f"an edge must be a (source, target) pair; one was {ends!r}")
-            if name is not None and (not isinstance(name, str) or not name or "/" in name):
-                raise ArchitectureError(
-                    f"an edge's name must be a non-empty string, free of '/'; that of {ends!r} was {name!r}"
-                )
-            source, target = ends
-            edge: Edge = (source, target) if name is None else name
+            edge: Edge = (ends[0], ends[1]) if name is None else name
             for end in ends:
-                if not isinstance(end, str) or end not in nodes:
-                    raise UnknownNameError(
-                        f"edge {edge!r} names node {end!r}, which is not there; {nearest(end, nodes)}"
-                    )
+                require_known(end, list(nodes), f"edge {edge!r} names node {end!r}, which is not there")
             if edge in checked:
                 raise ArchitectureError(
                     f"edge {edge!r} is given twice: to join two nodes by parallel edges name them, "
                     f"edges={{'first': {ends!r}, 'second': {ends!r}}}"
                 )
-            checked[edge] = (source, target)
-        if not checked:
-            raise ArchitectureError("an architecture needs at least one edge; none was given, so there is no path")
+            checked[edge] = (ends[0], ends[1])
+        for name in (*nodes, *(edges if isinstance(edges, Mapping) else ())):
+            if not isinstance(name, str) or not name or "/" in name or (name in nodes and "->" in name):
+                raise ArchitectureError(
+                    f"names must be non-empty strings, free of '/' and those of nodes of '->', which records use; one "
+                    f"was {name!r}: rename it"
+                )
         sizes = {name: require_count(f"the size of node {name!r}", size) for name, size in nodes.items()}
         object.__setattr__(self, "nodes", sizes)
         object.__setattr__(self, "edges", checked)
@@ -142,8 +121,7 @@ class Architecture:
 
     def shape(self, edge: Edge) -> tuple[int, int]:
         """The shape of an edge's weight matrix: (target size, source size)."""
-        if edge not in self.edges:  # asked very often: nothing is called where it is there
-            raise UnknownNameError(f"there is no edge {edge!r}; {nearest(edge, self.edges)}")
+        require_known(edge, self.edges, f"there is no edge {edge!r}")
         source, target = self.edges[edge]
         return self.nodes[target], self.nodes[source]
 
@@ -217,16 +195,13 @@ class Architecture:
 
         axis = Figure(layout="constrained").subplots() if axis is None else axis
         graph = self.to_networkx()
-        levels: dict[int, list[str]] = {}
-        for node in self.nodes:  # in their own order, so that a graph always looks the same
-            levels.setdefault(self.level[node], []).insert(0, node)
-        place = networkx.multipartite_layout(graph, subset_key=levels)
+        place = networkx.multipartite_layout(graph, subset_key="level")
         most = max(graph.number_of_edges(*ends) for ends in self.edges.values())
         bends = [f"arc3,rad={0.15 * bend}" for bend in range(most)]  # parallel edges beside each other
-        sizes = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
+        labels = {node: f"{node}\n{size}" for node, size in self.nodes.items()}
         width = max(30, 6 * max(map(len, self.nodes)))  # in points, so that the longest name fits
         look = {"node_color": "white", "edgecolors": "black", "node_size": width**2, "font_size": 9}
-        networkx.draw_networkx(graph, place, ax=axis, labels=sizes, connectionstyle=bends, **look)
+        networkx.draw_networkx(graph, place, ax=axis, labels=labels, connectionstyle=bends, **look)
         names = {(s, t, edge): edge for edge, (s, t) in self.edges.items() if isinstance(edge, str)}
         networkx.draw_networkx_edge_labels(graph, place, names, ax=axis, connectionstyle=bends, font_size=8)
         axis.set_axis_off()
@@ -239,8 +214,14 @@ class Architecture:
             ways[node] = sum(ways[self.source(e)] for e in self.incoming[node]) if self.incoming[node] else 1
         return sum(ways[node] for node in self.outputs)
 
-    def iterate_paths(self) -> Iterator[Path]:
-        """Yield the paths one by one, in the order of the edges; nothing is stored."""
+    def paths(self, limit: int = PATH_LIMIT) -> tuple[Path, ...]:
+        """Enumerate the paths in the order of the edges, or say how many there are if they are more than `limit`."""
+        count = self.count_paths()
+        if count > limit:
+            raise RangeError(
+                f"at most {limit:,} paths were allowed and this architecture has {count:,}: raise the limit with "
+                f"paths(limit={count})"
+            )
 
         def extend(node: str, edges: tuple[Edge, ...], source: str) -> Iterator[Path]:
             if not self.outgoing[node]:
@@ -248,18 +229,7 @@ class Architecture:
             for edge in self.outgoing[node]:
                 yield from extend(self.target(edge), (*edges, edge), source)
 
-        for node in self.inputs:
-            yield from extend(node, (), node)
-
-    def paths(self, limit: int = PATH_LIMIT) -> tuple[Path, ...]:
-        """Enumerate the paths, or say how many there are if they are more than `limit`."""
-        count = self.count_paths()
-        if count > limit:
-            raise PathLimitError(
-                f"at most {limit:,} paths were allowed and this architecture has {count:,}: raise the limit with "
-                f"paths(limit={count}), or go through them with iterate_paths()"
-            )
-        return tuple(self.iterate_paths())
+        return tuple(path for node in self.inputs for path in extend(node, (), node))
 
 
 def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:
@@ -272,18 +242,11 @@ def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np
     for edge in architecture.edges:
         if edge not in weights:
             raise WeightError(f"weights must have a matrix for edge {edge!r}; it is missing")
-        matrix = real_array(f"the weights of edge {edge!r}", weights[edge], WeightError)
+        matrix = finite_array(f"the weights of edge {edge!r}", weights[edge], WeightError, ("row", "column"))
         if matrix.shape != architecture.shape(edge):
             raise WeightError(
                 f"the weights of edge {edge!r} must have shape (target, source) = {architecture.shape(edge)}; "
                 f"they have {matrix.shape}"
             )
-        if not np.isfinite(matrix).all():
-            row, column = (int(i) for i in np.argwhere(~np.isfinite(matrix))[0])
-            raise WeightError(
-                f"the weights of edge {edge!r} must be finite; they hold {matrix[row, column]} in row {row}, "
-                f"column {column}"
-            )
-        check_magnitude(f"the weights of edge {edge!r}", matrix, WeightError)
         checked[edge] = matrix
     return checked

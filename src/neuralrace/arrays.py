@@ -8,12 +8,11 @@ from typing import Any, ParamSpec, TypeVar
 import jax
 import numpy as np
 
-from neuralrace.errors import NeuralRaceError, require_known
+from neuralrace.errors import NeuralRaceError, require_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
 LARGEST = 1e100  # of inputs, targets, gates and weights: their products and squares are still numbers
-PRECISIONS = {"double": True, "single": False}
 
 
 def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarray:
@@ -33,27 +32,28 @@ def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarra
         raise error(f"{name} must be an array of numbers; it was {type(value).__name__}{of}") from None
 
 
-def check_magnitude(name: str, array: np.ndarray, error: type[NeuralRaceError]) -> None:
-    """Refuse numbers whose squares and products would overflow."""
-    if np.abs(array).max(initial=0.0) > LARGEST:
-        where = np.unravel_index(int(np.abs(array).argmax()), array.shape)
-        at = ", ".join(str(int(i)) for i in where)
-        raise error(f"{name} must be at most {LARGEST:g} in size; entry ({at}) is {array[where]:g}: use other units")
+def finite_array(
+    name: str, value: Any, error: type[NeuralRaceError], axes: tuple[str, ...] = ("example", "entry")
+) -> np.ndarray:
+    """Copy a value into a float64 array of finite numbers whose squares and products do not overflow."""
+    array = real_array(name, value, error)
+    good = np.abs(array) <= LARGEST  # what is no number is not
+    if not good.all():
+        where = tuple(int(i) for i in np.argwhere(~good)[0])
+        required = f"at most {LARGEST:g} in size" if np.isfinite(array[where]) else "finite"
+        at = ", ".join(f"{axis} {place}" for axis, place in zip(axes, where, strict=False))
+        raise error(f"{name} must be {required}; it has {array[where]:g} at {at}: correct it, or use other units")
+    return array
 
 
 def frozen_array(name: str, value: Any, rank: int | tuple[int, ...], error: type[NeuralRaceError]) -> np.ndarray:
     """Copy a value into a read-only, finite float64 array of the given rank, or of one of several ranks."""
     ranks = (rank,) if isinstance(rank, int) else rank
-    array = real_array(name, value, error)
+    array = finite_array(name, value, error)
     if array.ndim not in ranks:
         required = " or ".join(map(str, ranks))
         advice = f": as one column it has shape ({len(array)}, 1)" if array.ndim == 1 else ""
         raise error(f"{name} must have {required} axis(es), one example per row; it has shape {array.shape}{advice}")
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        at = f"example {where[0]}" + (f", entry {where[1]}" if array.ndim == 2 else "")
-        raise error(f"{name} must be finite; it has {array[where]} at {at}: remove or replace that example")
-    check_magnitude(name, array, error)
     array.setflags(write=False)
     return array
 
@@ -85,6 +85,4 @@ def _traced(arguments: object) -> bool:
 
 def in_precision(name: str) -> AbstractContextManager[None]:
     """Switch JAX types to "double" or "single" precision within a context."""
-    require_known(name, list(PRECISIONS), f"precision must be 'double' or 'single'; it was {name!r}")
-    found: AbstractContextManager[None] = jax.enable_x64(PRECISIONS[name])
-    return found
+    return jax.enable_x64(require_name("precision", name, ("double", "single")) == "double")

@@ -29,10 +29,6 @@ class WeightError(NeuralRaceError):
     """Weights or an initializer that do not fit a network."""
 
 
-class PathLimitError(NeuralRaceError):
-    """More paths than the caller allowed to enumerate."""
-
-
 class RangeError(NeuralRaceError):
     """A number outside the range in which it means something."""
 

@@ -25,20 +25,15 @@ class Gates:
     neurons: Mapping[str, np.ndarray]
 
     def __init__(self, nodes: Mapping[str, Any] | None = None, edges: Mapping[Edge, Any] | None = None) -> None:
-        for kind, given in (("nodes", nodes), ("edges", edges)):
+        for kind, given, ranks in (("node", nodes, (1, 2)), ("edge", edges, (1,))):
             if given is not None and not isinstance(given, Mapping):
-                raise GateError(f"{kind} must map names to gate values; it was {type(given).__name__}")
-        checked_nodes = {
-            name: frozen_array(f"the gate of node {name!r}", value, (1, 2), GateError)
-            for name, value in (nodes or {}).items()
-        }
-        checked_edges = {
-            edge: frozen_array(f"the gate of edge {edge!r}", value, 1, GateError)
-            for edge, value in (edges or {}).items()
-        }
-        object.__setattr__(self, "nodes", checked_nodes)
-        object.__setattr__(self, "edges", checked_edges)
-        object.__setattr__(self, "neurons", {name: gate for name, gate in checked_nodes.items() if gate.ndim == 2})
+                raise GateError(f"{kind}s must map names to gate values; it was {type(given).__name__}")
+            checked = {
+                name: frozen_array(f"the gate of {kind} {name!r}", value, ranks, GateError)
+                for name, value in (given or {}).items()
+            }
+            object.__setattr__(self, f"{kind}s", checked)
+        object.__setattr__(self, "neurons", {name: gate for name, gate in self.nodes.items() if gate.ndim == 2})
 
     def __repr__(self) -> str:
         named = ", ".join([*self.nodes, *map(edge_name, self.edges)])

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -83,34 +83,33 @@ class Problem:
                     f"the gate of node {node!r}, which has an activation, {required}; example {example} has "
                     f"{values[example]:g}: gate its outgoing edges instead"
                 )
-        self._set(architecture, task, gates, made, bool(biases))
-
-    def _set(self, *parts: Any) -> "Problem":
-        for name, part in zip(("architecture", "task", "gates", "activations", "biases"), parts, strict=True):
-            object.__setattr__(self, name, part)
-        return self
+        object.__setattr__(self, "architecture", architecture)
+        object.__setattr__(self, "task", task)
+        object.__setattr__(self, "gates", gates)
+        object.__setattr__(self, "activations", made)
+        object.__setattr__(self, "biases", bool(biases))
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{node}: {size}" for node, size in self.architecture.nodes.items())
-        told = [f"{len(self.task)} examples", *([repr(self.gates)] if self.gates.nodes or self.gates.edges else [])]
-        told += [f"{name}: {activation!r}" for name, activation in self.activations.items()]
-        return f"{type(self).__name__}({shortened_text(sizes, 80)}; {shortened_text(', '.join(told), 120)})"
+        parts = [f"{len(self.task)} examples", *([repr(self.gates)] if self.gates.nodes or self.gates.edges else [])]
+        parts += [f"{name}: {activation!r}" for name, activation in self.activations.items()]
+        return f"{type(self).__name__}({shortened_text(sizes, 80)}; {shortened_text(', '.join(parts), 120)})"
 
-    @float64
     def forward(self, weights: Weights) -> dict[str, np.ndarray]:
         """The outputs for every example: {output: (N, size)}."""
         activity = self.activity(weights)
         return {node: activity[node] for node in self.architecture.outputs}
 
     @float64
-    def activity(self, weights: Weights) -> dict[str, np.ndarray]:
-        """The activity of every hidden and output node for every example: {node: (N, size)}."""
-        return self._rows(weights, received=False)
+    def activity(self, weights: Weights, *, received: bool = False) -> dict[str, np.ndarray]:
+        """The activity of every hidden and output node for every example: {node: (N, size)}; received: what enters."""
+        network = self.every_example
+        found = compiled_examples(network, network.stack(check_weights(self.architecture, weights)), received)
+        return {node: np.asarray(found[node]) for node in (*self.architecture.hidden, *self.architecture.outputs)}
 
-    @float64
     def preactivations(self, weights: Weights) -> dict[str, np.ndarray]:
         """What every node with an activation receives for every example: {node: (N, size)}."""
-        received = self._rows(weights, received=True)
+        received = self.activity(weights, received=True)
         return {node: received[node] for node in self.architecture.order if node in self.activations}
 
     @float64
@@ -142,7 +141,7 @@ class Problem:
         task, origin = compress_task(self.task, folded.values(), visible)
         if task is self.task:
             return self
-        return _of_parts(self.architecture, task, self.gates.take(origin), {}, False)
+        return Problem(self.architecture, task, self.gates.take(origin))
 
     @cached_property
     def with_weight(self) -> "Problem":
@@ -150,33 +149,23 @@ class Problem:
         kept = np.flatnonzero(self.task.weights > 0)
         if len(kept) == len(self.task):
             return self
-        return _of_parts(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations, False)
+        return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
 
     def resized(self, sizes: Mapping[str, int], neurons: Mapping[str, Any] | None = None) -> "Problem":
         """The same network at other widths; asked again, it is not planned again.
 
         neurons: gates of single neurons that fit these widths, in place of those that do not.
         """
-        key, own = tuple(sizes.items()), {**self.gates.neurons, **(neurons or {})}
-        if key not in self._resized:
-            make = Problem if own else _of_parts  # gates of single neurons may not fit other widths
-            gates = Gates({**self.gates.nodes, **own}, self.gates.edges) if own else self.gates
-            architecture = self.architecture.resized(sizes)
-            self._resized[key] = make(architecture, self.task, gates, self.activations, self.biases)
-        return self._resized[key].regated(own) if own else self._resized[key]
+        key = tuple(sizes.items())
+        if not neurons and key in self._resized:
+            return self._resized[key]
+        gates = Gates({**self.gates.nodes, **(neurons or {})}, self.gates.edges)
+        made = Problem(self.architecture.resized(sizes), self.task, gates, self.activations, self.biases)
+        return made if neurons else self._resized.setdefault(key, made)
 
     @cached_property
     def _resized(self) -> "dict[tuple[tuple[str, int], ...], Problem]":
         return {}
-
-    def regated(self, neurons: Mapping[str, Any]) -> "Problem":
-        """The same with other gates of single neurons, (N, size) each: no plan depends on them, and none is made."""
-        gates = Gates({**self.gates.nodes, **neurons}, self.gates.edges)
-        other = Problem(self.architecture, self.task, gates, self.activations, biases=self.biases)
-        if other.gates.neurons.keys() == self.gates.neurons.keys():
-            other.__dict__["network"] = replace(self.network, neuron_gates=dict(other.compress().gates.neurons))
-            other.__dict__["_resized"] = self._resized
-        return other
 
     def statistics(self) -> PathStatistics:
         """The moments of the examples that each path lets through (P1 eqs 5-6); linear nodes only."""
@@ -199,26 +188,14 @@ class Problem:
     @cached_property
     def network(self) -> Network:
         """The network as JAX functions for squared error, on the compressed examples."""
-        return self.compress()._planned(compressed=True)
-
-    @cached_property
-    def examples_apart(self) -> Network:
-        """The network as JAX functions for any loss, on the examples that have weight."""
-        return self.with_weight._planned(compressed=False)
+        small = self.compress()
+        return make_network(small.architecture, small.task, small.gates, small.activations)
 
     @cached_property
     def every_example(self) -> Network:
         """The network as JAX functions of every node for every example."""
-        return self._planned(compressed=False, every_example=True)
-
-    def _planned(self, *, compressed: bool, every_example: bool = False) -> Network:
         parts = self.architecture, self.task, self.gates, self.activations
-        return make_network(*parts, compressed=compressed, every_example=every_example)
-
-    def _rows(self, weights: Weights, *, received: bool) -> dict[str, np.ndarray]:
-        network = self.every_example
-        found = compiled_examples(network, network.stack(check_weights(self.architecture, weights)), received)
-        return {node: np.asarray(found[node]) for node in (*self.architecture.hidden, *self.architecture.outputs)}
+        return make_network(*parts, compressed=False, every_example=True)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,11 +250,6 @@ class ReLUNetwork(Problem):
 def side_by_side(by_node: Any) -> np.ndarray:
     """The rows of several nodes as one array."""
     return np.hstack(list(by_node.values()))
-
-
-def _of_parts(*parts: Any) -> Problem:
-    """Make a problem of parts that fit, as they come from one that was checked."""
-    return object.__new__(Problem)._set(*parts)
 
 
 def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, Task]:

@@ -18,7 +18,7 @@ from neuralrace._engine.subspace import Bases
 from neuralrace.architecture import PATH_LIMIT, Architecture, Path, check_weights
 from neuralrace.arrays import float64
 from neuralrace.axes import Edge, Matrix, Weights
-from neuralrace.errors import PathLimitError, UnknownNameError
+from neuralrace.errors import RangeError, UnknownNameError
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
@@ -110,7 +110,7 @@ class PathStatistics:
     def open_paths(self) -> Mapping[Path, tuple[np.ndarray, np.ndarray]]:
         """The paths that are open for some example, with the configurations where they are and g_p in each."""
         if self._listed is None:
-            raise PathLimitError(
+            raise RangeError(
                 f"at most {self.limit:,} open paths were allowed and this problem has more "
                 f"({self.architecture.count_paths():,} paths in all): raise the limit, or use a method that "
                 f"enumerates none, such as the flow"

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import frozen_array
-from neuralrace.errors import ProblemError, TaskError, UnknownNameError, nearest, shortened
+from neuralrace.errors import ProblemError, TaskError, require_known
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,22 +25,35 @@ class Task:
     leads_to: ClassVar = "make a network of it, ReLUNetwork(task, hidden) or Problem(architecture, task, gates)"
 
     def __init__(self, inputs: Mapping[str, Any], targets: Mapping[str, Any], weights: Any = None) -> None:
+        count: int | None = None
         for kind, given in (("inputs", inputs), ("targets", targets)):
             if not isinstance(given, Mapping) or not given:
                 raise TaskError(f"{kind} must map at least one node to its rows; it was {type(given).__name__}")
-        object.__setattr__(self, "inputs", _rows("inputs", inputs))
-        object.__setattr__(self, "targets", _rows("targets", targets))
-        count = len(next(iter(self.inputs.values())))
-        for kind, rows in (("inputs", self.inputs), ("targets", self.targets)):
-            for node, array in rows.items():
-                if len(array) != count:
+            checked: dict[str, np.ndarray] = {}
+            for node, value in given.items():
+                rows = checked[node] = frozen_array(f"{kind}[{node!r}]", value, 2, TaskError)
+                if not isinstance(node, str):
+                    raise TaskError(f"{kind} must name each node with a text; one was {node!r}")
+                if not rows.size:
+                    raise TaskError(f"{kind}[{node!r}] needs at least one example and one column; it has none")
+                count = len(rows) if count is None else count
+                if len(rows) != count:
                     raise TaskError(
-                        f"every array must hold the same examples; {kind}[{node!r}] has {len(array)} rows and the "
+                        f"every array must hold the same examples; {kind}[{node!r}] has {len(rows)} rows and the "
                         f"first input has {count}"
                     )
-        if count == 0:
-            raise TaskError("a task needs at least one example; it has none")
-        object.__setattr__(self, "weights", _normalized(weights, count))
+            object.__setattr__(self, kind, checked)
+        amount = frozen_array("weights", np.full(count or 0, 1.0) if weights is None else weights, 1, TaskError)
+        if len(amount) != count:
+            raise TaskError(f"weights must have one number per example, {count}; it has {len(amount)}")
+        if (amount < 0).any():
+            raise TaskError(f"weights must not be negative; example {int(np.argmin(amount))} has {amount.min():g}")
+        total = amount.sum()
+        if total <= 0:
+            raise TaskError("weights must have a positive sum; every example has weight zero")
+        normalized = amount if abs(total - 1) < 1e-12 else amount / total  # unchanged when made again
+        normalized.setflags(write=False)
+        object.__setattr__(self, "weights", normalized)
 
     def __repr__(self) -> str:
         inputs, targets = (
@@ -53,13 +66,6 @@ class Task:
 
     def take(self, examples: np.ndarray) -> "Task":
         """Some of the examples, by number or by a mask, with their weights scaled to sum to one."""
-        try:
-            np.zeros(len(self))[examples]
-        except (IndexError, TypeError):
-            raise TaskError(
-                f"examples must be numbers from 0 to {len(self) - 1}, or one True or False for each; they were "
-                f"{shortened(examples)}"
-            ) from None
         return Task(
             {node: rows[examples] for node, rows in self.inputs.items()},
             {node: rows[examples] for node, rows in self.targets.items()},
@@ -79,43 +85,9 @@ class Task:
                         f"give it data, or join it to the rest; the task has {', '.join(map(repr, rows))}"
                     )
             for node, array in rows.items():
-                if node not in architecture.nodes:
-                    raise UnknownNameError(
-                        f"the task has {kind} rows for node {node!r}, which is not there; {nearest(node, nodes)}"
-                    )
-                if node not in nodes:
-                    raise ProblemError(
-                        f"the task has {kind} rows for node {node!r}, which is not an {kind} node of the architecture; "
-                        f"{kind} nodes: {', '.join(map(repr, nodes))}"
-                    )
+                require_known(node, nodes, f"the task has {kind} rows for {node!r}, which is no {kind} node")
                 if array.shape[1] != architecture.nodes[node]:
                     raise ProblemError(
                         f"node {node!r} has size {architecture.nodes[node]} and its {kind} rows have {array.shape[1]} "
                         f"columns: make them equal"
                     )
-
-
-def _rows(kind: str, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    found = {node: frozen_array(f"{kind}[{node!r}]", value, 2, TaskError) for node, value in given.items()}
-    for node, rows in found.items():
-        if not isinstance(node, str):
-            raise TaskError(f"{kind} must name each node with a text; one was {node!r}")
-        if not rows.shape[1]:
-            raise TaskError(f"{kind}[{node!r}] must have at least one column; it has none")
-    return found
-
-
-def _normalized(weights: Any, count: int) -> np.ndarray:
-    if weights is None:
-        weights = np.full(count, 1.0)
-    checked = frozen_array("weights", weights, 1, TaskError)
-    if len(checked) != count:
-        raise TaskError(f"weights must have one number per example, {count}; it has {len(checked)}")
-    if (checked < 0).any():
-        raise TaskError(f"weights must not be negative; example {int(np.argmin(checked))} has {checked.min():g}")
-    total = checked.sum()
-    if total <= 0:
-        raise TaskError("weights must have a positive sum; every example has weight zero")
-    normalized: np.ndarray = checked if abs(total - 1) < 1e-12 else checked / total  # unchanged when made again
-    normalized.setflags(write=False)
-    return normalized

@@ -186,7 +186,7 @@ def test_what_does_not_fit_is_refused():
         nr.train(nr.tasks.xor().problem("xor"), law, 0.1, 1, record="pair_errors")
     with pytest.raises(ProblemError, match="coupling='joint'"):
         nr.train(network, law, 0.1, 1, coupling="residual")
-    with pytest.raises(UnknownNameError, match="precision must be 'double' or 'single'; it was 'half'"):
+    with pytest.raises(UnknownNameError, match="precision must be one of double, single; it was 'half'"):
         nr.train(network, law, 0.1, 1, precision="half")
     with pytest.raises(ProblemError, match=r"tasks.routed_images\(...\); it was int"):
         nr.RoutedNetwork(3)

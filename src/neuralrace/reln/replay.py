@@ -174,10 +174,9 @@ def _deep(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The mean loss and the last outputs of networks with a gate for every neuron; those in no module stay shut."""
     graph, losses, ends = network.architecture, [], []
-    blank = {layer: np.ones((len(network.task), graph.nodes[layer])) for layer in gating}
-    linear = Problem(graph, network.task, Gates(nodes=blank), biases=network.biases)
     for seed, weights in enumerate(initial):
-        gated = linear.regated({k: _gates_of(network, k, found)[found.members[seed]].T for k, found in gating.items()})
+        gates = {k: _gates_of(network, k, found)[found.members[seed]].T for k, found in gating.items()}
+        gated = Problem(graph, network.task, Gates(gates), biases=network.biases)
         again = train(gated, weights, rate, int(steps[-1]), at=steps.tolist(), progress=False)
         losses.append(again.loss[0])
         ends.append(side_by_side(gated.forward(again.weights(0))))

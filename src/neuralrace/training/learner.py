@@ -12,6 +12,7 @@ import numpy as np
 
 from neuralrace._engine.example_rows import carrying_gates, edge_gates
 from neuralrace._engine.network import Matrices, Network, Stacks
+from neuralrace._engine.plan import make_network
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge, Weights
@@ -197,7 +198,8 @@ def _planned(problem: Problem, objective: Objective) -> Network:
     for node, rows in counted.task.targets.items():
         reached = np.logical_or.reduce([carrying[edge] != 0 for edge in problem.architecture.incoming[node]])
         constant += float(counted.task.weights[~reached] @ objective.loss_at_zero_output(rows[~reached]))
-    return replace(problem.examples_apart, constant_loss=np.asarray(constant))
+    apart = make_network(counted.architecture, counted.task, counted.gates, counted.activations, compressed=False)
+    return replace(apart, constant_loss=np.asarray(constant))
 
 
 def _always_open_edges(problem: Problem, folded: Mapping[Edge, np.ndarray]) -> tuple[Edge, ...]:

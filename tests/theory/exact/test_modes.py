@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact import Deep, TwoLayer, Unbalanced
+from neuralrace.theory.exact import Mode, TwoLayer
 
 STRENGTHS = [1e-12, 1e-6, 1e-2, 0.7, 5.0]
 DEPTHS = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 7.0, 30.0]
@@ -54,9 +54,9 @@ def test_limits_of_a_criterion():
     np.testing.assert_array_equal(mode.time([0.05, 1.0, 2.0]), [0.0, np.inf, np.inf])
     assert TwoLayer(1.0, 1.0, 2.0).time(0.5) == np.inf  # beyond the end, from above
     np.testing.assert_array_equal(
-        Deep(S, D, 0.2, [[1.0], [2.0], [5.0]]).time([0.1, S / D, 1.0]), [[0.0, np.inf, np.inf]] * 3
+        Mode.deep(S, D, 0.2, [[1.0], [2.0], [5.0]]).time([0.1, S / D, 1.0]), [[0.0, np.inf, np.inf]] * 3
     )
-    np.testing.assert_array_equal(Unbalanced(1.2, 0.5, 0.1, 0.3).time([0.0, 2.4, 9.0]), [0.0, np.inf, np.inf])
+    np.testing.assert_array_equal(unbalanced(0.1, 0.3).time([0.0, 2.4, 9.0]), [0.0, np.inf, np.inf])
 
 
 def rate(a, depth):
@@ -68,7 +68,7 @@ def rate(a, depth):
 def test_time_of_a_deep_path_is_the_integral_of_its_equation(depth, a0):
     """Against scipy's adaptive quadrature of dt = da / rate in the log of the strength or of the gap."""
     goals = a0 + (S / D - a0) * np.array([1e-3, 0.3, 0.9, 0.9999])
-    found = Deep(S, D, a0, depth).time(goals)
+    found = Mode.deep(S, D, a0, depth).time(goals)
 
     def by_gap(x):  # a = s/d - gap, gap = e^-x
         a = S / D - np.sign(S / D - a0) * np.exp(-x)
@@ -87,28 +87,32 @@ def test_time_of_a_deep_path_is_the_integral_of_its_equation(depth, a0):
     np.testing.assert_allclose(found, [slow(a0, b) for b in goals], rtol=3e-11)
     # beyond depth two a double that holds the time of a long plateau cannot resolve the transition after it
     plateau = np.abs(rate(goals, depth)) * found / goals
-    back = Deep(S, D, a0, depth).strength(found)
+    back = Mode.deep(S, D, a0, depth).strength(found)
     assert np.max(np.abs(back / goals - 1) / (1 + plateau)) < 1e-13
 
 
 def test_one_and_two_layers_are_the_exponential_and_the_logistic():
     times, a0 = np.array([0.0, 1e-3, 1.0, 10.0, 40.0, 1e3, 1e6])[:, None], np.array(STRENGTHS)
     exponential = a0 - (S / D - a0) * np.expm1(-D * times)
-    np.testing.assert_allclose(Deep(S, D, a0, 1).strength(times), exponential, rtol=1e-13)
-    np.testing.assert_allclose(Deep(S, D, a0, 2).strength(times), TwoLayer(S, D, a0).strength(times), rtol=1e-12)
+    np.testing.assert_allclose(Mode.deep(S, D, a0, 1).strength(times), exponential, rtol=1e-13)
+    np.testing.assert_allclose(Mode.deep(S, D, a0, 2).strength(times), TwoLayer(S, D, a0).strength(times), rtol=1e-12)
 
 
 def test_strength_and_loss_survive_very_late_times():
     depth = np.array(DEPTHS)
-    half = Deep(S, D, 1e-12, depth).time(0.25)
+    half = Mode.deep(S, D, 1e-12, depth).time(0.25)
     late = 1e6 + 3 * half
-    np.testing.assert_allclose(Deep(S, D, 1e-12, depth).strength(late), S / D, rtol=1e-14)
-    assert np.all(Deep(S, D, 1e-12, depth).loss(late) == 0)
+    np.testing.assert_allclose(Mode.deep(S, D, 1e-12, depth).strength(late), S / D, rtol=1e-14)
+    assert np.all(Mode.deep(S, D, 1e-12, depth).loss(late) == 0)
     t = half + np.array([[10.0], [20.0]]) / (depth * (S / D) ** (1 - 2 / depth) * S)
-    loss = Deep(S, D, 1e-12, depth).loss(t)
+    loss = Mode.deep(S, D, 1e-12, depth).loss(t)
     # ten units of the scaled clock shrink the gap by e^-10 once it is small; here the loss is 1e-9 to 1e-18
     np.testing.assert_allclose(loss[1] / loss[0], np.exp(-20.0), rtol=1e-3)
     np.testing.assert_allclose(TwoLayer(50.0, 0.5, 1e-12).strength([1e3, 1e9]), 100.0, rtol=1e-15)
+
+
+def unbalanced(first, second):
+    return TwoLayer(1.2, 0.5, np.multiply(first, second), np.square(second) - np.square(first))
 
 
 PAIRS = [(1e-12, 1e-12), (1e-12, 1e-8), (1e-12, 1.0), (1e-3, 0.0), (-0.2, 0.5), (3.0, -0.1), (2.0, 3.0), (1.5, 20.0)]
@@ -120,8 +124,8 @@ def test_unequal_layers_solve_their_equations(first, second, integrate):
     unit = max(abs(first), abs(second))  # so that scipy's absolute tolerance does not swallow layers of 1e-12
     start = np.array([first, second]) / unit
     oracle = integrate(lambda t, w: w[::-1] * (s - d * unit**2 * w[0] * w[1]), start, times) * unit
-    mode = Unbalanced(s, d, first, second)
-    layers = mode.layers(times)
+    mode = unbalanced(first, second)
+    layers = np.sign(max(first, second, key=abs)) * np.array(mode.layers(times))
     # 1e-12 per step of scipy's, over about a hundred steps
     np.testing.assert_allclose(np.transpose(layers), oracle, rtol=3e-10, atol=1e-10 * unit)
     np.testing.assert_allclose(mode.strength(times), oracle.prod(1), rtol=3e-10, atol=1e-10 * unit**2)
@@ -135,23 +139,23 @@ def test_unequal_layers_solve_their_equations(first, second, integrate):
 
 def test_small_product_of_unequal_layers_keeps_its_digits():
     """At w1 = 1e-12 beside w2 = 1 the strength starts at 1e-12 and grows as w1 + sinh(s t) does."""
-    found = Unbalanced(1.2, 0.5, 1e-12, 1.0).strength([0.0, 1e-6])
+    found = unbalanced(1e-12, 1.0).strength([0.0, 1e-6])
     assert found[0] == pytest.approx(1e-12, rel=1e-15)
     assert found[1] == pytest.approx(1e-12 + 1.2e-6, rel=1e-5)  # the next term is (s t)^2 / 2 of this
 
 
 def test_from_rich_to_lazy():
     times, w = np.array([0.0, 1.0, 5.0, 12.0, 30.0, 1e6]), np.array([1e-6, 0.03, 2.0])
-    rich, logistic = Unbalanced(1.2, 0.5, w, w), TwoLayer(1.2, 0.5, w**2)
+    rich, logistic = unbalanced(w, w), TwoLayer(1.2, 0.5, w**2)
     np.testing.assert_allclose(rich.strength(times[:, None]), logistic.strength(times[:, None]), rtol=1e-13)
     lazy = 2.4 * -np.expm1(-0.5 * 100.0**2 * times / 1e5)  # the exponential of a kernel machine
-    found = Unbalanced(1.2, 0.5, 0.0, 100.0).strength(times / 1e5)
+    found = unbalanced(0.0, 100.0).strength(times / 1e5)
     np.testing.assert_allclose(found, lazy, rtol=1e-3, atol=1e-12)  # laziness 1 - 1e-7; (s/d w2^2)^2 = 6e-8
 
 
 def test_the_valley_of_the_saddle():
     """Exactly w1 = -w2 runs into the saddle: negative strengths are reached, zero never."""
-    mode = Unbalanced(1.2, 0.5, -0.5, 0.5)
+    mode = unbalanced(-0.5, 0.5)
     valley = mode.strength([0.5, 2.0])
     assert np.all(valley < 0)
     np.testing.assert_allclose(mode.time(valley), [0.5, 2.0], rtol=1e-12)
@@ -189,7 +193,8 @@ def test_relu_network_of_rank_one_follows_one_mode(slope, integrate):
 
 def test_everything_broadcasts():
     times, modes, starts = np.ones((7, 1, 1)), np.ones((3, 1)), np.full(2, 0.1)
-    for mode in (TwoLayer(modes, 1.0, starts), Deep(modes, 1.0, starts, 3), Unbalanced(modes, 1.0, starts, 0.2)):
+    unequal = Mode(modes, 1.0, [[0.1, 0.2]] * 2, [1, 2])
+    for mode in (TwoLayer(modes, 1.0, starts), Mode.deep(modes, 1.0, starts, 3), unequal):
         assert mode.strength(times).shape == mode.loss(times).shape == (7, 3, 2)
 
 
@@ -201,11 +206,11 @@ def test_everything_broadcasts():
             "times must be finite and at least 0; it was -1.*runs forward",
         ),
         (lambda: TwoLayer(-2.0, 1.0, 0.1), "singular_value must be finite and above 0; it was -2"),
-        (lambda: TwoLayer(1.0, 1.0, 0.0), "initial_strength must be finite and above 0; it was 0.*never learns"),
+        (lambda: TwoLayer(1.0, 1.0, 0.0), "initial_strength must not be 0 in layers that are equal.*never learns"),
+        (lambda: Mode.deep(1.0, 1.0, 0.0), "initial_strength must be finite and above 0; it was 0.*never learns"),
         (lambda: TwoLayer([1.0, np.nan], 1.0, 0.1), r"singular_value .* it was nan at position \(1,\)"),
         (lambda: TwoLayer("fast", 1.0, 0.1), "singular_value must be an array of numbers; it was str"),
-        (lambda: Deep(S, D, 0.1, 0.5), "depth must be finite and at least 1; it was 0.5.*one layer"),
-        (lambda: Unbalanced(S, D, 0.0, 0.0), "first_layer and second_layer must not both be 0.*never learns"),
+        (lambda: Mode.deep(S, D, 0.1, 0.5), "depth must be finite and at least 1; it was 0.5.*one layer"),
     ],
 )
 def test_bad_numbers_are_named(made, words):

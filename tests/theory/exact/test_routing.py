@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact import Routing
+from neuralrace.theory.exact import Mode
 
 # S, D, B1(0), B2(0), M, P: equal and unequal layers, C of both signs and zero, start above the end
 CASES = [
@@ -19,7 +19,8 @@ CASES = [
     (1.0, 1.0, 0.1, 3.0, 4, 1),
 ]
 S, D, OUTER, HIDDEN, DOMAINS, PATHS = np.array(CASES).T
-ALL = Routing(S, D, OUTER, HIDDEN, DOMAINS, PATHS)
+ALL = Mode.routing(S, D, OUTER, HIDDEN, DOMAINS, PATHS)
+INVARIANT = np.sqrt(PATHS) * OUTER**2 - HIDDEN**2  # C
 
 
 def test_layers_solve_eqs_16_and_17(integrate):
@@ -47,7 +48,7 @@ def test_layers_solve_eqs_16_and_17(integrate):
 def test_time_is_the_integral_of_eq_15(case):
     """Against scipy's adaptive quadrature of dt = dB2 / rate, in log B2 and then in the log of the gap."""
     s, d, outer, hidden, domains, paths = case
-    m, g, route = np.sqrt(paths), np.sqrt(paths) / domains**2, Routing(*case)
+    m, g, route = np.sqrt(paths), np.sqrt(paths) / domains**2, Mode.routing(*case)
     end = float(route.final[1])
 
     def slowness(step):  # by the distance from the start, so that b^2 + C keeps its digits
@@ -77,44 +78,44 @@ def test_time_is_the_integral_of_eq_15(case):
 
 def test_full_sharing_is_eq_15_and_needs_no_number_of_paths():
     times = np.array([0.0, 3.0, 10.0, 3.0 + 1e-5, 3.0 - 1e-5])
-    found = Routing(3.0, 1.0, 0.1, 0.2, 7).layers(times)
-    np.testing.assert_allclose(found, Routing(3.0, 1.0, 0.1, 0.2, 7, 49).layers(times), rtol=1e-14)
+    found = Mode.routing(3.0, 1.0, 0.1, 0.2, 7).layers(times)
+    np.testing.assert_allclose(found, Mode.routing(3.0, 1.0, 0.1, 0.2, 7, 49).layers(times), rtol=1e-14)
     hidden = found[1]
     c, b = 7 * 0.1**2 - 0.2**2, hidden[1]
     rate = (b**2 + c) / 7 * (3.0 - b * (b**2 + c) / 7)  # P1 eq. 15
     assert (hidden[3] - hidden[4]) / 2e-5 == pytest.approx(rate, rel=1e-8)
     # the invariant may vanish, where arc tangent and logarithm meet
-    near, there = (Routing(3.0, 0.8, 0.2, b * np.sqrt(7), 7).strength(4.0) for b in (0.2 + 1e-9, 0.2))
+    near, there = (Mode.routing(3.0, 0.8, 0.2, b * np.sqrt(7), 7).strength(4.0) for b in (0.2 + 1e-9, 0.2))
     assert near == pytest.approx(float(there), rel=1e-7)
 
 
 def test_invariant_stays():
     outer, hidden = ALL.layers(np.array([0.0, 5.0, 50.0, 1e4])[:, None])
     kept = np.sqrt(PATHS) * outer**2 - hidden**2
-    np.testing.assert_allclose(kept, np.broadcast_to(ALL.invariant, kept.shape), atol=1e-14 * 20)
+    np.testing.assert_allclose(kept, np.broadcast_to(INVARIANT, kept.shape), atol=1e-14 * 20)
     outer, hidden = ALL.final
     np.testing.assert_allclose(hidden * outer**2, S / D, rtol=1e-14)
-    np.testing.assert_allclose(np.sqrt(PATHS) * outer**2 - hidden**2, ALL.invariant, atol=1e-13)
+    np.testing.assert_allclose(np.sqrt(PATHS) * outer**2 - hidden**2, INVARIANT, atol=1e-13)
 
 
 def test_ratio_of_layers_is_a_limit_with_a_correction():
     """P1 eqs 51 and 56 give sqrt(M) and P^(1/4); at finite strength the ratio is sqrt(sqrt(P) - C/B1^2)."""
     outer, hidden = ALL.final
-    np.testing.assert_allclose(hidden / outer, np.sqrt(np.sqrt(PATHS) - ALL.invariant / outer**2), rtol=1e-12)
+    np.testing.assert_allclose(hidden / outer, np.sqrt(np.sqrt(PATHS) - INVARIANT / outer**2), rtol=1e-12)
     # P1 Fig. 4: M = 7 from 0.08 the ratio of the largest mode is close to sqrt(7), not equal to it
-    outer, hidden = Routing(np.sqrt(185) / 4, 1 / 4, 0.08, 0.08, 7).final
+    outer, hidden = Mode.routing(np.sqrt(185) / 4, 1 / 4, 0.08, 0.08, 7).final
     assert -3e-3 < float(hidden / outer) - np.sqrt(7) < -1e-3
     for strength in (1e-2, 1e-4):  # the correction is of second order in the strength
-        outer, hidden = Routing(1.0, 1.0, strength, strength, 9, 16).final
+        outer, hidden = Mode.routing(1.0, 1.0, strength, strength, 9, 16).final
         assert abs(float(hidden / outer) - 16**0.25) < 2 * strength**2
 
 
 def test_more_sharing_learns_faster():
-    assert np.all(np.diff(Routing(3.0, 1.0, 0.01, 0.01, 10, np.array([1, 4, 25, 100])).time(1.0)) < 0)
+    assert np.all(np.diff(Mode.routing(3.0, 1.0, 0.01, 0.01, 10, np.array([1, 4, 25, 100])).time(1.0)) < 0)
 
 
 def test_loss_is_accurate_in_its_tail_and_nothing_overflows():
-    route = Routing(3.0, 1.0, 0.1, 0.1, 4)
+    route = Mode.routing(3.0, 1.0, 0.1, 0.1, 4)
     loss, (outer, hidden) = route.loss([30.0, 31.0]), route.final
     rate = 2 * hidden**2 * outer**2 / 4 + outer**4  # kernel of the product at the end
     assert np.log(loss[0] / loss[1]) == pytest.approx(2 * rate, rel=1e-9)
@@ -134,4 +135,4 @@ def test_loss_is_accurate_in_its_tail_and_nothing_overflows():
 )
 def test_bad_numbers_are_named(arguments, words):
     with pytest.raises(RangeError, match=words):
-        Routing(*arguments)
+        Mode.routing(*arguments)

@@ -53,7 +53,9 @@ def compute(settings: Settings) -> xarray.Dataset:
             drifts.append(float(np.abs(conserved - conserved[0]).max() / B2[-1] ** 2))
         strengths.append(B1**2 * B2)
         drift.append(drifts[::-1])
-        solution = nr.theory.exact.Routing(STRONGEST / routing.ITEMS, 1 / routing.ITEMS, gain, gain, count, size**2)
+        solution = nr.theory.exact.Mode.routing(
+            STRONGEST / routing.ITEMS, 1 / routing.ITEMS, gain, gain, count, size**2
+        )
         predicted.append(solution.strength(run.time))
     data = xarray.Dataset(coords={"sharing": [size**2 for size in sizes], "sharing_time": run.time})
     data["strength"] = (("sharing", "sharing_time"), np.array(strengths))

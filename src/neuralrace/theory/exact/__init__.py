@@ -6,9 +6,8 @@ docs/theory/exact.md.
 """
 
 from neuralrace.theory.exact.contextual import Contextual
-from neuralrace.theory.exact.modes import Deep, TwoLayer, Unbalanced
+from neuralrace.theory.exact.modes import Mode, TwoLayer
 from neuralrace.theory.exact.pairs import PairRace
 from neuralrace.theory.exact.race import Race
-from neuralrace.theory.exact.routing import Routing
 
-__all__ = ["Contextual", "Deep", "PairRace", "Race", "Routing", "TwoLayer", "Unbalanced"]
+__all__ = ["Contextual", "Mode", "PairRace", "Race", "TwoLayer"]

@@ -1,15 +1,19 @@
-"""Checked fields and roots of increasing functions, which all exact solutions share."""
+"""What exact solutions share: checked fields, roots of increasing functions, and the time along a learning curve."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
 
 import numpy as np
+from numpy.polynomial import legendre
 
 from neuralrace.arrays import real_array
 from neuralrace.errors import RangeError, bounds_told
 
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
 Evaluated = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # x -> value and slope
+NODES, WEIGHTS = legendre.leggauss(20)
+PANEL = 1.0  # on which a polynomial through the nodes is exact to rounding, see `Clock`
+LATE = 40.0  # from here on the pace is constant to rounding
 
 # what a field holds; entries are finite
 Real = Annotated[Any, {}]
@@ -88,21 +92,63 @@ def increasing_root(function: Evaluated, guess: np.ndarray, tolerance: float = 0
     return x
 
 
-def invert(elapsed: Evaluated, time: np.ndarray) -> np.ndarray:
-    """Return x >= 0 with elapsed(x) = time, for an increasing function with elapsed(0) = 0.
+class Clock:
+    """The time along a learning curve that ends where its speed has a simple zero, and the inverse.
 
-    It is solved in log(x) against log(time), where a plateau and the long tail are both nearly straight, and polished
-    by one Newton step in x itself.
+    left: v = |log(strength / end)| at the start. pace: v -> dt/du, where u = -log(e^v - 1) is the logit of the learned
+    fraction. Every pace here is smooth on a scale of one: it has no singularity within pi/2 of the real line. So a
+    polynomial on each panel of that scale holds the time to rounding, however many of them a plateau takes.
     """
-    after = np.where(time > 0, time, 1.0)
 
-    def mismatch(log_x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        x = np.exp(log_x)
-        value, slope = elapsed(x)
-        return np.log(value) - np.log(after), x * slope / value
+    def __init__(self, pace: Callable[[np.ndarray], np.ndarray], left: np.ndarray) -> None:
+        self._pace, self._start = pace, _logit(np.maximum(left, 1e-300))  # at its end a curve stays
+        count = max(int(np.ceil((LATE - self._start.min(initial=LATE)) / PANEL)), 1)
+        knots = self._start + PANEL * np.arange(count + 1).reshape(-1, *[1] * self._start.ndim)
+        fit = (WEIGHTS[:, None] * legendre.legvander(NODES, len(NODES) - 1) * (np.arange(len(NODES)) + 0.5)).T
+        series = legendre.legint(np.tensordot(fit, self._paces(knots[:-1], PANEL), 1), scl=PANEL / 2, lbnd=-1)
+        last = np.zeros((len(series), 1, *self._start.shape))  # after the last knot time is a straight line
+        last[:2] = PANEL / 2 * pace(_left(knots[-1]))
+        begins = np.cumsum(np.concatenate([0 * knots[:1], series.sum(axis=0)]), axis=0)
+        series = np.concatenate([series, last], axis=1)
+        series[0] += begins
+        self._begins, self._series = np.moveaxis(begins, 0, -1), np.moveaxis(series, 1, -1)  # (..., panel)
 
-    x = np.exp(increasing_root(mismatch, np.log(after), tolerance=1e-7))
-    with np.errstate(all="ignore"):
-        value, slope = elapsed(x)
-        polished = x - (value - after) / slope
-    return np.where(time > 0, np.where(polished > 0, polished, x), 0.0)
+    def elapsed(self, left: np.ndarray) -> np.ndarray:
+        """Return the time at which v has come down to a value."""
+        passed = _logit(left) - self._start
+        panel = np.clip(passed // PANEL, 0, self._begins.shape[-1] - 1).astype(int)
+        rest = passed - PANEL * panel
+        paces = self._paces(self._start + PANEL * panel, rest)  # all positive: short times keep their digits
+        return np.asarray(_at(self._begins, panel) + rest / 2 * np.tensordot(WEIGHTS, paces, 1))
+
+    def left(self, times: np.ndarray) -> np.ndarray:
+        """Return v at a time."""
+        times, start = np.broadcast_arrays(times, self._start)
+        panel = np.maximum((self._begins <= times[..., None]).sum(axis=-1) - 1, 0)
+        series = np.array([_at(coefficients, panel) for coefficients in self._series])
+        slopes = legendre.legder(series)
+
+        def late(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return legendre.legval(x, series, tensor=False) - times, legendre.legval(x, slopes, tensor=False)
+
+        x = increasing_root(late, np.where(series[2] == 0, (times - series[0]) / series[1], 0.0), tolerance=1e-15)
+        return _left(start + PANEL * (panel + (x + 1) / 2))
+
+    def _paces(self, first: np.ndarray, width: np.ndarray | float) -> np.ndarray:
+        """Return dt/du at the nodes of an interval of u; (nodes, ...)."""
+        nodes = NODES.reshape(-1, *[1] * first.ndim)
+        return self._pace(_left(first + width * (nodes + 1) / 2))
+
+
+def _at(table: np.ndarray, panel: np.ndarray) -> np.ndarray:
+    """Return the entries of a table, (..., panel), at one panel for each of its rows."""
+    shape = (*panel.shape, table.shape[-1])
+    return np.asarray(np.take_along_axis(np.broadcast_to(table, shape), panel[..., None], -1)[..., 0])
+
+
+def _logit(left: np.ndarray) -> np.ndarray:
+    return np.asarray(-left - np.log(-np.expm1(-left)))
+
+
+def _left(logit: np.ndarray) -> np.ndarray:
+    return np.logaddexp(0, -logit)

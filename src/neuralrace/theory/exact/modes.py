@@ -1,202 +1,229 @@
-"""One mode of a linear path: two equal layers, any number of equal layers, two unequal layers.
+"""One mode of a linear path: two layers in elementary functions, any number of layers by quadrature.
 
-The formulas add positive terms only, so a plateau of 1e-12 and a remainder of 1e-300 keep their digits.
+The formulas of two layers add positive terms only, so a plateau of 1e-12 and a remainder of 1e-300 keep their digits.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from scipy.special import exprel
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._base import STRENGTH_HINT, Positive, Real, Solution, Strength, invert, read_times, time_to
+from neuralrace.theory.exact._base import (
+    STRENGTH_HINT,
+    Clock,
+    Positive,
+    Real,
+    Solution,
+    Strength,
+    increasing_root,
+    read,
+    read_times,
+    time_to,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class TwoLayer(Solution):
-    """One mode of a balanced two-layer path: the logistic curve of Saxe et al. (P2 eq. 7, P1 eq. 21).
+    """One mode of a two-layer path, from rich to lazy.
 
-    da/dt = 2 a (s - d a), a(0) = a0. singular_value: s > 0 (S or lambda). input_variance: d > 0 (D or delta).
-    initial_strength: a0 > 0, the singular value of W2 W1 at the start (pi_0). They broadcast against each other and
-    against times.
+    dw1/dt = w2 (s - d w1 w2), dw2/dt = w1 (s - d w1 w2). singular_value: s > 0 (S or lambda). input_variance: d > 0 (D
+    or delta). initial_strength: a0 = w1(0) w2(0), the singular value of W2 W1 at the start (pi_0). imbalance: w2^2 -
+    w1^2, which is conserved (Fukumizu 1998; Saxe et al. 2014). Equal layers, imbalance zero, give the logistic curve of
+    Saxe et al. (P2 eq. 7, P1 eq. 21), da/dt = 2 a (s - d a). Otherwise X = (w1 + w2)^2 obeys a scalar Riccati equation,
+    and the rest follows from it. From exactly w1 = -w2, a negative strength without imbalance, the mode runs into its
+    saddle. The fields broadcast against each other and against times.
     """
 
     singular_value: Positive
     input_variance: Positive
-    initial_strength: Strength
-
-    def _decay(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return e^(-2st) and the denominator e^(-2st) + (a0 d/s) (1 - e^(-2st))."""
-        exponent = -2 * self.singular_value * read_times(times)
-        start = self.initial_strength * self.input_variance / self.singular_value
-        return np.exp(exponent), np.exp(exponent) - start * np.expm1(exponent)
-
-    def strength(self, times: Any) -> np.ndarray:
-        """Return a(t), which tends to s/d."""
-        return np.asarray(self.initial_strength / self._decay(times)[1])
-
-    def loss(self, times: Any) -> np.ndarray:
-        """Return the loss still to be lost, half d times (s/d - a)^2, accurate in its tail."""
-        decay, denominator = self._decay(times)
-        gap = (self.singular_value / self.input_variance - self.initial_strength) * decay / denominator
-        return np.asarray(0.5 * self.input_variance * gap**2)
-
-    def time(self, strength: Any) -> np.ndarray:
-        """Return when a mode reaches a strength: 0 where it starts past it, inf at s/d and beyond."""
-        s, d, a0 = self.singular_value, self.input_variance, self.initial_strength
-
-        def elapsed(a: np.ndarray) -> np.ndarray:
-            return np.asarray(np.log1p(s * (a - a0) / (a0 * (s - d * a))) / (2 * s))
-
-        return time_to(strength, a0, s / d, elapsed)
-
-
-@dataclass(frozen=True, eq=False)
-class Deep(Solution):
-    """One mode of a balanced path of any depth L >= 1, whole or not.
-
-    da/dt = L a^(2 - 2/L) (s - d a), where a is the product of L equal layers. L = 1 is the exponential, L = 2 the
-    logistic curve. Fields as in `TwoLayer`; depth: L.
-    """
-
-    singular_value: Positive
-    input_variance: Positive
-    initial_strength: Strength
-    depth: Annotated[Any, {"least": 1.0, "hint": "a path has at least one layer"}] = 2
-
-    @cached_property
-    def _end(self) -> np.ndarray:
-        return np.asarray(self.singular_value / self.input_variance)
-
-    @cached_property
-    def _speed(self) -> np.ndarray:
-        return np.asarray(self.depth * self.singular_value * self._end ** (1 - 2 / self.depth))
-
-    def _clock(self, w: np.ndarray) -> np.ndarray:
-        """Return the scaled time after which the gap 1 - u, of u = d a/s, has shrunk by the factor e^(-w).
-
-        It is the integral of u^(r-2)/(1-u) = u^(r-2) + u/(1-u) + (u^(r-1) - u)/(1-u) with r = 2/L. The first two terms
-        are integrated in closed form and the last, which has no pole, by quadrature over log(u). From above the end it
-        is the same integral over 1/u, with 3 - r for r.
-        """
-        u, r = np.broadcast_arrays(self.initial_strength / self._end, 2 / self.depth)
-        step, above = -(1 - u) * np.expm1(-w), u > 1
-        growth = np.log1p(step / u)
-        with np.errstate(all="ignore"):  # where the end is not approached from above
-            fallen = np.where(w < 1, -np.log1p(-step / (1 - u) / (u + step)), w + growth)
-        w, step = np.where(above, fallen, w), np.where(above, -step / (u * (u + step)), step)
-        u, r, growth = np.where(above, 1 / u, u), np.where(above, 3 - r, r), np.abs(growth)
-        last = np.log(u + step)
-        # below e^-37 the last term adds nothing to the first
-        width = np.where(above, growth, np.minimum(growth, np.maximum(last + 37, 0)))
-        nodes, weights = np.polynomial.legendre.leggauss(24)
-        logs = last - width * (nodes.reshape(-1, *[1] * width.ndim) + 1) / 2
-        x = np.exp(logs)
-        rest = (np.exp(r * logs) - x**2) / np.where(x == 1, np.inf, 1 - x)
-        return u ** (r - 1) * growth * exprel((r - 1) * growth) + w - step + width / 2 * np.tensordot(weights, rest, 1)
-
-    def _log_gap(self, times: Any) -> np.ndarray:
-        """Return w, by how much log(s/d - a) has fallen."""
-        scaled = read_times(times) * self._speed
-        scaled, start, _ = np.broadcast_arrays(scaled, self.initial_strength / self._end, self.depth)
-
-        def elapsed(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return self._clock(w), (start - (1 - start) * np.expm1(-w)) ** (2 / self.depth - 2)
-
-        return invert(elapsed, scaled)
-
-    def strength(self, times: Any) -> np.ndarray:
-        """Return a(t)."""
-        a0 = self.initial_strength
-        return np.asarray(a0 - (self._end - a0) * np.expm1(-self._log_gap(times)))
-
-    def loss(self, times: Any) -> np.ndarray:
-        """Return the loss still to be lost, half d times (s/d - a)^2."""
-        gap = (self._end - self.initial_strength) * np.exp(-self._log_gap(times))
-        return np.asarray(0.5 * self.input_variance * gap**2)
-
-    def time(self, strength: Any) -> np.ndarray:
-        """Return when a mode reaches a strength: 0 where it starts past it, inf at s/d and beyond."""
-        a0, end, _ = np.broadcast_arrays(self.initial_strength, self._end, self.depth)
-        return time_to(strength, a0, end, lambda a: self._clock(np.log1p((a - a0) / (end - a))) / self._speed)
-
-
-@dataclass(frozen=True, eq=False)
-class Unbalanced(Solution):
-    """One mode of a two-layer path whose layers differ: from rich to lazy.
-
-    dw1/dt = w2 (s - d w1 w2), dw2/dt = w1 (s - d w1 w2). first_layer and second_layer: w1(0) and w2(0) of either sign,
-    not both zero. w2^2 - w1^2 is conserved (Fukumizu 1998; Saxe et al. 2014), X = (w1 + w2)^2 obeys a scalar Riccati
-    equation, and the rest follows from it. From exactly w1 = -w2 the mode runs into its saddle.
-    """
-
-    singular_value: Positive
-    input_variance: Positive
-    first_layer: Real
-    second_layer: Real
+    initial_strength: Real
+    imbalance: Real = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not np.all(self.first_layer**2 + self.second_layer**2 > 0):
-            raise RangeError(f"first_layer and second_layer must not both be 0; {STRENGTH_HINT}")
+        if not np.all((self.initial_strength != 0) | (self.imbalance != 0)):
+            raise RangeError(f"initial_strength must not be 0 in layers that are equal; {STRENGTH_HINT}")
 
     @cached_property
     def _numbers(self) -> tuple[np.ndarray, ...]:
-        """w1, w2, s, d, the imbalance w2^2 - w1^2, the rate k at which the end is approached, and k - 2 s."""
-        w1, w2, s, d = self.first_layer, self.second_layer, self.singular_value, self.input_variance
-        imbalance = (w2 - w1) * (w2 + w1)
+        """s, d, a0, X and Z = (w2 - w1)^2 at the start, the rate k at which the end is approached, and k - 2 s."""
+        s, d, a0, imbalance = self.singular_value, self.input_variance, self.initial_strength, self.imbalance
         rate = np.hypot(2 * s, d * imbalance)
-        return w1, w2, s, d, imbalance, rate, (d * imbalance) ** 2 / (rate + 2 * s)
+        return s, d, a0, self._squared_sum(a0), self._squared_sum(-a0), rate, (d * imbalance) ** 2 / (rate + 2 * s)
+
+    def _squared_sum(self, strength: np.ndarray) -> np.ndarray:
+        """Return X at a strength; that at its negative is Z."""
+        larger = np.abs(2 * strength) + np.hypot(2 * strength, self.imbalance)
+        return np.where(strength >= 0, larger, self.imbalance**2 / larger)
 
     def _moved(self, times: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return e^(-kt), (1 - e^(-kt))/k and the two factors whose ratio is X(t)/X(0) = Z(0)/Z(t), Z = (w2 - w1)^2."""
-        w1, w2, s, d, _, k, excess = self._numbers
+        """Return e^(-kt), (1 - e^(-kt))/k and the two factors whose ratio is X(t)/X(0) = Z(0)/Z(t)."""
+        s, d, _, plus, minus, k, excess = self._numbers
         exponent = np.maximum(-k * read_times(times), -700.0)  # from w1 = -w2 factors of e^(-kt) cancel
         decay, grown = np.exp(exponent), -np.expm1(exponent) / k
-        up = 2 * decay + (k + 2 * s + d * (w2 - w1) ** 2) * grown
-        return decay, grown, up, 2 * decay + (excess + d * (w1 + w2) ** 2) * grown
+        return decay, grown, 2 * decay + (k + 2 * s + d * minus) * grown, 2 * decay + (excess + d * plus) * grown
 
     def strength(self, times: Any) -> np.ndarray:
-        """Return w1(t) w2(t), which tends to s/d."""
+        """Return a(t) = w1(t) w2(t), which tends to s/d."""
         decay, grown, up, down = self._moved(times)
-        w1, w2, s, d, imbalance, k, _ = self._numbers
-        linear = k * w1 * w2 + s * (w1**2 + w2**2)
-        square = k * (w1**2 + w2**2) + 4 * s * w1 * w2 + d * imbalance**2
-        return (4 * decay**2 * w1 * w2 + 4 * decay * grown * linear + 2 * s * grown**2 * square) / (up * down)
+        s, d, a0, plus, minus, k, _ = self._numbers
+        squares = (plus + minus) / 2  # w1^2 + w2^2
+        linear, square = k * a0 + s * squares, k * squares + 4 * s * a0 + d * self.imbalance**2
+        return np.asarray((4 * decay**2 * a0 + 4 * decay * grown * linear + 2 * s * grown**2 * square) / (up * down))
 
     def layers(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return w1(t) and w2(t); the smaller one is computed by division to avoid cancellation."""
-        _, _, up, down = self._moved(times)
-        total = (self.first_layer + self.second_layer) * np.sqrt(up / down)
-        difference = (self.second_layer - self.first_layer) * np.sqrt(down / up)
-        first, second = 0.5 * (total - difference), 0.5 * (total + difference)
-        second_larger = np.abs(second) >= np.abs(first)
-        larger = np.where(second_larger, second, first)
-        smaller = self.strength(times) / np.where(larger == 0, 1.0, larger)
-        return np.where(second_larger, smaller, first), np.where(second_larger, second, smaller)
+        """Return w1(t) and w2(t), but for a common sign: the larger one is positive."""
+        strength, imbalance = self.strength(times), self.imbalance
+        larger = np.sqrt((np.hypot(2 * strength, imbalance) + np.abs(imbalance)) / 2)
+        smaller = strength / np.where(larger == 0, 1.0, larger)
+        return np.where(imbalance < 0, larger, smaller), np.where(imbalance < 0, smaller, larger)
 
     def loss(self, times: Any) -> np.ndarray:
-        """Return the loss still to be lost, half d times (s/d - w1 w2)^2, accurate in its tail."""
+        """Return the loss still to be lost, half d times (s/d - a)^2, accurate in its tail."""
         decay, _, up, down = self._moved(times)
-        w1, w2, s, d, _, k, _ = self._numbers
-        end, minus = (k + 2 * s) / d, (w2 - w1) ** 2  # of X, and Z at the start
-        gap = (s / d - w1 * w2) * 2 * decay / down * (end + minus * down / up) / (end + minus)
+        s, d, a0, _, minus, k, _ = self._numbers
+        end = (k + 2 * s) / d  # of X
+        gap = (s / d - a0) * 2 * decay / down * (end + minus * down / up) / (end + minus)
         return np.asarray(0.5 * d * gap**2)
 
     def time(self, strength: Any) -> np.ndarray:
-        """Return when the product of the layers reaches a strength: 0 where it starts past it, inf if it never does."""
-        w1, w2, s, d, imbalance, k, excess = self._numbers
-        start, end, plus = w1 * w2, s / d, (w1 + w2) ** 2
+        """Return when a mode reaches a strength: 0 where it starts past it, inf if it never does."""
+        s, d, a0, plus, minus, k, excess = self._numbers
 
         def elapsed(a: np.ndarray) -> np.ndarray:
-            root = np.hypot(2 * a, imbalance)
-            reached = np.where(a >= 0, 2 * a + root, imbalance**2 / (root - 2 * a))  # X at a
-            travelled = 4 * (a - start) / (1 + (w2 - w1) ** 2 / reached)
-            remaining = 4 * (end - a) / (1 + imbalance**2 / (reached * (k + 2 * s) / d))
+            reached = self._squared_sum(a)
+            travelled = 4 * (a - a0) / (1 + minus / reached)
+            remaining = 4 * (s / d - a) / (1 + self.imbalance**2 / (reached * (k + 2 * s) / d))
             usual = np.log1p(2 * k / d * travelled / (remaining * (plus + excess / d))) / k
-            valley = np.log1p(s * (a - start) / (-a * (s - d * start))) / (2 * s)  # from w1 = -w2
+            valley = np.log1p(s * (a - a0) / (-a * (s - d * a0))) / (2 * s)  # from w1 = -w2
             return np.where(plus > 0, usual, valley)
 
-        return time_to(strength, start, np.where(plus > 0, end, 0.0), elapsed)
+        return time_to(strength, a0, np.where(plus > 0, s / d, 0.0), elapsed)
+
+
+@dataclass(frozen=True, eq=False)
+class Mode(Solution):
+    """One mode of a path of any depth from any positive layers.
+
+        db_i/dt = n_i (a / b_i) (s - d a),   a = b_1^k_1 b_2^k_2 ...
+
+    singular_value: s > 0. input_variance: d > 0. start: b_i(0) > 0, layer last. powers: k_i, the number of layers that
+    equal layer i. counts: n_i, the number of paths that share such a layer. The fields broadcast against each other and
+    against times; start, powers and counts have the layers as an axis of their own. Derived in docs/theory/exact.md.
+    """
+
+    singular_value: Positive
+    input_variance: Positive
+    start: Strength
+    powers: Any = 1.0
+    counts: Positive = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        powers = read("powers", self.powers, least=0.0)
+        start, powers, counts = np.broadcast_arrays(np.atleast_1d(self.start), powers, self.counts)
+        read("depth, the sum of powers,", powers.sum(axis=-1), least=1.0, hint="a path has at least one layer")
+        for name, values in (("start", start), ("powers", powers), ("counts", counts)):
+            object.__setattr__(self, name, values)
+
+    @classmethod
+    def deep(cls, singular_value: Any, input_variance: Any, initial_strength: Any, depth: Any = 2) -> "Mode":
+        """One mode of a path of L equal layers, L >= 1, whole or not: da/dt = L a^(2 - 2/L) (s - d a).
+
+        L = 1 is the exponential, L = 2 the logistic curve. initial_strength: a(0) > 0. depth: L.
+        """
+        depth = read("depth", depth, least=1.0, hint="a path has at least one layer")
+        strength = read("initial_strength", initial_strength, above=0.0, hint=STRENGTH_HINT)
+        return cls(singular_value, input_variance, (strength ** (1 / depth))[..., None], depth[..., None])
+
+    @classmethod
+    def routing(
+        cls, singular_value: Any, input_variance: Any, outer: Any, hidden: Any, domains: Any, paths: Any = None
+    ) -> "Mode":
+        """One mode of P1's routing network (eqs 13-17), whose outer and shared hidden layers are two in `layers`.
+
+            dB1/dt = g B2 B1 (S - B2 B1^2 D),  dB2/dt = g m B1^2 (S - B2 B1^2 D),  m = sqrt(P),  g = sqrt(P)/M^2
+
+        singular_value: S, and input_variance: D of the task's own data set. outer: B1(0), of each input and output
+        matrix. hidden: B2(0), of the shared matrix. domains: M. paths: P through each hidden layer (default: M^2, full
+        sharing; fewer require that all routes are trained and, for a real network, that sqrt(P) divides M).
+        """
+        routes = read("domains", domains, least=1.0) ** 2
+        paths = routes if paths is None else read("paths", paths, least=1.0)
+        hint = "no more paths can share a hidden layer than there are routes"
+        shared = read("paths / domains^2", paths / routes, most=1.0, hint=hint)
+        layers = (read(n, b, above=0.0, hint=STRENGTH_HINT) for n, b in (("outer", outer), ("hidden", hidden)))
+        start = np.stack(np.broadcast_arrays(*layers), axis=-1)
+        counts = np.stack(np.broadcast_arrays(np.sqrt(paths) / routes, shared), axis=-1)
+        return cls(singular_value, input_variance, start, [2.0, 1.0], counts)
+
+    @cached_property
+    def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """log a(0), log s/d, and the sign of the way from the end back to the start."""
+        end = np.log(self.singular_value / self.input_variance)
+        first, end = np.broadcast_arrays(np.sum(self.powers * np.log(self.start), axis=-1), end)
+        return first, end, np.where(first > end, 1.0, -1.0)
+
+    def _layers_at(self, log_strength: np.ndarray) -> np.ndarray:
+        """Return the layers at a strength: all b_i^2/n_i have moved by the same amount."""
+        squares = self.start**2 / self.counts
+        least = squares.min(axis=-1, keepdims=True)
+        apart = squares - least
+
+        def mismatch(log_least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            moved = np.exp(log_least)[..., None]
+            value = 0.5 * np.sum(self.powers * np.log(self.counts * (moved + apart)), axis=-1) - log_strength
+            return value, 0.5 * np.sum(self.powers * moved / (moved + apart), axis=-1)
+
+        change = 2 / self.powers.sum(axis=-1) * (log_strength - self._ends[0])
+        root = increasing_root(mismatch, np.log(least[..., 0]) + change, tolerance=1e-15)
+        return np.asarray(np.sqrt(self.counts * (np.exp(root)[..., None] + apart)))
+
+    @cached_property
+    def _clock(self) -> Clock:
+        first, end, sign = self._ends
+
+        def pace(left: np.ndarray) -> np.ndarray:
+            now = end + sign * left
+            rate = np.sum(self.powers * self.counts / self._layers_at(now) ** 2, axis=-1)
+            return np.asarray(np.exp(-now - np.maximum(now, end)) / (self.input_variance * rate))
+
+        return Clock(pace, np.abs(first - end))
+
+    @property
+    def final(self) -> tuple[np.ndarray, ...]:
+        """The layers at the end of learning, where their product is s/d."""
+        return tuple(np.moveaxis(self._layers_at(self._ends[1]), -1, 0))
+
+    def _log_strength(self, times: Any) -> np.ndarray:
+        _, end, sign = self._ends
+        return np.asarray(end + sign * self._clock.left(read_times(times)))
+
+    def strength(self, times: Any) -> np.ndarray:
+        """Return a(t), which tends to s/d."""
+        return np.asarray(np.exp(self._log_strength(times)))
+
+    def layers(self, times: Any) -> tuple[np.ndarray, ...]:
+        """Return every b_i(t)."""
+        return tuple(np.moveaxis(self._layers_at(self._log_strength(times)), -1, 0))
+
+    def loss(self, times: Any) -> np.ndarray:
+        """Return the loss still to be lost, half d times (s/d - a)^2, accurate in its tail.
+
+        For the routing network it is averaged over the trained routes, and the sum over modes is the loss of the
+        network.
+        """
+        gap = np.exp(self._ends[1]) * np.expm1(self._ends[2] * self._clock.left(read_times(times)))
+        return np.asarray(0.5 * self.input_variance * gap**2)
+
+    def time(self, strength: Any) -> np.ndarray:
+        """Return when a mode reaches a strength: 0 where it starts past it, inf at s/d and beyond."""
+        first, end, _ = self._ends
+        target = self.singular_value / self.input_variance
+
+        def elapsed(level: np.ndarray) -> np.ndarray:
+            return self._clock.elapsed(np.abs(np.log(level) - end))
+
+        return time_to(strength, np.exp(first), np.broadcast_to(target, first.shape), elapsed)

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.special import exprel, logsumexp, softmax
+from scipy.special import logsumexp, softmax
 
 from neuralrace.errors import RangeError
-from neuralrace.theory.exact._base import Positive, Solution, Strength, increasing_root, invert, read, read_times
+from neuralrace.theory.exact._base import Clock, Positive, Solution, Strength, increasing_root, read, read_times
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class Race(Solution):
         views = self.strengths.shape[-1] if self.strengths.ndim else 1
         if views < 2:
             raise RangeError(
-                f"a race needs at least two views; strengths has {views}: one view learns alone, theory.exact.Deep"
+                f"a race needs at least two views; strengths has {views}: one view learns alone, theory.exact.Mode"
             )
         try:
             shape = np.broadcast_shapes(self.strengths.shape, self.rates.shape)
@@ -102,42 +102,34 @@ class Race(Solution):
         """The view with the largest amplitude at the end; the first of several equal ones."""
         return np.asarray(self.final.argmax(axis=-1))
 
-    def _elapsed(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return x t when all but e^(-w) of the clock has run, and its slope; w is broadcast with the races.
+    @cached_property
+    def _sign(self) -> np.ndarray:
+        """1 where the race starts below its end, -1 above."""
+        return np.where(self._end < 0, -1.0, 1.0)
 
-        The free growth and the pole at the end are split off; the rest is analytic and is summed by quadrature.
-        """
-        L, end = self.depth, np.where(np.abs(self._end) < 1e-30, 1e-30, self._end)  # no 0/0 where nothing is to learn
-        q, final = L - 2, self._log_growth(end)
-        k = np.exp(self._behind + q[..., None] * (final - end[..., None]))
+    @cached_property
+    def _clock(self) -> Clock:
+        """The time in units of 1/x, by L times the distance of y from its end: all views change within 1/L of y."""
+        L, end, sign = self.depth, self._end, self._sign
+        q = (L - 2)[..., None]
+        k = np.exp(self._behind + q * (self._log_growth(end) - end[..., None]))
 
-        def missing(v: np.ndarray) -> np.ndarray:
-            """Return 1 - G when the clock has v to go, without cancellation."""
-            x = q[..., None] * v[..., None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                left = (np.log1p(k * np.expm1(np.minimum(x, 700.0))) + np.maximum(x - 700.0, 0.0)) / q[..., None]
-            left = np.where(q[..., None] == 0, k * v[..., None], left)  # log(a_m(end)/a_m)
-            return np.asarray(-(self.shares * np.expm1(-L[..., None] * left)).sum(axis=-1))
+        def pace(left: np.ndarray) -> np.ndarray:
+            to_go = sign * left / L
+            x = q * to_go[..., None]
+            with np.errstate(divide="ignore", invalid="ignore"):  # where q is 0
+                growth = (np.log1p(k * np.expm1(np.minimum(x, 700.0))) + np.maximum(x - 700.0, 0.0)) / q
+            growth = np.where(q == 0, k * to_go[..., None], growth)  # log(a_m(end)/a_m)
+            missing = -(self.shares * np.expm1(-L[..., None] * growth)).sum(axis=-1)  # 1 - G
+            return np.asarray(np.exp((2 - L) * (end - to_go)) * sign * -np.expm1(-left) / L / missing)
 
-        pole = np.exp(-q * end) / (L * (self.shares * k).sum(axis=-1))
-        left = end * np.exp(-w)
-        # v = sinh(angle)/L spreads the end of the race, where the integrand turns within 1/L, over the nodes
-        low, high = np.arcsinh(L * left), np.arcsinh(L * end)
-        nodes, weights = np.polynomial.legendre.leggauss(48)
-        angle = low + (high - low) * (nodes.reshape(-1, *[1] * low.ndim) + 1) / 2
-        v = np.sinh(angle) / L
-        error = missing(v)
-        rest = (np.exp(-q * (end - v)) * (1 - error) * v / error - pole) / v * np.cosh(angle) / L
-        y = -end * np.expm1(-w)
-        value = y * exprel(-q * y) + pole * w + (high - low) / 2 * np.tensordot(weights, rest, 1)
-        return value, left * np.exp(-q * y) / missing(left)
+        return Clock(pace, L * np.abs(end))
 
     def strength(self, times: Any) -> np.ndarray:
         """Return a_m(t), view last; times broadcast against the races."""
-        t = read_times(times)
-        scaled = t * np.exp(self._log_speeds.max(axis=-1))
-        w = invert(self._elapsed, np.broadcast_arrays(scaled, self._end)[0])
-        return np.asarray(self.strengths * np.exp(self._log_growth(-self._end * np.expm1(-w))))
+        scaled = read_times(times) * np.exp(self._log_speeds.max(axis=-1))
+        y = self._end - self._sign * self._clock.left(scaled) / self.depth
+        return np.asarray(self.strengths * np.exp(self._log_growth(y)))
 
     def time(self, level: Any) -> np.ndarray:
         """Return when the learned fraction G first reaches a level between 0 and 1; 0 where it starts there."""
@@ -148,7 +140,7 @@ class Race(Solution):
             )
         y = np.maximum(self._clock_at(wanted), 0.0)
         with np.errstate(over="ignore", invalid="ignore"):  # inf where no double holds the time
-            elapsed = self._elapsed(-np.log1p(-y / self._end))[0] * np.exp(-self._log_speeds.max(axis=-1))
+            elapsed = self._clock.elapsed(self.depth * np.abs(self._end - y)) * np.exp(-self._log_speeds.max(axis=-1))
         return np.where(y > 0, elapsed, 0.0)
 
     def phases(self, low: float = 0.1, high: float = 0.9) -> tuple[np.ndarray, np.ndarray]:

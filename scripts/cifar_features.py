@@ -29,9 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from neuralrace.errors import NeuralRaceError, RangeError, require_count, require_number
+from neuralrace.errors import FileFormatError, NeuralRaceError, RangeError, require_count, require_number
 from neuralrace.io import make_folder, write_text, write_whole
-from neuralrace.tasks import routed_images
 from neuralrace.tasks.images import rotations
 
 SIDE, COLORS, CLASSES = 32, 3, 10
@@ -185,19 +184,29 @@ def linear_readout(train_set: tuple[np.ndarray, np.ndarray], test_set: tuple[np.
     return float(((tests @ matrix).argmax(1) == test_set[1]).mean())
 
 
+def read_cifar(source: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Read images (N, rows, columns, colors) and labels of one file: records of a label and three planes."""
+    record = 1 + COLORS * SIDE * SIDE
+    if not source.is_file() or not source.stat().st_size or source.stat().st_size % record:
+        raise FileFormatError(f"{source} must hold records of {record} bytes, a label and an image; it does not")
+    rows = np.fromfile(source, dtype=np.uint8).reshape(-1, record)
+    return rows[:, 1:].reshape(-1, COLORS, SIDE, SIDE).transpose(0, 2, 3, 1), rows[:, 0]
+
+
 def work(options: argparse.Namespace) -> None:
     """Read, train, encode, save."""
     for name in ("blocks", "channels", "epochs", "batch", "domains"):
         require_count(name, getattr(options, name))
     require_number("rate", options.rate, above=0)
     require_number("range", options.range, above=0, most=360)
-    task = routed_images("cifar10", 2, 1, "plain", "plain", options.folder)
-    stored = {"": (task.images, task.labels), "test_": (task.test_images, task.test_labels)}
+    parts = [read_cifar(options.folder / f"data_batch_{number}.bin") for number in range(1, 6)]
+    images, labels = (np.concatenate(part) for part in zip(*parts, strict=True))
+    stored = {"": (images, labels), "test_": read_cifar(options.folder / "test_batch.bin")}
     sets = {}
     for (prefix, (rows, labels)), count in zip(stored.items(), options.rotated, strict=True):
         if not 1 <= count <= len(rows):
             raise RangeError(f"rotated must be from 1 to the number of images, {len(rows)}; it was {count}")
-        sets[prefix] = rows.reshape(-1, COLORS, SIDE, SIDE).transpose(0, 2, 3, 1), labels, count
+        sets[prefix] = rows, labels, count
     out = make_folder(options.out)
     network = train(options, *sets[""][:2])
     classes = jax.jit(lambda images: logits(*network, images)[0].argmax(1))
@@ -208,7 +217,7 @@ def work(options: argparse.Namespace) -> None:
 
         def write(part: Path, images: np.ndarray = images[:count]) -> None:
             target = None
-            for domain, where in enumerate(rotations((1, SIDE, SIDE), options.domains, options.range)):
+            for domain, where in enumerate(rotations((SIDE, SIDE), options.domains, options.range)):
                 start = 0
                 for piece in in_chunks(encode, turned(images, where)):
                     if target is None:

@@ -7,9 +7,8 @@ Every task is a function of this module, `tasks.xor(delta=0.5)`, and can be made
 from collections.abc import Callable
 
 from neuralrace.errors import nearest
-from neuralrace.images import RoutedImages
 from neuralrace.tasks.files import read
-from neuralrace.tasks.images import routed_images
+from neuralrace.tasks.images import RoutedImages, routed_images
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
 from neuralrace.tasks.scaling import cautions
 

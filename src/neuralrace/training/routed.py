@@ -16,7 +16,7 @@ from neuralrace.architecture import Architecture
 from neuralrace.arrays import float64
 from neuralrace.axes import Array, Edge, Weights
 from neuralrace.errors import ProblemError, require_count
-from neuralrace.images import RoutedImages
+from neuralrace.tasks.images import RoutedImages
 from neuralrace.training.learner import Learner
 from neuralrace.training.objectives import Objective
 

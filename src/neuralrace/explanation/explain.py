@@ -292,7 +292,7 @@ def resolve(
     if isinstance(task, NamedTask):
         return task
     if isinstance(task, Task):
-        return NamedTask(name="task", settings={}, task=task)
+        return NamedTask(task)
     if not isinstance(task, (str, os.PathLike)):
         raise TaskError(
             f"a task, the name of one or a file is required; {type(task).__name__} came: of arrays make "

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from neuralrace.errors import nearest
 from neuralrace.tasks.files import read
+from neuralrace.tasks.frames import cautions
 from neuralrace.tasks.images import RoutedImages, routed_images
 from neuralrace.tasks.registry import Gating, NamedTask, factories, get, names, register, summaries
-from neuralrace.tasks.scaling import cautions
 
 __all__ = [
     "Gating",

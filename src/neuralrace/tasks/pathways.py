@@ -37,23 +37,15 @@ def with_depth(problem: Problem, depth: int) -> Problem:
     plain = problem.architecture
     nodes = {node: plain.nodes[node] for node in plain.inputs}
     edges: list[tuple[str, str]] = []
-    for chain in _chains(plain):
-        longer = (*chain, *(f"{chain[0]}_{layer}" for layer in range(len(chain) + 1, depth)))[: depth - 1]
-        nodes |= dict.fromkeys(longer, plain.nodes[chain[0]])
-        edges += [(plain.source(edge), chain[0]) for edge in plain.incoming[chain[0]]]
+    for first in (node for node in plain.hidden if plain.level[node] == 1):
+        chain = [first]
+        while (after := plain.target(plain.outgoing[chain[-1]][0])) not in plain.outputs:
+            chain.append(after)
+        longer = (*chain, *(f"{first}_{layer}" for layer in range(len(chain) + 1, depth)))[: depth - 1]
+        nodes |= dict.fromkeys(longer, plain.nodes[first])
+        edges += [(plain.source(edge), first) for edge in plain.incoming[first]]
         edges += itertools.pairwise(longer)
         edges += [(longer[-1], plain.target(edge)) for edge in plain.outgoing[chain[-1]]]
     nodes |= {node: plain.nodes[node] for node in plain.outputs}
     same = len(nodes) == len(plain.nodes)
     return problem if same else Problem(Architecture(nodes, edges), problem.task, problem.gates)
-
-
-def _chains(plain: Architecture) -> list[list[str]]:
-    """The hidden nodes of each pathway, from the first on."""
-    found = []
-    for node in (node for node in plain.hidden if plain.level[node] == 1):
-        chain = [node]
-        while (after := plain.target(plain.outgoing[chain[-1]][0])) not in plain.outputs:
-            chain.append(after)
-        found.append(chain)
-    return found

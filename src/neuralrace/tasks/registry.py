@@ -5,8 +5,8 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, ParamSpec
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks import named
 
+P = ParamSpec("P")
 Gating = Callable[[int], Problem]  # width of each pathway -> the gated network on the task
 
 
@@ -22,14 +23,12 @@ Gating = Callable[[int], Problem]  # width of each pathway -> the gated network 
 class NamedTask:
     """A dataset with the gatings that are known for it.
 
-    settings: what it was made with. gatings: name -> builder. hidden: the usual width of each pathway, or of a layer.
-    groups: a label for every example, by what it tells apart. labels: data node -> the names of its
-    columns. whole: makes the same task with everything that can be asked, where training sees only a part. notes: what
-    was done when it was read that was not asked for.
+    gatings: name -> builder. hidden: the usual width of each pathway, or of a layer. groups: a label for every example,
+    by what it tells apart. labels: data node -> the names of its columns. whole: makes the same task with all its
+    examples, where training sees only a part. notes: what was done unasked when it was read. name, settings: what it
+    was made by.
     """
 
-    name: str
-    settings: Mapping[str, Any]
     task: Task
     gatings: Mapping[str, Gating] = field(default_factory=dict, repr=False)
     hidden: int = 100
@@ -37,14 +36,15 @@ class NamedTask:
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     whole: Callable[[], "NamedTask"] | None = field(default=None, repr=False)
     notes: tuple[str, ...] = ()
+    name: str = "task"
+    settings: Mapping[str, Any] = field(default_factory=dict)
     leads_to: ClassVar = "its examples are its .task, and its .problem(gating) is a network that learns them"
 
     def __post_init__(self) -> None:
         for group, values in self.groups.items():
             if len(values) != len(self.task):
                 raise TaskError(
-                    f"group {group!r} of task {self.name!r} must have one label per example, "
-                    f"{len(self.task)}; it has {len(values)}"
+                    f"group {group!r} must have one label per example, {len(self.task)}; it has {len(values)}"
                 )
 
     def problem(self, gating: str, hidden: int | None = None) -> Problem:
@@ -53,46 +53,42 @@ class NamedTask:
         return self.gatings[gating](require_count("hidden", self.hidden if hidden is None else hidden))
 
     def complete(self) -> "NamedTask":
-        """Return the task with all its examples, where training sees only a part of them."""
-        return self if self.whole is None else self.whole()
-
-    def evaluation(self, gating: str, hidden: int | None = None) -> Problem:
-        """Build the network of `problem` on the complete task; the weights of the one fit the other."""
-        return self.complete().problem(gating, hidden)
+        """Return the task with all its examples, where training sees only a part of them; weights fit both."""
+        return self if self.whole is None else replace(self.whole(), name=self.name, settings=self.settings)
 
 
-Factory = TypeVar("Factory", bound=Callable[..., NamedTask])
+_factories: dict[str, Callable[..., NamedTask]] = {}
 
 
-_entries: dict[str, tuple[Callable[..., NamedTask], str]] = {}  # name -> what makes it, and its summary
+def register(factory: Callable[P, NamedTask]) -> Callable[P, NamedTask]:
+    """Register a function that makes a task, under its own name; the first line of its docstring is its summary."""
+
+    @functools.wraps(factory)
+    def make(*args: P.args, **kwargs: P.kwargs) -> NamedTask:
+        given = inspect.signature(factory).bind(*args, **kwargs)
+        given.apply_defaults()
+        return replace(factory(*args, **kwargs), name=factory.__name__, settings=given.arguments)
+
+    if factory.__name__ in _factories:
+        raise NeuralRaceError(f"a task is already registered as {factory.__name__!r}: choose another name")
+    _factories[factory.__name__] = make
+    return make
 
 
-def register(name: str, *, summary: str) -> Callable[[Factory], Factory]:
-    """Register a function that makes a task; the summary is its line in a listing."""
-
-    def enter(factory: Factory) -> Factory:
-        if name in _entries:
-            raise NeuralRaceError(f"a task is already registered as {name!r}: choose another name")
-        _entries[name] = factory, summary
-        return factory
-
-    return enter
+def factories() -> dict[str, Callable[..., NamedTask]]:
+    """Return the function that makes each task, by name, in alphabetical order."""
+    _load()
+    return dict(sorted(_factories.items()))
 
 
 def names() -> tuple[str, ...]:
     """List the names of all tasks, in alphabetical order."""
-    _load()
-    return tuple(sorted(_entries))
+    return tuple(factories())
 
 
 def summaries() -> dict[str, str]:
     """Return the summary of each task, by name."""
-    return {name: _entries[name][1] for name in names()}
-
-
-def factories() -> dict[str, Callable[..., NamedTask]]:
-    """Return the function that makes each task, by name."""
-    return {name: _entries[name][0] for name in names()}
+    return {name: str(inspect.getdoc(factory)).partition("\n")[0] for name, factory in factories().items()}
 
 
 def get(name: str, **settings: Any) -> NamedTask:

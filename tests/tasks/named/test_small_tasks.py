@@ -136,10 +136,19 @@ def test_hierarchy_modes_are_those_of_the_tree(levels):
     np.testing.assert_allclose(np.linalg.svd(block, compute_uv=False), expected, rtol=1e-13)
 
 
-@pytest.mark.parametrize(("levels", "words"), [(0, "at least 1; it was 0"), (13, "levels must be at most 12")])
+@pytest.mark.parametrize(
+    ("levels", "words"), [(0, "at least 1; it was 0"), (13, "levels must be at most 12; it was 13")]
+)
 def test_hierarchy_levels_out_of_range(levels, words):
     with pytest.raises(RangeError, match=words):
         tasks.hierarchy(levels)
+
+
+def test_noisy_xor_is_xor_without_noise():
+    clean, exact = tasks.noisy_xor(points=1, noise=0.0, bias=False).task, tasks.xor().task
+    np.testing.assert_array_equal(clean.inputs["x"], exact.inputs["x"])
+    np.testing.assert_array_equal(clean.targets["y"], exact.targets["y"])
+    assert tasks.noisy_xor().task.inputs["x"].shape == (200, 3)
 
 
 def test_semantic_items_have_their_properties():

@@ -1,6 +1,6 @@
 """Routing: from any of M input domains to any of M output domains, with only some routes trained."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,12 +13,12 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.tasks.pairs import trained_pairs
-from neuralrace.tasks.registry import Gating, NamedTask, register
+from neuralrace.tasks.registry import NamedTask, register
 
 TARGETS = ((6, 4, 0, 3, 0, 0, 0), (6, 4, 0, 0, 3, 0, 0), (6, 0, 4, 0, 0, 3, 0), (6, 0, 4, 0, 0, 0, 3))
 
 
-@register("routing", summary="map any of M input domains to any of M output domains, some routes untrained")
+@register
 def routing(
     domains: int = 7,
     trained: int = 4,
@@ -27,41 +27,32 @@ def routing(
     pairs: str = "neighbors",
     key: int = 0,
 ) -> NamedTask:
-    """The same small data set on every route from an input domain to an output domain (P1 section 4).
+    """Map any of M input domains to any of M output domains, some routes untrained (P1 section 4).
 
-    domains: M. trained: K, the number of output domains that each input domain is trained with. pairs, key: which, as a
-    name of `tasks.pairs` and what decides its random ones. inputs, targets: the data set of each route, one item per
-    row; by default the identity, and the four items with seven features of P1 Fig 4. The nodes x0 ... y0 ... of domains
-    that an example does not use hold zeros, and their gates are closed.
+    The same small data set is on every route. domains: M. trained: K, the number of output domains that each input
+    domain is trained with. pairs, key: which, as a name of `tasks.pairs` and what decides its random ones. inputs,
+    targets: the data set of each route, one item per row; by default the identity, and the four items with seven
+    features of P1 Fig 4. The nodes x0 ... y0 ... of domains that an example does not use hold zeros, and their gates
+    are closed.
 
     Gatings: "shared", x -> h1 -> h2 -> y with one hidden matrix for all routes; "P=1", "P=4", ...: sqrt(P)
     input and sqrt(P) output domains form a group, for each sqrt(P) that divides M, and each pair of groups
     has encoders, a hidden matrix and decoders of its own, so that P routes run through each hidden matrix
     (eqs 16-17); "shared + P=1", ...: both at once, as in the race of Fig 5. None of the networks depends on
-    K: `evaluation` gives the same one on all M^2 routes, and `complete().groups["trained"]` says which of
-    them are trained.
+    K: `complete` gives all M^2 routes, and its `groups["trained"]` says which of them are trained.
     """
-    settings = dict(locals())
     pattern = trained_pairs(pairs, domains, trained, key)
-    rows, wanted = _base(inputs, targets)
-    whole = partial(_routed, settings, rows, wanted, pattern, np.ones_like(pattern))
-    return _routed(settings, rows, wanted, pattern, pattern, whole)
-
-
-def _base(inputs: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
     wanted = frozen_array("targets", TARGETS if targets is None else targets, 2, TaskError)
     rows = frozen_array("inputs", np.eye(len(wanted)) if inputs is None else inputs, 2, TaskError)
-    if len(rows) != len(wanted):
+    if len(rows) != len(wanted) or not len(rows):
         raise TaskError(
-            f"inputs and targets must have one row per item; inputs has {len(rows)} rows and targets has {len(wanted)}"
+            "inputs and targets must have one row per item, and at least one; inputs has "
+            f"{len(rows)} rows and targets has {len(wanted)}"
         )
-    if len(rows) == 0:
-        raise TaskError("inputs and targets must hold at least one item; they hold none")
-    return rows, wanted
+    return _routed(rows, wanted, pattern, pattern, partial(_routed, rows, wanted, pattern, np.ones_like(pattern)))
 
 
 def _routed(
-    settings: Mapping[str, Any],
     rows: np.ndarray,
     wanted: np.ndarray,
     pattern: np.ndarray,
@@ -70,56 +61,30 @@ def _routed(
 ) -> NamedTask:
     """The task with the examples of the routes that are shown."""
     sources, sinks = np.nonzero(shown)
-    item = np.tile(np.arange(len(rows)), len(sources))
+    item, domains = np.tile(np.arange(len(rows)), len(sources)), len(pattern)
     source, sink = np.repeat(sources, len(rows)), np.repeat(sinks, len(rows))
-    domains = len(pattern)
     task = Task(
-        _OnDemand("x", domains, lambda i: np.where((source == i)[:, None], rows[item], 0.0)),
-        _OnDemand("y", domains, lambda j: np.where((sink == j)[:, None], wanted[item], 0.0)),
+        {f"x{i}": np.where((source == i)[:, None], rows[item], 0.0) for i in range(domains)},
+        {f"y{j}": np.where((sink == j)[:, None], wanted[item], 0.0) for j in range(domains)},
     )
+    network = partial(_network, task, source, sink)
+    sizes = [size for size in range(1, domains + 1) if domains % size == 0]  # sqrt(P)
     return NamedTask(
-        name="routing",
-        settings=settings,
-        task=task,
-        gatings=_gatings(task, domains, source, sink),
+        task,
+        gatings={
+            "shared": partial(network, (domains,)),
+            **{f"P={size**2}": partial(network, (size,)) for size in sizes},
+            **{f"shared + P={size**2}": partial(network, (domains, size)) for size in sizes if size < domains},
+        },
         hidden=64,
         groups={"input domain": source, "output domain": sink, "item": item, "trained": pattern[source, sink]},
         whole=whole,
     )
 
 
-class _OnDemand(Mapping[str, np.ndarray]):
-    """The arrays of many domains, each made when it is asked for: a Task copies them one by one."""
-
-    def __init__(self, node: str, domains: int, make: Callable[[int], np.ndarray]) -> None:
-        self._places = {f"{node}{domain}": domain for domain in range(domains)}
-        self._make = make
-
-    def __getitem__(self, node: str) -> np.ndarray:
-        return self._make(self._places[node])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)
-
-
-def _gatings(task: Task, domains: int, source: np.ndarray, sink: np.ndarray) -> dict[str, Gating]:
-    network = partial(_network, task, domains, source, sink)
-    sizes = [size for size in range(1, domains + 1) if domains % size == 0]  # sqrt(P)
-    return {
-        "shared": partial(network, (domains,)),
-        **{f"P={size**2}": partial(network, (size,)) for size in sizes},
-        **{f"shared + P={size**2}": partial(network, (domains, size)) for size in sizes if size < domains},
-    }
-
-
-def _network(
-    task: Task, domains: int, source: np.ndarray, sink: np.ndarray, sizes: Sequence[int], hidden: int
-) -> Problem:
+def _network(task: Task, source: np.ndarray, sink: np.ndarray, sizes: Sequence[int], hidden: int) -> Problem:
     """Hidden layers for each pair of groups of each given size, gated by the route of the example."""
-    first, last = [f"x{i}" for i in range(domains)], [f"y{j}" for j in range(domains)]
+    first, last, domains = list(task.inputs), list(task.targets), len(task.inputs)
     nodes = {node: task.inputs[node].shape[1] for node in first}
     edges: list[tuple[str, str]] = []
     gates = {f"x{i}": source == i for i in range(domains)} | {f"y{j}": sink == j for j in range(domains)}

@@ -12,15 +12,10 @@ from neuralrace.task import Task
 from neuralrace.tasks.pathways import parallel_pathways, with_depth
 from neuralrace.tasks.registry import NamedTask, register
 
-COUNTS: dict[str, tuple[int, int | None]] = {  # the least and the most
-    **{"classes": (1, 1000), "views": (2, 100), "depth": (2, 100)},
-    **{"examples": (0, 10**7), "seed": (0, None)},
-}
-PRESENCES = ("all", "one", "chance")
-MOST_ROWS = 200_000  # of the exact population; more classes and views than that want drawn examples
+MOST_ROWS = 200_000  # of the population
 
 
-@register("views", summary="classes with several views each, which occur together, one at a time or by chance")
+@register
 def views(
     classes: int = 3,
     views: int = 3,
@@ -29,65 +24,51 @@ def views(
     sizes: float | Sequence[float] = 1.0,
     overlap: float = 0.0,
     noise: float = 0.0,
-    examples: int = 0,
-    seed: int = 0,
     depth: int = 2,
 ) -> NamedTask:
-    """Inputs "x" are the sum of the features phi_km of the views m that are present, the target is the class k (P3).
+    """Classes with several views each, which occur together, one at a time or by chance (P3).
 
-    presence: "all" views in every example; "one" of them, all equally often; "chance", each view m on its own with
-    `probability` p_m (one number or one per view). sizes: |phi_km|, one number or one per view. overlap: the cosine
-    between any two features, 0 for orthogonal ones. noise: standard deviation of each input. examples: how many to draw
-    with `seed`; 0 gives the exact population, a weighted row for every class and set of present views; noise is then a
-    set of rows with its exact first and second moments, which is all that a gated network sees. depth: L, layers of
-    weights along a pathway.
+    Inputs "x" are the sum of the features phi_km of the views m that are present, the target is the class k. The
+    examples are the exact population, a weighted row for every class and set of present views. presence: "all" views in
+    every example; "one" of them, all equally often; "chance", each view m on its own with `probability` p_m (one number
+    or one per view). sizes: |phi_km|, one number or one per view. overlap: the cosine between any two features, 0 for
+    orthogonal ones. noise: standard deviation of each input, as a set of rows with its exact first and second moments,
+    which is all that a gated network sees. depth: L, layers of weights along a pathway.
 
     Gatings: "views", a pathway per view that is open when the view is present and reads its own K features through
     an input node of its own, "view0", "view1", ...; "linear", one pathway that is always open and reads "x".
     """
-    settings = dict(locals())
-    for name, (least, most) in COUNTS.items():
-        settings[name] = require_count(name, settings[name], least=least, most=most)
-    require_name("presence", presence, PRESENCES)
+    require_count("classes", classes, most=1000)
+    require_count("views", views, least=2, most=100)
+    require_count("depth", depth, least=2, most=100)
+    require_name("presence", presence, ("all", "one", "chance"))
     chances = _per_view("probability", probability, views, least=0.0, most=1.0)
-    if presence == "chance" and not chances.any():
-        raise RangeError("probability must be above 0 for at least one view; all were 0: no view would ever be seen")
     lengths = _per_view("sizes", sizes, views, above=0.0)
-    sigma = require_number("noise", noise, least=0)
+    sigma, size = require_number("noise", noise, least=0), classes * views
     unit = feature_vectors(classes, views, overlap)
-    features, size = unit * lengths[:, None], classes * views
-    if examples:
-        random = np.random.default_rng(seed)
-        labels, weights = random.integers(classes, size=examples), np.full(examples, 1.0 / examples)
-        if presence == "chance":
-            present = (random.random((examples, views)) < chances).astype(float)
-        else:
-            present = np.ones((examples, views))
-        if presence == "one":
-            present = np.eye(views)[random.integers(views, size=examples)]
-        inputs = np.einsum("nm,nmd->nd", present, features[labels]) + sigma * random.standard_normal((examples, size))
-    else:
-        unsure = np.flatnonzero((chances > 0) & (chances < 1))
-        sets = {"all": 1, "one": views, "chance": 2.0 ** len(unsure)}[presence]
-        if classes * sets * (2 * size if sigma else 1) > MOST_ROWS:
-            raise RangeError(
-                f"the exact population may have {MOST_ROWS} rows; {classes} classes with {sets:g} sets of views need "
-                "more: draw examples instead, examples=10000"
-            )
-        shown = np.eye(views) if presence == "one" else np.ones((1, views))
-        likely = np.full(len(shown), 1.0 / len(shown))
-        if presence == "chance":
-            shown = np.tile((chances == 1).astype(float), (int(sets), 1))
-            shown[:, unsure] = np.array(list(itertools.product((1.0, 0.0), repeat=len(unsure))))
-            likely = np.where(shown > 0, chances, 1 - chances).prod(axis=1)
-        labels, present = np.tile(np.arange(classes), len(shown)), np.repeat(shown, classes, axis=0)
-        weights = np.repeat(likely, classes) / classes
-        inputs = np.einsum("nm,nmd->nd", present, features[labels])
-        if sigma:  # +-sigma sqrt(d) along each of the d axes
-            kicks = sigma * np.sqrt(size) * np.vstack([np.eye(size), -np.eye(size)])
-            inputs = (inputs[:, None] + kicks).reshape(-1, size)
-            labels, present, weights = (np.repeat(part, len(kicks), axis=0) for part in (labels, present, weights))
-            weights = weights / len(kicks)
+    shown, likely = np.ones((1, views)), np.ones(1)
+    if presence == "one":
+        shown, likely = np.eye(views), np.full(views, 1 / views)
+    unsure = np.flatnonzero((chances > 0) & (chances < 1)) if presence == "chance" else np.arange(0)
+    if classes * len(shown) * 2.0 ** len(unsure) * (2 * size if sigma else 1) > MOST_ROWS:
+        raise RangeError(
+            f"the population may have {MOST_ROWS} rows; {classes} classes with {2.0 ** len(unsure):g} sets of views "
+            "need more: take fewer views, or no noise"
+        )
+    if presence == "chance":
+        if not chances.any():
+            raise RangeError("probability must be above 0 for at least one view; all were 0: no view would be seen")
+        shown = np.tile((chances == 1).astype(float), (2 ** len(unsure), 1))
+        shown[:, unsure] = np.array(list(itertools.product((1.0, 0.0), repeat=len(unsure))))
+        likely = np.where(shown > 0, chances, 1 - chances).prod(axis=1)
+    labels, present = np.tile(np.arange(classes), len(shown)), np.repeat(shown, classes, axis=0)
+    weights = np.repeat(likely, classes) / classes
+    inputs = np.einsum("nm,nmd->nd", present, (unit * lengths[:, None])[labels])
+    if sigma:  # +-sigma sqrt(d) along each of the d axes
+        kicks = sigma * np.sqrt(size) * np.vstack([np.eye(size), -np.eye(size)])
+        inputs = (inputs[:, None] + kicks).reshape(-1, size)
+        labels, present = np.repeat(labels, len(kicks)), np.repeat(present, len(kicks), axis=0)
+        weights = np.repeat(weights, len(kicks)) / len(kicks)
     task = Task({"x": inputs}, {"y": np.eye(classes)[labels]}, weights)
     apart = Task({f"view{m}": task.inputs["x"] @ unit[:, m].T for m in range(views)}, task.targets, task.weights)
 
@@ -96,17 +77,11 @@ def views(
         open_when = {f"h{m}": present[:, m] for m in range(views)}
         return with_depth(parallel_pathways(apart, open_when, hidden, own), depth)
 
-    return NamedTask(
-        name="views",
-        settings=settings,
-        task=task,
-        gatings={
-            "views": by_view,
-            "linear": lambda hidden: with_depth(parallel_pathways(task, {"h": None}, hidden), depth),
-        },
-        hidden=8,
-        groups={"class": labels, **{f"view{m}": present[:, m].astype(int) for m in range(views)}},
-    )
+    def linear(hidden: int) -> Problem:
+        return with_depth(parallel_pathways(task, {"h": None}, hidden), depth)
+
+    groups = {"class": labels, **{f"view{m}": present[:, m].astype(int) for m in range(views)}}
+    return NamedTask(task, {"views": by_view, "linear": linear}, hidden=8, groups=groups)
 
 
 def feature_vectors(classes: int, views: int, overlap: float = 0.0) -> np.ndarray:

@@ -300,9 +300,9 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")] = True,
 ) -> Ending:
     """Open a page in the browser where forecasts answer at once and training arrives as it runs."""
-    from neuralrace.explorer.server import serve_command
+    from neuralrace.explorer.server import serve
 
-    serve_command(port, browser)
+    serve(port, browser)
     return 0, None
 
 

@@ -1,40 +1,34 @@
-"""Ready-made scenes, from presets.json: one per task, one per figure of the papers, and guided ones with a story."""
+"""Ready-made scenes, from scenes.json: one per task, one per figure of the papers, and guided ones with a story."""
 
 import contextlib
-import json
 import time
-from importlib.resources import files
 from typing import Any
 
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.answers import forecast_data, snapshots_data, training_events
-from neuralrace.explorer.scene import SCENE, TASKS, read_scene
+from neuralrace.explorer.scene import SCENE, SCENES, TASKS, read_scene
 from neuralrace.explorer.session import Session, Token
 from neuralrace.papers import figures
 from neuralrace.plotting.style import COLORS, SERIES
 
-PRESETS: dict[str, Any] = json.loads((files("neuralrace.explorer") / "presets.json").read_text(encoding="utf-8"))
 FIRST = "hierarchy"  # the task that a new page shows
 PAUSE = 0.2  # seconds between two checks whether a page waits
 
 
 def about() -> dict[str, Any]:
     """Return all that the page needs before it asks for a forecast."""
-    starts = {task: read_scene(scene) for task, scene in PRESETS["starts"].items()}
-    guided = [
-        story
-        | {
-            "steps": [
-                step | {"scene": read_scene(step["scene"]), "pins": [read_scene(pin) for pin in step.get("pins", [])]}
-                for step in story["steps"]
-            ]
-        }
-        for story in PRESETS["guided"]
-    ]
+    starts = {task: read_scene(scene) for task, scene in SCENES["starts"].items()}
+
+    def step_of(given: dict[str, Any]) -> dict[str, Any]:
+        pins = [read_scene(pin) for pin in given.get("pins", [])]
+        return given | {"scene": read_scene(given["scene"]), "pins": pins}
+
+    guided = [story | {"steps": [step_of(step) for step in story["steps"]]} for story in SCENES["guided"]]
     presets = [
-        {"name": name, "title": figures()[name].title, "source": figures()[name].source, "note": preset["note"]}
+        preset
+        | {"name": name, "title": figures()[name].title, "source": figures()[name].source}
         | {"scene": read_scene(preset["scene"])}
-        for name, preset in PRESETS["presets"].items()
+        for name, preset in SCENES["presets"].items()
     ]
     return {
         "bounds": SCENE,
@@ -50,8 +44,8 @@ def about() -> dict[str, Any]:
 
 def compile_ahead(session: Session) -> None:
     """Forecast, then train the first scene of every task while no page waits, so that its shapes are compiled."""
-    names = sorted(PRESETS["starts"], key=lambda task: task != FIRST)
-    scenes = [read_scene(PRESETS["starts"][task]) for task in names]
+    names = sorted(SCENES["starts"], key=lambda task: task != FIRST)
+    scenes = [read_scene(SCENES["starts"][task]) for task in names]
 
     def trained(session: Session, scene: dict[str, Any]) -> None:
         training_events(session, scene, Token(), lambda event, data: None)

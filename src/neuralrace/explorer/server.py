@@ -7,33 +7,18 @@ import sys
 import threading
 import webbrowser
 
-from neuralrace.errors import NeuralRaceError, RangeError
+from neuralrace.errors import RangeError, ResourceError
 
 PORT = 8642
 GRACE, INTERRUPTED = 0.5, 130  # seconds for the last words, and the status of a command that was interrupted
 NEEDED = ("starlette", "uvicorn", "plotly", "latex2mathml")
 
 
-class MissingPackageError(NeuralRaceError):
-    """A package that only the explorer needs is not installed."""
-
-
-def serve_command(port: int | None = None, browser: bool = True) -> None:
-    """Serve as a command: after Ctrl-C the process ends soon, although compiling cannot be stopped."""
-    try:
-        serve(port, browser)
-    except KeyboardInterrupt:
-        end = threading.Timer(GRACE, os._exit, (INTERRUPTED,))
-        end.daemon = True  # a process that has ended by then needs no help
-        end.start()
-        raise
-
-
 def serve(port: int | None = None, browser: bool = True) -> None:
-    """Serve the explorer until it is interrupted. port: 8642 unless given, or a free one if that is taken."""
+    """Serve the explorer until the process is interrupted. port: 8642 unless given, or a free one if that is taken."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingPackageError(
+        raise ResourceError(
             f"the explorer needs {', '.join(missing)}: install what it needs with pip install 'neuralrace[explorer]'"
         )
     listening = _listen(port)
@@ -54,6 +39,11 @@ def serve(port: int | None = None, browser: bool = True) -> None:
     )
     try:
         uvicorn.Server(settings).run(sockets=[listening])
+    except KeyboardInterrupt:  # compiling cannot be stopped, and the process would wait for it
+        end = threading.Timer(GRACE, os._exit, (INTERRUPTED,))
+        end.daemon = True  # a process that has ended by then needs no help
+        end.start()
+        raise
     finally:
         session.close()
         listening.close()

@@ -69,10 +69,8 @@ def compute(settings: Settings) -> xarray.Dataset:
         predicted = nr.reln.predict_modules(network, initial, times, case.modules, draws=seeds, learning_rate=rate)
         record = ("gate_patterns", "weights")
         run = nr.train(network, initial, rate, every * RECORDS, seeds=2 * seeds, record=record, every=every)
-        one, other = (
-            nr.Trajectory(run.data.isel(seed=part), problem=run.problem) for part in (slice(seeds), slice(seeds, None))
-        )
-        found, again = (nr.reln.discover(group, case.modules) for group in (one, other))
+        groups = [run.data.isel(seed=part) for part in (slice(seeds), slice(seeds, None))]
+        found, again = (nr.reln.discover(nr.Trajectory(one, problem=network), case.modules) for one in groups)
         data = xarray.Dataset({"time": ("point", run.time), "trained": (("seed", "point"), run.loss)})
         assert predicted.forecast is not None
         data["forecast"] = ("point", predicted.forecast.loss)

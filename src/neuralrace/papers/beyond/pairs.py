@@ -108,8 +108,7 @@ def check(settings: Settings) -> None:
 
 def compute(settings: Settings) -> xarray.Dataset:
     """Train and forecast the tables, then train the images."""
-    images = measure_images(*make_images(settings))
-    data = xarray.merge([measure_tables(settings), images], combine_attrs="drop_conflicts")
+    data = xarray.merge([measure_tables(settings), measure_images(settings)], combine_attrs="drop_conflicts")
     return data.assign_attrs(domains=settings.domains, data=settings.data)
 
 
@@ -156,10 +155,9 @@ def measure_tables(settings: Settings) -> xarray.Dataset:
     return data
 
 
-def measure_images(
-    chosen: dict[str, Any], task: nr.tasks.RoutedImages, patterns: dict[tuple[str, int], np.ndarray]
-) -> xarray.Dataset:
+def measure_images(settings: Settings) -> xarray.Dataset:
     """Measure errors on test images after training."""
+    chosen, task, patterns = make_images(settings)
     steps, rate, wrong, kinds = chosen["steps"], chosen["rate"], [], ("trained", "untrained")
     initial, rule = nr.initial.orthogonal(0.2), Descent(np.asarray(rate))
     for loss, activation in OBJECTIVES.values():

@@ -82,14 +82,12 @@ def claims(data: xarray.Dataset) -> Claims:
     gaps = [apart(time, curve, runs).normalized_l1 for curve, runs in zip(faster, data["relu"].values, strict=True)]
     text = "Which gating structure is fastest changes at Delta = sqrt(2/3)."
     claim.paper("P2 Fig 2d (caption) and section 3", text, "d")
-    what, crossing = (
-        f"the times to loss {CRITERION} of the two forecasts cross at",
-        nr.analysis.time_to(margins, lead, 0.0),
+    what = f"the times to loss {CRITERION} of the two forecasts cross at"
+    claim.within(
+        what, nr.analysis.time_to(margins, lead, 0.0), (CROSSOVER - NEAR / 2, CROSSOVER + NEAR / 2), form=".3f"
     )
-    claim.within(what, crossing, (CROSSOVER - NEAR / 2, CROSSOVER + NEAR / 2), form=".3f")
-    claim.check(
-        "P2 appendix C, eqs 24-26", "The growth rates of the two gatings are equal at Delta = sqrt(2/3).", "B, d"
-    )
+    text = "The growth rates of the two gatings are equal at Delta = sqrt(2/3)."
+    claim.check("P2 appendix C, eqs 24-26", text, "B, d")
     claim.at_most("distance of the crossing from there", abs(float(data["crossover"]) - CROSSOVER), 1e-6)
     text = "The ReLU network behaves like the faster of the two gated networks: in the time that it takes."
     claim.paper("P2 Fig 2d (caption)", text, "d")
@@ -130,9 +128,8 @@ def draw(data: xarray.Dataset) -> Figure:
         label = f"target {value:+.0f}, third feature {third}"
         plane.plot(*examples[:, :2].T, sign, color=colors[color], markersize=12, markeredgewidth=3, label=label)
     plane.margins(0.4)
-    label_axes(
-        plane, r"XOR in two features, and a margin of 2 $\Delta$ in the third", "first feature", "second feature"
-    )
+    title = r"XOR in two features, and a margin of 2 $\Delta$ in the third"
+    label_axes(plane, title, "first feature", "second feature")
     for axis, gating, words in (
         (linear, "linear", "the linear gating: a pathway for each answer"),
         (xor, "xor", "the XOR gating: a pathway for each example"),

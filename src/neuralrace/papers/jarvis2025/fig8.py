@@ -58,7 +58,7 @@ def elbow(errors: np.ndarray) -> int:
 
 
 def claims(data: xarray.Dataset) -> Claims:
-    claim = Claims(retired=(4,))
+    claim = Claims(retired=(4, 6))
     always = {k: int((data[f"centroids_{k}"].values > 0.5).all(axis=1).sum()) for k in SHOWN}
     wanted, four = p2.text_patterns(data["context"].values), p2.as_set(data["centroids_4"].values)
     claim.paper("P2 Fig 8 and appendix B", "All of the clusterings find a common pathway.", "8")
@@ -79,12 +79,6 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.at_most("share of neurons that are on for any item in exactly one context", number, 5, " %")
     claim.at_most("this share over that of random neurons", number / by_chance, 0.75)
     claim.detail(f"by chance {by_chance:.1f} %")
-    share, strong, chance = (data[name].values[2:].sum() for name in ("share", "share_of_strength", "chance"))
-    text = "Neurons are active in several contexts more often than chance has it."
-    claim.finding("after P2 section 4 (mixed selectivity)", text, "A")
-    what = "share of neurons on in two or three contexts, over that of random neurons,"
-    claim.at_least(what, {"by number": share / chance, "by strength": strong / chance}, 1.5)
-    claim.detail(f"{100 * share:.1f} % ({100 * strong:.1f} % of strength) against {100 * chance:.1f} %")
     return claim
 
 

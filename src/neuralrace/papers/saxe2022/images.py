@@ -227,27 +227,12 @@ def measure(scan: Scan) -> xarray.Dataset:
     conditions = []
     for trained, gain in scan["conditions"]:
         rate = scan["rate"] / max(gain, 1.0) ** 0.5  # large weights make large gradients
-        conditions.append(
-            Condition(
-                network.with_pairs(trained_pairs("circulant", scan["domains"], trained)),
-                initial.xavier(gain),
-                Momentum(np.asarray(rate), np.asarray(MOMENTUM)),
-                rate / (1 - MOMENTUM),
-                "cross-entropy",
-                batch_size=scan["batch"],
-                drawn=True,
-            )
-        )
-    runs = train_together(
-        conditions,
-        steps,
-        seeds=scan["seeds"],
-        record="pair_errors",
-        at=[0, steps],
-        precision="single",
-        keep_weights=False,
-        progress=False,
-    )
+        routed = network.with_pairs(trained_pairs("circulant", scan["domains"], trained))
+        rule, time = Momentum(np.asarray(rate), np.asarray(MOMENTUM)), rate / (1 - MOMENTUM)
+        how: dict[str, Any] = {"loss": "cross-entropy", "batch_size": scan["batch"], "drawn": True}
+        conditions.append(Condition(routed, initial.xavier(gain), rule, time, **how))
+    options: dict[str, Any] = {"precision": "single", "keep_weights": False, "progress": False}
+    runs = train_together(conditions, steps, seeds=scan["seeds"], record="pair_errors", at=[0, steps], **options)
     errors = [[run.values(f"pair_errors[{kind}]") for kind in KINDS] for run in runs]
     data = xarray.Dataset(coords={"kind": list(KINDS)})
     data["error"] = (("condition", "kind", "seed", "moment"), np.array(errors, dtype=np.float64))

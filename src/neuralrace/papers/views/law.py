@@ -43,9 +43,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     start, parts = np.array(settings.strengths), list[xarray.Dataset]()
     grid = np.logspace(0, 7, 1500)  # times at which a late view is looked for
     for depth, until in zip(settings.depths, settings.times, strict=True):
-        problem = nr.tasks.get("views", classes=CLASSES, views=len(start), depth=depth).problem(
-            "views", settings.hidden
-        )
+        named = nr.tasks.get("views", classes=CLASSES, views=len(start), depth=depth)
+        problem = named.problem("views", settings.hidden)
         equation, paths = nr.views.derive(problem), problem.architecture.paths()
         race = nr.views.race(start, equation.drive, depth)
         initial = nr.initial.decoupled({edge: a for path, a in zip(paths, start, strict=True) for edge in path.edges})
@@ -115,15 +114,13 @@ def draw(data: xarray.Dataset) -> Figure:
     figure, (*races, late) = panels(*"A" * len(depths), "B", columns=2, height=3.5)
     for axis, depth in zip(races, depths, strict=True):
         one = data.sel(depth=depth)
-        nr.plotting.mode_lines(
-            axis, one["time"].values, {"training": ("gated", one["trained"].values)}, {"theory": one["theory"].values}
-        )
+        trained, theory = {"training": ("gated", one["trained"].values)}, {"theory": one["theory"].values}
+        nr.plotting.mode_lines(axis, one["time"].values, trained, theory)
         for moment in one["phases"].values:
             axis.axvline(moment, color=nr.plotting.COLORS["reference"], linewidth=0.8)
         said = "all views keep their part" if depth == 2 else "losers stop and keep what they have"
-        nr.plotting.label_axes(
-            axis, f"depth {depth}: {said}; gray, where P3's phases end", nr.plotting.TIME, "amplitude a of a view"
-        )
+        title = f"depth {depth}: {said}; gray, where P3's phases end"
+        nr.plotting.label_axes(axis, title, nr.plotting.TIME, "amplitude a of a view")
     for row, depth, color in zip(data["late"].values, depths, nr.plotting.sequence(len(depths)), strict=True):
         late.loglog(data["missing"], row, "o-", color=color, label=f"depth {depth}")
     across = "chance that it is missing where another is seen"

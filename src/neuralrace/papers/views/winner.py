@@ -50,10 +50,8 @@ def compute(settings: Settings) -> xarray.Dataset:
     scores = {"advantage": rates * strengths, "head start": strengths, "blow-up": rates * strengths ** (L - 2.0)}
     right = [np.broadcast_to(score, strengths.shape).argmax(axis=-1) == race.winner for score in scores.values()]
     coords: dict[str, Any] = {"rule": list(scores), **{name: list(values) for name, values in axes.items()}}
-    data, random = (
-        xarray.Dataset({"right": (("rule", *axes, "draw"), np.array(right))}, coords),
-        np.random.default_rng(1),
-    )
+    data = xarray.Dataset({"right": (("rule", *axes, "draw"), np.array(right))}, coords)
+    random = np.random.default_rng(1)
 
     def ends(networks: int, width: int, classes: int) -> np.ndarray:
         """The exact answers of random two-layer pathways to each view alone, (networks, K, M)."""
@@ -134,19 +132,15 @@ def claims(data: xarray.Dataset) -> Claims:
     claim.check(f"{named}; algebra of the equation", text, "A, B")
     claim.at_least("races with equal rates", data["right"].sel(rule="head start", spread=0.0).values.mean(), 1)
 
-    even = 1 / data.attrs["views"]
-    covered, width = (
-        {
-            f"{axis} {at}": nr.analysis.interval(row)
-            for at, row in zip(data[axis].values, data[name].values, strict=True)
-        }
-        for axis, name in (("classes", "class_coverage"), ("width", "width_share"))
-    )
+    def over(axis: str, name: str) -> dict[str, nr.analysis.Interval]:
+        return {f"{axis} {at}": nr.analysis.interval(data[name].sel({axis: at})) for at in data[axis].values}
+
+    even, covered, width = 1 / data.attrs["views"], over("classes", "class_coverage"), over("width", "width_share")
     excess = np.log([part.mean - even for part in covered.values()])
     source = "P3 coverage prediction: depth two, the exact end of random pathways as wide as there are classes"
     claim.paper(source, "After training C(f) = 1/M + O(1/sqrt(K)): approximately one view per class is learned.", "D")
     claim.at_most("slope of log(C - 1/M) over log K", np.polyfit(np.log(data["classes"].values), excess, 1)[0], -0.5)
-    claim.detail(f"coverage {'; '.join(f'{name}: {part}' for name, part in covered.items())}")
+    claim.detail("coverage " + "; ".join(f"{name}: {part}" for name, part in covered.items()))
     claim.fails(
         "the shares are those of the start, which the more classes there are the more are alike; coverage goes to one"
     )

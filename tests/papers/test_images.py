@@ -83,7 +83,7 @@ def test_panels_of_both_kinds_share_a_dataset():
     ("changes", "error", "says"),
     [
         ({"data": "minst"}, UnknownNameError, "did you mean 'mnist'"),
-        ({"data": "mnist", "folder": "nowhere"}, FileFormatError, "there is no folder nowhere"),
+        ({"data": "mnist", "folder": "nowhere"}, FileFormatError, "the folder nowhere must hold"),
         ({"domains": "1"}, RangeError, "'domains' must be a whole number, at least 2; it was 1"),
         ({"fractions": "0.5,1.5"}, RangeError, "trained must be at most the number of domains, 10; it was 15"),
         ({"panels": "rotatd-10"}, UnknownNameError, "did you mean 'rotated'"),

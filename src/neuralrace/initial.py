@@ -1,29 +1,23 @@
 """Initial weights: each initializer maps (network, key) to a matrix per edge."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import jax
 import numpy as np
 
-from neuralrace.architecture import check_weights, edge_name
-from neuralrace.arrays import LARGEST, float64, real_array
+from neuralrace.architecture import Architecture, check_weights, edge_name
+from neuralrace.arrays import LARGEST, finite_array, float64
 from neuralrace.axes import Edge
 from neuralrace.errors import RangeError, WeightError, require_call, require_known, require_number, shortened
 from neuralrace.memory import require_memory
 from neuralrace.problem import BIAS
 from neuralrace.statistics import shared_bases
 
+Initializer = Callable[[Any, Any], Mapping[Edge, Any]]  # draws one set of weights for a problem with a key
 PerEdge = float | Mapping[Edge, float]
-
-
-class Initializer(Protocol):
-    """A distribution of initial weights."""
-
-    def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
-        """Draw one set of weights for a network with an architecture."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +37,14 @@ class ByShape(ABC):
     def scales(self, network: Any) -> dict[Edge, float]:
         """Return the size of every edge; biases start at zero unless they are named."""
         ((name, given),) = vars(self).items()
-        edges = network.architecture.edges
-        if not isinstance(given, Mapping):
-            number = require_number(name, given, least=0, most=LARGEST / 100)
-            biases = getattr(network, "biases", False)
-            return {e: 0.0 if biases and ends[0] == BIAS else number for e, ends in edges.items()}
-        for edge in given:
-            require_known(edge, edges, f"{name} names edge {edge!r}, which is not there")
-        for edge in edges:
-            if edge not in given:
-                raise WeightError(f"{name} must have a number for every edge; {edge_name(edge)} has none")
-        most = LARGEST / 100
-        return {e: require_number(f"{name} of edge {edge_name(e)}", given[e], least=0, most=most) for e in edges}
+        edges, most, of = network.architecture.edges, LARGEST / 100, isinstance(given, Mapping)
+        sizes: dict[Edge, float] = {}
+        for edge, size in _by_edge(name, given, network.architecture).items():
+            label = f"{name} of edge {edge_name(edge)}" if of else name
+            sizes[edge] = require_number(label, size, least=0, most=most)
+            if not of and getattr(network, "biases", False) and edges[edge][0] == BIAS:
+                sizes[edge] = 0.0
+        return sizes
 
     def like(self, edges: Mapping[Edge, Edge]) -> "ByShape":
         """Return the same for another network, each of whose edges takes the size of one known here."""
@@ -62,6 +52,18 @@ class ByShape(ABC):
         if not isinstance(given, Mapping) or given.keys() == edges.keys():
             return self
         return replace(self, **{name: {edge: given[one] for edge, one in edges.items() if one in given}})
+
+
+def _by_edge(name: str, given: Any, architecture: Architecture) -> dict[Edge, Any]:
+    """A value for every edge in order: one for all, or those given by edge."""
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(architecture.edges, given)
+    for edge in given:
+        require_known(edge, architecture.edges, f"{name} names edge {edge!r}, which is not there")
+    for edge in architecture.edges:
+        if edge not in given:
+            raise WeightError(f"{name} must have a value for every edge; {edge_name(edge)} has none")
+    return {edge: given[edge] for edge in architecture.edges}
 
 
 @dataclass(frozen=True)
@@ -130,25 +132,18 @@ class Decoupled:
             rotation[node] = np.zeros((size, count))
             rotation[node][:, : min(size, count)] = _random_orthogonal(random, size, min(size, count))
         weights: dict[Edge, np.ndarray] = {}
-        for edge, (source, target) in architecture.edges.items():
-            name = f"the strength of edge {edge_name(edge)}"
-            if isinstance(values, Mapping) and edge not in values:
-                raise WeightError(f"values must have a strength for every edge; {edge_name(edge)} has none")
-            strength = real_array(name, values[edge] if isinstance(values, Mapping) else values, WeightError)
-            if strength.shape not in ((), (count,)) or not np.isfinite(strength).all():
-                raise WeightError(
-                    f"{name} must be one finite number or one per mode, {count}; it has shape {strength.shape}"
-                )
+        for edge, value in _by_edge("values", values, architecture).items():
+            name, (source, target) = f"the strength of edge {edge_name(edge)}", architecture.edges[edge]
+            strength = finite_array(name, value, WeightError, ("mode",))
+            if strength.shape not in ((), (count,)):
+                raise WeightError(f"{name} must be one number or one per mode, {count}; it has shape {strength.shape}")
             weights[edge] = (rotation[target] * np.broadcast_to(strength, (count,))) @ rotation[source].T
         return weights
 
 
 gaussian, orthogonal, xavier, decoupled = Gaussian, Orthogonal, Xavier, Decoupled
 NAMED: dict[str, type[ByShape] | type[Decoupled]] = {
-    "gaussian": Gaussian,
-    "orthogonal": Orthogonal,
-    "xavier": Xavier,
-    "decoupled": Decoupled,
+    kind.__name__.lower(): kind for kind in (Gaussian, Orthogonal, Xavier, Decoupled)
 }
 
 
@@ -160,34 +155,22 @@ def as_data(initial: Any) -> dict[str, Any]:
     """
     if isinstance(initial, (Mapping, list, tuple)):
         return {"name": "given"}
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return [[edge if isinstance(edge, str) else list(edge), plain(number)] for edge, number in value.items()]
-        return np.asarray(value, dtype=np.float64).tolist()
-
-    for name, kind in NAMED.items():
-        if isinstance(initial, kind):
-            return {"name": name} | {part.name: plain(getattr(initial, part.name)) for part in fields(initial)}
-    return {"name": "own", "repr": shortened(initial)}
+    if not isinstance(initial, tuple(NAMED.values())):
+        return {"name": "own", "repr": shortened(initial)}
+    ((field, value),) = vars(initial).items()
+    by_edge = isinstance(value, Mapping)
+    plain = [[e, np.asarray(v).tolist()] for e, v in value.items()] if by_edge else np.asarray(value).tolist()
+    return {"name": type(initial).__name__.lower(), field: plain}
 
 
 def from_data(data: Mapping[str, Any]) -> Initializer | None:
     """Make the initializer that `as_data` described; None for given weights, and for one of your own."""
-    kind = NAMED.get(data["name"])
-    if kind is None:
+    if data["name"] not in NAMED:
         return None
-    numbers = {}
-    for name, value in data.items():
-        by_edge = isinstance(value, list) and all(isinstance(pair, list) for pair in value)
-        numbers[name] = {e if isinstance(e, str) else (e[0], e[1]): number for e, number in value} if by_edge else value
-    del numbers["name"]
-    if set(numbers) != {part.name for part in fields(kind)}:
-        raise WeightError(
-            f"the initializer {data['name']!r} has {', '.join(part.name for part in fields(kind))}; "
-            f"the record names {', '.join(numbers) or 'nothing'}"
-        )
-    return kind(**numbers)
+    ((field, value),) = ((name, value) for name, value in data.items() if name != "name")
+    if isinstance(value, list) and all(isinstance(pair, list) for pair in value):
+        value = {edge if isinstance(edge, str) else tuple(edge): number for edge, number in value}
+    return NAMED[data["name"]](**{field: value})
 
 
 def key_as_data(key: Any) -> int | list[int]:

@@ -2,10 +2,7 @@
 
 import types
 import typing
-from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from neuralrace.errors import RangeError, shortened
 
@@ -15,18 +12,22 @@ def read_setting(name: str, value: Any, kind: Any, like: Any) -> Any:
     entry, several = entry_of(kind)
     if value is None and types.NoneType in typing.get_args(kind):
         return None
-    parts = [value] if not several else value.split(",") if isinstance(value, str) else value
-    found: list[Any] = []
-    for part in parts if isinstance(parts, Sequence | np.ndarray) else [None]:
-        try:
-            found.append({"true": True, "false": False}[str(part).lower()] if entry is bool else entry(part))
-        except (KeyError, TypeError, ValueError, OverflowError):
-            found.append(None)
-        cut = isinstance(part, float) and found[-1] != part and part == part  # 1.5 as a whole number
-        if found[-1] is None or cut or (isinstance(part, bool) and entry is not bool):
-            hint = "" if like in (None, ()) else f", like {like!r}"
-            raise RangeError(f"setting {name!r} must be {in_words(kind)}{hint}; it was {shortened(value)}")
-    return tuple(found) if several else found[0]
+    try:
+        if not several:
+            return _read_entry(entry, value)
+        return tuple(_read_entry(entry, part) for part in (value.split(",") if isinstance(value, str) else value))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        hint = "" if like in (None, ()) else f", like {like!r}"
+        raise RangeError(f"setting {name!r} must be {in_words(kind)}{hint}; it was {shortened(value)}") from None
+
+
+def _read_entry(entry: Any, part: Any) -> Any:
+    if entry is bool:
+        return {"true": True, "false": False}[str(part).lower()]
+    made = entry(part)
+    if isinstance(part, bool) or (isinstance(part, float) and made != part and part == part):  # 1.5 as a whole number
+        raise ValueError
+    return made
 
 
 def in_words(kind: Any) -> str:

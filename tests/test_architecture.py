@@ -7,7 +7,7 @@ from hypothesis import given
 
 import neuralrace as nr
 import oracle
-from neuralrace.errors import ArchitectureError, RangeError, UnknownNameError
+from neuralrace.errors import ProblemError, RangeError, UnknownNameError
 from random_problems import random_problem
 
 
@@ -79,7 +79,7 @@ def test_counting_never_enumerates():
 
 def test_a_cycle_names_its_nodes_in_the_direction_of_the_edges():
     edges = [("x", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("c", "y")]
-    with pytest.raises(ArchitectureError, match="must have no cycle") as raised:
+    with pytest.raises(ProblemError, match="must have no cycle") as raised:
         nr.Architecture(dict.fromkeys("xabcy", 1), edges)
     cycle = re.search(r"it has ([a-z](?: -> [a-z])+)", str(raised.value)).group(1).split(" -> ")
     assert set(cycle) == {"a", "b", "c"}
@@ -90,20 +90,20 @@ def test_a_cycle_names_its_nodes_in_the_direction_of_the_edges():
 @pytest.mark.parametrize(
     ("nodes", "edges", "error", "words"),
     [
-        ("xy", [("x", "y")], ArchitectureError, "nodes must map at least one name to a size"),
+        ("xy", [("x", "y")], ProblemError, "nodes must map at least one name to a size"),
         (
             {"x": 1, "y": 0},
             [("x", "y")],
             RangeError,
             "node 'y' must be a whole number, at least 1; it was 0",
         ),
-        ({"x": 1, "a/b": 1}, [("x", "a/b")], ArchitectureError, "free of '/' .*'a/b': rename it"),
-        ({"x": 1, "y": 1}, [], ArchitectureError, r"edges must be \(source, target\) pairs"),
-        ({"x": 1, "y": 1}, ["xy"], ArchitectureError, r"must be a \(source, target\) pair; one was 'xy'"),
-        ({"x": 1, "y": 1}, {3: ("x", "y")}, ArchitectureError, "names must be non-empty strings"),
-        ({"x": 1, "y": 1, "lost": 2}, [("x", "y")], ArchitectureError, "node 'lost' has none, so nothing reaches it"),
+        ({"x": 1, "a/b": 1}, [("x", "a/b")], ProblemError, "free of '/' .*'a/b': rename it"),
+        ({"x": 1, "y": 1}, [], ProblemError, r"edges must be \(source, target\) pairs"),
+        ({"x": 1, "y": 1}, ["xy"], ProblemError, r"must be a \(source, target\) pair; one was 'xy'"),
+        ({"x": 1, "y": 1}, {3: ("x", "y")}, ProblemError, "names must be non-empty strings"),
+        ({"x": 1, "y": 1, "lost": 2}, [("x", "y")], ProblemError, "node 'lost' has none, so nothing reaches it"),
         ({"x": 1, "hidden": 1}, [("x", "hiden")], UnknownNameError, r"'hiden', which is .*; did you mean 'hidden'\?"),
-        ({"x": 1, "y": 1}, [("x", "y")] * 2, ArchitectureError, r"\('x', 'y'\) is given twice: .*name them"),
+        ({"x": 1, "y": 1}, [("x", "y")] * 2, ProblemError, r"\('x', 'y'\) is given twice: .*name them"),
     ],
 )
 def test_what_is_no_network_is_refused(nodes, edges, error, words):

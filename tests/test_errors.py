@@ -46,9 +46,7 @@ def test_a_count_that_is_none(value):
 
 def test_a_name_among_some():
     assert require_name("loss", "squared", ["squared", "absolute"]) == "squared"
-    with pytest.raises(
-        errors.UnknownNameError, match="one of squared, absolute; it was 'sqared'; did you mean 'squared'"
-    ):
+    with pytest.raises(errors.UnknownNameError, match="one of squared, absolute; it was 'sqared'"):
         require_name("loss", "sqared", ["squared", "absolute"])
     with pytest.raises(errors.UnknownNameError, match=r"must be one of squared, absolute; it was array\(\[1\]\)$"):
         require_name("loss", np.array([1]), ["squared", "absolute"])

@@ -217,7 +217,7 @@ def test_data_for_a_node_that_is_not_there_suggests_the_nearest():
     [
         (0, "architecture must be an Architecture; it was {"),
         (1, "task must be a Task; it was {"),
-        (2, "gates must be of type Gates; it was {"),
+        (2, "gates must be a Gates; it was {"),
     ],
 )
 def test_a_part_of_the_wrong_type_is_named(parts, place, words):

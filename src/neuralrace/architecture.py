@@ -10,7 +10,7 @@ import numpy as np
 
 from neuralrace.arrays import finite_array
 from neuralrace.axes import Edge, Weights
-from neuralrace.errors import ArchitectureError, RangeError, WeightError, require_count, require_known
+from neuralrace.errors import ProblemError, RangeError, WeightError, require_count, require_known
 
 if TYPE_CHECKING:
     import networkx
@@ -57,26 +57,26 @@ class Architecture:
         edges: Sequence[tuple[str, str]] | Mapping[str, tuple[str, str]],
     ) -> None:
         if not isinstance(nodes, Mapping) or not nodes:
-            raise ArchitectureError(f"nodes must map at least one name to a size; it was {nodes!r}")
+            raise ProblemError(f"nodes must map at least one name to a size; it was {nodes!r}")
         if not isinstance(edges, (Mapping, Sequence)) or not edges:
-            raise ArchitectureError(f"edges must be (source, target) pairs, or map names to such; it was {edges!r}")
+            raise ProblemError(f"edges must be (source, target) pairs, or map names to such; it was {edges!r}")
         pairs: Any = edges.items() if isinstance(edges, Mapping) else ((None, ends) for ends in edges)
         checked: dict[Edge, tuple[str, str]] = {}
         for name, ends in pairs:
             if not isinstance(ends, (tuple, list)) or len(ends) != 2:
-                raise ArchitectureError(f"an edge must be a (source, target) pair; one was {ends!r}")
+                raise ProblemError(f"an edge must be a (source, target) pair; one was {ends!r}")
             edge: Edge = (ends[0], ends[1]) if name is None else name
             for end in ends:
                 require_known(end, list(nodes), f"edge {edge!r} names node {end!r}, which is not there")
             if edge in checked:
-                raise ArchitectureError(
+                raise ProblemError(
                     f"edge {edge!r} is given twice: to join two nodes by parallel edges name them, "
                     f"edges={{'first': {ends!r}, 'second': {ends!r}}}"
                 )
             checked[edge] = (ends[0], ends[1])
         for name in (*nodes, *(edges if isinstance(edges, Mapping) else ())):
             if not isinstance(name, str) or not name or "/" in name or (name in nodes and "->" in name):
-                raise ArchitectureError(
+                raise ProblemError(
                     f"names must be non-empty strings, free of '/' and those of nodes of '->', which records use; one "
                     f"was {name!r}: rename it"
                 )
@@ -86,19 +86,19 @@ class Architecture:
         _ = self.order  # a cycle shows here
         for node in self.nodes:
             if not self.incoming[node] and not self.outgoing[node]:
-                raise ArchitectureError(
+                raise ProblemError(
                     f"every node needs an edge; node {node!r} has none, so nothing reaches it: join it or remove it"
                 )
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Architecture)
-            and self.nodes == other.nodes
-            and list(self.edges.items()) == list(other.edges.items())
-        )
+        return isinstance(other, Architecture) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash((tuple(self.nodes.items()), tuple(self.edges.items())))
+        return hash(self._key)
+
+    @cached_property
+    def _key(self) -> tuple[object, ...]:
+        return (frozenset(self.nodes.items()), tuple(self.edges.items()))
 
     def __repr__(self) -> str:
         nodes = ", ".join(f"{node}: {size}" for node, size in self.nodes.items())
@@ -140,9 +140,7 @@ class Architecture:
             return tuple(graphlib.TopologicalSorter(before).static_order())
         except graphlib.CycleError as error:
             cycle = " -> ".join(error.args[1])
-            raise ArchitectureError(
-                f"the graph must have no cycle; it has {cycle}: remove one of these edges"
-            ) from None
+            raise ProblemError(f"the graph must have no cycle; it has {cycle}: remove one of these edges") from None
 
     @cached_property
     def incoming(self) -> Mapping[str, tuple[Edge, ...]]:

@@ -49,7 +49,7 @@ def problem(architecture: Architecture, batches: Iterable[Any], *, client: Any =
     nodes. batches: each a `Batch`, a tuple like one, or a function without arguments that returns one. client: a dask
     client whose workers read the batches and merge them in a tree; give it functions or lazy arrays.
     """
-    require_kind("batches", batches, Iterable, TaskError, "an")
+    require_kind("batches", batches, Iterable, TaskError)
     tasks = enumerate(batches)
     if client is None:
         parts: Iterator[Any] = (gather(architecture, batch, number) for number, batch in tasks)

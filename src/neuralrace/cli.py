@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import papers
-from neuralrace.errors import NeuralRaceError, RangeError, in_one_line, require_known, require_name, require_number
+from neuralrace.errors import NeuralRaceError, RangeError, require_known, require_name, require_number, shortened
 
 if TYPE_CHECKING:
     from neuralrace.papers.experiment import Result
@@ -197,7 +197,7 @@ def reproduce(
         place = f"[{number}/{len(names)}] {name}"
         if isinstance(section, Exception):
             failed.append(section)
-            print(f"{place} failed: {in_one_line(section)}", file=sys.stderr)
+            print(f"{place} failed: {shortened(section, 300)}", file=sys.stderr)
             continue
         print(place, file=sys.stderr)
         results.append(papers.run(name, size, out=folder, reuse=True))

@@ -9,10 +9,6 @@ class NeuralRaceError(Exception):
     """Base of every error that the package raises on purpose."""
 
 
-class ArchitectureError(NeuralRaceError):
-    """A graph that is not a network: a cycle, a dead end, an edge to a node that is not there."""
-
-
 class GateError(NeuralRaceError):
     """Gates that do not fit their architecture or task."""
 
@@ -22,7 +18,7 @@ class TaskError(NeuralRaceError):
 
 
 class ProblemError(NeuralRaceError):
-    """An architecture, a task and gates that do not fit together."""
+    """A graph that is no network, or an architecture, a task and gates that do not fit together."""
 
 
 class WeightError(NeuralRaceError):
@@ -59,10 +55,10 @@ def nearest(name: object, known: Iterable[object]) -> str:
     return f"known: {shown}" if options else "none is known"
 
 
-def bounds_told(above: float | None, least: float | None, most: float | None) -> list[str]:
+def bounds_in_words(above: float | None, least: float | None, most: float | None) -> list[str]:
     """The bounds of a number in words, those that there are."""
-    told = (("above", above), ("at least", least), ("at most", most))
-    return [f"{word} {bound:g}" for word, bound in told if bound is not None]
+    bounds = (("above", above), ("at least", least), ("at most", most))
+    return [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
 
 
 def require_number(
@@ -74,7 +70,7 @@ def require_number(
     most: float | None = None,
 ) -> float:
     """Return the value as a float, or say which range it had to lie in."""
-    bounds = bounds_told(above, least, most)
+    bounds = bounds_in_words(above, least, most)
     required = "a finite number" + (", " + " and ".join(bounds) if bounds else "")
     try:
         number = float(value)
@@ -122,11 +118,9 @@ def require_call(name: str, value: object, of: str, *arguments: object) -> None:
 def require_name(name: str, value: object, known: Iterable[str]) -> str:
     """Return the value, or refuse an unknown name with those that are known."""
     options = list(known)
-    if isinstance(value, str) and value in options:
-        return value
-    close = difflib.get_close_matches(value, options, n=1) if isinstance(value, str) else []
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise UnknownNameError(f"{name} must be one of {', '.join(options)}; it was {shortened(value)}{hint}")
+    if not isinstance(value, str) or value not in options:
+        raise UnknownNameError(f"{name} must be one of {', '.join(options)}; it was {shortened(value)}")
+    return value
 
 
 def require_known(value: object, known: Collection[object], told: str) -> None:
@@ -135,30 +129,20 @@ def require_known(value: object, known: Collection[object], told: str) -> None:
         raise UnknownNameError(f"{told}; {nearest(value, known)}")
 
 
-def require_kind(
-    name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError], article: str = "a"
-) -> None:
+def require_kind(name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError]) -> None:
     """Refuse a value of another type; its own `leads_to`, if it has one, says how to get the right one."""
     if not isinstance(value, kind):
         wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
         way = getattr(type(value), "leads_to", None)
+        article = "an" if wanted[0] in "AEIOU" else "a"
         raise error(f"{name} must be {article} {wanted}; it was {shortened(value)}{f': {way}' if way else ''}")
 
 
 def shortened(value: object, most: int = 80) -> str:
-    """Represent a value in one short line."""
+    """Represent a value, or the type of an error and its message, in one short line."""
     try:
-        shown = " ".join(repr(value).split())
+        shown = f"{type(value).__name__}: {value}" if isinstance(value, Exception) else repr(value)
     except Exception:  # whatever a caller's own class does when it is asked
         shown = f"a {type(value).__name__}"
-    return shortened_text(shown, most)
-
-
-def in_one_line(error: BaseException, most: int = 300) -> str:
-    """Write the type of an error and its message in one line."""
-    return shortened_text(" ".join(f"{type(error).__name__}: {error}".split()), most)
-
-
-def shortened_text(text: str, most: int) -> str:
-    """Cut a text that is too long."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    shown = " ".join(shown.split())
+    return shown if len(shown) <= most else f"{shown[: most - 3]}..."

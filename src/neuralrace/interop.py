@@ -24,7 +24,6 @@ from neuralrace.errors import (
     ProblemError,
     RangeError,
     WeightError,
-    in_one_line,
     require_kind,
     require_number,
     shortened,
@@ -70,7 +69,7 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
         return load_file(path)
     except Exception as error:  # whatever damaged bytes lead to
         raise FileFormatError(
-            f"{path} is not a readable .safetensors file of float16, float32 or float64 ({in_one_line(error)})"
+            f"{path} is not a readable .safetensors file of float16, float32 or float64 ({shortened(error, 300)})"
         ) from None
 
 

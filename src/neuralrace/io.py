@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from neuralrace.errors import FileFormatError, ResourceError, in_one_line, shortened
+from neuralrace.errors import FileFormatError, ResourceError, shortened
 from neuralrace.memory import require_memory
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 def _reason(error: Exception) -> str:
-    return " ".join((getattr(error, "strerror", None) or in_one_line(error)).split())
+    return " ".join((getattr(error, "strerror", None) or shortened(error, 300)).split())
 
 
 def save_dataset(data: "xarray.Dataset", path: str | os.PathLike[str]) -> Path:
@@ -136,7 +136,7 @@ def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
         with xarray.open_dataset(source, engine="h5netcdf") as opened:
             return opened.load()
     except Exception as error:
-        raise FileFormatError(f"{source} is not a readable netCDF file ({in_one_line(error)})") from None
+        raise FileFormatError(f"{source} is not a readable netCDF file ({shortened(error, 300)})") from None
 
 
 def read_archive(path: Path) -> dict[str, np.ndarray]:
@@ -155,7 +155,7 @@ def read_archive(path: Path) -> dict[str, np.ndarray]:
         raise
     except Exception as error:  # of zipfile, zlib, tokenize and numpy: whatever damaged bytes lead to
         raise FileFormatError(
-            f"{path} is not a readable .npz of plain arrays ({in_one_line(error, 120)}); write it with numpy.savez"
+            f"{path} is not a readable .npz of plain arrays ({shortened(error, 120)}); write it with numpy.savez"
         ) from None
     return found
 

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from neuralrace.errors import (
     require_kind,
     require_known,
     require_number,
-    shortened_text,
 )
 from neuralrace.gates import Gates
 from neuralrace.statistics import PathStatistics
@@ -57,9 +57,9 @@ class Problem:
         biases: bool = False,
     ) -> None:
         gates = Gates() if gates is None else gates
-        require_kind("architecture", architecture, Architecture, ProblemError, "an")
+        require_kind("architecture", architecture, Architecture, ProblemError)
         require_kind("task", task, Task, ProblemError)
-        require_kind("gates", gates, Gates, ProblemError, "of type")
+        require_kind("gates", gates, Gates, ProblemError)
         require_kind("activations", {} if activations is None else activations, Mapping, ProblemError)
         if biases:
             architecture, task = _with_biases(architecture, task)
@@ -93,7 +93,8 @@ class Problem:
         sizes = ", ".join(f"{node}: {size}" for node, size in self.architecture.nodes.items())
         parts = [f"{len(self.task)} examples", *([repr(self.gates)] if self.gates.nodes or self.gates.edges else [])]
         parts += [f"{name}: {activation!r}" for name, activation in self.activations.items()]
-        return f"{type(self).__name__}({shortened_text(sizes, 80)}; {shortened_text(', '.join(parts), 120)})"
+        shown = shorten(sizes, 80, placeholder=" ..."), shorten(", ".join(parts), 120, placeholder=" ...")
+        return f"{type(self).__name__}({'; '.join(shown)})"
 
     def forward(self, weights: Weights) -> dict[str, np.ndarray]:
         """The outputs for every example: {output: (N, size)}."""

@@ -26,7 +26,7 @@ import xarray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from neuralrace import papers
-from neuralrace.errors import FileFormatError, RangeError, ResourceError, in_one_line, require_count, require_name
+from neuralrace.errors import FileFormatError, RangeError, ResourceError, require_count, require_name, shortened
 from neuralrace.io import code_version, load_dataset, make_folder, save_dataset, versions, write_text, write_whole
 from neuralrace.memory import free_memory
 from neuralrace.papers.experiment import SIZES, Result, as_json, override
@@ -118,7 +118,7 @@ def sweep(
             except BrokenProcessPool:
                 raise
             except Exception as error:
-                failed[futures[future]] = in_one_line(error)
+                failed[futures[future]] = shortened(error, 300)
             else:
                 write_whole(files[futures[future]], partial(Path.write_bytes, data=content))
             meter.advance()
@@ -239,8 +239,8 @@ def _cluster(on: Any) -> Iterator[Executor]:
             client.wait_for_workers(1, timeout=5)
         except (OSError, TimeoutError, ValueError, TypeError) as error:
             raise ResourceError(
-                f"could not connect to workers at {on!r} ({in_one_line(error)}): give on='local', or the address of a "
-                "dask scheduler with workers, like tcp://HOST:8786"
+                f"could not connect to workers at {on!r} ({shortened(error, 300)}): give on='local', or the address "
+                "of a dask scheduler with workers, like tcp://HOST:8786"
             ) from None
         yield client.get_executor(pure=False)
 

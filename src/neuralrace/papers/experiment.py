@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from neuralrace.errors import (
     FileFormatError,
     RangeError,
-    bounds_told,
+    bounds_in_words,
     require_count,
     require_kind,
     require_known,
@@ -81,7 +81,7 @@ def described(full: Any, tiny: Any) -> list[dict[str, Any]]:
     found = []
     for field in dataclasses.fields(full):
         bounds, number = bounds_of(field), entry_of(field.type)[0] in (int, float)
-        limits = bounds_told(bounds.get("above"), bounds.get("least"), bounds.get("most"))
+        limits = bounds_in_words(bounds.get("above"), bounds.get("least"), bounds.get("most"))
         may = ", ".join(bounds.get("words", ())) or " and ".join(limits)
         row = {"setting": field.name, "full": getattr(full, field.name), "tiny": getattr(tiny, field.name)}
         found.append(row | {"is": in_words(field.type), "may be": may if number or "bounds" in field.metadata else ""})

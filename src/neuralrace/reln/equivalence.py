@@ -34,7 +34,7 @@ def equivalent(network: Problem, weights: Weights) -> Equivalent:
     Neurons of a node that are on for the same examples form one node; its gate is 1 where they are on and the slope
     elsewhere. Its gradient is the ReLU network's too, but only while no neuron changes its pattern.
     """
-    require_kind("network", network, Problem, ProblemError, "a ReLUNetwork, or a")
+    require_kind("network", network, Problem, ProblemError)
     graph, gates = network.architecture, dict(network.gates.nodes)
     checked, parts = (
         check_weights(graph, weights),

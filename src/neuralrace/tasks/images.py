@@ -20,7 +20,6 @@ from neuralrace.errors import (
     FileFormatError,
     RangeError,
     TaskError,
-    in_one_line,
     require_count,
     require_name,
     require_number,
@@ -254,7 +253,7 @@ def _read(data: Any, folder: Any) -> dict[str, np.ndarray]:
             mode: Any = "r" if "images" in name else None
             found[name] = np.load(source, mode, allow_pickle=False) if data == "features" else _read_idx(source)
         except (OSError, ValueError, EOFError, zlib.error) as error:
-            raise FileFormatError(f"{source} is not a readable file of arrays ({in_one_line(error, 120)})") from None
+            raise FileFormatError(f"{source} is not a readable file of arrays ({shortened(error, 120)})") from None
     return found
 
 

@@ -18,7 +18,6 @@ from neuralrace.errors import (
     RangeError,
     UnknownNameError,
     WeightError,
-    in_one_line,
     nearest,
     require_call,
     require_number,
@@ -160,7 +159,7 @@ def _working_optimizer() -> Iterator[None]:
     except (TypeError, ValueError, KeyError) as error:
         raise WeightError(
             f"the optimizer must make a step from gradients and weights alone, and this one fails: "
-            f"{in_one_line(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not "
+            f"{shortened(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not "
             "serve, and a schedule that an optimizer follows takes jnp.where in place of if"
         ) from error
 
@@ -193,7 +192,7 @@ def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
         rates = np.array([float(learning_rate(step)) for step in range(max(steps, 1))])
     except Exception as error:  # it is the caller's function
         raise RangeError(
-            f"a schedule of learning rates must return a number for every step ({in_one_line(error)})"
+            f"a schedule of learning rates must return a number for every step ({shortened(error, 300)})"
         ) from error
     valid = np.isfinite(rates) & (rates >= 0)
     if not valid.all():

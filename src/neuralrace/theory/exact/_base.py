@@ -7,7 +7,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from neuralrace.arrays import real_array
-from neuralrace.errors import RangeError, bounds_told
+from neuralrace.errors import RangeError, bounds_in_words
 
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
 Evaluated = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # x -> value and slope
@@ -36,7 +36,7 @@ def read(
     good &= (above is None or entries > above) & (least is None or entries >= least) & (most is None or entries <= most)
     if good.all():
         return entries
-    required = " and ".join(["finite", *bounds_told(above, least, most)])
+    required = " and ".join(["finite", *bounds_in_words(above, least, most)])
     first = tuple(int(i) for i in np.argwhere(~good)[0])
     where = f" at position {first}" if first else ""
     raise RangeError(f"{name} must be {required}; it was {entries[first]:g}{where}{f'; {hint}' if hint else ''}")

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import optax
 
 import neuralrace as nr
 from random_forecasts import KINDS, make_case
@@ -75,7 +76,7 @@ def trainings() -> dict[str, list[float]]:
         "gated": (gated, {}),
         "deep": (deep, {"learning_rate": 0.02}),
         "batches": (relu, {"batch_size": 2}),
-        "adam": (gated, {"optimizer": "adam", "learning_rate": 0.01}),
+        "adam": (gated, {"optimizer": optax.adam(0.01)}),
         "cross-entropy": (deep, {"loss": "cross-entropy"}),
         "residual": (contextual, {"coupling": "residual", "learning_rate": 0.05}),
         "single": (gated, {"precision": "single"}),

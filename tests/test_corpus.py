@@ -52,7 +52,7 @@ def names(folder: Path) -> dict[str, Any]:
         "FOLDER": folder,
         "RUN": nr.train(relu, law, 0.1, 5, progress=False),
         "Descent": Descent,
-        "DIVERGED": nr.train(relu, law, steps=50, optimizer="sgd", learning_rate=1e3, record="gate_patterns"),
+        "DIVERGED": nr.train(relu, law, 1e3, 50, record="gate_patterns"),
         "GATED": nr.train(relu, law, 0.1, 5, record="gate_patterns", progress=False),
     }
 

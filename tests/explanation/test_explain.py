@@ -173,7 +173,7 @@ def test_a_run_of_an_optimizer_that_does_not_descend_is_told():
     targets = np.eye(4)[(inputs[:, 0] > 0) + 2 * (inputs[:, 1] > 0)]
     network = nr.ReLUNetwork(nr.Task({"x": inputs}, {"y": targets}), 20)
     how = {"record": ("gate_patterns", "weights"), "every": 20, "seeds": 2, "progress": False}
-    run = nr.train(network, nr.initial.gaussian(0.01), 0.01, 400, optimizer="adam", **how)
+    run = nr.train(network, nr.initial.gaussian(0.01), 0.01, 400, optimizer=optax.adam(0.01), **how)
     found = nr.explain(run, modules=2, quick=True, progress=False)
     assert found.forecast is None
     assert any("did not move down the gradient" in warning for warning in found.warnings)
@@ -209,7 +209,7 @@ def test_a_run_is_explained_as_it_is(report):
     ("options", "error", "words"),
     [
         ({"record": "loss"}, GateError, r"record=\('gate_patterns', 'weights'\)"),
-        ({"optimizer": "adam"}, ProblemError, r"train with record=\('gate_patterns', 'weights'\)"),
+        ({"optimizer": optax.adam(0.01)}, ProblemError, r"train with record=\('gate_patterns', 'weights'\)"),
         ({"steps": 0}, ProblemError, "two records or more"),
         ({"loss": "cross-entropy"}, ProblemError, "these used 'cross-entropy'"),
     ],

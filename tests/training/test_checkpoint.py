@@ -72,9 +72,6 @@ class Scaled(Objective):
     def rows(self, outputs, targets):
         return self.times * jnp.sum((outputs - targets) ** 2, axis=-1)
 
-    def loss_at_zero_output(self, targets):
-        return self.times * np.sum(targets**2, axis=-1)
-
 
 def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     path = tmp_path / "run.npz"

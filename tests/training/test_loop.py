@@ -25,7 +25,7 @@ def test_a_list_gives_each_seed_its_own_weights():
 
 
 def test_a_second_training_of_the_same_shape_compiles_nothing():
-    options = {"seeds": 2, "record": ("weights", "outputs")}
+    options = {"seeds": 2, "record": ("weights", "outputs"), "optimizer": optax.adam(0.1)}
     nr.train(XOR, LAW, 0.1, 60, **options)
     other = nr.Problem(XOR.architecture, nr.Task(XOR.task.inputs, {"y": 2 * XOR.task.targets["y"]}), XOR.gates)
     counted = []
@@ -34,19 +34,6 @@ def test_a_second_training_of_the_same_shape_compiles_nothing():
     assert [event for event in counted if event.endswith("/backend_compile_duration")] == []
     nr.train(other, nr.initial.gaussian(0.1), 0.05, 60, seeds=7)  # another shape
     assert [event for event in counted if event.endswith("/backend_compile_duration")] != []
-
-
-def test_an_optimizer_by_name_or_the_same_object_is_compiled_once():
-    decayed = optax.adam(optax.exponential_decay(0.1, 10, 0.5))
-    given = ({"name": "adam", "learning_rate": 0.03}, decayed)
-    first = [nr.train(XOR, LAW, steps=30, optimizer=one).loss for one in given]
-    counted = []
-    jax.monitoring.register_event_duration_secs_listener(lambda event, seconds, **more: counted.append(event))
-    for one, loss in zip(({"name": "adam", "learning_rate": 0.03}, decayed), first, strict=True):
-        np.testing.assert_array_equal(nr.train(XOR, LAW, steps=30, optimizer=one).loss, loss)
-    assert [event for event in counted if event.endswith("/backend_compile_duration")] == []
-    slower = nr.train(XOR, LAW, steps=30, optimizer={"name": "adam", "learning_rate": 0.02}).loss
-    assert (slower != first[0]).any()
 
 
 def test_a_callback_sees_the_losses_and_may_stop(monkeypatch):
@@ -66,37 +53,18 @@ def test_a_callback_sees_the_losses_and_may_stop(monkeypatch):
     assert [step for step, _ in seen] == sorted(step for step, _ in seen)
 
 
-def test_steps_in_blocks_are_the_same_steps(monkeypatch):
-    """On a GPU steps are taken in blocks of known length; mini-batches go by the number of the step."""
-    options = {"seeds": 2, "batch_size": 2, "at": [0, 20, 60], "progress": False}
-    usual = nr.train(XOR, LAW, 0.1, 60, **options)
-    asked = []
-
-    def block(gaps):
-        asked.append(gaps)
-        return 5
-
-    monkeypatch.setattr(loop, "_block", block)
-    monkeypatch.setattr("neuralrace.training.loop.FEWEST_LOOKS", 6)
-    np.testing.assert_allclose(nr.train(XOR, LAW, 0.1, 60, **options).loss, usual.loss, rtol=1e-12)
-    assert (asked[0] % 5 == 0).all()
-
-
-def test_seeds_in_turn_take_the_same_steps(monkeypatch):
-    """Large networks on a CPU: every seed has its own conditions, batches and rest."""
+@pytest.mark.parametrize("pace", [(5, 2), (1, 1)], ids=["in blocks", "in turn"])
+def test_steps_in_blocks_and_in_turn_are_the_same_steps(monkeypatch, pace):
+    """As on a GPU, and as large networks on a CPU; conditions, mini-batches and memory go by seed and step."""
     conditions = [
         Condition(XOR, LAW, Momentum(np.asarray(rate), np.asarray(0.5)), rate, batch_size=2) for rate in (0.1, 0.2)
     ]
-    options = {"seeds": 2, "at": [0, 20, 60], "progress": False}
-
-    def trained():
-        return train_together(conditions, 60, **options)
-
     monkeypatch.setattr(loop, "FEWEST_LOOKS", 6)  # several steps from look to look
-    usual = trained()
+    options = {"seeds": 1, "at": [0, 20, 60], "progress": False}
+    usual = train_together(conditions, 60, **options)
     asked = []
-    monkeypatch.setattr(loop, "_in_turn", lambda training: asked.append(training) is None)
-    for one, other in zip(trained(), usual, strict=True):
+    monkeypatch.setattr(loop, "_pace", lambda *given: asked.append(given) or pace)
+    for one, other in zip(train_together(conditions, 60, **options), usual, strict=True):
         np.testing.assert_allclose(one.loss, other.loss, rtol=1e-12)
         np.testing.assert_array_equal(one.status, other.status)
     assert len(asked) == 1

@@ -16,18 +16,10 @@ NAMES = list(NAMED)
 
 @pytest.mark.parametrize("name", NAMES)
 @float64
-def test_the_loss_of_silence_is_that_of_output_zero(name):
-    objective = as_objective(name)
-    assert objective.name == name
-    found = objective.rows(jax.numpy.zeros((4, 3)), jax.numpy.asarray(CLASSES))
-    np.testing.assert_allclose(objective.loss_at_zero_output(CLASSES), found, rtol=1e-13)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@float64
 def test_it_sees_second_moments_only_if_it_says_so(name):
     """Rows that are turned into each other have the same second moments."""
     objective = as_objective(name)
+    assert objective.name == name
     turn = np.linalg.qr(RANDOM.standard_normal((4, 4)))[0]
     plain = objective.rows(jax.numpy.asarray(OUTPUTS), jax.numpy.asarray(CLASSES)).sum()
     turned = objective.rows(jax.numpy.asarray(turn @ OUTPUTS), jax.numpy.asarray(turn @ CLASSES)).sum()

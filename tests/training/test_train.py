@@ -1,7 +1,5 @@
 """Seeds, repetition, chunks, divergence: what holds whatever is trained."""
 
-from importlib import import_module
-
 import jax
 import numpy as np
 import pytest
@@ -51,7 +49,7 @@ def test_chunks_of_time_and_of_seeds_change_nothing(monkeypatch, name):
     whole = nr.train(network, INITIAL, 0.1, 60, **options)
     monkeypatch.setattr(loop, "CHUNK_BYTES", 1)
     looks = nr.train(network, INITIAL, 0.1, 60, **options)
-    monkeypatch.setattr(import_module("neuralrace.training.train"), "SEED_BYTES", 1)
+    monkeypatch.setattr(loop, "SEED_BYTES", 1)
     both = nr.train(network, INITIAL, 0.1, 60, **options)
     # other programs for the same steps: some roundings more than between seeds
     for parts in (looks, both):
@@ -80,7 +78,7 @@ def test_one_bad_seed_does_not_kill_the_others(monkeypatch, name, one_by_one):
     network = networks()[name]
     good = nr.train(network, INITIAL, 0.1, 120, seeds=3, key=2)
     if one_by_one:
-        monkeypatch.setattr(import_module("neuralrace.training.train"), "SEED_BYTES", 1)
+        monkeypatch.setattr(loop, "SEED_BYTES", 1)
     run = nr.train(network, OneTooLarge(2, 1), 0.1, 120, seeds=3, key=2, record="weight_singular_values")
     assert run.status[1] == "diverged"
     assert not np.isfinite(run.loss[1, -1])

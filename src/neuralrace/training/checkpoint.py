@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from neuralrace._engine.devices import pad_to, shard
+from neuralrace._engine.devices import shard
 from neuralrace.errors import FileFormatError
 from neuralrace.io import read_archive, write_whole
 from neuralrace.training.loop import Training
@@ -38,7 +38,7 @@ class Checkpoint:
         if not training.finished and began - self._written <= max(SECONDS, 20 * self._took):
             return False
         leaves = jax.tree.leaves(training.state)
-        arrays = {f"state {i}": np.asarray(leaf)[: training.seeds] for i, leaf in enumerate(leaves)}
+        arrays = {f"state {i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
         arrays |= {f"record {name}": array for name, array in training.arrays.items()}
         arrays["curve"] = np.concatenate(training.curve)
         arrays["place"] = np.array([training.next, training.filled, len(training.schedule.looks)])
@@ -71,7 +71,7 @@ class Checkpoint:
                 f"version): give another name, or remove it to start anew"
             )
         state = jax.tree.unflatten(structure, [found[f"state {i}"] for i in range(len(leaves))])
-        training.state = shard(pad_to(state, len(training.keys)))
+        training.state = shard(state)
         records = {name.removeprefix("record "): array for name, array in found.items() if name.startswith("record ")}
         training.arrays = {name: array.copy() for name, array in records.items()}  # they are written into
         training.curve = [found["curve"].copy()]

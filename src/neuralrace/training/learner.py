@@ -19,14 +19,17 @@ from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, require_known
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
-from neuralrace.task import Task
 from neuralrace.training.objectives import Objective
 
 Parameters = Any  # a tree of arrays
 
 
-class LossFunction(eqx.Module):
-    """One seed's loss and gradient as functions of its parameters: all that the loop needs to descend."""
+class Learner(eqx.Module):
+    """One seed's loss and gradient as functions of its parameters, and how these are weights by edge."""
+
+    architecture: eqx.AbstractVar[Architecture]
+    objective: eqx.AbstractVar[Objective]
+    example_count: eqx.AbstractVar[int]
 
     @abstractmethod
     def loss(self, parameters: Parameters) -> jax.Array:
@@ -35,14 +38,6 @@ class LossFunction(eqx.Module):
     @abstractmethod
     def loss_and_gradient(self, parameters: Parameters) -> tuple[jax.Array, Parameters]:
         """Compute the loss over all examples and the direction that training descends."""
-
-
-class Learner(LossFunction):
-    """The loss of a network on examples, with weights by edge for records and optimizers, and with mini-batches."""
-
-    architecture: eqx.AbstractVar[Architecture]
-    objective: eqx.AbstractVar[Objective]
-    example_count: eqx.AbstractVar[int]
 
     @abstractmethod
     def pack(self, weights: Weights) -> Stacks:
@@ -197,24 +192,22 @@ def _planned(problem: Problem, objective: Objective) -> Network:
     constant = 0.0
     for node, rows in counted.task.targets.items():
         reached = np.logical_or.reduce([carrying[edge] != 0 for edge in problem.architecture.incoming[node]])
-        constant += float(counted.task.weights[~reached] @ objective.loss_at_zero_output(rows[~reached]))
+        if not reached.all():
+            silent = jnp.asarray(rows[~reached])
+            constant += float(counted.task.weights[~reached] @ objective.rows(jnp.zeros_like(silent), silent))
     apart = make_network(counted.architecture, counted.task, counted.gates, counted.activations, compressed=False)
     return replace(apart, constant_loss=np.asarray(constant))
 
 
 def _always_open_edges(problem: Problem, folded: Mapping[Edge, np.ndarray]) -> tuple[Edge, ...]:
     """The edges of the paths that are fully open for every example."""
-    architecture, kept = problem.architecture, problem.task.weights > 0
-    probe = Task(
-        {node: np.ones((1, architecture.nodes[node])) for node in architecture.inputs},
-        {node: np.zeros((1, architecture.nodes[node])) for node in architecture.outputs},
-    )
-    always = Gates(edges={edge: np.array([float((gate[kept] == 1).all())]) for edge, gate in folded.items()})
-    carrying = carrying_gates(architecture, probe, always)
-    common = tuple(edge for edge, gate in carrying.items() if gate[0] != 0)
-    if not common or len(common) == len(carrying):
+    kept = problem.task.weights > 0
+    always = {edge for edge, gate in folded.items() if (gate[kept] == 1).all()}
+    paths = [path.edges for path in problem.architecture.paths() if always.issuperset(path.edges)]
+    common = tuple(edge for edge in folded if any(edge in path for path in paths))
+    if not common or len(common) == len(folded):
         raise ProblemError(
             "residual coupling needs a pathway that is open for every example and others that are not; "
-            f"{len(common)} of {len(carrying)} edges are on always-open paths: use coupling='joint'"
+            f"{len(common)} of {len(folded)} edges are on always-open paths: use coupling='joint'"
         )
     return common

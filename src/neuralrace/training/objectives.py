@@ -31,10 +31,6 @@ class Objective(ABC):
     def rows(self, outputs: jax.Array, targets: jax.Array) -> jax.Array:
         """Compute the loss of each row."""
 
-    @abstractmethod
-    def loss_at_zero_output(self, targets: np.ndarray) -> np.ndarray:
-        """Compute the loss of each row of targets where the output is zero."""
-
     def check(self, task: Task) -> None:
         """Refuse targets that mean nothing to the objective; any are allowed unless overridden."""
         return
@@ -51,10 +47,6 @@ class Squared(Objective):
         """Half the squared error of each row."""
         return half_squares(outputs, targets)
 
-    def loss_at_zero_output(self, targets: np.ndarray) -> np.ndarray:
-        """Half the squared length of each target."""
-        return 0.5 * np.asarray((targets**2).sum(axis=-1))
-
 
 @dataclass(frozen=True)
 class CrossEntropy(Objective):
@@ -66,10 +58,6 @@ class CrossEntropy(Objective):
     def rows(self, outputs: jax.Array, targets: jax.Array) -> jax.Array:
         """The cross-entropy of each row."""
         return -jnp.sum(targets * jax.nn.log_softmax(outputs, axis=-1), axis=-1)
-
-    def loss_at_zero_output(self, targets: np.ndarray) -> np.ndarray:
-        """The loss of equal probabilities."""
-        return np.asarray(targets.sum(axis=-1)) * float(np.log(targets.shape[-1]))
 
     def check(self, task: Task) -> None:
         """Targets must be probabilities; a row of zeros is allowed: that output does not count for the example."""

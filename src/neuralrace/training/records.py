@@ -1,7 +1,6 @@
 """What can be recorded of a run: for each kind, the edges, nodes or paths that have it, its value and its axes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import equinox as eqx
@@ -17,8 +16,6 @@ from neuralrace.errors import ProblemError, require_known
 from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, NetworkLearner
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork
-
-THREADS = 2  # LAPACK runs beside the training of the next chunk
 
 
 def _gated_nodes(problem: Problem) -> list[str]:
@@ -68,16 +65,6 @@ class Recorder(eqx.Module):
                     matrix = thing.product(weights) if isinstance(thing, Path) else weights[thing]
                     found[variable(kind, thing)] = matrix
         return found
-
-    @property
-    def costly(self) -> bool:
-        """Whether records are to be made only where they are kept, and not at every evaluation of the loss."""
-        return any(kind == "pair_errors" for kind, _ in self.chosen)
-
-    @property
-    def of_examples(self) -> bool:
-        """Whether any record is of every example."""
-        return any(kind in OF_EXAMPLES for kind, _ in self.chosen)
 
     def finish(self, name: str, array: np.ndarray) -> np.ndarray:
         """Reduce recorded arrays, (records, seeds, ...), on the host: matrices to their singular values."""
@@ -145,11 +132,6 @@ def variable(kind: str, thing: str | Edge | Path) -> str:
 
 def singular_values(matrices: np.ndarray) -> np.ndarray:
     """Compute the singular values of many matrices, largest first, by LAPACK; NaN where a matrix is not finite."""
-
-    def of(part: np.ndarray) -> np.ndarray:
-        finite = np.isfinite(part).all(axis=(-2, -1))
-        values = np.linalg.svd(np.where(finite[..., None, None], part, 0.0), compute_uv=False)
-        return np.where(finite[..., None], values, np.nan)
-
-    with ThreadPoolExecutor(THREADS) as pool:
-        return np.concatenate(list(pool.map(of, np.array_split(matrices, THREADS))))
+    finite = np.isfinite(matrices).all(axis=(-2, -1))
+    values = np.linalg.svd(np.where(finite[..., None, None], matrices, 0.0), compute_uv=False)
+    return np.where(finite[..., None], values, np.nan)

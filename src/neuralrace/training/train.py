@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from neuralrace._engine.devices import compiled
+from neuralrace._engine.devices import bucket_size, compiled
 from neuralrace._engine.subspace import Bases, lift, project_hidden
 from neuralrace.architecture import check_weights, edge_name
 from neuralrace.arrays import float64, in_precision, real_array
-from neuralrace.axes import Edge, Weights
+from neuralrace.axes import Array, Edge, Weights
 from neuralrace.errors import (
     ProblemError,
     RangeError,
@@ -25,7 +25,7 @@ from neuralrace.errors import (
     require_kind,
     shortened,
 )
-from neuralrace.initial import ByShape, Initializer, as_data, as_key, draw, key_as_data
+from neuralrace.initial import Initializer, as_data, as_key, draw, key_as_data
 from neuralrace.io import check_place
 from neuralrace.memory import require_memory
 from neuralrace.problem import Problem
@@ -40,17 +40,14 @@ from neuralrace.training.loop import (
     Training,
     Watcher,
     make_schedule,
-    one_program,
     run,
     shape_of,
 )
 from neuralrace.training.objectives import CrossEntropy, Objective, Squared, as_objective
-from neuralrace.training.records import make_recorder
+from neuralrace.training.records import OF_EXAMPLES, make_recorder
 from neuralrace.training.routed import RoutedNetwork, make_routed_learner
 from neuralrace.training.rules import Optax, Rule, make_rule
 from neuralrace.trajectory import Trajectory, make_dataset, problem_data, status_of
-
-SEED_BYTES = 1 << 30  # seeds that are trained side by side may take this much of each device
 
 Callback = Callable[[int, np.ndarray], bool | None]
 Network = Problem | RoutedNetwork
@@ -110,14 +107,14 @@ def train(
 
     initial: an initializer, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
     the step size, or an optax schedule of it; time is the sum of the step sizes. optimizer: an optax gradient
-    transformation, or a name such as "adam", or {"name": "adam", ...settings}; learning_rate (default: 1) is then the
-    unit of time. loss: "squared", "cross-entropy", or an Objective. batch_size: examples per step (default: all).
-    coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights, path_singular_values,
-    weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths ("weights[x->h1]"); taken
-    `every` n steps and at the end, or `at` given steps. callback: called about twice a second with the step and
-    the losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from which an
-    interrupted training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial weights
-    and times are in 64 bits. A diverging seed is marked in `status` and does not stop the others.
+    transformation; learning_rate (default: 1) is then the unit of time. loss: "squared", "cross-entropy", or an
+    Objective. batch_size: examples per step (default: all). coupling: "joint" or "residual", for gated networks.
+    record: any of loss, outputs, weights, path_singular_values, weight_singular_values, activity, gate_patterns, or of
+    single nodes, edges and paths ("weights[x->h1]"); taken `every` n steps and at the end, or `at` given steps.
+    callback: called about twice a second with the step and the losses so far, (seeds, evaluations); returning True ends
+    the training. checkpoint: a file from which an interrupted training resumes. precision: "single" computes in 32
+    bits, many times faster on a GPU; initial weights and times are in 64 bits. A diverging seed is marked in `status`
+    and does not stop the others.
     """
     check_memory(network, steps, every if at is None else None, seeds)
     if callback is not None:
@@ -128,32 +125,16 @@ def train(
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     prepared = _prepare(condition, seeds, key, record)
     settings = _settings(condition, schedule, seeds, key, precision)
-    # as many seeds side by side as memory allows; each group is one run of the same program
-    rows = prepared.learner.example_count if batch_size is None else batch_size
-    activity = rows * sum(prepared.learner.architecture.nodes.values())
-    per_seed = 8 * (6 * sum(matrix[0].size for matrix in prepared.initial.values()) + 4 * activity)
-    at_once = int(np.clip(jax.local_device_count() * (SEED_BYTES // max(per_seed, 1)), 1, seeds))
-    at_once = seeds if callback is not None else at_once
-    groups = [slice(first, min(first + at_once, seeds)) for first in range(0, seeds, at_once)]
-    done: list[Training] = []
+    watchers: list[Watcher] = []
+    resume = None
+    if path is not None:
+        kept = Checkpoint(path, _identity(prepared, schedule, settings))
+        watchers, resume = [kept], kept.resume
+    if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
+        watchers.append(lambda training: bool(callback(training.step, np.concatenate(training.curve).T)))
     with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
-        parameters, keys = prepared.learner.pack(prepared.projected), _keys(key, seeds)[1]
-        for number, chosen in enumerate(groups):
-            part = parameters, keys
-            if len(groups) > 1:
-                part = jax.tree.map(lambda leaf, chosen=chosen: leaf[chosen], part)
-            watchers: list[Watcher] = []
-            resume = None
-            if path is not None:
-                name = path if len(groups) == 1 else path.with_name(f"{path.name}.{number}")
-                kept = Checkpoint(name, _identity(prepared, schedule, settings, chosen))
-                watchers, resume = [kept], kept.resume
-            if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
-                watchers.append(_calling(callback))
-            done.append(run(prepared.program, *part, schedule, meter, watchers, resume))
-    found = [(training.records(), training.parameters()) for training in done]
-    records, final = jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
-    return _trajectory(prepared, done[0].schedule, records, final, settings)
+        training = _run([prepared], schedule, seeds, key, meter, watchers, resume)
+    return _trajectory(prepared, training, settings, slice(None))
 
 
 @float64
@@ -181,8 +162,7 @@ def train_together(
         if np.ndim(one.time) and np.size(one.time) < steps:
             raise RangeError(f"time must be a number, or one for each of {steps} steps; there are {np.size(one.time)}")
     schedule = make_schedule(steps, every, at)
-    drawn: dict[Any, dict[Edge, np.ndarray]] = {}
-    prepared = [_prepare(one, seeds, key, record, drawn) for one in conditions]
+    prepared = [_prepare(one, seeds, key, record) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
     for ready in prepared:
         alike.setdefault(shape_of(ready.program), []).append(ready)
@@ -190,20 +170,11 @@ def train_together(
 
     def train_group(group: list[Prepared]) -> None:
         with in_precision(precision):  # a thread has its own
-            # packed once where conditions share their weights; on the host, where nothing is compiled
-            packed = {id(one.projected): one.learner.pack(one.projected) for one in group}
-            parts = [packed[id(one.projected)] for one in group]
-            start = jax.tree.map(
-                lambda *leaves: jax.device_put(np.concatenate([np.asarray(x) for x in leaves])), *parts
-            )
-            keys = _keys(key, seeds, len(group))[1]
-            training = run(one_program([one.program for one in group], seeds), start, keys, schedule, meter)
-        records, final = training.records(), training.parameters() if keep_weights else None
+            training = _run(group, schedule, seeds, key, meter)
         for place, one in enumerate(group):
-            mine = slice(place * seeds, (place + 1) * seeds)
             settings = _settings(one.condition, schedule, seeds, key, precision)
-            own, ended = jax.tree.map(lambda array, mine=mine: array[mine], (records, final))
-            found[id(one)] = _trajectory(one, training.schedule, own, ended, settings)
+            mine = slice(place * seeds, (place + 1) * seeds)
+            found[id(one)] = _trajectory(one, training, settings, mine, keep_weights)
 
     work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
     with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(2) as pool:
@@ -232,23 +203,6 @@ def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
     )
 
 
-def _calling(callback: Callback) -> Watcher:
-    """Hand the losses so far to the caller's function."""
-
-    def watch(training: Training) -> bool:
-        step = training.schedule.looks[min(training.next, len(training.schedule.looks) - 1)]
-        answer = callback(int(step), np.concatenate(training.curve).T)
-        try:
-            return bool(answer)
-        except Exception as error:
-            raise RangeError(
-                f"callback must return True to end the training, and else False or None; it returned "
-                f"{shortened(answer)}, which is neither"
-            ) from error
-
-    return watch
-
-
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A condition ready for the loop: its program, its initial weights, and the bases of projected nodes.
@@ -262,34 +216,23 @@ class Prepared:
     projected: Mapping[Edge, np.ndarray]
     bases: Bases
 
-    @property
-    def learner(self) -> Learner:
-        """What the program trains."""
-        assert isinstance(self.program.learner, Learner)
-        return self.program.learner
 
-
-def _prepare(
-    condition: Condition,
-    seeds: int,
-    key: Any,
-    record: str | Sequence[str],
-    drawn: dict[Any, dict[Edge, np.ndarray]] | None = None,
-) -> Prepared:
-    """Draw the initial weights of a condition and plan its network; drawn: those of other conditions, same key."""
+def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[str]) -> Prepared:
+    """Draw the initial weights of a condition and plan its network."""
     network, recorder, batches = condition.network, make_recorder(condition.network, record), None
     if condition.batch_size is not None:
         size, count = require_count("batch_size", condition.batch_size), len(network.task)
         if size > count and not condition.drawn:
             raise RangeError(f"batch_size must be at most the number of examples, {count}; it was {size}")
         batches = Batches(size, count, condition.drawn)
-    initial = _initial_weights(network, condition.initial, seeds, key, {} if drawn is None else drawn)
+    initial = _initial_weights(network, condition.initial, seeds, key)
     projected: Mapping[Edge, np.ndarray] = initial
-    bases, options = Bases(), {"batches": batches is not None}
+    bases, kinds, mini = Bases(), dict(recorder.chosen).keys(), batches is not None
     if isinstance(network, RoutedNetwork):
         if condition.coupling != "joint":
             raise ProblemError("a RoutedNetwork is trained with coupling='joint'")
-        learner: Learner = make_routed_learner(network, as_objective(condition.loss), **options, test=recorder.costly)
+        objective = as_objective(condition.loss)
+        learner: Learner = make_routed_learner(network, objective, batches=mini, test="pair_errors" in kinds)
     else:
         objective, inner = as_objective(condition.loss, network.task), network
         if condition.rule.projects:
@@ -297,41 +240,46 @@ def _prepare(
             projected, bases, neuron_gates = project_hidden(*parts)
             sizes = {node: basis.shape[-1] for node, basis in bases.items()}
             inner = network.resized({**network.architecture.nodes, **sizes}, neuron_gates) if bases else network
-        every = recorder.of_examples
-        learner = make_learner(inner, objective, condition.coupling, **options, every_example=every)
+        every = not kinds.isdisjoint(OF_EXAMPLES)
+        learner = make_learner(inner, objective, condition.coupling, batches=mini, every_example=every)
     program = Program(learner, condition.rule, recorder, batches)
     return Prepared(condition, program, initial, projected, bases)
 
 
-def _keys(key: Any, seeds: int, conditions: int = 1) -> tuple[list[jax.Array], jax.Array]:
-    """A key per seed for its initial weights, and the keys of mini-batches, the same under all conditions.
+def _run(
+    group: Sequence[Prepared],
+    schedule: Schedule,
+    seeds: int,
+    key: Any,
+    meter: Meter,
+    watchers: Sequence[Watcher] = (),
+    resume: Callable[[Training], None] | None = None,
+) -> Training:
+    """Train conditions of one shape and their seeds side by side."""
+    packed = [one.program.learner.pack(one.projected) for one in group]
+    # on the host, where nothing is compiled
+    start = jax.tree.map(lambda *leaves: jax.device_put(np.concatenate([np.asarray(x) for x in leaves])), *packed)
+    keys = jax.random.wrap_key_data(jax.device_put(np.tile(_streams(key, seeds)[1], (len(group), 1))))
+    return run([one.program for one in group], start, keys, schedule, meter, watchers, resume)
 
-    Those of a seed are the same however many others there are. They are made in blocks of 64, so that any number of
-    seeds is one program.
-    """
-    root = as_key(key)
-    blocks = [np.asarray(_streams(root, np.uint32(first))) for first in range(0, seeds, 64)]
-    words = np.concatenate(blocks, axis=1)[:, :seeds]
-    batches = jax.random.wrap_key_data(jax.device_put(np.tile(words[1], (conditions, 1))))
-    return list(map(jax.random.wrap_key_data, words[0])), batches
+
+def _streams(key: Any, seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Make a key for the initial weights and one for the mini-batches of each seed, however many others there are."""
+    own, batches = _folded(as_key(key), np.arange(bucket_size(seeds), dtype=np.uint32))
+    return np.asarray(own)[:seeds], np.asarray(batches)[:seeds]
 
 
 @compiled
-def _streams(root: jax.Array, first: jax.Array | np.uint32) -> jax.Array:
-    own = jax.vmap(lambda seed: jax.random.fold_in(root, seed))(first + jnp.arange(64, dtype=jnp.uint32))
+def _folded(root: jax.Array, numbers: Array) -> tuple[jax.Array, jax.Array]:
+    own = jax.vmap(lambda seed: jax.random.fold_in(root, seed))(numbers)
     # apart from the streams of the initial weights, which are numbered from zero
     batches = jax.vmap(lambda one: jax.random.fold_in(one, 1 << 30))(own)
-    return jnp.stack([jax.random.key_data(own), jax.random.key_data(batches)])
+    return jax.random.key_data(own), jax.random.key_data(batches)
 
 
-def _initial_weights(
-    problem: Network, initial: Any, seeds: int, key: Any, known: dict[Any, dict[Edge, np.ndarray]]
-) -> dict[Edge, np.ndarray]:
-    """Edge -> (seeds, target, source); those that another condition draws from the same initializer are taken over."""
+def _initial_weights(problem: Network, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:
+    """Edge -> (seeds, target, source)."""
     architecture = problem.architecture
-    same = (repr(initial), architecture, problem.biases) if isinstance(initial, ByShape) else None
-    if same in known:
-        return known[same]
     if isinstance(initial, Sequence) and not isinstance(initial, str):
         if len(initial) != seeds:
             raise WeightError(f"a list of weights must have one set per seed, {seeds}; it has {len(initial)}")
@@ -339,11 +287,8 @@ def _initial_weights(
     elif isinstance(initial, Mapping):
         drawn = [check_weights(architecture, initial)] * seeds
     else:
-        drawn = [draw(initial, problem, one) for one in _keys(key, seeds)[0]]
-    found = {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
-    if same is not None:
-        known[same] = found
-    return found
+        drawn = [draw(initial, problem, jax.random.wrap_key_data(words)) for words in _streams(key, seeds)[0]]
+    return {edge: np.stack([weights[edge] for weights in drawn]) for edge in architecture.edges}
 
 
 def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, precision: str) -> dict[str, Any]:
@@ -364,7 +309,7 @@ def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, pr
     }
 
 
-def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any], chosen: slice) -> str:
+def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any]) -> str:
     """A hash of all that a training depends on, for its checkpoint."""
     condition = prepared.condition
     network, rule = condition.network, condition.rule
@@ -381,29 +326,32 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
         for number in range(3):
             moved, state = rule.optimizer.update({"w": jnp.array([0.3, 2.0])}, state, weights)
             arrays[f"optimizer {number}"] = np.asarray(moved["w"])
-    arrays |= {f"initial {edge}": matrix[chosen] for edge, matrix in prepared.initial.items()}
+    arrays |= {f"initial {edge}": matrix for edge, matrix in prepared.initial.items()}
     arrays |= {"looks": schedule.looks, "kept": schedule.kept}
     described = {"problem": problem, "record": prepared.program.recorder.chosen, "format": 3}
     return digest({**settings, **described, "version": version("neuralrace")}, arrays)
 
 
 def _trajectory(
-    prepared: Prepared, schedule: Schedule, records: Mapping[str, np.ndarray], final: Any, settings: Mapping[str, Any]
+    prepared: Prepared, training: Training, settings: Mapping[str, Any], seeds: slice, keep_weights: bool = True
 ) -> Trajectory:
-    """Lift projected nodes and name all axes; final: the parameters at the end, or None to keep no weights."""
+    """Take the seeds of a condition out of a training, lift projected nodes and name all axes."""
     problem: Any = prepared.condition.network
     recorder, bases = prepared.program.recorder, prepared.bases
+    records = {name: array[seeds] for name, array in training.records().items()}
+    curve = records.pop("curve")
     axes, ends = recorder.axes(problem) | {"loss": ()}, problem.architecture.edges
-    lifted = recorder.lift(problem, bases, {name: array for name, array in records.items() if name != "curve"})
+    lifted = recorder.lift(problem, bases, records)
     variables = {name: (("seed", "time", *axes[name]), array) for name, array in lifted.items()}
-    if final is not None:
-        found = prepared.learner.unpack(final)
+    if keep_weights:
+        final = jax.tree.map(lambda leaf: np.asarray(leaf)[seeds], training.state.parameters)
+        found = prepared.program.learner.unpack(final)
         last = {e: lift(matrix, bases.get(ends[e][1]), bases.get(ends[e][0])) for e, matrix in found.items()}
         for kind, by_edge in (("initial_weights", prepared.initial), ("final_weights", last)):
             for edge, matrix in by_edge.items():
                 units = tuple(f"{node}_unit" for node in reversed(ends[edge]))
                 variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *units), matrix)
-    time, steps = prepared.condition.time, schedule.recorded
+    time, steps = prepared.condition.time, training.schedule.recorded
     times = np.asarray(time * steps if np.ndim(time) == 0 else np.concatenate([[0.0], np.cumsum(time)])[steps])
-    status = status_of(records["curve"][:, schedule.regular])
+    status = status_of(curve[:, training.schedule.regular])
     return Trajectory(make_dataset(times, steps, variables, status, settings), problem=problem)

@@ -91,7 +91,7 @@ def claims_of(name: str) -> str:
 
 def predictions() -> str:
     """The record of forecasts that were written down before their networks were trained, as a table."""
-    record = json.loads((Path(__file__).parent / "records" / "foreseen.json").read_text(encoding="utf-8"))
+    record = json.loads((Path(__file__).parent / "records" / "forecasts.json").read_text(encoding="utf-8"))
     lines = [
         "| task | neurons | followed | forecast: L1, log10 | networks among themselves: L1, log10 |",
         "|---|---|---|---|---|",
@@ -99,10 +99,10 @@ def predictions() -> str:
     keys = ("normalized_l1", "log10_gap")
     for row in record["rows"]:
         found, apart = row["forecast"], row["networks_apart"]
-        foretold = ", ".join(f"{found[key]:.4f}" for key in keys)
+        predicted = ", ".join(f"{found[key]:.4f}" for key in keys)
         others = ", ".join(f"{apart[key][0]:.4f} to {apart[key][1]:.4f}" for key in keys)
         followed = f"{row['neurons']:,}" + ", every step" * row["finer"]
-        lines.append(f"| {row['task']} | {row['width']:,} | {followed} | {foretold} | {others} |")
+        lines.append(f"| {row['task']} | {row['width']:,} | {followed} | {predicted} | {others} |")
     counts = []
     for width, finer in dict.fromkeys((row["width"], row["finer"]) for row in record["rows"]):
         rows = [row for row in record["rows"] if (row["width"], row["finer"]) == (width, finer)]

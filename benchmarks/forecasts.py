@@ -1,8 +1,8 @@
-"""How near forecasts of ReLU networks come to trained ones: `python -m benchmarks.foreseeing --out DIR`.
+"""How near forecasts of ReLU networks come to trained ones: `python -m benchmarks.forecasts --out DIR`.
 
 Every prediction is written to DIR/predictions.json, with its settings, before any network is trained. Then networks are
 trained task by task and DIR/results.json grows: the distance of the forecast from the mean of the networks, and of each
-network from the mean of the others; DIR/foreseen.json has the numbers for the docs. A task that fails is noted and the
+network from the mean of the others; DIR/forecasts.json has the numbers for the docs. A task that fails is noted and the
 rest go on; a training that takes longer than --limit seconds is cut short and compared up to there. The rules of
 drawing were fixed on the mixed task alone, which is here for reference and counts for nothing; those of strides by what
 they leave out, from the same weights, on the tasks of SEEN.
@@ -23,19 +23,19 @@ import numpy as np
 import neuralrace as nr
 from benchmarks.theory import warm
 
-SMALL = 0.005 / 700  # P2's standard deviation of first weights
+SMALL = 0.005 / 700  # P2's standard deviation of initial weights
 POINTS = 160  # times at which losses are compared
-LEARNED = 1e-5  # of the first loss, below which no more is asked
+LEARNED = 1e-5  # of the initial loss, below which nothing more is compared
 WIDE = 5_000  # from here on only these tasks
 WIDE_TASKS = ("hierarchy-4", "hierarchy-6", "xor-0.5", "xor-1", "table-0", "table-1", "gaussian", "gaussian-2")
 NETWORKS = 10
-FINER = nr.theory.Representatives(most=16_384, at_once=1)  # foretells wide layers too
+FINER = nr.theory.Representatives(most=16_384, at_once=1)  # predicts wide layers too
 TIMED = {700: "at most 0.2", 10_000: "at most 0.02", 100_000: "at most 0.02"}  # width -> what `make bench` asks
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A task with its training: rate and most steps, and the standard deviation of the first weights."""
+    """A task with its training: rate and most steps, and the standard deviation of the initial weights."""
 
     make: Callable[[], nr.Task]
     learning_rate: float
@@ -86,10 +86,10 @@ TRIALS = {
 SEEN = {"mixed", "hierarchy-5", "xor-0", "xor-1", "table-0", "gaussian", "noisy"}  # where strides were compared
 
 
-def foresee(name: str, width: int, shorter: int, coarser: dict[str, Any] | None = None) -> dict[str, Any]:
+def predict_task(name: str, width: int, shorter: int, coarser: dict[str, Any] | None = None) -> dict[str, Any]:
     """The prediction of one task at one width, with all its settings; the finer one where a coarser one is given."""
     trial = TRIALS[name]
-    network, law = nr.ReLUNetwork(trial.make(), hidden=(width,)), nr.initial.gaussian(trial.std)
+    network, initial = nr.ReLUNetwork(trial.make(), hidden=(width,)), nr.initial.gaussian(trial.std)
     finer, seconds = coarser is not None, []
     most = max(trial.steps // shorter, POINTS) if coarser is None else coarser["settings"]["steps"]
     for _ in range(2):  # the second call finds its programs compiled, and ends where the first said that all is learned
@@ -97,7 +97,7 @@ def foresee(name: str, width: int, shorter: int, coarser: dict[str, Any] | None 
         times = trial.learning_rate * np.arange(0, steps + 1, every)
         began = time.perf_counter()
         method, rate = FINER if finer else "auto", trial.learning_rate
-        forecast = nr.predict(network, law, times, method, key=0, learning_rate=rate, dynamics="descent")
+        forecast = nr.predict(network, initial, times, method, key=0, learning_rate=rate, dynamics="descent")
         seconds.append(time.perf_counter() - began)
         learned = np.flatnonzero((forecast.loss < LEARNED * forecast.loss[0]) & (not finer))
         most = max(int(learned[0]) * every, POINTS) if len(learned) else steps
@@ -120,13 +120,13 @@ def compare(prediction: dict[str, Any], networks: int, limit: float) -> dict[str
     """Train networks and measure: the forecast from their mean, and each from the mean of the others."""
     settings = prediction["settings"]
     run, seconds = trained(prediction["task"], prediction["width"], settings["steps"], networks, limit)
-    foreseen = np.array(prediction["losses"])
-    shared = min(len(run.time), foreseen.shape[1])
+    predicted = np.array(prediction["losses"])
+    shared = min(len(run.time), predicted.shape[1])
     times = np.asarray(run.time)[:shared]
     if not np.allclose(times, np.array(prediction["time"])[:shared]):
         raise ValueError("the training was recorded at other times than the forecast")
-    measured, foreseen = np.asarray(run.loss)[:, :shared], foreseen[:, :shared]
-    found = distance(times, foreseen, measured)
+    measured, predicted = np.asarray(run.loss)[:, :shared], predicted[:, :shared]
+    found = distance(times, predicted, measured)
     others = [distance(times, measured[i : i + 1], np.delete(measured, i, axis=0)) for i in range(networks)]
     ranges = {key: sorted(other[key] for other in others) if networks > 1 else [] for key in found}
     return {
@@ -141,7 +141,7 @@ def compare(prediction: dict[str, Any], networks: int, limit: float) -> dict[str
         "as near as a network": {key: bool(ranges[key]) and found[key] <= ranges[key][-1] for key in found},
         "seconds of one training": seconds / networks,
         "seconds of the forecast": prediction["seconds"][-1],
-        "last loss": [float(measured[:, -1].mean()), float(foreseen[:, -1].mean())],
+        "last loss": [float(measured[:, -1].mean()), float(predicted[:, -1].mean())],
     }
 
 
@@ -198,7 +198,7 @@ def write(path: Path, entries: list[dict[str, Any]]) -> None:
 
 
 def record(predictions: list[dict[str, Any]], results: list[dict[str, Any]], machine: str) -> dict[str, Any]:
-    """What docs/records/foreseen.json holds: of every comparison the numbers, and none of the curves."""
+    """What docs/records/forecasts.json holds: of every comparison the numbers, and none of the curves."""
     made = {(one["task"], one["width"], one.get("finer")): one for one in predictions}
     kept = []
     for found in (one for one in results if "failed" not in one):
@@ -235,14 +235,14 @@ def rows() -> list[tuple[str, float, str]]:
     A training of many neurons is timed over few steps, all of which cost the same.
     """
     trial, found = TRIALS["mixed"], []
-    law, (steps, every) = nr.initial.gaussian(trial.std), schedule(trial.steps)
+    initial, (steps, every) = nr.initial.gaussian(trial.std), schedule(trial.steps)
     times = trial.learning_rate * np.arange(0, steps + 1, every)
     for width, asked in TIMED.items():
         network, timed = nr.ReLUNetwork(trial.make(), hidden=(width,)), max(steps * 700 // width, 2 * every)
         options = {"learning_rate": trial.learning_rate, "dynamics": "descent"}
-        forecast = warm(lambda n=network, o=options: nr.predict(n, law, times, **o), 2)
+        forecast = warm(lambda n=network, o=options: nr.predict(n, initial, times, **o), 2)
         training = warm(
-            lambda n=network, s=timed: nr.train(n, law, trial.learning_rate, s, every=every, progress=False), 2
+            lambda n=network, s=timed: nr.train(n, initial, trial.learning_rate, s, every=every, progress=False), 2
         )
         ratio = forecast / (training * steps / timed)
         found.append((f"forecast of {width} rectified neurons / one training", ratio, asked))
@@ -250,21 +250,21 @@ def rows() -> list[tuple[str, float, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Foresee everything, write it down, then train."""
+    """Predict everything, write it down, then train."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tasks", nargs="*", default=[], choices=list(TRIALS))
     parser.add_argument("--widths", nargs="*", type=int, default=[200, 700, 10_000, 100_000])
     parser.add_argument("--networks", type=int, default=NETWORKS)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds of training for each task and width")
-    parser.add_argument("--machine", default="", help="what it ran on, for DIR/foreseen.json, the record of the docs")
+    parser.add_argument("--machine", default="", help="what it ran on, for DIR/forecasts.json, the record of the docs")
     parser.add_argument("--shorter", type=int, default=1, help="divide the steps by this, to try the script out")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
     predictions: list[dict[str, Any]] = []
     for name, width, finer in chosen(options.tasks, options.widths):
         like = predictions[-1] if finer else None
-        predictions.append(attempt(lambda n=name, w=width, c=like: foresee(n, w, options.shorter, c), name, width))
+        predictions.append(attempt(lambda n=name, w=width, c=like: predict_task(n, w, options.shorter, c), name, width))
         write(options.out / "predictions.json", predictions)
         print(name, width, predictions[-1].get("method", "failed"), predictions[-1].get("seconds"), flush=True)
     results: list[dict[str, Any]] = []
@@ -276,7 +276,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         write(options.out / "results.json", results)
         print(made["task"], made["width"], results[-1].get("forecast", results[-1].get("failed")), flush=True)
     text = json.dumps(record(predictions, results, options.machine), indent=1)
-    (options.out / "foreseen.json").write_text(text + "\n", encoding="utf-8")
+    (options.out / "forecasts.json").write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.analysis import Agreement, Line
+from neuralrace.explanation.result import of_modules
 from neuralrace.reln.modules import Modules
 from neuralrace.reln.replay import Replay, _deep, distance_learned, fewest, play
 
@@ -47,8 +48,8 @@ def test_replays_are_descent_under_imposed_gates(biases, slope, hidden):
     random = np.random.default_rng(3)
     task = nr.Task({"x": random.normal(size=(9, 3))}, {"y": random.normal(size=(9, 2))}, random.uniform(1, 2, size=9))
     network = nr.ReLUNetwork(task, hidden=hidden, slope=slope, biases=biases)
-    law = nr.initial.gaussian(dict.fromkeys(network.architecture.edges, 0.4))
-    initial = [law(network, key) for key in range(2)]
+    drawn = nr.initial.gaussian(dict.fromkeys(network.architecture.edges, 0.4))
+    initial = [drawn(network, key) for key in range(2)]
 
     def gating(count):
         layers = zip(network.architecture.hidden, hidden, strict=True)
@@ -86,27 +87,21 @@ def row(modules, stretches, distance, log=0.0):
 
 
 def test_the_fewest_modules_with_as_few_stretches_as_any():
-    from neuralrace.explanation.result import of_modules
-
     rows = [row(1, 1, 0.9), row(2, 1, 0.2), row(2, 2, 0.05), row(5, 1, 0.09), row(6, 1, 0.01)]
     chosen = fewest(rows)
     assert (chosen.modules, chosen.stretches) == (5, 1)
     told = of_modules(rows, chosen)
-    assert told.startswith("5 modules explain these networks")
-    assert "2 modules would be enough with gates that change between 2 stretches" in told
+    assert told.startswith("5 modules with gates that never change explain these networks")
+    assert "So do 2 modules with gates that change between 2 stretches of time." in told
 
 
 @pytest.mark.parametrize("near", [row(3, 1, 0.10022), row(3, 1, 0.01, 0.31), row(3, 1, float("nan"))])
 def test_the_verdict_follows_the_criterion(near):
-    from neuralrace.explanation.result import of_modules
-
     rows = [row(2, 1, 0.5), near]
     assert not fewest(rows).explains
-    told = of_modules(rows, fewest(rows))
-    assert told.startswith("No 3 modules or fewer explain")
-    assert of_modules([near], near).startswith("3 modules do not explain")  # no other number was asked for
+    assert of_modules(rows, fewest(rows)).startswith("At most 3 modules were tried and none explain")
     if near.agreement.normalized_l1 == 0.10022:
-        assert "0.1002," in told  # .100 would hide why it is not enough
+        assert "0.1002," in of_modules(rows, fewest(rows))  # .100 would hide why it is not enough
 
 
 def test_a_curve_that_never_falls_is_far_from_one_that_falls_a_little():

@@ -22,6 +22,7 @@ from neuralrace.errors import (
     nearest,
     require_count,
     require_known,
+    require_number,
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence
 from neuralrace.explanation.result import Explanation, along_gradient
@@ -70,6 +71,10 @@ def explain(
     networks, and no race. progress: report progress on standard error.
     """
     check_modules(modules)
+    if learning_rate is not None:
+        require_number("learning_rate", learning_rate, above=0)
+    if steps is not None:
+        require_count("steps", steps)
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -85,7 +90,7 @@ def explain(
     labels, caution, predicted = _groups(named, groups), "", None
     network: Problem
     drawn: Initializer | None
-    before, draws = given is None and checkpoints is None, 1 if quick else 2
+    before, draws = given is None and checkpoints is None, 1 if quick else 2  # before: nothing is trained yet
     if before:
         relu = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
         count = (3 if quick else 5) if seeds is None else require_count("seeds", seeds)
@@ -111,16 +116,16 @@ def explain(
             folder = as_path("checkpoints", checkpoints, "a folder")
             say(f"reading the checkpoints in {folder}")
             given = run_of_folder(named.task, folder, learning_rate)
-        network, run = _checked_run(given)
+        network = network_of(given)
+        run = _with_measured_rate(network, given)
         drawn = _initializer_of(run) if initial is None else initial
         if drawn is None:
             caution = "nothing was predicted, because the initializer is not known: give initial=..."
         elif along_gradient(run) >= ALONG:
             say("predicting what the run should have done")
             rate = float(run.settings["learning_rate"])
-            predicted = reln.predict_modules(
-                network, drawn, run.time, modules, learning_rate=rate, draws=draws, key=key
-            )
+            moments = run.time
+            predicted = reln.predict_modules(network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key)
     say("finding modules and replaying them")
     found = reln.discover(run, modules, key=key)
     ranking: reln.Ranking | None = None
@@ -152,20 +157,10 @@ def explain(
     )
 
 
-def _checked_run(run: Trajectory) -> tuple[Problem, Trajectory]:
-    """The network of a run that can be explained, and the run with the learning rate that it went by.
-
-    The rate of an optimizer is a unit of time only; the true one is measured, as it is of checkpoints.
-    """
-    network, settings = network_of(run), run.settings
-    if settings["loss"] != "squared":
-        raise ProblemError(f"networks that descended the squared error are required; these used {settings['loss']!r}")
-    if settings["learning_rate"] is None:
-        raise ProblemError("a run with one learning rate is required; this one had a schedule of it")
-    if len(run.time) < 2:
-        raise ProblemError("a run with two records or more is required; this one has 1: train for some steps")
-    if settings["rule"]["rule"] != "optax":
-        return network, run
+def _with_measured_rate(network: Problem, run: Trajectory) -> Trajectory:
+    """Measure the learning rate of a run by an optimizer, where it is a unit of time only, as that of checkpoints."""
+    if run.settings["rule"]["rule"] != "optax":
+        return run
     if recorded_weights(run) is None:
         raise ProblemError(
             "the weights over time are required to measure what an optimizer did: train with "
@@ -173,8 +168,9 @@ def _checked_run(run: Trajectory) -> tuple[Problem, Trajectory]:
         )
     steps = run.data["step"].values.tolist()
     weights = [[run.weights(seed, record) for record in range(len(steps))] for seed in range(len(run.loss))]
-    found = Trajectory.from_checkpoints(network, steps, weights, learning_rate=settings["learning_rate"])
-    return network, found if along_gradient(found) < ALONG else Trajectory.from_checkpoints(network, steps, weights)
+    rate = run.settings["learning_rate"]
+    found = Trajectory.from_checkpoints(network, steps, weights, learning_rate=rate)
+    return found if along_gradient(found) < ALONG else Trajectory.from_checkpoints(network, steps, weights)
 
 
 def _initializer_of(run: Trajectory) -> Initializer | None:

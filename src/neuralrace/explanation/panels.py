@@ -36,13 +36,12 @@ def draw(told: Any) -> Figure:
         titles = tuple(written), outputs or None
         heat_map(axes[2], added, "what modules add to the outputs", "output", "", "mean size", names=titles)
     if race is not None:
-        for runner in race.runners:
-            curve = runner.forecast
-            if runner.name in told.entered:
-                name = runner.name if runner.name == "found" else f"{runner.name}, found"
-                reconstruction_line(axes[-1], curve.time, curve.loss, name)
+        for name, curve in race.forecasts.items():
+            if name in told.entered:
+                label = name if name == "found" else f"{name}, found"
+                reconstruction_line(axes[-1], curve.time, curve.loss, label)
             else:
-                axes[-1].plot(curve.time, curve.loss, label=runner.name, linewidth=1.3)
+                axes[-1].plot(curve.time, curve.loss, label=name, linewidth=1.3)
         axes[-1].axhline(race.criterion, color=COLORS["reference"], linewidth=0.8, linestyle=":")
         axes[-1].set_yscale("log")
         label_axes(axes[-1], "race of gatings (theory)", TIME, "loss")

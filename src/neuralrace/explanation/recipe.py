@@ -3,10 +3,10 @@
 import numpy as np
 
 from neuralrace import initial
-from neuralrace.errors import RangeError, WeightError, require_count, require_number
+from neuralrace.errors import RangeError, WeightError
 from neuralrace.initial import Initializer
 from neuralrace.problem import ReLUNetwork
-from neuralrace.reln.predict_modules import largest_curvature
+from neuralrace.reln.discover import largest_curvature
 from neuralrace.task import Task
 from neuralrace.theory import predict
 
@@ -47,11 +47,11 @@ def choose_recipe(
         )
     layers = len(network.hidden) + 1
     bound = largest_curvature(network.task, layers)
-    rate = 0.3 / bound if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
+    rate = 0.3 / bound if learning_rate is None else float(learning_rate)
     start = small_weights(network) if given is None else given
     initial.draw(start, network, key)  # an initializer that does not fit is refused here
     if steps is not None:
-        return start, rate, require_count("steps", steps), ""
+        return start, rate, steps, ""
     pilot, own = network, start
     if given is None and layers == 2 and network.hidden[0] > 64:
         pilot = ReLUNetwork(network.given, (64,), network.slope, network.biases)

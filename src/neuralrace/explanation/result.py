@@ -20,13 +20,12 @@ from rich.text import Text
 from neuralrace import _page, reln
 from neuralrace.analysis import Agreement, Line
 from neuralrace.explanation.panels import draw
-from neuralrace.explanation.scores import classes_of, score
 from neuralrace.io import make_folder, write_text, write_whole
 from neuralrace.plotting import lay_out
 from neuralrace.problem import side_by_side
 from neuralrace.reln import Match, Modular, Module, Ranking, Replay, match
+from neuralrace.reln.discover import largest_curvature
 from neuralrace.reln.modules import examples_of
-from neuralrace.reln.predict_modules import largest_curvature
 from neuralrace.reln.replay import NEAR_L1, NEAR_LOG, distance_learned, near
 from neuralrace.task import Task
 from neuralrace.theory import Forecast
@@ -212,10 +211,9 @@ class Explanation:
         ]
         if self.race is not None:
             found["The race of gatings"] = [
-                {"gating": runner.name, "found": runner.name in self.entered}
-                | {f"time to loss {self.race.criterion:.3g}": runner.time, "first rate": runner.rate}
-                | {"final loss": runner.final}
-                for runner in self.race.runners
+                {"gating": name, "found": name in self.entered}
+                | {f"time to loss {self.race.criterion:.3g}": time, "first rate": rate, "final loss": final}
+                for name, time, rate, final in self.race.table.itertuples()
             ]
         found["How far the assumptions held"] = self._assumptions()
         return {title: rows for title, rows in found.items() if rows}
@@ -316,32 +314,23 @@ class Explanation:
 
 
 def of_modules(rows: Sequence[Replay], chosen: Replay) -> str:
-    """How many modules explain the networks, and how few could otherwise."""
+    """Say how many modules explain the networks, and how few would with gates that change."""
 
-    def named(count: int) -> str:
-        return f"{count} module" if count == 1 else f"{count} modules"
-
-    def gates(row: Replay) -> str:
-        changing = f"with gates that change between {row.stretches} stretches of time"
-        return "with gates that never change" if row.stretches == 1 else changing
+    def named(row: Replay) -> str:
+        count = f"{row.modules} module{'s' if row.modules > 1 else ''}{' in each layer' * (len(row.gatings[-1]) > 1)}"
+        changing = f"change between {row.stretches} stretches of time"
+        return f"{count} with gates that {'never change' if row.stretches == 1 else changing}"
 
     apart = f"{_distances(chosen.agreement)}; at most {NEAR_L1} and {NEAR_LOG} are allowed"
-    told = f"{named(chosen.modules)}{'' if len(chosen.gatings[-1]) == 1 else ' in each layer'}"
-    one = "s" if chosen.modules == 1 else ""
     if not chosen.explains:
-        most = max(row.modules for row in rows)
-        few = (
-            f"No {named(most)} or fewer explain"
-            if any(row.modules != most for row in rows)
-            else (f"{named(most)} {'does' if one else 'do'} not explain")
+        return (
+            f"At most {max(row.modules for row in rows)} modules were tried and none explain these networks: the "
+            f"nearest reconstruction, {named(chosen)}, is off by {apart}."
         )
-        return f"{few} these networks: the nearest reconstruction, with {told} {gates(chosen)}, is off by {apart}."
-    first = f"{told} explain{one} these networks: trained again {gates(chosen)}, they learn alike ({apart})."
     fewer = [row for row in rows if row.explains and row.modules < chosen.modules]
-    if not fewer:
-        return first
-    other = min(fewer, key=lambda row: (row.modules, row.stretches))
-    return f"{first} {named(other.modules)} would be enough {gates(other)}."
+    also = f" So do {named(min(fewer, key=lambda row: (row.modules, row.stretches)))}." if fewer else ""
+    explain = "explain" if chosen.modules > 1 else "explains"
+    return f"{named(chosen)} {explain} these networks: trained again with these, they learn alike ({apart}).{also}"
 
 
 def _distances(apart: Agreement) -> str:
@@ -363,3 +352,28 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.3g}" if math.isfinite(value) else "none"
     return "" if value is None else str(value)
+
+
+def classes_of(targets: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Return the class of each example, None where targets are no classes, and names of at most 12 classes."""
+    values = np.unique(targets)
+    if targets.shape[1] > 1 and np.isin(targets, (0, 1)).all() and bool((targets.sum(axis=1) == 1).all()):
+        classes = targets.argmax(axis=1)
+        titles = tuple(names) or tuple(f"class {i + 1}" for i in range(targets.shape[1]))
+        return classes, titles if len(np.unique(classes)) == len(titles) <= 12 else ()
+    if targets.shape[1] == 1 and len(values) == 2:
+        title = names[0] if names else "target"
+        return np.searchsorted(values, targets[:, 0]), tuple(f"{title} {value:g}" for value in values)
+    return None, ()
+
+
+def score(outputs: np.ndarray, targets: np.ndarray, classes: np.ndarray | None, weights: np.ndarray) -> float:
+    """Return accuracy or R^2; not a number for a network that is silent, whose zeros are no answers."""
+    if np.abs(outputs).max(initial=0.0) <= 1e-3 * np.abs(targets).max(initial=0.0):
+        return float("nan")
+    if classes is not None:
+        middle = 0.5 * (targets.min() + targets.max())
+        answers = outputs.argmax(axis=1) if targets.shape[1] > 1 else outputs[:, 0] > middle
+        return float(np.average(answers == classes, weights=weights))
+    spread = weights @ np.sum((targets - np.average(targets, axis=0, weights=weights)) ** 2, axis=1)
+    return float(1 - (weights @ np.sum((outputs - targets) ** 2, axis=1)) / spread) if spread > 0 else float("nan")

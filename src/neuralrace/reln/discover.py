@@ -1,22 +1,34 @@
-"""From ReLU networks to their modules, and to the gated network of these that learns like them."""
+"""The modules of ReLU networks, found in a run or predicted, and the gated network of these that learns like them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from neuralrace.analysis import Agreement
+from neuralrace.analysis import Agreement, Line
 from neuralrace.axes import Edge, Weights
-from neuralrace.errors import GateError, RangeError, require_count
-from neuralrace.problem import Problem
-from neuralrace.reln.modules import Modules, examples_of, gated_problem, looks_at_run, network_of, recorded_weights
+from neuralrace.errors import GateError, RangeError, WeightError, require_count, shortened
+from neuralrace.initial import Initializer
+from neuralrace.problem import Problem, side_by_side
+from neuralrace.reln.modules import (
+    Modules,
+    examples_of,
+    gated_problem,
+    network_of,
+    neuron_samples,
+    recorded_weights,
+    require_relu_chain,
+    samples_of_run,
+)
 from neuralrace.reln.replay import STRETCHES, Replay, fewest, replay
-from neuralrace.theory import Forecast
+from neuralrace.task import Task
+from neuralrace.theory import Forecast, NetworkFlow, Representatives, predict
 from neuralrace.trajectory import Trajectory
 
 ALIKE = 0.9  # of the examples: modules that agree for this part are the same
+RECORDS = 121  # of a forecast, evenly over its times, at which gates are sampled
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,20 +105,58 @@ def discover(
     imposed. stretches: numbers of stretches of time with constant gates that are tried, each a divisor of the next;
     with several hidden layers gates never change.
     """
-    count, network, settings = check_modules(modules), network_of(run), run.settings
-    if settings["loss"] != "squared" or settings["learning_rate"] is None or len(run.time) < 2:
-        which = "a schedule" if settings["learning_rate"] is None else "one learning rate"
-        raise GateError(
-            "a run of the squared error with one learning rate and two records or more is required, to be replayed; "
-            f"this one descended the {settings['loss']} loss with {which} and has {len(run.time)}: cluster its gates "
-            "with find_modules(gate_samples(run), count)"
-        )
-    steps, seeds, rate = np.asarray(run.data["step"].values), range(len(run.loss)), float(settings["learning_rate"])
+    count, network, rate = check_modules(modules), network_of(run), run.settings["learning_rate"]
+    steps, seeds = np.asarray(run.data["step"].values), range(len(run.loss))
     initial, final = [run.initial_weights(seed) for seed in seeds], [run.weights(seed) for seed in seeds]
-    rows = replay(network, initial, looks_at_run(run), run, steps, rate, count, stretches, key)
+    rows = replay(network, initial, samples_of_run(network, run), run, steps, float(rate), count, stretches, key)
     chosen = fewest(rows)
-    found = describe(network, chosen.gatings[-1], final, recorded_weights(run))
+    found = _describe(network, chosen.gatings[-1], final, recorded_weights(run))
     return Modular(found, network, run.time, chosen, rows)
+
+
+def predict_modules(
+    network: Problem,
+    initial: Initializer,
+    times: Sequence[float] | np.ndarray,
+    modules: int | str = "auto",
+    *,
+    learning_rate: float | None = None,
+    draws: int = 2,
+    key: Any = None,
+) -> Modular:
+    """Predict which modules a ReLU network will form, how large they become, and what each writes.
+
+    Nothing is trained: neurons are drawn from the initializer, by a stream that no training has, and followed by
+    `predict`; in a wide hidden layer a subsample represents all. They are put into modules like those of a run.
+    modules: how many in each layer, or "auto": the fewest whose replay explains the forecast. learning_rate: of the
+    training that is predicted, step by step (default: the gradient flow).
+    """
+    if not callable(initial):
+        raise WeightError(f"initial must be an initializer such as initial.gaussian(std); it was {shortened(initial)}")
+    require_relu_chain(network)
+    count, dynamics = check_modules(modules), "flow" if learning_rate is None else "descent"
+    methods = Representatives(), NetworkFlow()
+    forecast = predict(
+        network, initial, times, methods, key, draws=draws, learning_rate=learning_rate, dynamics=dynamics
+    )
+    if not np.isfinite(forecast.losses).all():
+        raise RangeError(f"the forecast diverges at learning_rate={learning_rate:.3g}: give a smaller one")
+    graph, rate = network.architecture, learning_rate
+    if rate is None:  # a replay of a flow takes steps of a tenth of the inverse of a bound on the curvature
+        rate = min(0.1 / largest_curvature(network.task, len(graph.hidden) + 1), forecast.time[-1] / RECORDS)
+    moments = forecast.time[np.unique(np.linspace(0, len(forecast.time) - 1, RECORDS).astype(int))]
+    moments = np.unique(np.append(0.0, moments))
+    steps, first = np.unique(np.rint(moments / rate).astype(int), return_index=True)
+    moments = moments[first]
+    sets = [forecast.weights_at(moments, draw) for draw in range(len(forecast.losses))]
+    weights = {edge: np.array([[at[edge] for at in draw] for draw in sets]) for edge in graph.edges}
+    followed = network if forecast.simulated is None else forecast.simulated
+    each = graph.nodes[graph.hidden[0]] / followed.architecture.nodes[graph.hidden[0]]
+    curve = Line(moments, np.interp(moments, forecast.time, forecast.loss))
+    rows = replay(followed, [draw[0] for draw in sets], neuron_samples(followed, weights), curve, steps, rate, count)
+    chosen = fewest(rows)
+    described = _describe(followed, chosen.gatings[-1], [draw[-1] for draw in sets], weights, each)
+    return Modular(described, network, moments, chosen, rows, forecast)
 
 
 def check_modules(modules: int | str) -> int | None:
@@ -116,7 +166,21 @@ def check_modules(modules: int | str) -> int | None:
     return None if isinstance(modules, str) else require_count("modules", modules)
 
 
-def describe(
+def largest_curvature(task: Task, layers: int) -> float:
+    """Bound the curvature that a linear network of L layers reaches: L d p^(2 - 2/L) with p = s / d.
+
+    d is the largest variance of the inputs, and s, the largest singular value that an input-output correlation of any
+    of the examples can have, at most the root of d times the mean squared length of the targets.
+    """
+    rows, wanted = side_by_side(task.inputs), side_by_side(task.targets)
+    spread = float(np.linalg.eigvalsh(rows.T @ (rows * task.weights[:, None]))[-1])
+    energy = float(task.weights @ np.sum(wanted**2, axis=1))
+    if spread <= 0 or energy <= 0:
+        raise RangeError("a task to learn has inputs and targets that are not all zero; here they are: check the file")
+    return float(layers * spread * np.sqrt(energy / spread) ** (2 - 2 / layers))
+
+
+def _describe(
     network: Problem,
     layers: Mapping[str, Modules],
     final: Sequence[Weights],

@@ -36,10 +36,8 @@ def equivalent(network: Problem, weights: Weights) -> Equivalent:
     """
     require_kind("network", network, Problem, ProblemError)
     graph, gates = network.architecture, dict(network.gates.nodes)
-    checked, parts = (
-        check_weights(graph, weights),
-        {node: {node: np.arange(size)} for node, size in graph.nodes.items()},
-    )
+    checked = check_weights(graph, weights)
+    parts = {node: {node: np.arange(size)} for node, size in graph.nodes.items()}
     members: dict[str, np.ndarray] = {}
     for node, received in network.preactivations(checked).items():
         kind = network.activations[node]

@@ -20,15 +20,17 @@ class Implementable:
     weights: a witness w, with w.x >= 1 where the pattern is on and w.x <= 0 elsewhere (with a bias, its last entry), or
     None. strict: it has w.x < 0 where the pattern is off, so that a whole region of weights has the pattern.
     certificate: or, where there is no such w, numbers m >= 0 with sum_on m = 1 and sum_on m x = sum_off m x, which
-    leave w no room: w would have to be positive and not positive on the same vector. residual: how far witness or
-    certificate are from what they must be.
+    leave w no room: w would have to be positive and not positive on the same vector.
     """
 
-    possible: bool
-    strict: bool
     weights: np.ndarray | None
-    certificate: np.ndarray | None
-    residual: float
+    strict: bool = False
+    certificate: np.ndarray | None = None
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a witness."""
+        return self.weights is not None
 
     def __bool__(self) -> bool:
         return self.possible
@@ -39,32 +41,26 @@ def implementable(pattern: Any, inputs: Any, bias: bool = False) -> Implementabl
 
     pattern: (N,) of 0 and 1. inputs: (N, size). bias: the neuron has one, which is a further input of 1.
     """
-    values = frozen_array("a pattern", pattern, 1, GateError)
-    if not np.isin(values, (0, 1)).all():
+    values, rows = frozen_array("a pattern", pattern, 1, GateError), _checked_inputs(inputs, bias)
+    on = values == 1
+    if not (on | (values == 0)).all():
         wrong = values[~np.isin(values, (0, 1))][0]
         raise GateError(f"a pattern must hold 0 and 1 only; it holds {wrong:g}: threshold it first")
-    on = values > 0
-    rows = _checked_inputs(inputs, bias)
     if len(on) != len(rows):
         raise GateError(f"a pattern must have one entry per example, {len(rows)}; it has {len(on)}")
     weights, margin = _witness(on, rows)
     if weights is not None:
-        value = rows @ weights
-        off_by = max(float((1 - value[on]).max(initial=0)), float(value[~on].max(initial=0)))
-        return Implementable(True, margin > TOLERANCE, weights, None, off_by)
+        return Implementable(weights, margin > TOLERANCE)
     # Farkas' alternative: m >= 0, sum_on m = 1, sum_on m x - sum_off m x = 0
-    signs = np.where(on, 1.0, -1.0)
-    equations = np.vstack([(signs[:, None] * rows).T, on.astype(float)])
+    equations = np.vstack([(np.where(on, 1.0, -1.0)[:, None] * rows).T, on.astype(float)])
     right = np.append(np.zeros(rows.shape[1]), 1.0)
     solved = linprog(np.zeros(len(on)), A_eq=equations, b_eq=right, bounds=(0, None), method="highs")
-    certificate = np.asarray(solved.x) if solved.status == 0 else np.full(len(on), np.inf)
-    residual = float(np.abs((signs * certificate) @ rows).max(initial=0)) / _scale(rows)
-    if residual > TOLERANCE * len(rows):
+    if solved.status != 0:
         raise NeuralRaceError(
-            f"the linear program found neither weights nor a proof that there are none (residual {residual:.2g}): "
-            "scale the inputs to comparable sizes and try again"
+            "the linear program found neither weights nor a proof that there are none: scale the inputs to comparable "
+            "sizes and try again"
         )
-    return Implementable(False, False, None, certificate, residual)
+    return Implementable(None, certificate=np.asarray(solved.x))
 
 
 def implementable_patterns(
@@ -87,7 +83,7 @@ def implementable_patterns(
     known: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, dtype=bool), np.zeros(rows.shape[1]))]
     for count in range(1, len(rows) + 1):
         extended: list[tuple[np.ndarray, np.ndarray]] = []
-        clear = TOLERANCE * _scale(rows[:count])
+        clear = TOLERANCE * (np.abs(rows[:count]).max(initial=0) or 1.0)
         for pattern, witness in known:
             free = float(rows[count - 1] @ witness)
             for on in (False, True):  # the old witness serves for one of them
@@ -109,19 +105,12 @@ def implementable_patterns(
 def _witness(on: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray | None, float]:
     """Weights with w.x >= 1 on and w.x <= -t off, t from 0 to 1 as large as can be; None if there are none."""
     size = rows.shape[1]
-    signs = np.where(on, -1.0, 1.0)[:, None]
-    constraints = np.hstack([signs * rows, np.where(on, 0.0, 1.0)[:, None]])
-    limits = np.where(on, -1.0, 0.0)
-    bounds = [(None, None)] * size + [(0.0, 1.0)]
-    cost = np.append(np.zeros(size), -1.0)
-    solved = linprog(cost, A_ub=constraints, b_ub=limits, bounds=bounds, method="highs")
+    constraints = np.hstack([np.where(on, -1.0, 1.0)[:, None] * rows, np.where(on, 0.0, 1.0)[:, None]])
+    bounds, cost = [(None, None)] * size + [(0.0, 1.0)], np.append(np.zeros(size), -1.0)
+    solved = linprog(cost, A_ub=constraints, b_ub=np.where(on, -1.0, 0.0), bounds=bounds, method="highs")
     if solved.status != 0:
         return None, 0.0
     return np.asarray(solved.x[:size]), float(solved.x[size])
-
-
-def _scale(rows: np.ndarray) -> float:
-    return float(np.abs(rows).max(initial=0)) or 1.0
 
 
 def _checked_inputs(inputs: Any, bias: bool) -> np.ndarray:

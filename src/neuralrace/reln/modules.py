@@ -8,7 +8,7 @@ count the same this is k-means, and on gate patterns it is P2's Algorithm 1.
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +22,8 @@ from neuralrace.errors import (
     ProblemError,
     RangeError,
     TaskError,
-    UnknownNameError,
     require_count,
     require_kind,
-    require_known,
     shortened,
 )
 from neuralrace.gates import Gates
@@ -59,29 +57,22 @@ class Modules:
         return self.gates > 0.5
 
 
-def find_modules(samples: Any, count: int, weights: Any = None, key: int = 0) -> Modules:
+def find_modules(samples: Any, count: int, key: int = 0) -> Modules:
     """Put samples of gates into at most `count` modules, fewer where there are fewer patterns.
 
-    samples: (..., N) from 0 to 1, the gates of neurons, at one record or at many. weights: what each gate counts,
-    (..., N) as well, such as what the neuron carries for the example; all the same if not given. key: of the starts.
+    samples: (..., N) from 0 to 1, the gates of neurons, at one record or at many. key: of the starts.
     """
     gates, size = np.asarray(samples), require_count("modules", count)
     if gates.dtype.kind not in "fiub" or not gates.ndim or not gates.size:
         raise GateError(f"gates must be numbers, one for each example of each neuron; they were {shortened(samples)}")
     if gates.dtype != bool and not (gates.min() >= 0 and gates.max() <= 1):
         raise GateError(f"gates must lie between 0 and 1; they go from {gates.min():g} to {gates.max():g}")
-    if weights is None:  # equal rows count as often as they occur
-        rows = gates.reshape(-1, gates.shape[-1])
-        packed = np.packbits(rows, axis=1) if rows.dtype == bool else rows
-        _, first, inverse, times = np.unique(packed, axis=0, return_index=True, return_inverse=True, return_counts=True)
-        carried = np.repeat(times[:, None].astype(float), rows.shape[1], axis=1)
-        found = cluster(carried, carried * rows[first], size, key)
-        members = found.members[inverse.ravel()].reshape(gates.shape[:-1])
-        return Modules(found.gates, members, found.consistency, found.share)
-    carried = np.asarray(weights, dtype=float)
-    if carried.shape != gates.shape:
-        raise GateError(f"weights must have the shape of the gates, {gates.shape}; it was {carried.shape}")
-    return cluster(carried, carried * gates, size, key)
+    rows = gates.reshape(-1, gates.shape[-1])  # equal rows count as often as they occur
+    packed = np.packbits(rows, axis=1) if rows.dtype == bool else rows
+    _, first, inverse, times = np.unique(packed, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    carried = np.repeat(times[:, None].astype(float), rows.shape[1], axis=1)
+    found = cluster(carried, carried * rows[first], size, key)
+    return replace(found, members=found.members[inverse.ravel()].reshape(gates.shape[:-1]))
 
 
 def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -> Modules:
@@ -145,24 +136,21 @@ def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.n
 def require_relu_chain(network: Any) -> None:
     """Refuse what is no chain of ReLU layers of one slope, from one input to one output."""
     require_kind("network", network, Problem, ProblemError)
-    graph, kinds, why = network.architecture, network.activations, ""
+    graph, kinds, gates = network.architecture, network.activations, network.gates
     nodes = [node for node in graph.nodes if not (network.biases and node == BIAS)]
     inner = [ends for ends in graph.edges.values() if ends[0] in nodes]
     order = [ends[0] for ends in inner[:1]] + [ends[1] for ends in inner]
-    if inner != list(itertools.pairwise(order)) or sorted(order) != sorted(nodes):
-        why = "its edges, as they are listed, are no chain from one input to one output"
-    elif network.gates.nodes or network.gates.edges:
-        why = "it has gates"
-    elif set(kinds) != set(order[1:-1]) or len(set(kinds.values())) != 1:
-        why = "not every hidden node, and no other, has the same activation"
-    elif not isinstance(kinds[order[1]], LeakyReLU):
-        why = f"its activation is {kinds[order[1]]!r}"
-    if why:
-        raise ProblemError(f"a chain of ReLU layers is required; {why}: make one with ReLUNetwork(task, hidden=...)")
+    chain = inner == list(itertools.pairwise(order)) and sorted(order) == sorted(nodes)
+    alike = set(kinds) == set(order[1:-1]) and len(set(kinds.values())) == 1
+    if not (chain and alike and isinstance(kinds[order[1]], LeakyReLU)) or gates.nodes or gates.edges:
+        raise ProblemError(
+            "a chain of ReLU layers of one slope without gates is required, its edges listed from input to output; "
+            "this problem is another: make one with ReLUNetwork(task, hidden=...)"
+        )
 
 
 def examples_of(network: Problem) -> Task:
-    """The task without the constant input that biases are the weights of."""
+    """Return the task without the constant input that biases are the weights of."""
     if isinstance(network, ReLUNetwork):
         return network.given
     inputs = {node: rows for node, rows in network.task.inputs.items() if not (network.biases and node == BIAS)}
@@ -170,7 +158,7 @@ def examples_of(network: Problem) -> Task:
 
 
 def network_of(run: Any) -> Problem:
-    """The ReLU network of a run that recorded gate patterns."""
+    """Return the ReLU network of a run that can be replayed, or say what the run lacks."""
     require_kind("run", run, Trajectory, ProblemError)
     if not any(str(name).startswith("gate_patterns[") for name in run.data):
         raise GateError(
@@ -178,49 +166,41 @@ def network_of(run: Any) -> Problem:
             "record=('gate_patterns', 'weights')"
         )
     require_relu_chain(run.problem)
-    lost = int(np.sum(run.status == "diverged"))
+    lost, settings = int(np.sum(run.status == "diverged")), run.settings
     if lost:
         raise RangeError(
             f"networks that learned are required; {lost} of {len(run.status)} diverged: train with a smaller "
             "learning rate"
+        )
+    if settings["loss"] != "squared" or settings["learning_rate"] is None or len(run.time) < 2:
+        which = "a schedule" if settings["learning_rate"] is None else "one learning rate"
+        raise ProblemError(
+            "a run of the squared error with one learning rate and two records or more is required, to be replayed; "
+            f"this one descended the {settings['loss']} loss with {which} and has {len(run.time)}: cluster its gates "
+            "with find_modules(gate_samples(run), count)"
         )
     network: Problem = run.problem
     return network
 
 
 def gate_samples(run: Trajectory, layer: str = "h1", every: int = 1) -> np.ndarray:
-    """The gate pattern of every neuron at every `every`-th record of every seed, (seeds, records, neurons, N)."""
-    try:
-        recorded = run.values(f"gate_patterns[{layer}]")
-    except UnknownNameError:
-        raise GateError(
-            f"the run must hold the gate patterns of layer {layer!r}; it does not: train with record='gate_patterns'"
-        ) from None
+    """Return the gate pattern of each neuron at every `every`-th record of each seed, (seeds, records, neurons, N)."""
+    recorded = run.values(f"gate_patterns[{layer}]")
     return recorded[:, :: require_count("every", every)].swapaxes(-1, -2)
 
 
-def neuron_strengths(run: Trajectory, layer: str) -> np.ndarray:
-    """What each neuron carries at the end, (seeds, neurons): the norm of its incoming times its outgoing weights."""
-    graph = network_of(run).architecture
-    require_known(layer, graph.hidden, f"there is no hidden layer {layer!r}")
-    weights = {edge: run.values(f"final_weights[{edge_name(edge)}]") for edge in graph.edges}
-    entering = sum((weights[edge] ** 2).sum(axis=-1) for edge in graph.incoming[layer])
-    leaving = sum((weights[edge] ** 2).sum(axis=-2) for edge in graph.outgoing[layer])
-    return np.asarray(np.sqrt(entering * leaving))
-
-
 def recorded_weights(run: Trajectory) -> dict[Edge, np.ndarray] | None:
-    """The weights at every record, (seeds, records, target, source) each; None where they were not recorded."""
+    """Return the weights at every record, (seeds, records, target, source) each; None where they were not recorded."""
     names = {edge: f"weights[{edge_name(edge)}]" for edge in run.edges}
     held = all(name in run.data for name in names.values())
     return {edge: run.values(name) for edge, name in names.items()} if held else None
 
 
-Looks = dict[str, tuple[np.ndarray, np.ndarray]]  # layer -> what neurons carry if open, and where they are on
+Samples = dict[str, tuple[np.ndarray, np.ndarray]]  # layer -> what neurons carry if open, and where they are on
 
 
-def looks_at(network: Problem, weights: Weights) -> Looks:
-    """Look at the neurons at every record, (records, seeds, neurons, N); weights: (seeds, records, target, source).
+def neuron_samples(network: Problem, weights: Weights) -> Samples:
+    """Sample the neurons at every record, (records, seeds, neurons, N); weights: (seeds, records, target, source).
 
     What is carried is squared and a share of all that is carried in a layer at that record, so that early records
     count as much as late ones.
@@ -228,27 +208,27 @@ def looks_at(network: Problem, weights: Weights) -> Looks:
     graph, amount = network.architecture, network.task.weights
     seeds, records = next(iter(weights.values())).shape[:2]
     shapes = {layer: (records, seeds, graph.nodes[layer], len(amount)) for layer in graph.hidden}
-    looks = {layer: (np.empty(shape), np.empty(shape, dtype=bool)) for layer, shape in shapes.items()}
+    samples = {layer: (np.empty(shape), np.empty(shape, dtype=bool)) for layer, shape in shapes.items()}
     for record, seed in np.ndindex(records, seeds):
         now = {edge: matrix[seed, record] for edge, matrix in weights.items()}
         received = network.preactivations(now)
-        for layer, (carried, on) in looks.items():
+        for layer, (carried, on) in samples.items():
             leaving = sum((now[edge] ** 2).sum(axis=0) for edge in graph.outgoing[layer])
             carried[record, seed] = np.asarray(leaving)[:, None] * received[layer].T ** 2 * amount
             on[record, seed] = received[layer].T > 0
-    for carried, _ in looks.values():
+    for carried, _ in samples.values():
         carried /= np.maximum(carried.sum(axis=(1, 2, 3), keepdims=True), TINY)
-    return looks
+    return samples
 
 
-def looks_at_run(run: Trajectory) -> Looks:
-    """The same of a run; where it holds no weights, neurons carry at every record what they carry at the end."""
-    network, weights = network_of(run), recorded_weights(run)
+def samples_of_run(network: Problem, run: Trajectory) -> Samples:
+    """Sample the neurons of a run; without weights over time, they carry at every record what they carry at the end."""
+    weights = recorded_weights(run)
     if weights is not None:
-        return looks_at(network, weights)
+        return neuron_samples(network, weights)
     final = {edge: run.values(f"final_weights[{edge_name(edge)}]")[:, None] for edge in run.edges}
     gates = {layer: gate_samples(run, layer).swapaxes(0, 1) for layer in network.architecture.hidden}
-    last = looks_at(network, final)
+    last = neuron_samples(network, final)
     return {layer: (np.broadcast_to(last[layer][0], on.shape), on) for layer, on in gates.items()}
 
 

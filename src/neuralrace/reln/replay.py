@@ -11,7 +11,7 @@ program. With several hidden layers the networks are trained again with a gate f
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from neuralrace.arrays import float64
 from neuralrace.axes import Array, Weights
 from neuralrace.gates import Gates
 from neuralrace.problem import BIAS, Problem, side_by_side
-from neuralrace.reln.modules import Looks, Modules, cluster
+from neuralrace.reln.modules import Modules, Samples, cluster
 from neuralrace.training import train
 
 # A replay within these explains the networks: twice what P2's mixed task, with four modules, is held to.
@@ -89,14 +89,14 @@ def fewest(rows: Sequence[Replay]) -> Replay:
     return min(rows, key=lambda row: (np.nan_to_num(row.agreement.normalized_l1, nan=np.inf), row.modules))
 
 
-def cut(looks: Looks, steps: np.ndarray, counts: Sequence[int]) -> dict[int, list[Stretch]]:
+def cut(samples: Samples, steps: np.ndarray, counts: Sequence[int]) -> dict[int, list[Stretch]]:
     """Cut the records into stretches in which equal parts of the gating change; for each count of stretches.
 
     The change from record to record is the share of what is carried whose gates turn. Each count divides the next, so
     that the cuts of one are among those of the next; counts beyond the number of records are left out.
     """
     last = len(steps) - 1
-    turned = [np.einsum("rsni,rsni->r", carried[1:], on[1:] != on[:-1]) for carried, on in looks.values()]
+    turned = [np.einsum("rsni,rsni->r", carried[1:], on[1:] != on[:-1]) for carried, on in samples.values()]
     grown = np.append(0.0, np.cumsum(np.mean(turned, axis=0) + 1e-9))  # where nothing changes, equal lengths
     finest = min(max(counts), max(last, 1))
     bounds = [0]
@@ -111,7 +111,7 @@ def cut(looks: Looks, steps: np.ndarray, counts: Sequence[int]) -> dict[int, lis
         for first, end in itertools.pairwise([*bounds[: size * count : size], last]):
             inside = slice(first, end + (end == last))
             parts = {}
-            for layer, (carried, on) in looks.items():
+            for layer, (carried, on) in samples.items():
                 passed = np.einsum("r,rsni,rsni->sni", length[inside], carried[inside], on[inside])
                 parts[layer] = np.tensordot(length[inside], carried[inside], 1), passed
             found[count].append((first, end, parts))
@@ -121,7 +121,7 @@ def cut(looks: Looks, steps: np.ndarray, counts: Sequence[int]) -> dict[int, lis
 def replay(
     network: Problem,
     initial: Sequence[Weights],
-    looks: Looks,
+    samples: Samples,
     run: LossCurve,
     steps: np.ndarray,
     rate: float,
@@ -131,12 +131,12 @@ def replay(
 ) -> tuple[Replay, ...]:
     """Replay networks with more and more modules, until some number explains them.
 
-    initial: the initial weights of each network. looks: see `looks_at`. run: the loss to be met, at the times of the
-    records; steps: their steps of gradient descent, of size `rate`. modules: this number alone.
+    initial: the initial weights of each network. samples: see `neuron_samples`. run: the loss to be met, at the times
+    of the records; steps: their steps of gradient descent, of size `rate`. modules: this number alone.
     """
     graph, deep = network.architecture, len(network.architecture.hidden) > 1
     inputs, outputs = (sum(graph.nodes[node] for node in nodes) for nodes in (graph.inputs, graph.outputs))
-    cuts = cut(looks, steps, (1,) if deep else stretches)
+    cuts = cut(samples, steps, (1,) if deep else stretches)
     tiers = [(1, 2, 3, 4), (5, 6, 7, 8), (10, 12)]  # numbers of modules that are tried together, in one program
     if modules is not None or deep:
         tiers = [(count,) for count in ([modules] if modules else range(1, MOST_DEEP + 1))]
@@ -202,7 +202,7 @@ def play(
     graph, task = network.architecture, network.task
     (layer,), (into,) = graph.hidden, graph.outputs
     rows = np.hstack([task.inputs[graph.source(edge)] for edge in graph.incoming[layer]])
-    wanted, root, size = side_by_side(task.targets), np.sqrt(task.weights)[:, None], rows.shape[1]
+    wanted, size = side_by_side(task.targets), rows.shape[1]
     biased = [edge for edge in graph.incoming[into] if graph.source(edge) == BIAS]
     beside = [edge for edge in graph.incoming[into] if edge not in biased]
     # incoming and outgoing weights of every neuron side by side, (plans, networks, neurons, inputs + outputs)
@@ -211,33 +211,22 @@ def play(
     offset = np.zeros((len(plans), len(initial), wanted.shape[1]))
     if biased:
         offset[:] = [weights[biased[0]][:, 0] for weights in initial]
+    rates = np.asarray(rate), np.asarray(rate if biased else 0.0)
     losses = []
     for place, (first, last) in enumerate(bounds):
         gatings = [plan[place][layer] for plan in plans]
         blocks = np.zeros((*offset.shape[:2], padded, min(neurons.shape[2:]), neurons.shape[3]))
-        bases, moments = {}, []
+        gates, bases = np.zeros((len(plans), padded, len(rows))), {}
         for number, gating in enumerate(gatings):
+            gates[number, : len(gating)] = _gates_of(network, layer, gating)[:-1]
             for seed, module in np.ndindex(len(initial), len(gating)):
                 inside = neurons[number, seed, gating.members[seed] == module]
                 bases[number, seed, module], triangle = np.linalg.qr(inside)
                 blocks[number, seed, module, : len(triangle)] = triangle
-            gates = np.zeros((padded, len(rows)))
-            gates[: len(gating)] = _gates_of(network, layer, gating)[:-1]
-            seen = root * (gates.T[:, :, None] * rows[:, None, :]).reshape(len(rows), padded * size)
-            moments.append(
-                {
-                    "pairs": seen.T @ seen,  # (modules * inputs, modules * inputs)
-                    "targets": (root * wanted).T @ seen,
-                    "inputs": root[:, 0] @ seen,
-                    "mean": task.weights @ wanted,
-                    "energy": np.asarray(task.weights @ np.sum(wanted**2, axis=1)),
-                    "biased": np.asarray(float(bool(biased))),
-                }
-            )
         gaps = np.zeros(len(steps), dtype=np.int32)  # one program serves all stretches
         gaps[: last - first] = np.diff(steps[first : last + 1])
-        stacked = {name: np.stack([one[name] for one in moments]) for name in moments[0]}
-        (blocks, offset), curve = jax.tree.map(np.asarray, _descend(stacked, (blocks, offset), np.asarray(rate), gaps))
+        moved = _descend((rows, wanted, task.weights), gates, (blocks, offset), rates, gaps)
+        (blocks, offset), curve = jax.tree.map(np.asarray, moved)
         losses.append(curve[:, : last - first + (place == len(bounds) - 1)])  # the next stretch starts where this ends
         for (number, seed, module), basis in bases.items():  # back into the neurons; those in no module stay
             inside = gatings[number].members[seed] == module
@@ -250,36 +239,41 @@ def play(
 
 
 @compiled
-def _descend(moments: Mapping[str, Array], start: State, rate: Array, gaps: Array) -> tuple[State, jax.Array]:
-    """Descend `gaps` steps after each record. Return the end, and the mean loss at each record, (plans, records)."""
+def _descend(
+    examples: tuple[Array, Array, Array], gates: Array, start: State, rates: tuple[Array, Array], gaps: Array
+) -> tuple[State, jax.Array]:
+    """Descend `gaps` steps after each record. Return the end, and the mean loss at each record, (plans, records).
 
-    def one_plan(m: Mapping[str, Array], start: State) -> tuple[State, jax.Array]:
-        size = start[0].shape[-1] - m["targets"].shape[0]
+    examples: inputs, targets and weights of the examples. gates: (plans, modules, N). rates: of weights, of biases.
+    """
+    rows, wanted, amount = examples
+    size, root = rows.shape[1], jnp.sqrt(amount)[:, None]
 
-        def seen(blocks: Array) -> tuple[Array, Array, Array]:
+    def one_plan(gates: Array, start: State) -> tuple[State, jax.Array]:
+        seen = root * (gates.T[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+        # S_mn, (modules * inputs, modules * inputs); C_m; and the means over the examples
+        pairs, aims, mean_seen, mean = seen.T @ seen, (root * wanted).T @ seen, root[:, 0] @ seen, amount @ wanted
+
+        def products(blocks: Array) -> Array:
             # what all modules do, A_m side by side, (networks, outputs, modules * inputs)
-            products = jnp.einsum("smro,smri->somi", blocks[..., size:], blocks[..., :size])
-            products = products.reshape(*products.shape[:2], -1)
-            return products, products @ m["pairs"], products @ m["inputs"]
+            found = jnp.einsum("smro,smri->somi", blocks[..., size:], blocks[..., :size])
+            return found.reshape(*found.shape[:2], -1)
 
         def loss(at: State) -> Array:
-            products, through, mean = seen(at[0])
-            apart = jnp.sum(products * (0.5 * through - m["targets"]), axis=(-2, -1))
-            return jnp.mean(apart + jnp.sum(at[1] * (mean + 0.5 * at[1] - m["mean"]), axis=-1)) + 0.5 * m["energy"]
+            done, offset = products(at[0]), at[1]
+            apart = jnp.sum(done * (0.5 * done @ pairs - aims), axis=(-2, -1))
+            return jnp.mean(apart + jnp.sum(offset * (done @ mean_seen + 0.5 * offset - mean), axis=-1))
 
         def step(_: Any, at: State) -> State:
             blocks, offset = at
-            _, through, mean = seen(blocks)
-            error = through - m["targets"] + offset[..., None] * m["inputs"]
-            error = error.reshape(*error.shape[:2], -1, size)
-            entering = jnp.einsum("somi,smro->smri", error, blocks[..., size:])
-            leaving = jnp.einsum("somi,smri->smro", error, blocks[..., :size])
-            moved = blocks - rate * jnp.concatenate([entering, leaving], axis=-1)
-            return moved, offset - rate * m["biased"] * (mean + offset - m["mean"])
+            done, pull_back = jax.vjp(products, blocks)
+            (slope,) = pull_back(done @ pairs - aims + offset[..., None] * mean_seen)
+            return blocks - rates[0] * slope, offset - rates[1] * (done @ mean_seen + offset - mean)
 
         def to_next(at: State, gap: Any) -> tuple[State, Any]:
-            return jax.lax.fori_loop(0, gap, step, at), loss(at)
+            energy = 0.5 * amount @ jnp.sum(wanted**2, axis=1)
+            return jax.lax.fori_loop(0, gap, step, at), loss(at) + energy
 
         return jax.lax.scan(to_next, start, gaps)
 
-    return jax.vmap(one_plan)(moments, start)
+    return jax.vmap(one_plan)(gates, start)

@@ -93,7 +93,8 @@ def on_what_is_left(named: nr.tasks.NamedTask, width: int) -> nr.Problem:
 def selectivity(named: nr.tasks.NamedTask, run: nr.Trajectory) -> xarray.Dataset:
     """In how many contexts neurons are on for most items at the end, by number, by strength and by chance."""
     context, last = named.groups["context"], nr.reln.gate_samples(run)[:, -1].astype(bool)
-    strength = nr.reln.neuron_strengths(run, "h1")
+    entering, leaving = run.values("final_weights[x->h1]"), run.values("final_weights[h1->y]")
+    strength = np.linalg.norm(entering, axis=-1) * np.linalg.norm(leaving, axis=-2)
     data = xarray.Dataset(coords={"active": np.arange(context.max() + 2)})
     data["share"] = ("active", nr.analysis.share_by_groups(last, context))
     data["share_of_strength"] = ("active", nr.analysis.share_by_groups(last, context, strength))

@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from neuralrace.plotting import difference_strip, heat_map, label_axes, new_figure, training_band
+from neuralrace.plotting import difference_strip, heat_map, label_axes, new_panels, training_band
 
 
 def test_a_legend_stands_below_the_axis() -> None:
-    figure, axes = new_figure()
-    axis = axes[0, 0]
+    figure, (axis,) = new_panels(1)
     axis.plot([0, 1], [0, 1], alpha=0.1, label="a faint line")
     label_axes(axis, "c  a title that is much too long for the panel that it stands above, and more", "x", "y")
     figure.draw_without_rendering()
@@ -24,14 +23,14 @@ def test_a_legend_stands_below_the_axis() -> None:
     [([[0.2, 0.9]], (0.0, 1.0)), ([[0.0, 6.0]], (0.0, 6.0)), ([[-1.0, 4.0]], (-4.0, 4.0))],
 )
 def test_shares_have_a_scale_from_zero_to_one_and_signs_a_white_middle(matrix, limits) -> None:
-    _, axes = new_figure()
-    heat_map(axes[0, 0], np.array(matrix), "shares", horizontal="x", vertical="y", value="share")
-    assert axes[0, 0].images[0].get_clim() == limits
+    _, (axis,) = new_panels(1)
+    heat_map(axis, np.array(matrix), "shares", horizontal="x", vertical="y", value="share")
+    assert axis.images[0].get_clim() == limits
 
 
 def test_a_strip_shows_what_is_tolerated_below_a_log_axis() -> None:
-    figure, axes = new_figure()
-    axis, time = axes[0, 0], np.arange(1.0, 5.0)
+    figure, (axis,) = new_panels(1)
+    time = np.arange(1.0, 5.0)
     training_band(axis, time, np.exp(-time)[None], "relu", "training")
     label_axes(axis, "loss", "time", "loss")
     difference_strip(axis, time, [("theory", 0.1 * time)], 0.15)

@@ -16,7 +16,7 @@ from neuralrace.papers import experiment as experiments
 from neuralrace.papers.claims import Claims
 from neuralrace.papers.experiment import Experiment, Result, override
 from neuralrace.papers.registry import by_paper, figures, heading, papers
-from neuralrace.plotting import new_figure
+from neuralrace.plotting import new_panels
 
 
 @pytest.fixture(scope="module", params=nr.papers.names())
@@ -114,7 +114,7 @@ def counting(calls: list[int]) -> Experiment:
         return claim
 
     def draw(data: xarray.Dataset) -> Figure:
-        return new_figure()[0]
+        return new_panels(1)[0]
 
     code = {"compute": compute, "claims": claims, "draw": draw}
     return Experiment(**vars(figures()["saxe2022-fig3"]), full=Settings(), tiny=Settings(seeds=1), **code)

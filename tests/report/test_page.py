@@ -12,7 +12,7 @@ from neuralrace._page import panels
 from neuralrace.papers.claims import Claim, Quantity
 from neuralrace.papers.experiment import Result
 from neuralrace.papers.registry import papers
-from neuralrace.plotting import heat_map, new_figure
+from neuralrace.plotting import heat_map, new_panels
 from neuralrace.report import render_report
 
 
@@ -23,12 +23,12 @@ def tiny() -> Result:
 
 def simple():
     """A figure with two panels, the second with a color bar."""
-    figure, axes = new_figure(2)
-    axes[0, 0].plot([0, 1], [0, 1])
-    axes[0, 0].set_label("c")
-    axes[0, 0].set_label("c")
-    axes[0, 0].set_title("c  one")
-    heat_map(axes[0, 1], np.array([[0.0, 1.0]]), "two", horizontal="x", vertical="y", value="share")
+    figure, axes = new_panels(2)
+    axes[0].plot([0, 1], [0, 1])
+    axes[0].set_label("c")
+    axes[0].set_label("c")
+    axes[0].set_title("c  one")
+    heat_map(axes[1], np.array([[0.0, 1.0]]), "two", horizontal="x", vertical="y", value="share")
     return figure
 
 

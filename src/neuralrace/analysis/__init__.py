@@ -3,19 +3,17 @@
 from neuralrace.analysis.activity import (
     aligned_mds,
     alignment,
-    by_group,
     chance_by_groups,
-    concentration,
     cosine_similarity,
     groups_active,
-    mds,
+    kernel_change,
     rotation_onto,
     share_by_groups,
     similarity,
+    tangent_kernel,
 )
 from neuralrace.analysis.agreement import Agreement, Line, agreement
 from neuralrace.analysis.curves import Interval, Plateau, interval, plateaus, proportion, time_to, typical
-from neuralrace.analysis.kernel import kernel_change, tangent_kernel
 
 __all__ = [
     "Agreement",
@@ -25,14 +23,11 @@ __all__ = [
     "agreement",
     "aligned_mds",
     "alignment",
-    "by_group",
     "chance_by_groups",
-    "concentration",
     "cosine_similarity",
     "groups_active",
     "interval",
     "kernel_change",
-    "mds",
     "plateaus",
     "proportion",
     "rotation_onto",

@@ -1,12 +1,15 @@
-"""Activities of examples: similarity, alignment with the targets, scaling to few dimensions, mixed selectivity."""
-
-from typing import NamedTuple
+"""Activities of examples: similarity, alignment with the targets, scaling, mixed selectivity, the tangent kernel."""
 
 import jax
 import numpy as np
+from scipy.linalg import orthogonal_procrustes
 
+from neuralrace._engine.example_rows import edge_gates
+from neuralrace.architecture import check_weights
 from neuralrace.arrays import real_array
-from neuralrace.errors import RangeError, require_count
+from neuralrace.axes import Weights
+from neuralrace.errors import ProblemError, RangeError, require_count, require_kind
+from neuralrace.problem import Problem
 
 
 def similarity(activity: np.ndarray) -> np.ndarray:
@@ -33,55 +36,30 @@ def alignment(outputs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.asarray(np.divide(along, whole, out=np.zeros_like(whole), where=whole > 0))
 
 
-class Scaling(NamedTuple):
-    """points: (..., N, dimensions), centered. explained: (...,), the share of all squared distance that they keep."""
-
-    points: np.ndarray
-    explained: np.ndarray
-
-
-def mds(activity: np.ndarray, dimensions: int = 2) -> Scaling:
-    """Place examples in few dimensions by classical scaling of the distances between their activities, (N, units).
+def aligned_mds(activities: np.ndarray, dimensions: int = 2) -> np.ndarray:
+    """Place examples in few dimensions by classical scaling of their activities at several times, (T, N, units).
 
     Axes come in order of variance; of each, the entry of largest size is positive, so that the same activity always
-    gives the same picture.
+    gives the same picture. The points of a time, centered, are turned to fit those of the next one best, which keeps
+    their distances. Returns (T, N, dimensions).
     """
-    rows, count = real_array("activity", activity, RangeError), require_count("dimensions", dimensions)
-    if rows.ndim != 2 or len(rows) < 2:
-        raise RangeError(f"activity must have one row for each of at least two examples; it has shape {rows.shape}")
-    left, values, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
-    points = np.zeros((len(rows), count))
-    kept = min(count, len(values))
-    points[:, :kept] = left[:, :kept] * values[:kept]
-    points *= np.where(points[np.abs(points).argmax(axis=0), np.arange(count)] < 0, -1.0, 1.0)
-    total = float(np.sum(values**2))
-    return Scaling(points, np.asarray(np.sum(values[:kept] ** 2) / total if total > 0 else 1.0))
-
-
-def aligned_mds(activities: np.ndarray, dimensions: int = 2) -> Scaling:
-    """Scale the activities at several times, (T, N, units), each turned to fit the next one best.
-
-    The last is as `mds` gives it; distances are kept at every time.
-    """
-    scaled = [mds(activity, dimensions) for activity in activities]
-    points = [one.points for one in scaled]
+    rows, count = real_array("activities", activities, RangeError), require_count("dimensions", dimensions)
+    if rows.ndim != 3 or rows.shape[1] < 2:
+        raise RangeError(f"activities must be (T, N, units), of two examples or more; their shape is {rows.shape}")
+    left, values, _ = np.linalg.svd(rows - rows.mean(axis=1, keepdims=True), full_matrices=False)
+    points = np.zeros((*rows.shape[:2], count))
+    kept = min(count, values.shape[-1])
+    points[..., :kept] = left[..., :kept] * values[:, None, :kept]
+    largest = np.take_along_axis(points, np.abs(points).argmax(axis=1)[:, None], axis=1)
+    points *= np.where(largest < 0, -1.0, 1.0)
     for t in range(len(points) - 2, -1, -1):
         points[t] = points[t] @ rotation_onto(points[t], points[t + 1])
-    return Scaling(np.array(points), np.array([one.explained for one in scaled]))
+    return points
 
 
 def rotation_onto(points: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Find the rotation or reflection R for which |points R - target| is least (orthogonal Procrustes)."""
-    left, _, right = np.linalg.svd(points.T @ target)
-    return np.asarray(left @ right)
-
-
-def by_group(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Average over the examples of each group; values: (..., N), labels: (N,). Returns (..., groups)."""
-    rows, names = np.asarray(values), np.asarray(labels)
-    if rows.shape[-1:] != names.shape:
-        raise RangeError(f"labels must have one entry per example, {rows.shape[-1]}; their shape is {names.shape}")
-    return np.stack([rows[..., names == name].mean(axis=-1) for name in np.unique(names)], axis=-1)
+    """Find the rotation or reflection R for which |points R - target| is least."""
+    return np.asarray(orthogonal_procrustes(points, target)[0])
 
 
 def groups_active(patterns: np.ndarray, labels: np.ndarray, more_than: float = 0.5) -> np.ndarray:
@@ -89,14 +67,10 @@ def groups_active(patterns: np.ndarray, labels: np.ndarray, more_than: float = 0
 
     patterns: (..., N) of bool, one neuron each. labels: (N,), the group of each example. Returns (...,).
     """
-    return np.sum(by_group(np.asarray(patterns, dtype=bool), labels) > more_than, axis=-1)
-
-
-def concentration(activity: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Compute the largest share of a neuron's activity in one group, groups of equal size; 0 for a silent neuron."""
-    means = by_group(activity, labels)
-    total = means.sum(axis=-1)
-    return np.divide(means.max(axis=-1), total, out=np.zeros_like(total), where=total > 0)
+    rows, names = np.asarray(patterns, dtype=bool), np.asarray(labels)
+    if rows.shape[-1:] != names.shape:
+        raise RangeError(f"labels must have one entry per example, {rows.shape[-1]}; their shape is {names.shape}")
+    return np.sum([rows[..., names == name].mean(axis=-1) > more_than for name in np.unique(names)], axis=0)
 
 
 def share_by_groups(patterns: np.ndarray, labels: np.ndarray, strength: np.ndarray | None = None) -> np.ndarray:
@@ -111,3 +85,37 @@ def chance_by_groups(inputs: np.ndarray, labels: np.ndarray, draws: int = 10_000
     """Compute the same shares for neurons whose incoming weights are drawn at random, as before training."""
     normal = np.asarray(jax.random.normal(jax.random.key(key), (draws, np.shape(inputs)[1])))
     return share_by_groups(normal @ np.asarray(inputs).T > 0, labels)
+
+
+def tangent_kernel(problem: Problem, weights: Weights) -> np.ndarray:
+    """Compute the sum over weights and output units of (d output) (d output)^T over examples, (N, N).
+
+    The network is linear in each matrix: d output / d W_e is the map from t(e) to the outputs times the activity at
+    s(e), both known per example.
+    """
+    require_kind("problem", problem, Problem, ProblemError)
+    checked = check_weights(problem.architecture, weights)
+    architecture, count = problem.architecture, len(problem.task)
+    activity = {**problem.task.inputs, **problem.activity(checked)}
+    gates = edge_gates(architecture, problem.gates, count)
+    sizes = [architecture.nodes[node] for node in architecture.outputs]
+    blocks = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
+    # node -> for each example, the linear map from the node to all outputs stacked, (N, outputs, size)
+    onward = {n: np.broadcast_to(b, (count, *b.shape)) for n, b in zip(architecture.outputs, blocks, strict=True)}
+    for node in reversed(architecture.order):
+        if node not in onward:
+            onward[node] = sum(
+                gates[edge][:, None, None] * (onward[architecture.target(edge)] @ checked[edge])
+                for edge in architecture.outgoing[node]
+            )
+    kernel = np.zeros((count, count))
+    for edge, (source, target) in architecture.edges.items():
+        entering = activity[source] * gates[edge][:, None]
+        kernel += np.einsum("nm,nat,mat->nm", entering @ entering.T, onward[target], onward[target], optimize=True)
+    return kernel
+
+
+def kernel_change(first: np.ndarray, last: np.ndarray) -> float:
+    """Compute one minus the cosine between two kernels: 0 in the lazy regime, towards 1 as features are learned."""
+    scale = float(np.linalg.norm(first) * np.linalg.norm(last))
+    return 1.0 - float(np.sum(first * last)) / scale if scale > 0 else 0.0

@@ -2,23 +2,11 @@
 
 import warnings
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
 from neuralrace.errors import RangeError, shortened
-
-
-class LossCurve(Protocol):
-    """Anything with a loss over time: a forecast, a trajectory or a line."""
-
-    @property
-    def time(self) -> np.ndarray:
-        """(T,)."""
-
-    @property
-    def loss(self) -> np.ndarray:
-        """(T,), or (seeds, T)."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +31,17 @@ class Agreement:
     max_gap: float
 
 
-def agreement(forecast: LossCurve, run: LossCurve) -> Agreement:
-    """Compare a prediction with a run, both as the mean over their seeds, at the times that they share."""
+def agreement(forecast: Any, run: Any) -> Agreement:
+    """Compare a prediction with a run, both as the mean over their seeds, at the times that they share.
+
+    Either is a forecast, a trajectory or a line: anything with a time (T,) and a loss (T,) or (seeds, T).
+    """
     for name, curve in (("forecast", forecast), ("run", run)):
-        if not (hasattr(curve, "time") and hasattr(curve, "loss")):
+        time, loss = getattr(curve, "time", ()), getattr(curve, "loss", ())
+        if not np.size(time) or np.shape(loss)[-1:] != np.shape(time):
             raise RangeError(
-                f"{name} must be a Forecast, a Trajectory or a Line, with a time and a loss; it was {shortened(curve)}"
-            )
-        if not np.size(curve.time) or np.shape(curve.loss)[-1:] != np.shape(curve.time):
-            raise RangeError(
-                f"{name} must have a loss for each of its times, one or more; it has times of shape "
-                f"{np.shape(curve.time)} and losses of shape {np.shape(curve.loss)}"
+                f"{name} must be a Forecast, a Trajectory or a Line, with a loss for each of its times, one or more; "
+                f"it was {shortened(curve)}"
             )
     time = np.asarray(run.time)
     if np.shape(forecast.time) != time.shape or not np.allclose(forecast.time, time, rtol=1e-9, atol=1e-12):
@@ -61,7 +49,19 @@ def agreement(forecast: LossCurve, run: LossCurve) -> Agreement:
             f"two curves must share their times to be compared; one has {np.size(forecast.time)} and the other "
             f"{time.size}, or they differ: predict at times=run.time"
         )
-    _check_settings(forecast, run)
+    predicting, training = getattr(forecast, "settings", {}), getattr(run, "settings", {})
+    if predicting and training and predicting.get("loss", "squared") != training.get("loss", "squared"):
+        losses = [settings.get("loss", "squared") for settings in (predicting, training)]
+        raise RangeError(
+            "two curves of one loss are required; the forecast is of the {} and the run of the {} loss".format(*losses)
+        )
+    rate, activated = training.get("learning_rate"), getattr(getattr(forecast, "problem", None), "activations", None)
+    if activated and rate is not None and predicting.get("learning_rate", rate) is None:
+        warnings.warn(  # rectified networks follow the gradient flow only for small steps
+            f"the run took steps of learning_rate={rate:g} and the forecast follows the gradient flow, which ignores "
+            f"them: predict with learning_rate={rate:g}",
+            stacklevel=2,
+        )
     predicted, measured = (np.atleast_2d(curve.loss).mean(axis=0) for curve in (forecast, run))
     if not (np.isfinite(predicted).all() and np.isfinite(measured).all()):
         return Agreement(float("inf"), float("inf"), float("inf"))
@@ -80,23 +80,3 @@ def agreement(forecast: LossCurve, run: LossCurve) -> Agreement:
         float(np.abs(logs).mean()) if positive.any() else ratio(float(gap.max()), 0.0),
         ratio(float(gap.max()), float(abs(measured[0]))),
     )
-
-
-def _check_settings(forecast: LossCurve, run: LossCurve) -> None:
-    """Refuse curves of different losses, and warn of a forecast of the flow where the step size matters."""
-    predicted, trained = getattr(forecast, "settings", None), getattr(run, "settings", None)
-    if predicted is None or trained is None:
-        return
-    losses = [settings.get("loss", "squared") for settings in (predicted, trained)]
-    if losses[0] != losses[1]:
-        raise RangeError(
-            f"two curves of one loss are required; the forecast is of the {losses[0]} and the run of the {losses[1]} "
-            "loss"
-        )
-    rate, activated = trained.get("learning_rate"), getattr(getattr(forecast, "problem", None), "activations", None)
-    if activated and rate is not None and predicted.get("learning_rate", rate) is None:
-        warnings.warn(  # rectified networks follow the gradient flow only for small steps
-            f"the run took steps of learning_rate={rate:g} and the forecast follows the gradient flow, which ignores "
-            f"them: predict with learning_rate={rate:g}",
-            stacklevel=3,
-        )

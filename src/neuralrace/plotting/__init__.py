@@ -17,7 +17,6 @@ from neuralrace.plotting.style import (
     heat_map,
     label_axes,
     lay_out,
-    new_figure,
     new_panels,
     sequence,
 )
@@ -34,7 +33,6 @@ __all__ = [
     "lay_out",
     "loss_curves",
     "mode_lines",
-    "new_figure",
     "new_panels",
     "reconstruction_line",
     "sequence",

@@ -25,13 +25,10 @@ def training_band(axis: Axes, time: NDArray, values: NDArray, kind: str, label: 
     axis.plot(time, values.mean(axis=0), color=color, linewidth=1.8, label=label)
 
 
-def theory_line(
-    axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False, faint: bool = False
-) -> None:
-    """Draw a prediction; a second one on the same axis is dotted, one of many draws faint."""
-    look: dict[str, Any] = {"linewidth": 0.6, "alpha": 0.4} if faint else {"linewidth": 1.3}
+def theory_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
+    """Draw a prediction; a second one on the same axis is dotted."""
     style = DOTS if dotted else DASHES["theory"]
-    axis.plot(time, values, color=COLORS["theory"], linestyle=style, label=label, **look)
+    axis.plot(time, values, color=COLORS["theory"], linewidth=1.3, linestyle=style, label=label)
 
 
 def reconstruction_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
@@ -60,8 +57,8 @@ def interval_points(
     axis: Axes, places: Any, intervals: Sequence[tuple[float, float, float]], *, across: bool = False, **style: Any
 ) -> None:
     """Draw means with their intervals, each (mean, low, high), upwards or across."""
-    means, lows, highs = zip(*intervals, strict=True)
-    reach = [[m - low for m, low in zip(means, lows, strict=True)], [h - m for h, m in zip(highs, means, strict=True)]]
+    means, lows, highs = np.array(intervals).T
+    reach = np.array([means - lows, highs - means])
     if across:
         axis.errorbar(means, places, xerr=reach, capsize=2, **style)
     else:
@@ -82,8 +79,8 @@ def loss_curves(
     """Draw losses: trainings in color, forecasts in black dashes, reconstructions in violet, each with its label.
 
     trained: label -> what is trained, and its loss, (seeds, T) or (T,). theory, rebuilt: (T,), or several in one style,
-    (n, T); a second label is dotted. tolerance: of log10; all that comes after the
-    first training is then held against its mean in a strip below.
+    (n, T); a second label is dotted. tolerance: of log10; all that comes after the first training is then compared with
+    its mean in a strip below.
     """
     theory, rebuilt = theory or {}, rebuilt or {}
     for label, (kind, values) in trained.items():

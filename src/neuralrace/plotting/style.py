@@ -2,7 +2,7 @@
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from matplotlib import colormaps, rc_context
 from matplotlib.axes import Axes
@@ -33,24 +33,17 @@ def sequence(count: int) -> list[str]:
     return [to_hex(colormaps["viridis"](0.82 * place / max(count - 1, 1))) for place in range(count)]
 
 
-def new_figure(columns: int = 1, rows: int = 1, width: float = 4.2, height: float = 3.2) -> tuple[Figure, Any]:
-    """Make a figure with a grid of axes, (rows, columns), that belongs to no window."""
+def new_panels(count: int, columns: int = 3, width: float = 4.2, height: float = 3.6) -> tuple[Figure, list[Axes]]:
+    """Make a figure with `count` panels, at most `columns` in a row, that belongs to no window."""
+    rows, columns = -(-count // columns), min(columns, count)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False)
-    for axis in axes.flat:
+    axes = [figure.add_subplot(rows, columns, place + 1) for place in range(count)]
+    for axis in axes:
         axis.set_prop_cycle(color=SERIES)
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=SIZE)
         axis.xaxis.set_major_locator(MaxNLocator(5))  # so that long numbers do not touch
     return figure, axes
-
-
-def new_panels(count: int, columns: int = 3, width: float = 4.2, height: float = 3.6) -> tuple[Figure, list[Axes]]:
-    """Make a figure with `count` panels, at most `columns` in a row."""
-    figure, axes = new_figure(min(columns, count), -(-count // columns), width, height)
-    for axis in axes.flat[count:]:
-        axis.remove()
-    return figure, list(axes.flat[:count])
 
 
 def lay_out(figure: Figure) -> Figure:
@@ -63,14 +56,8 @@ def lay_out(figure: Figure) -> Figure:
     return figure
 
 
-def label_axes(
-    axis: Axes,
-    title: str,
-    horizontal: str,
-    vertical: str,
-    legend: Literal["best", "center right", "below"] = "below",
-) -> None:
-    """Write title, axes and legend."""
+def label_axes(axis: Axes, title: str, horizontal: str, vertical: str) -> None:
+    """Write title, axes and, below them, the legend."""
     letter, gap, rest = title.partition("  ")
     spec, figure = axis.get_subplotspec(), axis.get_figure(root=True)
     assert figure is not None
@@ -80,12 +67,8 @@ def label_axes(
     axis.set_title(f"{letter}{gap}" * bool(gap) + "\n".join(lines), fontsize=10, x=0.0, ha="left")
     axis.set_xlabel(horizontal, fontsize=SIZE)
     axis.set_ylabel(vertical, fontsize=SIZE)
-    if not axis.get_legend_handles_labels()[0]:
-        return
-    if legend == "below":
+    if axis.get_legend_handles_labels()[0]:
         legend_below(axis)
-    else:
-        axis.legend(frameon=False, fontsize=8, loc=legend)
 
 
 def legend_below(axis: Axes, place: float = 0.0) -> None:

@@ -22,7 +22,6 @@ import numpy as np
 from neuralrace._engine.devices import compiled
 from neuralrace.activations import LeakyReLU
 from neuralrace.analysis import Agreement, Line, agreement
-from neuralrace.analysis.agreement import LossCurve
 from neuralrace.arrays import float64
 from neuralrace.axes import Array, Weights
 from neuralrace.gates import Gates
@@ -66,7 +65,7 @@ def near(apart: Agreement) -> bool:
     return apart.normalized_l1 <= NEAR_L1 and apart.log10_gap <= NEAR_LOG
 
 
-def distance_learned(curve: LossCurve, run: LossCurve) -> Agreement:
+def distance_learned(curve: Any, run: Any) -> Agreement:
     """Compare a curve with a run, in units of what the run learned.
 
     The area between the curves is divided by the area between the run and the lowest loss that it reaches, and the
@@ -122,7 +121,7 @@ def replay(
     network: Problem,
     initial: Sequence[Weights],
     samples: Samples,
-    run: LossCurve,
+    run: Any,
     steps: np.ndarray,
     rate: float,
     modules: int | None = None,

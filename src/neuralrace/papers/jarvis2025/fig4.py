@@ -48,7 +48,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         alike = np.array([nr.analysis.similarity(a) for a in activity])
         data[f"{name}_output"] = (("moment", "example", "property"), one.values("outputs[y]")[0, places])
         data[f"{name}_similarity"] = (("moment", "example", "other"), alike)
-        data[f"{name}_points"] = (("moment", "example", "axis"), nr.analysis.aligned_mds(activity).points)
+        data[f"{name}_points"] = (("moment", "example", "axis"), nr.analysis.aligned_mds(activity))
     # singular values of the pathways: as published, and as appendix F has them, simulated and by the race reduction:
     # the common pathway learns alone and the others learn what it leaves at the end
     modes, aligned = named.task.inputs["x"].shape[1], nr.theory.Aligned(diagonal=False)

@@ -43,7 +43,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         ends = (nr.train(problem, initial, rate, 0).weights(0), run.weights(0))
         data = routing.final_state(named, run, settings.hidden)
         data["loss"], data["time"] = (("seed", "step"), run.loss), ("step", run.time)
-        kernels = (nr.analysis.tangent_kernel(problem, weights, traced=True) for weights in ends)
+        kernels = (nr.analysis.tangent_kernel(problem, weights) for weights in ends)
         data["change"] = nr.analysis.kernel_change(*kernels)
         parts.append(data)
     return xarray.concat(parts, "scale").assign_coords(scale=scales)

@@ -1,6 +1,6 @@
 """A long trial, bounded in time: python tests/soak.py [seconds] [--forecasts]. Other examples and moments every time.
 
-First the properties of `test_changed_files.py` with thousands of examples and all bad inputs of `test_corpus.py`, then
+First `test_bad_input.py` with thousands of examples and all bad inputs of its corpus, then
 random forecasts against the exact flow (`random_forecasts.py`; these alone with --forecasts), then every command of
 `kills.py` is killed at random moments, some of them twice, and must end with the same results as one that was not.
 """
@@ -19,7 +19,7 @@ import kills
 import random_forecasts
 from neuralrace.errors import RangeError
 
-PROPERTIES = [str(Path(__file__).parent / name) for name in ("test_changed_files.py", "test_corpus.py")]
+PROPERTIES = [str(Path(__file__).parent / "test_bad_input.py")]
 SHARE = 0.3  # of the time, for the properties; and for the forecasts
 SEEDS = 10  # of each shape, which compiles once
 PROGRAMS = 40  # shapes after which compiled programs are dropped

@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Error (reading|writing) persistent compilation cache")
 
 
-LONG = {f"test_{name}.py" for name in ("devices", "docs", "killed", "sweeps", "wheel")}
+LONG = {f"test_{name}.py" for name in ("devices", "docs", "sweeps", "wheel")}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

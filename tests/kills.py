@@ -1,7 +1,5 @@
 """Commands that are killed at some moment and started again, and what must come of it."""
 
-import contextlib
-import random
 import subprocess
 import sys
 import time
@@ -54,27 +52,15 @@ def start(name: str, folder: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def soon_after_its_first_file(name: str, folder: Path) -> Callable[[], bool]:
-    """Whether so many seconds have passed since then: before its first file or folder there is nothing to go wrong."""
-    moment, began = random.Random(name).uniform(0, 4), []
-
-    def ready() -> bool:
-        if not began and any(folder.iterdir()):
-            began.append(time.monotonic())
-        return bool(began) and time.monotonic() - began[0] > moment
-
-    return ready
-
-
 def kill_after(name: str, folder: Path, ready: Callable[[], bool], most: float) -> bool:
     """Begin a command and kill it once it is ready, or after so many seconds; say whether it was still running."""
     process, began = start(name, folder), time.monotonic()
-    with contextlib.ExitStack() as stack:
-        stack.callback(process.wait)
-        stack.callback(process.kill)
-        while process.poll() is None and not ready() and time.monotonic() - began < most:
-            time.sleep(0.01)
-        return process.poll() is None
+    while process.poll() is None and not ready() and time.monotonic() - began < most:
+        time.sleep(0.01)
+    running = process.poll() is None
+    process.kill()
+    process.wait()
+    return running
 
 
 def finish(name: str, folder: Path, most: float) -> int | None:

@@ -169,7 +169,7 @@ def test_the_pace_is_measured(made):
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        (lambda steps, sets: (steps[:-1], sets), WeightError, "each of the 10 steps; there are 11, 11"),
+        (lambda steps, sets: (steps[:-1], sets), WeightError, "one set for each of the 10 steps; it was"),
         (lambda steps, sets: ([s + 20 for s in steps], sets), RangeError, r"increase from 0, .* were \[20, 40"),
         (lambda steps, sets: ([0, 0, *steps[2:]], sets), RangeError, r"increase from 0, .* were \[0, 0, 40"),
         (lambda steps, sets: (steps[:1], [sets[0][:1]]), RangeError, "at least two"),
@@ -185,7 +185,7 @@ def test_the_pace_is_measured(made):
             WeightError,
             "by name or by edge must be a Mapping; it was 3",
         ),
-        (lambda steps, sets: (steps, [3] * 11), WeightError, "weights of each network must be a Sequence; it was 3"),
+        (lambda steps, sets: (steps, [3] * 11), WeightError, r"one set for each of the 11 steps; it was \[3, 3"),
         (
             lambda steps, sets: (steps, [[dict.fromkeys(NETWORK.architecture.edges, "abc")] * 11]),
             WeightError,

@@ -198,11 +198,8 @@ def checkpoint_records(
         )
     require_kind("weights", weights, Sequence, WeightError)
     sets = [weights] if weights and isinstance(weights[0], Mapping) else weights
-    for one in sets:
-        require_kind("the weights of each network", one, Sequence, WeightError)
-    if not sets or any(len(one) != len(times) for one in sets):
-        found = ", ".join(str(len(one)) for one in sets) or "none"
-        raise WeightError(f"one set of weights is required for each of the {len(times)} steps; there are {found}")
+    if not sets or any(np.shape(one) != times.shape for one in sets):
+        raise WeightError(f"weights must be one set for each of the {len(times)} steps; it was {shortened(weights)}")
     seen: list[list[dict[Edge, np.ndarray]]] = [[] for _ in sets]
     losses = np.zeros((len(sets), len(times)))
     for seed, mine in enumerate(sets):
@@ -232,15 +229,7 @@ def checkpoint_records(
     for node in network.activations:
         gates = np.array([[one[node] > 0 for one in mine] for mine in received])
         variables[f"gate_patterns[{node}]"] = (("seed", "time", "example", f"{node}_unit"), gates)
-    settings = {
-        "learning_rate": rate,
-        "steps": int(times[-1]),
-        "seeds": len(seen),
-        "key": None,
-        "loss": "squared",
-        "rule": {"rule": "checkpoints", "cosine": float(np.min(cosines))},
-        "batch_size": None,
-        "coupling": "joint",
-        "initial": {"name": "given"},
-    }
+    settings = {"learning_rate": rate, "steps": int(times[-1]), "seeds": len(seen), "key": None, "loss": "squared"}
+    settings["rule"] = {"rule": "checkpoints", "cosine": float(np.min(cosines))}
+    settings |= {"batch_size": None, "coupling": "joint", "initial": {"name": "given"}}
     return rate * times, times.astype(int), variables, settings

@@ -240,13 +240,6 @@ class ReLUNetwork(Problem):
         """All targets side by side, (N, outputs)."""
         return self.task.targets["y"]
 
-    @float64
-    def forward(self, weights: Weights) -> dict[str, np.ndarray]:
-        """The outputs for every example: {output: (N, size)}, by the output nodes of the task."""
-        output = self.activity(weights)["y"]
-        sizes = [rows.shape[1] for rows in self.given.targets.values()]
-        return dict(zip(self.given.targets, np.split(output, np.cumsum(sizes)[:-1], axis=1), strict=True))
-
 
 def side_by_side(by_node: Any) -> np.ndarray:
     """The rows of several nodes as one array."""

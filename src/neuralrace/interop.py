@@ -229,7 +229,9 @@ def checkpoint_records(
     for node in network.activations:
         gates = np.array([[one[node] > 0 for one in mine] for mine in received])
         variables[f"gate_patterns[{node}]"] = (("seed", "time", "example", f"{node}_unit"), gates)
-    settings = {"learning_rate": rate, "steps": int(times[-1]), "seeds": len(seen), "key": None, "loss": "squared"}
-    settings["rule"] = {"rule": "checkpoints", "cosine": float(np.min(cosines))}
-    settings |= {"batch_size": None, "coupling": "joint", "initial": {"name": "given"}}
+    rule = {"rule": "checkpoints", "cosine": float(np.min(cosines))}
+    settings = {
+        **{"learning_rate": rate, "steps": int(times[-1]), "seeds": len(seen), "key": None, "loss": "squared"},
+        **{"rule": rule, "batch_size": None, "coupling": "joint", "initial": {"name": "given"}},
+    }
     return rate * times, times.astype(int), variables, settings

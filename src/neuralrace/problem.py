@@ -201,7 +201,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReLUNetwork(Problem):
-    """A fully connected network x -> h1 -> h2 -> ... -> y with rectified hidden layers, and the task that it learns.
+    """A fully connected network x -> h1 -> h2 -> ... -> y with rectified hidden layers, and its task, as a problem.
 
     Several input nodes of the task are put side by side as one, several outputs likewise. hidden: the width of each
     hidden layer. slope: what a negative pre-activation is multiplied by; 0 is the ReLU. biases: see Problem.
@@ -209,7 +209,6 @@ class ReLUNetwork(Problem):
 
     hidden: tuple[int, ...]
     slope: float
-    given: Task  # as it came, with its own nodes
 
     def __init__(
         self, task: Task, hidden: int | Sequence[int] = (128,), slope: float = 0.0, biases: bool = False
@@ -228,7 +227,6 @@ class ReLUNetwork(Problem):
         super().__init__(chain, one, activations=dict.fromkeys(layers, leaky_relu(slope)), biases=biases)
         object.__setattr__(self, "hidden", checked)
         object.__setattr__(self, "slope", slope)
-        object.__setattr__(self, "given", task)
 
     @property
     def inputs(self) -> np.ndarray:

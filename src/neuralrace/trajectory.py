@@ -25,7 +25,7 @@ from neuralrace.errors import (
 from neuralrace.gates import Gates
 from neuralrace.interop import checkpoint_records
 from neuralrace.io import load_dataset, save_dataset, versions
-from neuralrace.problem import Problem, ReLUNetwork
+from neuralrace.problem import Problem
 from neuralrace.task import Task
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def status_of(loss: np.ndarray) -> np.ndarray:
 
 def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.ndarray]], dict[str, Any]]:
     """Split a problem into arrays with named axes and a description in plain values."""
-    task = problem.given if isinstance(problem, ReLUNetwork) else problem.task
+    task = problem.task
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"example_weights": (("example",), task.weights)}
     for kind, rows in (("inputs", task.inputs), ("targets", task.targets)):
         variables |= {f"{kind}[{node}]": (("example", f"{node}_column"), array) for node, array in rows.items()}
@@ -226,8 +226,6 @@ def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.
         "activations": {node: one.as_data() for node, one in problem.activations.items()},
         "biases": problem.biases,
     }
-    if isinstance(problem, ReLUNetwork):
-        described["relu"] = {"hidden": list(problem.hidden), "slope": problem.slope}
     return variables, described
 
 
@@ -246,8 +244,6 @@ def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]
         return data, None
     inputs, targets = ({node: stored[kind][node] for node in described[kind]} for kind in ("inputs", "targets"))
     task = Task(inputs, targets, stored["example_weights"][""])
-    if "relu" in described:
-        return data, ReLUNetwork(task, **described["relu"], biases=described["biases"])
     named = any(name is not None for name, *_ in described["edges"])
     edges: Any = {n: (s, t) for n, s, t in described["edges"]} if named else [(s, t) for _, s, t in described["edges"]]
     architecture = Architecture(described["nodes"], edges)

@@ -31,7 +31,7 @@ def four(runs):
 
 
 def test_modules_of_a_trained_network(runs, four):
-    inputs = runs[0].problem.given.inputs["x"]
+    inputs = runs[0].problem.task.inputs["x"]
     assert len(repr(four)) < 900  # no gates, no members
     assert four.patterns.all(axis=1).sum() == 1  # one module is always open
     assert [module.pattern.tolist() for module in four.modules] == four.patterns.tolist()

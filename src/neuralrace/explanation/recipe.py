@@ -7,6 +7,7 @@ from neuralrace.errors import RangeError, WeightError
 from neuralrace.initial import Initializer
 from neuralrace.problem import ReLUNetwork
 from neuralrace.reln.discover import largest_curvature
+from neuralrace.reln.modules import examples_of
 from neuralrace.task import Task
 from neuralrace.theory import predict
 
@@ -54,7 +55,7 @@ def choose_recipe(
         return start, rate, steps, ""
     pilot, own = network, start
     if given is None and layers == 2 and network.hidden[0] > 64:
-        pilot = ReLUNetwork(network.given, (64,), network.slope, network.biases)
+        pilot = ReLUNetwork(examples_of(network), (64,), network.slope, network.biases)
         own = small_weights(pilot)
 
     def simulated(steps: int) -> tuple[np.ndarray, np.ndarray]:

@@ -27,7 +27,7 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.gates import Gates
-from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
+from neuralrace.problem import BIAS, Problem, side_by_side
 from neuralrace.task import Task
 from neuralrace.trajectory import Trajectory
 
@@ -151,8 +151,6 @@ def require_relu_chain(network: Any) -> None:
 
 def examples_of(network: Problem) -> Task:
     """Return the task without the constant input that biases are the weights of."""
-    if isinstance(network, ReLUNetwork):
-        return network.given
     inputs = {node: rows for node, rows in network.task.inputs.items() if not (network.biases and node == BIAS)}
     return Task(inputs, network.task.targets, network.task.weights)
 

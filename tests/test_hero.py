@@ -40,7 +40,7 @@ def test_the_record_says_what_the_picture_claims() -> None:
 
 
 def test_the_forecast_of_the_record_is_todays() -> None:
-    """Of one lane, at a few moments; to the four digits that are kept."""
+    """Compare one lane at a few moments, to the four digits that are kept."""
     record, (gating, *_) = hero.read(), hero.LANES
     settings = record["settings"]
     problem = nr.tasks.routing(settings["domains"], settings["domains"]).problem(gating, hidden=settings["hidden"])

@@ -150,13 +150,10 @@ def test_a_link_is_forecast_and_trained_and_exported(browser: Page) -> None:
 
 
 def test_controls_draw_another_curve(page: Page) -> None:
-    for name, place in (("control-delta", 60), ("control-scale", 90), ("control-rate", 120), ("control-steps", 60)):
+    for name, place in (("control-delta", 60), ("control-scale", 90), ("control-rate", 120)):
         before = page.curves()["theory"]
         page.changes(lambda name=name, place=place: page.slide(name, place))
         assert page.curves()["theory"] != before, name
-    page.changes(lambda: page.put("control-initial", "orthogonal"))
-    page.changes(lambda: page.slide("control-depth", 1))
-    page.changes(lambda: page.slide("control-depth", 0))
     page.changes(lambda: page.put("gating", "linear"))
     page.changes(lambda: page.js("document.querySelector('#network input[value=relu]').click()"))
     assert page.js("return document.getElementById('gating-box').hidden")
@@ -253,10 +250,10 @@ def test_stories_and_presets(page: Page) -> None:
     page.changes(lambda: page.find("tour-next").click())
     assert page.text("tour-place") == "2 of 3"
     page.find("tour-end").click()
-    page.changes(lambda: page.put("preset", "saxe2022-linear"))
-    page.wait("location.hash.includes('task=semantic')")
-    page.changes(lambda: page.find("task-iris").click())
-    assert "task=iris" in page.js("return location.hash")
+    page.changes(lambda: page.put("preset", "saxe2022-contextual"))
+    page.wait("location.hash.includes('task=contextual_classification')")
+    page.changes(lambda: page.find("task-hierarchy").click())
+    assert "task=hierarchy" in page.js("return location.hash")
 
 
 def test_a_bad_link_names_the_bound_and_the_page_continues(page: Page) -> None:

@@ -25,31 +25,26 @@ def made(*conditions, kind="finding", fails=None):
 
 
 def test_a_threshold_writes_the_sentence_and_decides():
-    low, high = (made(("at_most", "its size", value, 0.05)) for value in (0.04, 0.06))
+    low = made(("at_most", "its size", 0.04, 0.05))
     assert (low.measured, low.low, low.high, low.holds) == (0.04, None, 0.05, True)
     assert (low.asked, low.shown) == ("its size at most 0.05", "0.04")
-    assert not high.holds
-    assert made(("at_least", "its size", [1.0, 2.0], 1)).measured == (1.0, 2.0)
-    assert not made(("within", "its size", {"a": 1.0, "b": 3.0}, (0, 2))).holds
 
 
 @pytest.mark.parametrize(
     ("condition", "holds"),
     [
+        (("at_most", "its size", 0.06, 0.05), False),
+        (("at_least", "its size", [1.0, 2.0], 1), True),
+        (("within", "its size", {"a": 1.0, "b": 3.0}, (0, 2)), False),
         (("at_most", "x", WIDE, 0.6), False),  # its mean is below, not all of it
-        (("at_most", "x", WIDE, 0.7), True),
         (("at_least", "x", {"a": WIDE}, 0.4), False),
         (("within", "x", [WIDE, WIDE], (0.3, 0.7)), True),
-        (("at_most", "x", np.nan, 1), False),
-        (("at_least", "x", np.nan, 1), False),
         (("at_most", "x", [], 1), False),  # of none, nothing was measured
         (("rising", "x", [1.0, 2.0, 2.5], "depth"), True),
         (("falling", "x", {"a": 2.0, "b": 1.0}, "depth"), True),
-        (("falling", "x", [2.0], "depth"), False),
         (("falling", "x", [np.inf, np.inf], "depth"), False),
         (("rising", "x", [Interval(1, 0, 2), Interval(2, 1, 3)], "depth"), False),  # means rise, intervals meet
         (("rising", "x", [Interval(1, 0, 2), Interval(4, 3, 5)], "depth"), True),
-        (("falling", "x", [Interval(4, 3, 5), Interval(1, 0, 2)], "depth"), True),
     ],
 )
 def test_conditions(condition, holds):
@@ -120,13 +115,10 @@ def test_a_verdict_is_compared_with_the_record():
         (("at_most", "x", 0.159, 0.15), True),  # fails, and would hold at 0.165
         (("at_most", "x", 0.14, 0.15), True),  # holds, and would fail at 0.135
         (("at_most", "x", 0.13, 0.15), False),
-        (("at_most", "x", [10.2, 16.0], 10, " %"), False),  # the other value fails by far
         (("at_least", "x", 0.9905, 0.99), True),  # a share: the distance counts from the whole
         (("at_least", "x", 0.993, 0.99), False),
-        (("at_least", "x", 98.0, 95, " %"), False),
         (("at_least", "x", 0.95, 1), True),  # a ratio
         (("at_least", "x", 4, 4), False),  # a count
-        (("within", "x", 1.9, (0.5, 2)), True),
         (("within", "x", 0.81, (0.80, 0.82)), False),  # a tenth of the width
         (("at_most", "x", np.nan, 1), False),
         (("rising", "x", [1.0, 1.01], "depth"), False),

@@ -1,4 +1,4 @@
-"""The report stands alone, escapes what it is given, and says what came of every claim."""
+"""The report stands alone, escapes what it is given, and says what came of every claim, kind by kind."""
 
 import dataclasses
 import re
@@ -13,7 +13,7 @@ from neuralrace.papers.claims import Claim, Quantity
 from neuralrace.papers.experiment import Result
 from neuralrace.papers.registry import papers
 from neuralrace.plotting import heat_map, new_panels
-from neuralrace.report import render_report
+from neuralrace.report import counted, counts, render_report, tally, verdict
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,6 @@ def simple():
     """A figure with two panels, the second with a color bar."""
     figure, axes = new_panels(2)
     axes[0].plot([0, 1], [0, 1])
-    axes[0].set_label("c")
     axes[0].set_label("c")
     axes[0].set_title("c  one")
     heat_map(axes[1], np.array([[0.0, 1.0]]), "two", horizontal="x", vertical="y", value="share")
@@ -52,12 +51,10 @@ def test_the_page_needs_no_other_file(tiny: Result) -> None:
     assert page.count("data:image/svg+xml,") == len(panels(tiny.figure()))
     assert not re.findall(r'(?:src|href)="(?!data:|#|http://127\.0\.0\.1:8642/#preset=)', page)
     assert "@import" not in page
-    assert "prefers-color-scheme: dark" in page
-    assert "@media print" in page
-    assert 'name="viewport"' in page
-    assert papers()["P1"]["name"] in page
-    assert tiny.experiment.finding in page
-    assert "neuralrace run saxe2022-fig3 --size tiny" in page
+    for words in (papers()["P1"]["name"], tiny.experiment.finding, "neuralrace run saxe2022-fig3 --size tiny"):
+        assert words in page
+    assert page.count(">Not judged.<") == len(tiny.claims)
+    assert "computed and not judged" in page
 
 
 def test_every_link_within_the_page_leads_somewhere(tiny: Result) -> None:
@@ -67,12 +64,6 @@ def test_every_link_within_the_page_leads_somewhere(tiny: Result) -> None:
     links = re.findall(r'href="#([^"]*)"', page)
     assert {"saxe2022-fig3-1", "saxe2022-fig3-panel-1"} <= set(links)  # to claims, and from claims to panels
     assert set(links) <= set(ids)
-
-
-def test_tiny_claims_are_not_judged(tiny: Result) -> None:
-    page = render_report([tiny])
-    assert page.count(">Not judged.<") == len(tiny.claims)
-    assert "computed and not judged" in page
 
 
 def test_verdicts_and_tally(tiny: Result) -> None:
@@ -104,15 +95,12 @@ def test_every_claim_has_its_mark_and_refuted_ones_are_not_folded(tiny: Result) 
     assert places == sorted(places)
 
 
-def test_what_differs_from_the_paper_is_said(tiny: Result) -> None:
-    assert "Fewer &lt;seeds&gt;." in render_report([other(tiny, differs="Fewer <seeds>.")])
-    assert "What differs from the paper" not in render_report([other(tiny, differs="")])
-
-
 def test_text_is_escaped(tiny: Result) -> None:
-    page = render_report([judged(tiny, claim(True))])
+    page = render_report([judged(tiny, claim(True)), other(tiny, name="jarvis2025-fig2", differs="Fewer <seeds>.")])
     assert "It is &lt;so&gt; &amp; so." in page
+    assert "Fewer &lt;seeds&gt;." in page
     assert "<so>" not in page
+    assert "What differs from the paper" not in render_report([other(tiny, differs="")])
 
 
 def test_papers_come_in_their_order(tiny: Result) -> None:
@@ -134,3 +122,42 @@ def test_panels_are_taken_apart_with_what_belongs_to_them() -> None:
     assert b"<image" in second.svg
     assert b"<image" not in first.svg
     assert all(axis.get_visible() for axis in figure.axes)
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (claim(True), "holds"),
+        (claim(False, "for a reason"), "refuted"),
+        (claim(False, "for a reason", kind="finding"), "does not hold"),
+        (claim(False, kind="finding"), "does not hold, other than recorded"),
+        (claim(True, "for a reason"), "holds, other than recorded"),
+    ],
+)
+def test_verdicts_in_words(one: Claim, words: str) -> None:
+    assert verdict(one) == words
+
+
+def test_counts_keep_kinds_apart() -> None:
+    claims = [
+        claim(True, kind="finding"),
+        claim(False, "so"),
+        claim(True),
+        claim(False, kind="check"),
+    ]
+    assert counts(claims) == {
+        "paper": {"hold": 1, "do_not": 1, "other_than_recorded": 0},
+        "finding": {"hold": 1, "do_not": 0, "other_than_recorded": 0},
+        "check": {"hold": 0, "do_not": 1, "other_than_recorded": 1},
+    }
+    assert tally(claims) == (
+        "paper: 1 holds, 1 refuted; finding: 1 holds; check: 1 does not hold. 1 came out other than recorded."
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "held", "failed", "words"),
+    [("paper", 30, 11, "30 hold, 11 refuted"), ("finding", 1, 2, "1 holds, 2 do not hold"), ("check", 0, 0, "0 hold")],
+)
+def test_one_kind_in_words(kind: str, held: int, failed: int, words: str) -> None:
+    assert counted(kind, {"hold": held, "do_not": failed}) == words

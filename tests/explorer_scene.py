@@ -1,7 +1,5 @@
 """The one small scene that the tests of the explorer share, so that its shapes are compiled once, and its server."""
 
-import importlib.util
-from pathlib import Path
 from typing import NamedTuple
 
 from neuralrace.explorer.session import Session
@@ -17,12 +15,6 @@ SMALL = {
     "rate": 0.4,
 }
 LINK = "task=xor&s.delta=0.5&gating=xor&width=4&seeds=2&steps=60&scale=0.005&rate=0.4"  # the same as an address
-
-SPEC = importlib.util.spec_from_file_location("stories", Path(__file__).parent.parent / "docs" / "stories.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-stories = importlib.util.module_from_spec(SPEC)  # docs is no package
-SPEC.loader.exec_module(stories)
 
 
 class Served(NamedTuple):

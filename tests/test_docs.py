@@ -1,16 +1,18 @@
 """The documentation runs: every python block, page by page; and what it names is there."""
 
-import importlib
 import json
 import re
-import sys
 import tomllib
+import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
+import hero
+import hooks
+import numpy as np
 import pytest
 import yaml
+from escaped import escaped
 
 import neuralrace as nr
 from neuralrace.papers.registry import papers
@@ -89,7 +91,7 @@ def test_the_citation_can_be_read() -> None:
 
 
 def test_the_gallery_has_every_experiment_with_its_record() -> None:
-    page = load("hooks").cards()
+    page = hooks.cards()
     for name in nr.papers.names():
         assert page.count(f'<div id="{name}">') == 1
         assert f"neuralrace run {name} " in page
@@ -101,17 +103,7 @@ def test_the_gallery_has_every_experiment_with_its_record() -> None:
 
 
 def test_averages_in_docstrings_are_not_read_as_tags() -> None:
-    escaped = load("escaped").escaped
     assert escaped("mean 0, <x x^T> = I/3, `a < b` and a < b") == "mean 0, &lt;x x^T> = I/3, `a < b` and a &lt; b"
-
-
-def load(name: str) -> Any:
-    """One of the scripts that make the pages."""
-    sys.path.insert(0, str(ROOT / "docs"))
-    try:
-        return importlib.import_module(name)
-    finally:
-        sys.path.remove(str(ROOT / "docs"))
 
 
 def test_the_continuous_check_calls_the_readme_command() -> None:
@@ -154,7 +146,7 @@ def test_pages_print_the_numbers_of_the_records_that_they_name() -> None:
     records = {record["name"]: json.dumps(record) for record in json.loads(VERDICTS.read_text(encoding="utf-8"))}
     for record in json.loads(VERDICTS.with_name("larger.json").read_text(encoding="utf-8")):
         records[record["name"]] += json.dumps(record)
-    records["pairs"] += load("hooks").pairs_of_mnist()  # a record of its own, as the page prints it
+    records["pairs"] += hooks.pairs_of_mnist()  # a record of its own, as the page prints it
     compared = Counter[str]()
     for where, prose, names in [(page.name, *told) for page in PAGES for told in told_of(page)]:
         values = [float(number) for name in names for number in numbers(records[name])]
@@ -167,3 +159,21 @@ def test_pages_print_the_numbers_of_the_records_that_they_name() -> None:
             assert found, f"{where}: {printed} is not in the records of {', '.join(names)}: {prose[:80]}"
     assert compared["learned.md"] > 50
     assert compared["views.md"] > 20
+
+
+def test_the_picture_of_the_race_is_that_of_its_record() -> None:
+    record = hero.read()
+    assert record["settings"] == hero.SETTINGS
+    assert list(record["lanes"]) == list(hero.LANES)
+    assert all(lane["normalized_l1"] < 0.1 for lane in record["lanes"].values())
+    for animated, path in hero.PICTURES.items():
+        drawn = hero.render(record, animated)
+        ElementTree.fromstring(drawn)  # well formed
+        assert path.read_text(encoding="utf-8") == drawn
+    # the forecast of one lane is that of today at a few moments, to the four digits that are kept
+    settings, (gating, *_), chosen = record["settings"], hero.LANES, [0, 5, 10, 20]
+    problem = nr.tasks.routing(settings["domains"], settings["domains"]).problem(gating, hidden=settings["hidden"])
+    times = [record["time"][place] for place in chosen]
+    forecast = nr.predict(problem, nr.initial.orthogonal(settings["gain"]), times, key=1)
+    kept = [record["lanes"][gating]["theory"][place] for place in chosen]
+    np.testing.assert_allclose(1 - forecast.loss / forecast.loss[0], kept, atol=1e-4)

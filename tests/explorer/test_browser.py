@@ -14,9 +14,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import stories
 
 import neuralrace as nr
-from explorer_scene import LINK, Served, stories
+from explorer_scene import LINK, Served
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 DRIVER = shutil.which("chromedriver")

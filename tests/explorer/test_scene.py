@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 import pytest
+import stories
 
-from explorer_scene import stories
 from neuralrace.errors import NeuralRaceError
 from neuralrace.explorer.presets import about
 from neuralrace.explorer.problem import Setup, make_setup, times_of

@@ -1,10 +1,10 @@
 """The figures with images: what they measure, their settings, and the driver of the paper's sizes."""
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
 
+import images as driver
 import numpy as np
 import pytest
 import xarray
@@ -16,9 +16,6 @@ from neuralrace.papers.saxe2022 import images
 
 FIG7, FIG8, FIG10 = (get(f"saxe2022-fig{number}") for number in (7, 8, 10))
 ROOT = Path(__file__).parents[2]
-SPEC = importlib.util.spec_from_file_location("images_driver", ROOT / "docs/images.py")
-driver = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(driver)
 
 
 def panel(trained, untrained, gains=None, data="mnist"):

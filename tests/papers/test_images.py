@@ -81,7 +81,7 @@ def test_panels_of_both_kinds_share_a_dataset():
     [
         ({"data": "mnist", "folder": "nowhere"}, FileFormatError, "the folder nowhere must hold"),
         ({"fractions": "0.5,1.5"}, RangeError, "trained must be at most the number of domains, 10; it was 15"),
-        ({"panels": "rotatd-10"}, UnknownNameError, "did you mean 'rotated'"),
+        ({"panels": "rotatd-10"}, UnknownNameError, "inputs must be one of permuted, rotated"),
         ({"panels": "rotated-ten"}, RangeError, "a panel must be named like permuted-40; it was 'rotated-ten'"),
     ],
 )

@@ -7,17 +7,22 @@ import neuralrace as nr
 from neuralrace import reln
 from neuralrace.errors import ProblemError, RangeError
 
+SMALL = nr.initial.gaussian(0.01)
 
-def test_the_race_of_gatings_agrees_with_the_closed_form():
-    times, initial = np.linspace(0, 60, 121), nr.initial.gaussian(0.01)
-    for delta, winner in ((0.3, "xor"), (1.5, "linear")):
-        named = nr.tasks.xor(delta)
-        candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
-        found = reln.race(named.task, candidates, initial=initial, times=times, criterion=0.2, draws=1)
-        assert found.winner == winner
-        # P2 appendix C: what one of four paths and one of two paths see
-        assert found.table.rate["xor"] == pytest.approx(np.sqrt(2 + delta**2) / 4, rel=1e-12)
-        assert found.table.rate["linear"] == pytest.approx(delta / 2, rel=1e-12)
+
+@pytest.mark.parametrize(("delta", "winner"), [(0.3, "xor"), (1.5, "linear")])
+def test_the_race_of_gatings_agrees_with_the_closed_form(delta, winner):
+    named, times = nr.tasks.xor(delta), np.linspace(0, 60, 121)
+    candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
+    found = reln.race(named.task, candidates, initial=SMALL, times=times, criterion=0.2, draws=1)
+    assert found.winner == winner
+    # P2 appendix C: what one of four paths and one of two paths see
+    assert found.table.rate["xor"] == pytest.approx(np.sqrt(2 + delta**2) / 4, rel=1e-12)
+    assert found.table.rate["linear"] == pytest.approx(delta / 2, rel=1e-12)
+    # with a size for each edge of a network every module starts like its layer
+    each = nr.initial.gaussian({("x", "h1"): 0.01, ("h1", "y"): 0.01})
+    again = reln.race(named.task, candidates, initial=each, times=times, criterion=0.2, draws=1)
+    assert again.table.equals(found.table)
 
 
 def test_a_race_needs_no_more_than_a_task_and_candidates():
@@ -28,16 +33,6 @@ def test_a_race_needs_no_more_than_a_task_and_candidates():
     assert 0 < found.table.time["xor"] <= forecast.time[-1] / 2
     assert found.criterion == pytest.approx(0.5 * forecast.loss[0])
     assert "linear" in str(found)
-
-
-def test_in_a_race_every_module_starts_like_its_layer():
-    named, times = nr.tasks.xor(0.3), np.linspace(0, 60, 121)
-    candidates = {name: named.problem(name, hidden=8) for name in ("xor", "linear")}
-    initializers = [nr.initial.gaussian(0.01), nr.initial.gaussian({("x", "h1"): 0.01, ("h1", "y"): 0.01})]
-    first, each = (
-        reln.race(named.task, candidates, initial=one, times=times, criterion=0.2, draws=1) for one in initializers
-    )
-    assert first.table.equals(each.table)
 
 
 def test_gatings_that_respect_groups():

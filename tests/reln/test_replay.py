@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
+import oracle
 from neuralrace.analysis import Agreement, Line
 from neuralrace.explanation.result import of_modules
 from neuralrace.reln.modules import Modules
@@ -12,35 +13,23 @@ from neuralrace.reln.replay import Replay, _deep, distance_learned, fewest, play
 RATE, STEPS = 0.1, np.array([0, 1, 3, 7, 12])
 
 
-def by_hand(network, weights, gatings):
-    """Descent of a network whose neurons have the gates of their module; gatings: first step -> layer -> gates."""
-    graph, task = network.architecture, network.task
-    weights = {edge: matrix.copy() for edge, matrix in weights.items()}
-    curve, now = [], None
+def by_hand(network, weights, gatings, seed):
+    """Descent of a network whose neurons have the gates of their module; gatings: first step -> layer -> modules."""
+    curve, problem = [], None
     for step in range(STEPS[-1] + 1):
-        now = gatings.get(step, now)
-        activity = dict(task.inputs)
-        for node in graph.order:
-            if node not in activity:
-                got = sum(activity[graph.source(e)] @ weights[e].T for e in graph.incoming[node])
-                activity[node] = got * now[node].T if node in now else got
-        error = (activity["y"] - task.targets["y"]) * task.weights[:, None]
+        if step in gatings:
+            gates = {}
+            for layer, found in gatings[step].items():
+                members = found.members[seed]
+                gates[layer] = network.slope + (1 - network.slope) * found.gates[members].T
+                gates[layer][:, members < 0] = 0
+            problem = nr.Problem(network.architecture, network.task, nr.Gates(nodes=gates), biases=network.biases)
         if step in STEPS:
-            curve.append(0.5 * task.weights @ np.sum((activity["y"] - task.targets["y"]) ** 2, axis=1))
-        if step == STEPS[-1]:
-            return np.array(curve), activity["y"]
-        slope = {"y": error}
-        for node in reversed(graph.hidden):
-            slope[node] = sum(slope[graph.edges[e][1]] @ weights[e] for e in graph.outgoing[node]) * now[node].T
-        for edge, (source, target) in graph.edges.items():
-            weights[edge] -= RATE * slope[target].T @ activity[source]
-    raise AssertionError
-
-
-def through(network, found, seed):
-    gates = network.slope + (1 - network.slope) * found.gates[found.members[seed]]
-    gates[found.members[seed] < 0] = 0
-    return gates
+            curve.append(oracle.loss(problem, weights))
+        if step < STEPS[-1]:
+            slope = oracle.gradient(problem, weights)
+            weights = {edge: matrix - RATE * slope[edge] for edge, matrix in weights.items()}
+    return np.array(curve), oracle.activities(problem, weights)["y"]
 
 
 @pytest.mark.parametrize(("biases", "slope", "hidden"), [(False, 0.0, (7,)), (True, 0.1, (7,)), (True, 0.1, (6, 5))])
@@ -65,17 +54,8 @@ def test_replays_are_descent_under_imposed_gates(biases, slope, hidden):
         plans = [[plan[0]] for plan in plans]
         played = [_deep(network, initial, plan[0], STEPS, RATE) for plan in plans]
     for plan, (loss, outputs) in zip(plans, played, strict=True):
-        wanted = [
-            by_hand(
-                network,
-                weights,
-                {
-                    first: {k: through(network, m, seed) for k, m in one.items()}
-                    for first, one in zip((0, 3), plan, strict=False)
-                },
-            )
-            for seed, weights in enumerate(initial)
-        ]
+        gatings = dict(zip((0, 3), plan, strict=False))
+        wanted = [by_hand(network, weights, gatings, seed) for seed, weights in enumerate(initial)]
         # the loss from moments is a difference of numbers of order one
         np.testing.assert_allclose(loss, np.mean([curve for curve, _ in wanted], axis=0), rtol=1e-10, atol=1e-12)
         np.testing.assert_allclose(outputs, [end for _, end in wanted], rtol=1e-10, atol=1e-12)

@@ -129,10 +129,9 @@ def explain(
     say("finding modules and replaying them")
     found = reln.discover(run, modules, key=key)
     ranking: reln.Ranking | None = None
-    entered: tuple[str, ...] = ()
     if drawn is not None and not quick:
         say("racing gatings")
-        ranking, entered = _race(found, run.time, drawn, labels)
+        ranking = _race(found, run.time, drawn, labels)
     return Explanation(
         name=named.name,
         settings={
@@ -152,7 +151,6 @@ def explain(
         inputs=_titles(named, named.task.inputs),
         outputs=_titles(named, named.task.targets),
         race=ranking,
-        entered=entered,
         warnings=_warnings(named, run, network, caution),
     )
 
@@ -197,15 +195,13 @@ def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: flo
     return Trajectory.from_checkpoints(network, steps, [arrays for _, arrays in saved], learning_rate=learning_rate)
 
 
-def _race(
-    found: Modular, times: np.ndarray, initial: Initializer, groups: np.ndarray | None
-) -> tuple[reln.Ranking, tuple[str, ...]]:
-    """Race the gatings that respect the groups and the one that was found; say under which names that takes part.
+def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.ndarray | None) -> reln.Ranking:
+    """Race the gatings that respect the groups and the one that was found; nothing is trained.
 
     Candidates that are too large to be solved in seconds stay out: the time goes with the cube of pathways times
-    inputs. Nothing is trained.
+    inputs.
     """
-    network = found.network
+    network, sizes = found.network, found.network.architecture.nodes
     task, (*before, last) = examples_of(network), network.architecture.hidden
     most = int(np.clip(200 // side_by_side(task.inputs).shape[1], 1, 20))
     candidates = {"common": np.ones((1, len(task)), dtype=bool)}
@@ -213,20 +209,15 @@ def _race(
         count = len(np.unique(groups))
         candidates = reln.gatings_of_groups(groups, [s for s in range(1, count) if math.comb(count, s) < most])
     own = [module.pattern for module in found.modules if module.layer == last]
-    entered: tuple[str, ...] = ()
-    if own:
-        mine = np.unique(own, axis=0)
-        entered = tuple(name for name, other in candidates.items() if np.array_equal(np.unique(other, axis=0), mine))
-        if not entered and len(own) <= most:
-            candidates["found"], entered = np.array(own), ("found",)
-    sizes = network.architecture.nodes
+    if 0 < len(own) <= most:
+        candidates["found"] = np.array(own)
     problems = {}
     for name, rows in candidates.items():  # earlier layers are always open
         patterns = [*(np.ones((1, len(task))) for _ in before), rows]
         widths = [*(sizes[layer] for layer in before), max(1, sizes[last] // len(rows))]
         problems[name] = reln.gated_problem(task, patterns, widths, network.biases)
     finish = 0.1 * 0.5 * float(task.weights @ np.sum(side_by_side(task.targets) ** 2, axis=1))  # of the initial loss
-    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2), entered
+    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2)
 
 
 def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:
@@ -245,10 +236,7 @@ def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str)
     if running:
         mean, half = run.loss.mean(axis=0), int(np.searchsorted(run.time, run.time[-1] / 2))
         fall, late = mean[0] - mean[-1], mean[half] - mean[-1]
-        how = "the loss did not fall"
-        if fall > 0:
-            brought = f"the later half of them brought {late / fall:.1%} of the fall"
-            how = brought if late >= 0 else "in the later half of them the loss rose"
+        how = f"the later half of them brought {late / fall:.1%} of the fall" if fall > 0 else "the loss did not fall"
         last = int(run.data["step"].values[-1])
         told.append(
             f"{running} of {len(run.loss)} networks were still moving after {last} steps ({how}): this explains them "

@@ -10,7 +10,7 @@ from neuralrace.plotting import COLORS, TIME, heat_map, label_axes, loss_curves,
 
 def draw(told: Any) -> Figure:
     """Draw all panels of an Explanation side by side."""
-    run, chosen, modules, groups, race = told.run, told.chosen, told.modules, told.groups, told.race
+    run, chosen, modules, groups, race = told.run, told.found.chosen, told.modules, told.groups, told.race
     figure, axes = new_panels(1 + 2 * bool(modules) + (race is not None), width=4.6, height=3.2)
     label = "forecast, before training" if told.before else "forecast"
     theory = {} if told.forecast is None else {label: np.interp(run.time, told.forecast.time, told.forecast.loss)}
@@ -37,9 +37,8 @@ def draw(told: Any) -> Figure:
         heat_map(axes[2], added, "what modules add to the outputs", "output", "", "mean size", names=titles)
     if race is not None:
         for name, curve in race.forecasts.items():
-            if name in told.entered:
-                label = name if name == "found" else f"{name}, found"
-                reconstruction_line(axes[-1], curve.time, curve.loss, label)
+            if name == "found":
+                reconstruction_line(axes[-1], curve.time, curve.loss, name)
             else:
                 axes[-1].plot(curve.time, curve.loss, label=name, linewidth=1.3)
         axes[-1].axhline(race.criterion, color=COLORS["reference"], linewidth=0.8, linestyle=":")

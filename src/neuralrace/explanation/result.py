@@ -45,9 +45,9 @@ class Explanation:
 
     run: the trained ReLU networks. found: the modules found in them, with the replays that were tried. predicted: the
     forecast and the modules predicted without a look at the training, None where there are none; before: whether that
-    was before the training. groups: a label for each example. inputs, outputs: names of columns. race: candidate
-    gatings in the order in which theory lets them finish; entered: the names under which the gating that was found
-    takes part. warnings: cautions, and what was done to the data when they were read that was not asked for.
+    was before the training. groups: a label for each example. inputs, outputs: names of columns. race: the gatings
+    that respect the groups, and the one that was found, in the order in which theory lets them finish. warnings:
+    cautions, and what reading the data changed without being told to.
     """
 
     name: str
@@ -60,7 +60,6 @@ class Explanation:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     race: Ranking | None
-    entered: tuple[str, ...]
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
@@ -77,11 +76,6 @@ class Explanation:
         return None if self.predicted is None else self.predicted.forecast
 
     @property
-    def chosen(self) -> Replay:
-        """The replay with the fewest modules that explain the networks."""
-        return self.found.chosen
-
-    @property
     def matches(self) -> tuple[Match, ...]:
         """Predicted modules beside those that were found."""
         return () if self.predicted is None else match(self.predicted, self.found)
@@ -90,7 +84,7 @@ class Explanation:
     def agreements(self) -> dict[str, Agreement]:
         """The distance of the forecast, and of the chosen replay, from the mean of the trained networks."""
         theory = {} if self.forecast is None else {"forecast": distance_learned(self.forecast, self.run)}
-        return theory | {"reconstruction": self.chosen.agreement}
+        return theory | {"reconstruction": self.found.agreement}
 
     @property
     def held(self) -> bool | None:
@@ -106,7 +100,7 @@ class Explanation:
     @property
     def explained(self) -> bool:
         """Whether networks that learned, to at most 80 %, are met by a replay with few modules."""
-        return self.remaining <= 0.8 and self.chosen.explains
+        return self.remaining <= 0.8 and self.found.chosen.explains
 
     @property
     def verdict(self) -> str:
@@ -118,10 +112,8 @@ class Explanation:
             told.append(f"The forecast, made {made}, {held}: {_distances(self.agreements['forecast'])}.")
         if self.remaining > 0.8:
             advice = "Mind the warnings first." if self.warnings else "Give more steps, or a larger network."
-            hardly = (
-                f"The networks hardly learned: {self.remaining:.0%} of the initial loss is left, so there is little"
-            )
-            return " ".join([f"{hardly} to explain. {advice}", *told])
+            left = f"{self.remaining:.0%} of the initial loss is left, so there is little to explain."
+            return " ".join([f"The networks hardly learned: {left} {advice}", *told])
         classes, reached = self._classes[0], self._worth()[1]
         constant = 0.0 if classes is None else float(np.bincount(classes, self._task.weights).max())
         if reached <= constant:
@@ -134,7 +126,7 @@ class Explanation:
                 [(one.first is not None, one.second is not None, one.same) for one in self.matches], axis=0
             )
             told.append(f"Modules predicted: {expected}; found: {there}; the same: {same}.")
-        return " ".join([of_modules(self.found.tried, self.chosen), *told])
+        return " ".join([of_modules(self.found.tried, self.found.chosen), *told])
 
     def words(self, module: Module) -> tuple[str, str]:
         """What a module is on for, and what it writes."""
@@ -144,12 +136,8 @@ class Explanation:
             on = "every example"
         elif self.groups is not None:
             names = np.unique(self.groups)
-            shares = np.array([pattern[self.groups == name].mean() for name in names])
-            if np.isin(shares, (0, 1)).all():
-                on = f"groups {', '.join(str(name) for name in names[shares == 1])}"
-            else:
-                listed = ", ".join(f"{name}: {share:.0%}" for name, share in zip(names[:8], shares[:8], strict=True))
-                on = f"{on}; by group {listed}{' ...' if len(names) > 8 else ''}"
+            listed = [f"{name}: {pattern[self.groups == name].mean():.0%}" for name in names[:8]]
+            on = f"{on}; by group {', '.join(listed)}{' ...' * (len(names) > 8)}"
         else:
             more = rows[pattern].mean(axis=0) - rows[~pattern].mean(axis=0)
             on = f"{on}; more of {_columns(more, self.inputs, 'input')}" if (more > 0).any() else on
@@ -206,13 +194,17 @@ class Explanation:
         ]
         found["What fidelity costs"] = [
             {"modules": row.modules, "stretches": row.stretches, **vars(row.agreement)}
-            | {self._measure: self._score(list(row.outputs)), "explains": row.explains, "chosen": row is self.chosen}
+            | {
+                self._measure: self._score(list(row.outputs)),
+                "explains": row.explains,
+                "chosen": row is self.found.chosen,
+            }
             for row in tried
         ]
         if self.race is not None:
             found["The race of gatings"] = [
-                {"gating": name, "found": name in self.entered}
-                | {f"time to loss {self.race.criterion:.3g}": time, "first rate": rate, "final loss": final}
+                {"gating": name, f"time to loss {self.race.criterion:.3g}": time}
+                | {"first rate": rate, "final loss": final}
                 for name, time, rate, final in self.race.table.itertuples()
             ]
         found["How far the assumptions held"] = self._assumptions()

@@ -138,41 +138,7 @@ def test_a_forced_forecast_is_one_solution():
     """On statistics that are not diagonal, too, it starts at time zero with the strengths that it reports."""
     forced = predict(tangled(), initial.gaussian(0.01), TIMES[:9], Reduction(force=True), draws=2)
     assert "reduction (does NOT hold" in str(forced.certificate)
-    assert forced.handover is None
     assert not forced.certificate["mutual diagonalizability"].holds
     for edge in forced.modes.edges:
         start = np.mean([start.strengths[edge] for start in forced.reduction.starts], axis=0)
         np.testing.assert_allclose(forced.modes.edge(edge)[:, 0], start, rtol=1e-8)
-
-
-def test_a_forced_hand_over_that_fails_leaves_the_flow_out():
-    """Draws that the flow does not align in time: all are the reduction, and their weights give their loss."""
-    problem, times, start = chain(hidden=(6, 6)), np.linspace(0, 3, 16), initial.orthogonal(0.3)
-    with pytest.raises(
-        AssumptionError, match=r"hand-over.*: use method='auto', or force it with Reduction\(force=True\)"
-    ):
-        predict(problem, start, times, "reduction", draws=2, rtol=1e-8)
-    forced = predict(problem, start, times, Reduction(force=True), draws=2, rtol=1e-8)
-    assert not forced.certificate.holds
-    assert forced.handover is None
-    assert forced.reduction.source == "projected weights"
-    for draw in range(2):
-        losses = [problem.loss(weights) for weights in forced.weights_at(times, draw)]
-        np.testing.assert_allclose(forced.losses[draw], losses, rtol=1e-6, atol=1e-9)
-
-
-def test_deeper_networks_hand_over_at_a_named_time():
-    problem, times = chain(hidden=(6, 6)), np.linspace(0, 400, 201)
-    weights = initial.orthogonal(0.02)(problem, 0)
-    forecast = predict(problem, weights, times)
-    assert forecast.method == "reduction"
-    assert forecast.reduction.source == "hand-over"
-    (moment,) = forecast.handover
-    assert 0 < moment < 400
-    assert f"{moment:.4g}" in str(forecast.certificate)
-    flow = predict(problem, weights, times, "flow")
-    np.testing.assert_allclose(forecast.loss, flow.loss, atol=2e-2 * flow.loss[0])
-    np.testing.assert_allclose(forecast.modes.path(forecast.modes.paths[0])[:, -1], [3.0, 2.0, 1.0], rtol=0.02)
-    # weights, strengths and loss belong together before the hand-over and after it
-    for time, loss in zip(forecast.time[[10, -10]], forecast.loss[[10, -10]], strict=True):
-        assert problem.loss(forecast.weights(float(time))) == pytest.approx(loss, rel=1e-4, abs=1e-9)

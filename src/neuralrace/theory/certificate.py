@@ -63,7 +63,7 @@ class Certificate:
 
     method: its name. assumptions: those it requires, including the check against the exact flow where it was made, and
     others measured for information. declined: the stronger methods. notes: facts that are no conditions, such as modes
-    that are lost, a saddle, a hand-over, or why nothing was checked.
+    that are lost, a saddle, or why nothing was checked.
     """
 
     method: str

@@ -36,10 +36,10 @@ def check_outcome(
     # multiplications in one loss, about: every weight once per gate configuration and direction of the inputs
     width = sum(request.architecture.nodes[node] for node in request.architecture.inputs)
     work = float(request.statistics.configuration_count * request.architecture.weight_count * width)
-    affordable = request.check is True or outcome.handover is not None or work * 1000 <= WORK
+    affordable = request.check is True or work * 1000 <= WORK
     rows: tuple[Assumption, ...] = ()
     worst = 0
-    if outcome.handover is None and (request.check is True or work * TIMES * len(outcome.draws) <= WORK):
+    if request.check is True or work * TIMES * len(outcome.draws) <= WORK:
         found = [_at_predicted_weights(request, outcome, draw) for draw in range(len(outcome.draws))]
         worst = int(np.argmax(found))
         detail = f"the forecast of draw {worst} (normalized L1 over {TIMES} exact losses)"
@@ -104,7 +104,7 @@ def _defect(request: Request, outcome: Outcome, draw: int) -> tuple[Assumption, 
 
     |dW/dt + gradient| relative to |gradient|, each time weighted by how fast the exact loss falls, |gradient|^2.
     """
-    if outcome.handover is not None or request.descent is not None:
+    if request.descent is not None:
         return ()
     times, rest = request.times[_some_times(request, outcome.losses[draw])], _outside(request, outcome, draw)
     times = times[times > 0]

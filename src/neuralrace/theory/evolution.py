@@ -1,6 +1,6 @@
 """The weights and mode strengths of one draw of a forecast over time, whatever method predicts them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,31 +27,21 @@ class Evolution:
 
 def matrix_evolution(
     matrices: MatricesAt,
-    modes: Callable[[Path], tuple[np.ndarray, np.ndarray]] | Mapping[Edge, tuple[np.ndarray, np.ndarray]],
+    modes: Callable[[Path], tuple[np.ndarray, np.ndarray]],
     paths: PathStrengths | None = None,
 ) -> Evolution:
     """Read strengths off weight matrices.
 
-    modes: path -> its output and input vectors U and V, whose strengths are the diagonal of U^T W_p V; those of edges
-    are then their singular values. Or edge -> bases of its target and its source, in which edges are seen too. paths:
-    the strengths of paths, where the method has them without the weights.
+    modes: path -> its output and input vectors U and V, whose strengths are the diagonal of U^T W_p V. Those of edges
+    are their singular values. paths: the strengths of paths, where the method has them without the weights.
     """
 
     def of_edges(edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
-        def strengths(edge: Edge, matrix: np.ndarray) -> np.ndarray:
-            if not isinstance(modes, Mapping):
-                return np.linalg.svd(matrix, compute_uv=False)
-            target, source = modes[edge]
-            return np.asarray(np.sum(target * (matrix @ source), axis=0))
-
-        rows = [[strengths(edge, weights[edge]) for edge in edges] for weights in matrices(times)]
+        rows = [[np.linalg.svd(weights[edge], compute_uv=False) for edge in edges] for weights in matrices(times)]
         return [np.array(column) for column in zip(*rows, strict=True)]
 
     def of_paths(wanted: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
-        if isinstance(modes, Mapping):
-            bases = [(modes[path.edges[-1]][0], modes[path.edges[0]][1]) for path in wanted]
-        else:
-            bases = [modes(path) for path in wanted]
+        bases = [modes(path) for path in wanted]
         found = [np.zeros((len(times), output.shape[1])) for output, _ in bases]
         for i, weights in enumerate(matrices(times)):
             for path, (output, product), values in zip(wanted, bases, found, strict=True):

@@ -86,15 +86,13 @@ class Modes:
 class Forecast(Trajectory):
     """A predicted learning curve: a trajectory whose seeds are draws of the initial weights, with a certificate.
 
-    handover: the times, one per draw, at which the exact flow gave way to the reduction, or None. simulated: the
-    smaller network whose weights the forecast has, where representatives replace the neurons; otherwise None. Networks
-    with activations have no modes, no order of them and no reduction.
+    simulated: the smaller network whose weights the forecast has, where representatives replace the neurons; otherwise
+    None. Networks with activations have no modes, no order of them and no reduction.
     """
 
     certificate: Certificate
     architecture: Architecture
     modes: Modes
-    handover: tuple[float, ...] | None = None
     reduction: ReducedSystem | None = None
     simulated: Problem | None = None
 
@@ -184,7 +182,6 @@ def make_forecast(
         certificate=certificate,
         architecture=architecture,
         modes=Modes(times, outcome.paths, tuple(architecture.edges), outcome.draws, linear),
-        handover=outcome.handover,
         reduction=outcome.reduction,
         simulated=outcome.simulated,
     )

@@ -94,7 +94,6 @@ class Outcome:
     paths: tuple[Path, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     reduction: ReducedSystem | None = None
-    handover: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
     simulated: Problem | None = None
 

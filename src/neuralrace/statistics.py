@@ -56,13 +56,7 @@ class PathStatistics:
         cls, architecture: Architecture, task: Task, gates: Gates, limit: int = PATH_LIMIT
     ) -> "PathStatistics":
         """Sum the moments of the examples of a task, configuration by configuration."""
-        return cls.of_open_edges(architecture, task, carrying_gates(architecture, task, gates), limit)
-
-    @classmethod
-    def of_open_edges(
-        cls, architecture: Architecture, task: Task, carrying: Mapping[Edge, np.ndarray], limit: int = PATH_LIMIT
-    ) -> "PathStatistics":
-        """Sum the moments where the gates are known; carrying: edge -> (N,), zero where it carries nothing."""
+        carrying = carrying_gates(architecture, task, gates)
         labels = label_rows(len(task), carrying.values())
         order = np.argsort(labels, kind="stable")
         members = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
@@ -275,16 +269,6 @@ class SharedBases:
     def worst(self) -> tuple[str, float]:
         """The statistic that is farthest from diagonal."""
         return max(self.residuals.items(), key=lambda item: item[1], default=("none", 0.0))
-
-    def strengths(self, statistics: PathStatistics, path: Path) -> np.ndarray:
-        """S(p), the diagonal of U^T Sigma_yx(p) V."""
-        left, right = self.outputs[path.target], self.inputs[path.source]
-        return np.einsum("am,ab,bm->m", left, statistics.input_output(path), right)
-
-    def variances(self, statistics: PathStatistics, first: Path, second: Path) -> np.ndarray:
-        """D(j, p), the diagonal of V^T Sigma_x(j, p) V."""
-        left, right = self.inputs[first.source], self.inputs[second.source]
-        return np.einsum("am,ab,bm->m", left, statistics.input(first, second), right)
 
 
 def shared_bases(statistics: PathStatistics) -> SharedBases:

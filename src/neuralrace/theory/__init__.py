@@ -13,9 +13,8 @@ from neuralrace.theory.flow.method import Flow, NetworkFlow
 from neuralrace.theory.representatives import Representatives
 
 # What it returns
-from neuralrace.theory.forecast import Forecast, Learned, Modes
-from neuralrace.theory.certificate import Assumption, Certificate, Declined
-from neuralrace.theory.reduction.equations import Equations, Variable
+from neuralrace.theory.forecast import Forecast
+from neuralrace.theory.certificate import Assumption, Certificate
 from neuralrace.theory.reduction.system import ReducedSystem
 
 __all__ = [
@@ -25,16 +24,11 @@ __all__ = [
     "Assumption",
     "Certificate",
     "ClosedForm",
-    "Declined",
-    "Equations",
     "Flow",
     "Forecast",
-    "Learned",
-    "Modes",
     "NetworkFlow",
     "ReducedSystem",
     "Reduction",
     "Representatives",
-    "Variable",
     "predict",
 ]

@@ -1,15 +1,27 @@
 """The lumped system written out for a reader, with multiplicities and conserved quantities."""
 
-from collections.abc import Iterable
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
+
+import numpy as np
+from scipy.linalg import qr, solve_triangular
 
 from neuralrace.architecture import edge_name
 from neuralrace.axes import Edge
 from neuralrace.theory.reduction.terms import Terms
 
-Symbol = tuple[str, str]  # in plain text and in LaTeX
+# from plain text to LaTeX
+LATEX = (
+    (r"^d (\S+)/dt =", r"\\frac{d}{dt} \1 &="),
+    (r"^conserved:", r"\\text{const.} &="),
+    (r"B(\d+)\[(\d+)\]\^(\d+)", r"\\left(B_{\1}^{(\2)}\\right)^{\3}"),
+    (r"B(\d+)\[(\d+)\]", r"B_{\1}^{(\2)}"),
+    (r"\[", r"\\left[ "),
+    (r"\]", r" \\right]"),
+    (r"(\d)e([+-])0*(\d+)", r"\1 \\times 10^{\2\3}"),
+)
 
 
 @dataclass(frozen=True)
@@ -20,15 +32,15 @@ class Variable:
     edges: tuple[Edge, ...]
     modes: tuple[int, ...]
 
-    def symbol(self, power: int = 1) -> Symbol:
-        """Its name with the first of its modes, raised to a power."""
-        plain, latex = f"{self.name}[{self.modes[0]}]", f"B_{{{self.name[1:]}}}^{{({self.modes[0]})}}"
-        return (plain, latex) if power == 1 else (f"{plain}^{power}", rf"\left({latex}\right)^{{{power}}}")
-
     def __str__(self) -> str:
         shown = ", ".join(edge_name(edge) for edge in self.edges[:4]) + (", ..." if len(self.edges) > 4 else "")
         modes = ", ".join(map(str, self.modes))
-        return f"{self.symbol()[0]}: {len(self.edges)} edge(s) x {len(self.modes)} mode(s) ({shown}; modes {modes})"
+        return f"{self.symbol}: {len(self.edges)} edge(s) x {len(self.modes)} mode(s) ({shown}; modes {modes})"
+
+    @property
+    def symbol(self) -> str:
+        """Its name with the first of its modes."""
+        return f"{self.name}[{self.modes[0]}]"
 
 
 @dataclass(frozen=True)
@@ -46,74 +58,50 @@ class Equations:
 def write_equations(terms: Terms, variables: tuple[Variable, ...]) -> Equations:
     """Write one equation per variable, then what each variable is and what is conserved."""
 
-    def product(factors: list[int]) -> list[Symbol]:
-        return [variables[v].symbol(factors.count(v)) for v in dict.fromkeys(factors)]
+    def product(number: float, factors: list[int], power: int = 1) -> str:
+        """A number, unless it is one, times variables."""
+        powers = {v: power * factors.count(v) for v in factors}
+        symbols = [variables[v].symbol + (f"^{power}" if power > 1 else "") for v, power in powers.items()]
+        return " ".join([f"{number:.6g}", *symbols] if number != 1 or not factors else symbols)
 
-    text, latex = [], []
+    lines = []
     for number, variable in enumerate(variables):
         drives = []
         through = terms.through[[number]].tocoo()
         for term, count in zip(through.col, through.data, strict=True):  # count * (other factors) * [S - couplings]
-            others = terms.of(term)
+            others, coupled = terms.of(term), terms.coupling[[term]].tocoo()
             others.remove(number)
-            coupled = terms.coupling[[term]].tocoo()
-            inside = [_number(terms.strengths[term])]
+            inside = f"{terms.strengths[term]:.6g}"
             for other, value in zip(coupled.col, coupled.data, strict=True):
-                sign = "-" if value >= 0 else "+"
-                inside += [(sign, sign), _number(abs(value)), *product(terms.of(other))]
-            lead = [*([_number(count)] if count != 1 else []), *product(others)]
-            (plain, tex), (bracket, bracket_tex) = _joined(lead), _joined(inside)
-            drives.append((f"{plain} [{bracket}]".strip(), rf"{tex} \left[ {bracket_tex} \right]".strip()))
-        (left, left_tex), right = variable.symbol(), [" + ".join(parts) or "0" for parts in zip(*drives, strict=True)]
-        text.append(f"d {left}/dt = {right[0]}")
-        latex.append(rf"\frac{{d}}{{dt}} {left_tex} &= {right[1]}")
-    invariants = _invariants(terms, variables) if len(variables) <= 200 else []  # exact elimination takes long
-    text += [f"  {variable}" for variable in variables] + [f"conserved: {plain}" for plain, _ in invariants]
-    body = " \\\\\n".join(latex + [rf"\text{{const.}} &= {tex}" for _, tex in invariants])
-    conserved = tuple(plain for plain, _ in invariants)
-    return Equations("\n".join(text), f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}", conserved)
+                inside += f" {'-' if value >= 0 else '+'} {abs(value):.6g} " + product(1, terms.of(other))
+            lead = product(count, others) if others or count != 1 else ""
+            drives.append(f"{lead} [{inside}]".strip())
+        lines.append(f"d {variable.symbol}/dt = {' + '.join(drives) or 0}")
+    conserved = []
+    for invariant in _invariants(terms) if len(variables) <= 200 else []:  # a longer list is of no use
+        parts = [("- " if c < 0 else "+ ") + product(abs(c), [v], 2) for v, c in enumerate(invariant) if c]
+        conserved.append(" ".join(parts).removeprefix("+ "))
+    shown = [f"conserved: {one}" for one in conserved]
+    latex = [*lines, *shown]
+    for plain, tex in LATEX:
+        latex = [re.sub(plain, tex, line) for line in latex]
+    body = " \\\\\n".join(latex)
+    text = "\n".join([*lines, *(f"  {variable}" for variable in variables), *shown])
+    return Equations(text, f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}", tuple(conserved))
 
 
-def _number(value: float) -> Symbol:
-    mantissa, power, exponent = (plain := f"{value:.6g}").partition("e")
-    return plain, rf"{mantissa} \times 10^{{{int(exponent)}}}" if power else mantissa
-
-
-def _joined(symbols: Iterable[Symbol]) -> Symbol:
-    plain, latex = [[symbol[kind] for symbol in symbols] for kind in (0, 1)]
-    return " ".join(plain), " ".join(latex)
-
-
-def _invariants(terms: Terms, variables: tuple[Variable, ...]) -> list[Symbol]:
-    """Combinations of squares whose derivatives cancel: d(b_v^2)/dt = 2 sum_k count_vk a_k E_k.
-
-    Their coefficients c solve c^T count = 0 in whole numbers, by exact elimination.
-    """
-    rows = [[Fraction(round(x)) for x in row] for row in terms.through.toarray().T]
-    size, pivots = len(variables), list[int]()
-    for column in range(size):
-        at = len(pivots)
-        best = next((r for r in range(at, len(rows)) if rows[r][column] != 0), None)
-        if best is None:
-            continue
-        rows[at], rows[best] = rows[best], rows[at]
-        rows[at] = [x / rows[at][column] for x in rows[at]]
-        for r in range(len(rows)):
-            if r != at and rows[r][column] != 0:
-                rows[r] = [x - rows[r][column] * y for x, y in zip(rows[r], rows[at], strict=True)]
-        pivots.append(column)
-    found = []
-    for free in (column for column in range(size) if column not in pivots):
-        vector = [Fraction(column == free) for column in range(size)]
-        for row, pivot in enumerate(pivots):
-            vector[pivot] = -rows[row][free]
+def _invariants(terms: Terms) -> list[list[int]]:
+    """Find whole coefficients of squares whose derivatives cancel: d(b_v^2)/dt = 2 sum_k count_vk a_k E_k."""
+    counts = terms.through.toarray().T
+    triangle, order = qr(counts, mode="r", pivoting=True)
+    rank = int(np.sum(np.abs(np.diagonal(triangle)) > 1e-9 * np.abs(counts).max(initial=0.0)))
+    bound, found = solve_triangular(triangle[:rank, :rank], triangle[:rank, rank:]), []
+    for free, column in zip(order[rank:], bound.T, strict=True):
+        vector = [Fraction(int(v == free)) for v in range(counts.shape[1])]
+        for v, x in zip(order[:rank], column, strict=True):
+            vector[v] = -Fraction(x).limit_denominator(10_000)
         scale = lcm(*(x.denominator for x in vector))
         whole = [int(x * scale) for x in vector]
-        shared = gcd(*whole) * (-1 if next(x for x in whole if x) < 0 else 1)
-        symbols: list[Symbol] = []
-        for variable, coefficient in zip(variables, (x // shared for x in whole), strict=True):
-            if coefficient:
-                symbols += [("-", "-")] if coefficient < 0 else [("+", "+")] * bool(symbols)
-                symbols += [_number(abs(coefficient))] * (abs(coefficient) != 1) + [variable.symbol(2)]
-        found.append(_joined(symbols))
-    return found
+        divisor = gcd(*whole) * (-1 if next(x for x in whole if x) < 0 else 1)
+        found.append([x // divisor for x in whole])
+    return sorted(found, key=lambda vector: [x == 0 for x in vector])

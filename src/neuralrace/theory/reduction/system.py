@@ -1,6 +1,6 @@
 """The neural race reduction: one scalar per edge and mode (P1 eq. 10), lumped where symmetry allows; its solution."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,28 +31,19 @@ class Polynomial(System):
     coupling: jax.Array | None  # dense where it is small
     entries: tuple[jax.Array, jax.Array, jax.Array]  # its rows, columns and values
     multiplicity: jax.Array
-    uses: tuple[jax.Array, jax.Array, jax.Array]  # variable, term, and place of the variable among the term's factors
-    counts: jax.Array
+    members: jax.Array  # of each class of variables
     best: jax.Array  # strengths at which the loss is least
     least: jax.Array  # that loss
 
     def velocity(self, state: jax.Array) -> jax.Array:
-        """db/dt."""
-        factors, (variable, term, place) = self._factors(state), self.uses
-        error = self.strengths - self._coupled(jnp.prod(factors, axis=-1))
-        others = jnp.stack(
-            [
-                jnp.prod(jnp.delete(factors, i, axis=-1, assume_unique_indices=True), axis=-1)
-                for i in range(factors.shape[-1])
-            ],
-            axis=-1,
-        )
-        drive = self.counts * others[:, term, place] * error[:, term]
-        return jnp.zeros_like(state).at[:, variable].add(drive)
+        """db/dt: the members of a class share the gradient of the loss."""
+        products, pull = jax.vjp(self._products, state)
+        (slope,) = pull(self.multiplicity * (self.strengths - self._coupled(products)))
+        return slope / self.members
 
     def loss(self, state: jax.Array) -> jax.Array:
         """(draws,)."""
-        gap = jnp.prod(self._factors(state), axis=-1) - self.best
+        gap = self._products(state) - self.best
         # without a least-squares solution best is zero, and the linear part is added here
         pull = self._coupled(gap) if self.best.ndim else self._coupled(gap) - 2 * self.strengths
         return self.least + 0.5 * jnp.sum(self.multiplicity * gap * pull, axis=-1)
@@ -61,8 +52,8 @@ class Polynomial(System):
         """Every variable is one."""
         return [jnp.abs(state)]
 
-    def _factors(self, state: jax.Array) -> jax.Array:
-        return jnp.concatenate([state, jnp.ones((len(state), 1))], axis=1)[:, self.factors]
+    def _products(self, state: jax.Array) -> jax.Array:
+        return jnp.prod(jnp.concatenate([state, jnp.ones((len(state), 1))], axis=1)[:, self.factors], axis=-1)
 
     def _coupled(self, products: jax.Array) -> jax.Array:
         if self.coupling is not None:
@@ -111,18 +102,32 @@ class ReducedSystem:
         return self._lumped[0]
 
     @cached_property
-    def variables(self) -> tuple[Variable, ...]:
-        """The scalars of the system, each with the edges and modes that share it."""
+    def _members(self) -> list[list[tuple[Edge, int]]]:
+        """The edges and modes that share each variable."""
         members: list[list[tuple[Edge, int]]] = [[] for _ in range(self.terms.through.shape[0])]
         for name, label in zip(self.unlumped[1], self._lumped[1], strict=True):
             members[label].append(name)
-        order = {edge: number for number, edge in enumerate(self.statistics.architecture.edges)}
-        numbers: dict[frozenset[Edge], int] = {}
+        return members
+
+    @cached_property
+    def _labels(self) -> dict[Edge, np.ndarray]:
+        """The variable of every mode of an edge, -1 for those without dynamics."""
+        labels = {edge: np.full(len(strengths), -1) for edge, strengths in self.starts[0].strengths.items()}
+        for label, members in enumerate(self._members):
+            for edge, mode in members:
+                labels[edge][mode] = label
+        return labels
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        """The scalars of the system, each with the edges and modes that share it."""
+        numbers: dict[tuple[Edge, ...], int] = {}
         found = []
-        for listed in members:
-            edges = tuple(sorted({edge for edge, _ in listed}, key=order.__getitem__))
-            number = numbers.setdefault(frozenset(edges), len(numbers) + 1)
-            found.append(Variable(f"B{number}", edges, tuple(sorted({mode for _, mode in listed}))))
+        for members in self._members:
+            shared = {edge for edge, _ in members}
+            edges = tuple(edge for edge in self.statistics.architecture.edges if edge in shared)
+            number = numbers.setdefault(edges, len(numbers) + 1)
+            found.append(Variable(f"B{number}", edges, tuple(sorted({mode for _, mode in members}))))
         return tuple(found)
 
     def equations(self) -> Equations:
@@ -139,8 +144,7 @@ class ReducedSystem:
     def polynomial(self) -> Polynomial:
         """The lumped system in JAX."""
         terms = self.terms
-        coupling, through = terms.coupling.tocoo(), terms.through.tocoo()
-        place = np.argmax(terms.factors[through.col] == through.row[:, None], axis=1)
+        coupling, members = terms.coupling.tocoo(), np.array([float(len(members)) for members in self._members])
         energy, diagonal = terms.target_energy, terms.coupling.diagonal()
         # The best strengths, so that the loss near them is not a difference of large numbers.
         best, least = np.zeros(()), 0.5 * energy
@@ -152,8 +156,8 @@ class ReducedSystem:
             least -= 0.5 * float(np.sum(terms.multiplicity * best * terms.strengths))
             least = least if least > 1e-14 * energy else 0.0
         dense = terms.coupling.toarray() if len(terms.strengths) <= 256 else None
-        entries, uses = (coupling.row, coupling.col, coupling.data), (through.row, through.col, place)
-        arrays = (terms.factors, terms.strengths, dense, entries, terms.multiplicity, uses, through.data, best)
+        entries = (coupling.row, coupling.col, coupling.data)
+        arrays = (terms.factors, terms.strengths, dense, entries, terms.multiplicity, members, best)
         return Polynomial(*jax.device_put((*arrays, np.asarray(least))))
 
     def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> StateCurves:
@@ -169,29 +173,15 @@ class ReducedSystem:
         found = _losses(self.polynomial, np.pad(rows, ((0, bucket_size(len(rows)) - len(rows)), (0, 0))))
         return np.asarray(found)[: len(rows)].reshape(states.shape[:-1])
 
-    def lift(self, states: np.ndarray, rest: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
-        """States (..., variables) as strengths of every edge, (..., modes); those without dynamics are `rest`."""
-        shape = states.shape[:-1]
-        found = {edge: np.array(np.broadcast_to(values, (*shape, len(values)))) for edge, values in rest.items()}
-        for edge, (modes, labels) in self._places.items():
-            found[edge][..., modes] = states[..., labels]
-        return found
-
-    @cached_property
-    def _places(self) -> dict[Edge, tuple[list[int], list[int]]]:
-        places: dict[Edge, tuple[list[int], list[int]]] = {}
-        for (edge, mode), label in zip(self.unlumped[1], self._lumped[1].tolist(), strict=True):
-            modes, labels = places.setdefault(edge, ([], []))
-            modes.append(mode)
-            labels.append(label)
-        return places
-
     def evolution(self, states: StateCurves, draw: int = 0) -> Evolution:
         """The strengths of one draw, and its weights W_e = R_t B_e R_s^T in the bases of its start."""
         start = self.starts[draw]
 
         def strengths(times: np.ndarray) -> dict[Edge, np.ndarray]:
-            return self.lift(states(times)[:, draw], start.strengths)
+            """Those of every edge, (times, modes); without dynamics they stay."""
+            found = np.concatenate([states(times)[:, draw], np.zeros((len(times), 1))], axis=1)
+            first = start.strengths
+            return {edge: np.where(label < 0, first[edge], found[:, label]) for edge, label in self._labels.items()}
 
         def weights(times: np.ndarray) -> list[dict[Edge, np.ndarray]]:
             found = strengths(times)

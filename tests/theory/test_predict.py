@@ -22,12 +22,12 @@ from neuralrace.theory import (
     Assumption,
     Certificate,
     ClosedForm,
-    Declined,
     Flow,
     NetworkFlow,
     Reduction,
     predict,
 )
+from neuralrace.theory.certificate import Declined
 from random_problems import random_problem
 from theory_problems import chain, gated, small_weights, tangled
 

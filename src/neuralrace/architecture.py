@@ -108,8 +108,13 @@ class Architecture:
 
     def resized(self, sizes: Mapping[str, int]) -> "Architecture":
         """The same graph with other numbers of neurons at its nodes."""
+        return Architecture({**self.nodes, **sizes}, self.listed_edges)
+
+    @property
+    def listed_edges(self) -> Mapping[str, tuple[str, str]] | list[tuple[str, str]]:
+        """The edges as they were given: by name, or as pairs."""
         named = {edge: ends for edge, ends in self.edges.items() if isinstance(edge, str)}
-        return Architecture({**self.nodes, **sizes}, named or list(self.edges.values()))
+        return named or list(self.edges.values())
 
     def source(self, edge: Edge) -> str:
         """s(e), the node that an edge leaves."""

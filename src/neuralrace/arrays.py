@@ -3,15 +3,14 @@
 import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import jax
 import numpy as np
 
 from neuralrace.errors import NeuralRaceError, require_name
 
-P = ParamSpec("P")
-R = TypeVar("R")
+Function = TypeVar("Function", bound=Callable[..., Any])
 LARGEST = 1e100  # of inputs, targets, gates and weights: their products and squares are still numbers
 
 
@@ -58,7 +57,7 @@ def frozen_array(name: str, value: Any, rank: int | tuple[int, ...], error: type
     return array
 
 
-def float64(function: Callable[P, R]) -> Callable[P, R]:
+def float64(function: Function) -> Function:
     """Run a function with 64-bit JAX types, whatever the caller's global setting is.
 
     Inside a JAX transformation (an argument is a tracer) the ambient precision holds, because the dtype of a trace
@@ -66,13 +65,13 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
         if _traced((args, kwargs)):
             return function(*args, **kwargs)
         with jax.enable_x64(True):
             return function(*args, **kwargs)
 
-    return wrapped
+    return cast(Function, wrapped)
 
 
 def _traced(arguments: object) -> bool:

@@ -62,28 +62,17 @@ def bounds_in_words(above: float | None, least: float | None, most: float | None
 
 
 def require_number(
-    name: str,
-    value: float,
-    *,
-    above: float | None = None,
-    least: float | None = None,
-    most: float | None = None,
+    name: str, value: float, *, above: float | None = None, least: float | None = None, most: float | None = None
 ) -> float:
     """Return the value as a float, or say which range it had to lie in."""
-    bounds = bounds_in_words(above, least, most)
-    required = "a finite number" + (", " + " and ".join(bounds) if bounds else "")
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError):
-        raise RangeError(f"{name} must be {required}; it was {shortened(value)}") from None
-    inside = (
-        abs(number) < float("inf")
-        and (above is None or number > above)
-        and (least is None or number >= least)
-        and (most is None or number <= most)
-    )
-    if not inside:
-        raise RangeError(f"{name} must be {required}; it was {number:g}")
+        number = float("nan")
+    good = abs(number) < float("inf") and (most is None or number <= most)
+    if not good or not (above is None or number > above) or not (least is None or number >= least):
+        bounds = " and ".join(bounds_in_words(above, least, most))
+        raise RangeError(f"{name} must be a finite number{bounds and f', {bounds}'}; it was {shortened(value)}")
     return number
 
 

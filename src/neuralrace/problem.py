@@ -255,7 +255,7 @@ def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, 
             )
         return architecture, task
     added = {f"{BIAS}->{node}": (BIAS, node) for node in architecture.nodes if node not in architecture.inputs}
-    named = {edge: ends for edge, ends in architecture.edges.items() if isinstance(edge, str)}
-    edges = {**named, **added} if named else [*architecture.edges.values(), *added.values()]
+    edges = architecture.listed_edges
+    edges = [*edges, *added.values()] if isinstance(edges, list) else {**edges, **added}
     inputs = {**task.inputs, BIAS: np.ones((len(task), 1))}
     return Architecture({**architecture.nodes, BIAS: 1}, edges), Task(inputs, task.targets, task.weights)

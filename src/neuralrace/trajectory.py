@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMAT = 3
+FORMAT = 4
 STATUS = ("running", "converged", "diverged")
 FEWEST_LOOKS = 50  # evaluations of the loss in a run, to tell whether it has settled
 
@@ -119,18 +119,18 @@ class Trajectory:
         return self.data[name].to_dataframe().reset_index()
 
     def plot(self, axis: "Axes | None" = None) -> "Axes":
-        """Draw the loss over time, its mean and range over the seeds, on a given or a new axis; theory in dashes."""
+        """Draw the loss on a given or a new axis: the mean over seeds and their range, or theory in dashes."""
         from matplotlib.figure import Figure
 
+        from neuralrace.plotting import TIME, theory_line, training_band
+
         axis = Figure(layout="constrained").subplots() if axis is None else axis
-        time, losses, method = self.time, self.losses, self.settings.get("method")
-        label = f"theory, {method}" if method else f"{len(losses)} trained"
-        (line,) = axis.plot(time, losses.mean(axis=0), label=label)
-        if method:
-            line.set(color="black", linestyle=(0, (4, 2)))
-        axis.fill_between(time, losses.min(axis=0), losses.max(axis=0), color=line.get_color(), alpha=0.2, linewidth=0)
-        axis.set_xlabel("time t (learning rate x step)")
-        axis.set_ylabel("loss")
+        if method := self.settings.get("method"):
+            theory_line(axis, self.time, self.losses.mean(axis=0), f"theory, {method}")
+        else:
+            kind = "relu" if self.problem is not None and self.problem.activations else "gated"
+            training_band(axis, self.time, self.losses, kind, f"{len(self.losses)} trained")
+        axis.set(xlabel=TIME, ylabel="loss")
         axis.legend(frameon=False)
         return axis
 
@@ -181,11 +181,8 @@ def make_dataset(
     return xarray.Dataset(
         {**variables, "status": (("seed",), status.astype(np.int8))},
         coords={"time": ("time", time), "step": ("time", step), "seed": np.arange(len(status))},
-        attrs={
-            "neuralrace_format": FORMAT,
-            "settings": json.dumps(settings, default=str),
-            "versions": json.dumps(versions()),
-        },
+        attrs={"neuralrace_format": FORMAT, "settings": json.dumps(settings, default=str)}
+        | {"versions": json.dumps(versions())},
     )
 
 
@@ -209,7 +206,7 @@ def status_of(loss: np.ndarray) -> np.ndarray:
 
 def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.ndarray]], dict[str, Any]]:
     """Split a problem into arrays with named axes and a description in plain values."""
-    task = problem.task
+    task, architecture = problem.task, problem.architecture
     variables: dict[str, tuple[tuple[str, ...], np.ndarray]] = {"example_weights": (("example",), task.weights)}
     for kind, rows in (("inputs", task.inputs), ("targets", task.targets)):
         variables |= {f"{kind}[{node}]": (("example", f"{node}_column"), array) for node, array in rows.items()}
@@ -217,24 +214,16 @@ def problem_data(problem: Problem) -> tuple[dict[str, tuple[tuple[str, ...], np.
         variables[f"node_gates[{node}]"] = (("example", f"{node}_unit")[: gate.ndim], gate)
     for edge, gate in problem.gates.edges.items():
         variables[f"edge_gates[{edge_name(edge)}]"] = (("example",), gate)
-    edges = problem.architecture.edges
-    described: dict[str, Any] = {
-        "nodes": dict(problem.architecture.nodes),
-        "edges": [[edge if isinstance(edge, str) else None, *ends] for edge, ends in edges.items()],
-        "inputs": list(task.inputs),
-        "targets": list(task.targets),
-        "activations": {node: one.as_data() for node, one in problem.activations.items()},
-        "biases": problem.biases,
-    }
-    return variables, described
+    activations = {node: one.as_data() for node, one in problem.activations.items()}
+    described = {"nodes": dict(architecture.nodes), "edges": architecture.listed_edges, "activations": activations}
+    return variables, described | {"inputs": [*task.inputs], "targets": [*task.targets], "biases": problem.biases}
 
 
 def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]:
     """Split a stored dataset into its records and its problem."""
     described = json.loads(data.attrs.pop("problem"))
-    stored: dict[str, dict[str, np.ndarray]] = {
-        kind: {} for kind in ("example_weights", "inputs", "targets", "node_gates", "edge_gates")
-    }
+    kinds = "example_weights", "inputs", "targets", "node_gates", "edge_gates"
+    stored: dict[str, dict[str, np.ndarray]] = {kind: {} for kind in kinds}
     for name in [str(name) for name in data.data_vars]:
         kind, _, part = name.partition("[")
         if kind in stored:
@@ -244,11 +233,9 @@ def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]
         return data, None
     inputs, targets = ({node: stored[kind][node] for node in described[kind]} for kind in ("inputs", "targets"))
     task = Task(inputs, targets, stored["example_weights"][""])
-    named = any(name is not None for name, *_ in described["edges"])
-    edges: Any = {n: (s, t) for n, s, t in described["edges"]} if named else [(s, t) for _, s, t in described["edges"]]
-    architecture = Architecture(described["nodes"], edges)
-    edge_gates = {edge: stored["edge_gates"].pop(edge_name(edge), None) for edge in architecture.edges}
-    gates = Gates(stored["node_gates"], {edge: gate for edge, gate in edge_gates.items() if gate is not None})
+    architecture, gated = Architecture(described["nodes"], described["edges"]), stored["edge_gates"]
+    edge_gates = {edge: gated[edge_name(edge)] for edge in architecture.edges if edge_name(edge) in gated}
+    gates = Gates(stored["node_gates"], edge_gates)
     return data, Problem(architecture, task, gates, described["activations"], described["biases"])
 
 

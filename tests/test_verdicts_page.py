@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 import verdicts
-from PIL import Image
 
 import neuralrace as nr
 from neuralrace.errors import FileFormatError
@@ -64,26 +63,3 @@ def test_a_record_is_made_of_judged_results_only(tmp_path: Path) -> None:
     (tmp_path / name / "claims.json").write_text(json.dumps(told))
     with pytest.raises(FileFormatError, match="at which nothing is judged"):
         verdicts.collect(tmp_path, [name])
-
-
-def test_a_run_with_other_settings_takes_the_place_of_its_like_and_leaves_the_rest(tmp_path: Path) -> None:
-    def run(folder: str, std: float, text: str) -> Path:
-        settings = json.loads(as_json(nr.papers.get("jarvis2025-fig8").full)) | {"std": std}
-        claim = dict(CLAIMS[0], text=text)
-        place = tmp_path / folder / "jarvis2025-fig8"
-        place.mkdir(parents=True)
-        told = {"experiment": "jarvis2025-fig8", "settings": settings, "claims": [claim]}
-        (place / "claims.json").write_text(json.dumps(told))
-        Image.new("RGB", (3, 3)).save(place / "figure.png")
-        return tmp_path / folder
-
-    def told() -> list[tuple[float, str, str]]:
-        found = verdicts.read(tmp_path / "larger.json")
-        return [(one["settings"]["std"], one["claims"][0]["text"], one["picture"]) for one in found]
-
-    first, second = "jarvis2025-fig8-larger-1.webp", "jarvis2025-fig8-larger-2.webp"
-    verdicts.write_larger([run("a", 3.0, "one"), run("b", 5.0, "two")], tmp_path)
-    assert told() == [(3.0, "one", first), (5.0, "two", second)]
-    verdicts.write_larger([run("c", 3.0, "three")], tmp_path)
-    assert told() == [(3.0, "three", first), (5.0, "two", second)]
-    assert {path.name for path in tmp_path.glob("*.webp")} == {first, second}

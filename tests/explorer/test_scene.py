@@ -80,14 +80,8 @@ def test_depth_and_relu_keep_the_routes_of_a_task() -> None:
         ({"task": "xor", "gating": "xro"}, "no gating 'xro'; did you mean 'xor'"),
         ({"task": "xor", "flips": [[9, 0]]}, r"grid of 4 rows and 4 pathways; \[9, 0\] came"),
         ({"task": "xor", "gating": "one open pathway", "flips": [[k, 0] for k in range(4)]}, "all are closed"),
-        (
-            {"task": "iris", "network": "relu", "width": 256, "depth": 4, "steps": 20_000, "seeds": 1},
-            r"steps x networks x examples x weights must be at most 2e\+11 here",
-        ),
-        (
-            {"task": "contextual", "network": "relu", "width": 256, "depth": 4, "seeds": 20},
-            "networks times weights must be at most",
-        ),
+        ({"task": "iris", "network": "relu", "width": 256, "depth": 4, "steps": 20_000}, "steps x networks"),
+        ({"task": "contextual", "network": "relu", "width": 256, "depth": 4, "seeds": 20}, "networks times weights"),
     ],
 )
 def test_a_problem_that_does_not_fit_is_refused(given: dict[str, object], said: str) -> None:

@@ -1,7 +1,6 @@
 """The figures with images: what they measure, their settings, and the driver of the paper's sizes."""
 
 import json
-import sys
 from pathlib import Path
 
 import images as driver
@@ -101,34 +100,6 @@ def test_sizes_are_the_papers_on_its_data():
     }
     for one in scans.values():
         assert one["steps"] * one["rate"] / (1 - images.MOMENTUM) >= 7500  # the time of the paper's 1,000 epochs
-
-
-def test_the_driver_trains_panels_once_and_shares_them(monkeypatch, tmp_path):
-    trained = []
-
-    def measure(scan):
-        trained.append((scan["inputs"], len(scan["conditions"])))
-        number, gain = zip(*scan["conditions"], strict=True)
-        made = panel([0.1] * len(number), [0.1] * len(number)).isel(panel=0, drop=True).drop_vars("over")
-        return made.assign(trained=("condition", list(number)), gain=("condition", list(gain)))
-
-    def call(*words):
-        trained.clear()
-        monkeypatch.setattr(sys, "argv", ["images", "--data", "digits", "--out", str(tmp_path), *words])
-        driver.main()
-        return list(trained)
-
-    monkeypatch.setattr(images, "measure", measure)
-    assert call("--dry") == []
-    assert call("--only", "saxe2022-fig8", "--panels", "rotated-10") == [("rotated", 6)]
-    assert not (tmp_path / "results").exists()  # a panel is missing
-    assert call("--only", "saxe2022-fig8") == [("permuted", 6)]
-    assert call("--only", "saxe2022-fig7") == [("permuted", 5)]  # the gains; its pairs are those of Fig 8
-    assert call("--only", "saxe2022-fig8", "saxe2022-fig7") == []
-    told = json.loads((tmp_path / "results/saxe2022-fig7/claims.json").read_text())
-    assert told["settings"]["data"] == "digits"
-    assert len(told["claims"]) == 5
-    assert (tmp_path / "results/saxe2022-fig8/figure.png").is_file()
 
 
 def test_recorded_verdicts_are_those_of_the_recorded_datasets():

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray
@@ -15,30 +15,21 @@ RECORDS = 80
 SOURCE = "after P2 section 4"
 
 
-class Case(NamedTuple):
-    """A task and how it is learned. modules: how many are looked for, which is P2's number where it has one."""
-
-    task: Callable[[], nr.Task]
-    modules: int
-    hidden: int
-    std: float
-    learning_rate: float
-    steps: int
-
-
 def random_table() -> nr.Task:
     """Twelve random examples of five inputs and three outputs."""
     random = np.random.default_rng(1)
     return nr.Task({"x": random.standard_normal((12, 5))}, {"y": random.standard_normal((12, 3))})
 
 
-CASES = {
-    "mixed": Case(lambda: nr.tasks.contextual(3, "mixed").task, 4, 200, 3e-5, 0.024, 4800),
-    "hierarchy 4": Case(lambda: nr.tasks.contextual(4).task, 5, 200, 3e-5, 0.032, 4800),
-    "XOR 0": Case(lambda: nr.tasks.xor(0.0).task, 4, 128, 1e-4, 0.05, 720),
-    "XOR 0.5": Case(lambda: nr.tasks.xor(0.5).task, 4, 128, 1e-4, 0.05, 720),
-    "XOR 1.5": Case(lambda: nr.tasks.xor(1.5).task, 2, 128, 1e-4, 0.05, 720),
-    "random table": Case(random_table, 4, 200, 1e-4, 0.05, 2000),
+# how a task is made; how many modules are looked for, P2's number where it has one; hidden neurons; the standard
+# deviation of their weights; learning rate and steps
+CASES: dict[str, tuple[Callable[[], nr.Task], int, int, float, float, int]] = {
+    "mixed": (lambda: nr.tasks.contextual(3, "mixed").task, 4, 200, 3e-5, 0.024, 4800),
+    "hierarchy 4": (lambda: nr.tasks.contextual(4).task, 5, 200, 3e-5, 0.032, 4800),
+    "XOR 0": (lambda: nr.tasks.xor(0.0).task, 4, 128, 1e-4, 0.05, 720),
+    "XOR 0.5": (lambda: nr.tasks.xor(0.5).task, 4, 128, 1e-4, 0.05, 720),
+    "XOR 1.5": (lambda: nr.tasks.xor(1.5).task, 2, 128, 1e-4, 0.05, 720),
+    "random table": (random_table, 4, 200, 1e-4, 0.05, 2000),
 }
 
 
@@ -62,15 +53,15 @@ def compute(settings: Settings) -> xarray.Dataset:
     """
     parts, seeds = [], settings.seeds
     for name in settings.cases:
-        case = CASES[name]
-        network, initial = nr.ReLUNetwork(case.task(), hidden=(case.hidden,)), nr.initial.gaussian(case.std)
-        every, rate = max(1, round(settings.share * case.steps / RECORDS)), case.learning_rate
+        make, count, hidden, std, rate, steps = CASES[name]
+        network, initial = nr.ReLUNetwork(make(), hidden=(hidden,)), nr.initial.gaussian(std)
+        every = max(1, round(settings.share * steps / RECORDS))
         times = rate * every * np.arange(RECORDS + 1)
-        predicted = nr.reln.predict_modules(network, initial, times, case.modules, draws=seeds, learning_rate=rate)
+        predicted = nr.reln.predict_modules(network, initial, times, count, draws=seeds, learning_rate=rate)
         record = ("gate_patterns", "weights")
         run = nr.train(network, initial, rate, every * RECORDS, seeds=2 * seeds, record=record, every=every)
         groups = [run.data.isel(seed=part) for part in (slice(seeds), slice(seeds, None))]
-        found, again = (nr.reln.discover(nr.Trajectory(one, problem=network), case.modules) for one in groups)
+        found, again = (nr.reln.discover(nr.Trajectory(one, problem=network), count) for one in groups)
         data = xarray.Dataset({"time": ("point", run.time), "trained": (("seed", "point"), run.loss)})
         assert predicted.forecast is not None
         data["forecast"] = ("point", predicted.forecast.loss)

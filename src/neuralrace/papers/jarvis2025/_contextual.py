@@ -126,9 +126,9 @@ def same_losses(claim: Claims, *found: nr.analysis.Agreement, names: Iterable[An
 def forecast_values(forecast: nr.theory.Forecast) -> dict[str, np.ndarray]:
     """Pathway -> the forecast singular values of its map, (T, modes)."""
     architecture, weights = forecast.architecture, nr.float64(forecast.weights_at)(forecast.time)
-    pairs = {architecture.target(path.edges[0]): path.edges for path in architecture.paths()}
-    maps = {node: np.array([w[last] @ w[first] for w in weights]) for node, (first, last) in pairs.items()}
-    return {node: np.linalg.svd(array, compute_uv=False) for node, array in maps.items()}
+    paths = {architecture.target(path.edges[0]): path for path in architecture.paths()}
+    maps = {node: [path.product(w) for w in weights] for node, path in paths.items()}
+    return {node: np.linalg.svd(found, compute_uv=False) for node, found in maps.items()}
 
 
 def trained_values(problem: nr.Problem, run: nr.Trajectory) -> dict[str, np.ndarray]:

@@ -48,7 +48,6 @@ def names(folder: Path) -> dict[str, Any]:
         **{"nr": nr, "np": np, "X": inputs, "Y": targets, "TASK": task, "CHAIN": chain, "LAW": initial},
         **{"LINEAR": linear, "RELU": relu, "W": weights, "FOLDER": folder, "Descent": Descent},
         "FORECAST": nr.predict(linear, weights, [0.0], method="flow"),
-        "BATCH": nr.batches.Batch({"x": inputs}, {"y": targets}),
         "IMAGES": images,
         "ROUTED": nr.RoutedNetwork(images, 4),
         "RUN": nr.train(relu, initial, 0.1, 5, progress=False),

@@ -1,5 +1,9 @@
-"""Problems gathered from batches equal the problem of all examples."""
+"""Problems gathered block by block equal the problem of all examples."""
 
+from pathlib import Path
+from typing import Any
+
+import dask.array
 import numpy as np
 import pytest
 
@@ -12,26 +16,24 @@ ARCHITECTURE = nr.Architecture(
 )
 
 
-def data(count: int = 400, seed: int = 0) -> nr.batches.Batch:
-    random = np.random.default_rng(seed)
+def data(count: int = 400) -> dict[str, Any]:
+    random = np.random.default_rng(0)
     inputs = {"x": random.normal(size=(count, 3)), "z": random.normal(size=(count, 2))}
     inputs["z"][random.random(count) < 0.3] = 0.0  # examples that a node does not see
     targets = {"y": random.normal(size=(count, 2)), "u": random.normal(size=(count, 1))}
-    gates = {"h": random.choice([0.0, 0.5, 1.0], count)}
-    return nr.batches.Batch(
-        inputs, targets, gates, {("z", "u"): random.choice([0.0, 1.0], count)}, random.random(count)
-    )
+    gates = {"h": random.choice([0.0, 0.5, 1.0], count), ("z", "u"): random.choice([0.0, 1.0], count)}
+    return {"inputs": inputs, "targets": targets, "gates": gates, "weights": random.random(count)}
 
 
-def whole(batch: nr.batches.Batch) -> nr.Problem:
-    task = nr.Task(batch.inputs, batch.targets, batch.weights)
-    return nr.Problem(ARCHITECTURE, task, nr.Gates(batch.gates, batch.edge_gates))
+def whole(inputs: Any, targets: Any, gates: Any, weights: Any) -> nr.Problem:
+    edges = {("z", "u"): gates["z", "u"]}
+    return nr.Problem(ARCHITECTURE, nr.Task(inputs, targets, weights), nr.Gates({"h": gates["h"]}, edges))
 
 
-@pytest.mark.parametrize("rows", [7, 100, 4000])
-def test_loss_gradient_and_statistics_are_those_of_all_examples(rows: int) -> None:
-    batch = data()
-    found, expected = nr.batches.problem(ARCHITECTURE, nr.batches.cut(*batch, rows=rows)), whole(batch)
+@pytest.mark.parametrize("rows", [7, 4000])
+def test_loss_gradient_and_statistics_are_those_of_all_examples(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nr.batches, "BLOCK", rows)
+    found, expected = nr.batches.problem(ARCHITECTURE, **data()), whole(**data())
     assert len(found.task) < 150
     weights = random_weights(ARCHITECTURE)
     assert found.loss(weights) == pytest.approx(loss(expected, weights), rel=1e-12)
@@ -45,59 +47,44 @@ def test_loss_gradient_and_statistics_are_those_of_all_examples(rows: int) -> No
     assert set(found.statistics().open_paths) == set(expected.statistics().open_paths)
 
 
-def test_nearly_dependent_columns_keep_their_digits() -> None:
+def test_nearly_dependent_columns_keep_their_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nr.batches, "BLOCK", 500)
     random = np.random.default_rng(1)
     inputs = random.normal(size=(5000, 3))
     inputs[:, 2] = inputs[:, 1] + 1e-9 * random.normal(size=5000)
     chain = nr.Architecture({"x": 3, "y": 1}, [("x", "y")])
-    found = nr.batches.problem(chain, nr.batches.cut({"x": inputs}, {"y": inputs[:, :1]}, rows=500))
+    found = nr.batches.problem(chain, {"x": inputs}, {"y": inputs[:, :1]})
     direction = np.array([[0.0, 1e6, -1e6]])
     exact = 0.5 * np.mean((inputs @ direction.T - inputs[:, :1]) ** 2)
     assert found.loss({("x", "y"): direction}) == pytest.approx(exact, rel=1e-6)
 
 
-def test_memory_mapped_arrays_and_functions(tmp_path) -> None:
-    batch = data()
-    np.save(tmp_path / "x.npy", batch.inputs["x"])
-    mapped = {"x": np.load(tmp_path / "x.npy", mmap_mode="r", allow_pickle=False), "z": batch.inputs["z"]}
-    parts = list(nr.batches.cut(mapped, *batch[1:], rows=64))
-    weights = random_weights(ARCHITECTURE)
-    found = nr.batches.problem(ARCHITECTURE, [*parts[1:], parts[0]()])  # a function, or what it returns
-    assert found.loss(weights) == pytest.approx(loss(whole(batch), weights), rel=1e-12)
-
-
-def test_a_dask_client_reads_and_merges() -> None:
+def test_arrays_on_disk_and_dask_arrays_on_a_cluster(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     batch, weights = data(), random_weights(ARCHITECTURE)
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        found = nr.batches.problem(ARCHITECTURE, nr.batches.cut(*batch, rows=20), client=client)
-    assert found.loss(weights) == pytest.approx(loss(whole(batch), weights), rel=1e-12)
+    expected = loss(whole(**batch), weights)
+    np.save(tmp_path / "x.npy", batch["inputs"]["x"])
+    batch["inputs"]["x"] = np.load(tmp_path / "x.npy", mmap_mode="r", allow_pickle=False)
+    batch["targets"]["y"] = dask.array.from_array(batch["targets"]["y"], chunks=(64, 1))
+    assert nr.batches.problem(ARCHITECTURE, **batch).loss(weights) == pytest.approx(expected, rel=1e-12)
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None):
+        assert nr.batches.problem(ARCHITECTURE, **batch).loss(weights) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda b: b._replace(inputs={"x": b.inputs["x"]}), "batch 1: .*node 'z' has none"),
-        (lambda b: b._replace(gates=None), "every batch must have the same gates"),
-        (lambda b: b._replace(gates={"h": np.ones((100, 4))}), "batch 1: batches take one gate per node"),
-        (lambda b: b._replace(weights=-b.weights - 1), "batch 1: weights must be 100 numbers of at least zero"),
-        (lambda b: "text", "batch 1: a batch must be a Batch, or a tuple"),
+        ({"inputs": {"x": np.ones((400, 3))}}, "node 'z' has none"),
+        ({"inputs": {"x": np.ones((3, 3))}}, "one row per example"),
+        ({"inputs": 5}, "inputs must be a Mapping"),
+        ({"gates": {"h": np.ones((400, 4))}}, "one gate per node is required"),
+        ({"weights": -np.ones(400)}, "no weight negative"),
+        ({"weights": np.zeros(400)}, "at least one example with weight"),
+        ({"gates": {"h": np.random.default_rng(0).normal(size=400)}}, "use gates that are equal for many examples"),
     ],
 )
-def test_batches_that_do_not_fit_together(change, words) -> None:
-    first, second, *_ = (part() for part in nr.batches.cut(*data(), rows=100))
-    with pytest.raises(NeuralRaceError, match=words):
-        nr.batches.problem(ARCHITECTURE, [first, change(second)])
-
-
-def test_no_batch_no_weight_and_too_many_gates(monkeypatch) -> None:
-    with pytest.raises(NeuralRaceError, match="at least one batch"):
-        nr.batches.problem(ARCHITECTURE, [])
-    with pytest.raises(NeuralRaceError, match="at least one example with weight"):
-        nr.batches.problem(ARCHITECTURE, [data()._replace(weights=np.zeros(400))])
-    with pytest.raises(NeuralRaceError, match="one row per example"):
-        nr.batches.cut({"x": np.ones((3, 3))}, {"y": np.ones((2, 2))})
+def test_data_that_do_not_serve(change: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nr.batches, "FACTOR_BYTES", 1 << 13)
-    ever_new = data()._replace(gates={"h": np.random.default_rng(0).normal(size=400)})
-    with pytest.raises(NeuralRaceError, match="use gates that are equal for many examples"):
-        nr.batches.problem(ARCHITECTURE, nr.batches.cut(*ever_new, rows=100))
+    monkeypatch.setattr(nr.batches, "BLOCK", 100)
+    with pytest.raises(NeuralRaceError, match=words):
+        nr.batches.problem(ARCHITECTURE, **data() | change)

@@ -5,189 +5,147 @@ of their weighted rows has these moments, R^T R, in few rows, and the factor of 
 the sum of both. Unlike sums of products, factors keep their digits where columns are nearly dependent.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial, reduce
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from neuralrace._engine.example_rows import label_rows
 from neuralrace.architecture import Architecture
-from neuralrace.arrays import frozen_array
 from neuralrace.axes import Edge
-from neuralrace.errors import NeuralRaceError, ProblemError, TaskError, require_count, require_kind
+from neuralrace.errors import ProblemError, ResourceError, TaskError, require_kind
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 
-__all__ = ["Batch", "cut", "gather", "merge", "problem"]
+__all__ = ["problem"]
 
 FACTOR_BYTES = 1 << 30  # limit on the factors of all sets of gates together
+BLOCK = 1 << 16  # rows that are read at once of arrays that are not dask's
 # gates and active nodes of a set of examples -> their total weight and the triangular factor of their weighted rows
 Factors = dict[tuple[float, ...], tuple[float, np.ndarray]]
-Gathered = tuple[tuple[str, ...], tuple[Edge, ...], Factors]  # the gated nodes and edges, and the factors
 
 
-class Batch(NamedTuple):
-    """Some examples with their gates and weights; a plain tuple in this order works too.
+def problem(
+    architecture: Architecture,
+    inputs: Mapping[str, Any],
+    targets: Mapping[str, Any],
+    gates: Mapping[str | Edge, Any] | None = None,
+    weights: Any = None,
+) -> Problem:
+    """Build a problem of few examples from many, in one pass and bounded memory.
 
-    inputs, targets: node -> (n, size). gates: node -> (n,). edge_gates: edge -> (n,). weights: (n,), relative to those
-    of all other batches; one for each example unless given. Arrays may be lazy.
+    It has the loss, the gradient and the statistics of all examples, for the squared error and linear nodes. inputs,
+    targets: node -> (N, size). gates: node or edge -> (N,). weights: (N,). Each is a dask array, or a NumPy,
+    memory-mapped, HDF5 or zarr array, which is read block by block. dask's scheduler does the work: threads, or the
+    workers of a cluster while a `distributed.Client` is open.
     """
+    try:
+        import dask.array
+        from dask.delayed import delayed
+    except ImportError:
+        raise ResourceError("data larger than memory need dask: pip install 'neuralrace[sweeps]'") from None
+    da: Any = dask.array  # its functions have no types
+    gates = gates or {}
+    for name, part in {"inputs": inputs, "targets": targets, "gates": gates}.items():
+        require_kind(name, part, Mapping, TaskError)
+    given = [*inputs.values(), *targets.values(), *gates.values(), *([] if weights is None else [weights])]
+    lengths = {np.shape(array)[:1] for array in given}
+    if len(lengths) != 1 or not all(lengths):
+        raise TaskError(f"every array must have one row per example, the same number in each; there are {lengths}")
 
-    inputs: Mapping[str, Any]
-    targets: Mapping[str, Any]
-    gates: Mapping[str, Any] | None = None
-    edge_gates: Mapping[Edge, Any] | None = None
-    weights: Any = None
+    def as_gates(values: Mapping[Any, Any]) -> Gates:
+        of_nodes = {name: gate for name, gate in values.items() if name in architecture.nodes}
+        return Gates(of_nodes, {name: gate for name, gate in values.items() if name not in of_nodes})
 
+    def first(part: Mapping[Any, Any]) -> dict[Any, np.ndarray]:
+        return {name: np.asarray(array[:1]) for name, array in part.items()}
 
-def problem(architecture: Architecture, batches: Iterable[Any], *, client: Any = None) -> Problem:
-    """Build the problem of all examples of some batches, in one pass and bounded memory.
+    # checks that they fit together
+    sample = Problem(architecture, Task(first(inputs), first(targets)), as_gates(first(gates)))
+    if sample.gates.neurons:
+        raise ProblemError(
+            f"one gate per node is required; {', '.join(map(repr, sample.gates.neurons))} have one for every neuron: "
+            "make each neuron, or each group with equal gates, its own node"
+        )
 
-    Its few examples have the loss, the gradient and the statistics of all of them, for the squared error and linear
-    nodes. batches: each a `Batch`, a tuple like one, or a function without arguments that returns one. client: a dask
-    client whose workers read the batches and merge them in a tree; give it functions or lazy arrays.
-    """
-    require_kind("batches", batches, Iterable, TaskError)
-    tasks = enumerate(batches)
-    if client is None:
-        parts: Iterator[Any] = (gather(architecture, batch, number) for number, batch in tasks)
-        found: Gathered | None = None
-        for part in parts:
-            found = part if found is None else merge([found, part])
-    else:
-        futures = [client.submit(gather, architecture, batch, number, pure=False) for number, batch in tasks]
-        while len(futures) > 1:
-            futures = [client.submit(merge, futures[i : i + 16], pure=False) for i in range(0, len(futures), 16)]
-        found = futures[0].result() if futures else None
-    if found is None:
-        raise TaskError("batches must hold at least one batch; there was none")
-    nodes, edges, factors = found
+    def lazy(array: Any) -> Any:
+        rows = array if hasattr(array, "shape") else np.asarray(array)
+        rows = rows if isinstance(rows, da.Array) else da.from_array(rows, chunks=(BLOCK, *rows.shape[1:]))
+        return rows if rows.ndim == 2 else rows[:, None]
+
+    nodes = (*architecture.inputs, *architecture.outputs)
+    sizes = [architecture.nodes[node] for node in nodes]
+    columns = [lazy((inputs if node in inputs else targets)[node]) for node in nodes] + list(map(lazy, gates.values()))
+    columns.append(da.ones_like(columns[0][:, :1]) if weights is None else lazy(weights))
+    blocks = da.concatenate(columns, axis=1).rechunk({1: -1}).to_delayed().ravel()
+    parts = [delayed(partial(_gather, sizes))(block) for block in blocks]
+    while len(parts) > 1:
+        parts = [delayed(_merge)(parts[start : start + 16]) for start in range(0, len(parts), 16)]
+    with threadpool_limits(1):  # dask's threads have the cores already
+        factors: Factors = parts[0].compute()
     if not factors:
-        raise TaskError("batches must hold at least one example with weight; they hold none")
-    rows, weights, gates = [], [], []
-    for kind in sorted(factors):  # independent of the order of the batches
+        raise TaskError("at least one example with weight is required; there is none")
+    rows, shares, keys = [], [], []
+    for kind in sorted(factors):  # independent of the order of the blocks
         weight, triangle = factors[kind]
         count = max(len(triangle), 1)
         share = weight / count  # rows of equal weight, scaled to keep the moments
-        rows.append(triangle / np.sqrt(share) if len(triangle) else np.zeros((1, triangle.shape[1])))
-        weights.append(np.full(count, share))
-        gates.append(np.tile(kind[: len(nodes) + len(edges)], (count, 1)))
-    sizes = [architecture.nodes[node] for node in (*architecture.inputs, *architecture.outputs)]
-    columns = np.split(np.concatenate(rows), np.cumsum(sizes)[:-1], axis=1)
-    named = dict(zip((*architecture.inputs, *architecture.outputs), columns, strict=True))
-    inputs, targets = ({node: named[node] for node in side} for side in (architecture.inputs, architecture.outputs))
-    values = np.concatenate(gates).T
-    of_edges = dict(zip(edges, values[len(nodes) :], strict=True))
-    kept = Gates(dict(zip(nodes, values[: len(nodes)], strict=True)), of_edges)
-    return Problem(architecture, Task(inputs, targets, np.concatenate(weights)), kept)
+        rows.append(triangle / np.sqrt(share) if len(triangle) else np.zeros((1, sum(sizes))))
+        shares.append(np.full(count, share))
+        keys.append(np.tile(kind[: len(gates)], (count, 1)))
+    found = dict(zip(nodes, np.split(np.concatenate(rows), np.cumsum(sizes)[:-1], axis=1), strict=True))
+    left, right = ({node: found[node] for node in side} for side in (architecture.inputs, architecture.outputs))
+    kept = as_gates(dict(zip(gates, np.concatenate(keys).T, strict=True)))
+    return Problem(architecture, Task(left, right, np.concatenate(shares)), kept)
 
 
-def gather(architecture: Architecture, batch: Any, number: int = 0) -> Gathered:
-    """Reduce one batch to a factor for each set of gates; number: the batch's own, for error messages."""
-    try:
-        batch = batch() if callable(batch) else batch
-        if not isinstance(batch, tuple) or not 2 <= len(batch) <= len(Batch._fields):
-            raise TaskError(
-                f"a batch must be a Batch, or a tuple ({', '.join(Batch._fields)}) of which the last three may be left "
-                f"out; it was {type(batch).__name__}"
-            )
-        batch = Batch(*batch)
-        task, gates = Task(batch.inputs, batch.targets), Gates(batch.gates, batch.edge_gates)
-        Problem(architecture, task, gates)  # checks that they fit together
-        if gates.neurons:
-            raise ProblemError(
-                f"batches take one gate per node; {', '.join(map(repr, gates.neurons))} have one for every neuron: "
-                "make each neuron, or each group with equal gates, its own node"
-            )
-        weights = np.ones(len(task)) if batch.weights is None else frozen_array("weights", batch.weights, 1, TaskError)
-        if len(weights) != len(task) or (weights < 0).any():
-            raise TaskError(f"weights must be {len(task)} numbers of at least zero, one per example")
-    except NeuralRaceError as error:
-        raise type(error)(f"batch {number}: {error}") from None
-    nodes, edges = tuple(sorted(gates.nodes)), tuple(sorted(gates.edges, key=str))
-    arrays = [*(task.inputs[n] for n in architecture.inputs), *(task.targets[n] for n in architecture.outputs)]
+def _gather(sizes: Sequence[int], block: np.ndarray) -> Factors:
+    """Reduce rows of inputs, targets, gates and a weight to a factor for each set of gates."""
+    if not np.isfinite(block).all() or (block[:, -1] < 0).any():
+        raise TaskError("every number must be finite, and no weight negative: remove or replace such examples")
+    *data, rest = np.split(block, np.cumsum(sizes), axis=1)
     # Nodes that are zero for all examples of a set must stay exactly zero, so that they carry nothing.
-    keys = [gates.nodes[node] for node in nodes] + [gates.edges[edge] for edge in edges]
-    keys += [rows.any(axis=1).astype(float) for rows in arrays]
-    rows = np.hstack(arrays) * np.sqrt(weights)[:, None]
-    labels = label_rows(len(task), keys)
-    order = np.argsort(labels, kind="stable")
+    keys = [*rest[:, :-1].T, *(part.any(axis=1).astype(float) for part in data)]
+    weights, labels = block[:, -1], label_rows(len(block), keys)
+    rows = np.hstack(data) * np.sqrt(weights)[:, None]
     factors: Factors = {}
-    for members in np.split(order, np.cumsum(np.bincount(labels))[:-1]):
+    for members in np.split(np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))[:-1]):
         weight = float(weights[members].sum())
         if weight > 0:
-            kind = tuple(float(key[members[0]]) + 0.0 for key in keys)
-            active = np.repeat(np.array(kind[-len(arrays) :]) != 0, [part.shape[1] for part in arrays])
-            factors[kind] = weight, _factor(rows[members], active)
-    return nodes, edges, factors
+            kinds = tuple(float(key[members[0]]) + 0.0 for key in keys)
+            factors[kinds] = weight, _factor(rows[members])
+    return factors
 
 
-def merge(parts: Iterable[Gathered]) -> Gathered:
-    """Merge the factors of several batches; the order matters to rounding only."""
-    return reduce(_merge_two, parts)
-
-
-def _merge_two(first: Gathered, second: Gathered) -> Gathered:
-    if first[:2] != second[:2]:
-        mine, theirs = (part[0] + part[1] for part in (first, second))
-        raise TaskError(f"every batch must have the same gates; one has {mine} and another {theirs}")
-    factors = dict(first[2])
-    for kind, (weight, triangle) in second[2].items():
-        if kind in factors:
-            before, above = factors[kind]
-            active = np.concatenate([above, triangle]).any(axis=0)
-            weight, triangle = before + weight, _factor(np.concatenate([above, triangle]), np.asarray(active))
-        factors[kind] = weight, triangle
-    taken = sum(triangle.nbytes for _, triangle in factors.values())
+def _merge(parts: Sequence[Factors]) -> Factors:
+    """Merge the factors of several blocks; the order matters to rounding only."""
+    merged = dict(parts[0])
+    for part in parts[1:]:
+        for kinds, (weight, triangle) in part.items():
+            if kinds in merged:
+                before, above = merged[kinds]
+                weight, triangle = before + weight, _factor(np.concatenate([above, triangle]))
+            merged[kinds] = weight, triangle
+    taken = sum(triangle.nbytes for _, triangle in merged.values())
     if taken > FACTOR_BYTES:
         raise ProblemError(
-            f"there are {len(factors):,} different sets of gates, whose moments take {taken:,} bytes of at most "
+            f"there are {len(merged):,} different sets of gates, whose moments take {taken:,} bytes of at most "
             f"{FACTOR_BYTES:,}: use gates that are equal for many examples"
         )
-    return first[0], first[1], factors
+    return merged
 
 
-def _factor(rows: np.ndarray, active: np.ndarray) -> np.ndarray:
-    """The triangular factor of some rows, zero in the columns that are not active."""
+def _factor(rows: np.ndarray) -> np.ndarray:
+    """The triangular factor of some rows; columns that are zero stay exactly zero."""
+    active = np.flatnonzero(rows.any(axis=0))
     inner = rows[:, active]
-    while len(inner) > inner.shape[1]:
-        block = max(1024, 4 * inner.shape[1])  # blocks of rows that stay in the cache
-        if len(inner) < 2 * block:
-            inner = np.asarray(np.linalg.qr(inner, mode="r"))
-            break
-        whole = len(inner) // block * block
-        blocks = np.asarray(np.linalg.qr(inner[:whole].reshape(-1, block, inner.shape[1]), mode="r"))
-        inner = np.concatenate([blocks.reshape(-1, inner.shape[1]), inner[whole:]])
-    found = np.zeros((len(inner), len(active)))
+    if len(inner) > len(active):
+        parts = np.array_split(inner, max(1, len(inner) // 4096))  # few rows stay in the cache: up to ten times faster
+        stacked = np.concatenate([np.linalg.qr(part, mode="r") for part in parts])
+        inner = np.asarray(np.linalg.qr(stacked, mode="r"))
+    found = np.zeros((len(inner), rows.shape[1]))
     found[:, active] = inner
     return found
-
-
-def cut(
-    inputs: Mapping[str, Any],
-    targets: Mapping[str, Any],
-    gates: Mapping[str, Any] | None = None,
-    edge_gates: Mapping[Edge, Any] | None = None,
-    weights: Any = None,
-    *,
-    rows: int = 1 << 16,
-) -> Iterator[Any]:
-    """Cut arrays into batches that are read one at a time: memory-mapped, zarr and dask arrays, or NumPy's."""
-    rows = require_count("rows", rows)
-    whole = Batch(inputs, targets, gates or {}, edge_gates or {}, weights)
-    lengths = {name: np.shape(array)[:1] for part in whole[:4] if part for name, array in part.items()}
-    lengths |= {} if weights is None else {"weights": np.shape(weights)[:1]}
-    if len(set(lengths.values())) != 1 or () in lengths.values():
-        raise TaskError(f"every array must have one row per example, the same number in each; there are {lengths}")
-    ((count,),) = set(lengths.values())
-    return (partial(_read, whole, slice(start, start + rows)) for start in range(0, count, rows))
-
-
-def _read(whole: Batch, rows: slice) -> Batch:
-    def of(part: Mapping[Any, Any] | None) -> dict[Any, np.ndarray]:
-        return {name: np.asarray(array[rows]) for name, array in (part or {}).items()}
-
-    weights = None if whole.weights is None else np.asarray(whole.weights[rows])
-    return Batch(of(whole.inputs), of(whole.targets), of(whole.gates), of(whole.edge_gates), weights)

@@ -15,7 +15,6 @@ def test_one_path_starts_with_a_quarter_of_the_squared_sum():
     problem = chain(strengths=(2.0,), hidden=(5,), outputs=1)
     bases, weights = shared_bases(problem.statistics()), initial.gaussian(1e-3)(problem, 0)
     forecast = predict(problem, weights, TIMES, "reduction")
-    assert forecast.reduction.source == "growing direction"
     p, q = weights["x", "h0"] @ bases.inputs["x"][:, 0], weights["h0", "y"].T @ bases.outputs["y"][:, 0]
     strength = np.prod([forecast.reduction.starts[0].strengths[edge][0] for edge in weights])
     assert strength == pytest.approx(np.sum((p + q) ** 2) / 4, rel=1e-12)

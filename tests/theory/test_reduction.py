@@ -27,7 +27,7 @@ def reduced(problem, values):
     """The reduced system from given strengths of the edges, the same for all modes."""
     count = next(iter(shared_bases(problem.statistics()).inputs.values())).shape[1]
     strengths = {edge: np.full(count, values[edge]) for edge in problem.architecture.edges}
-    return ReducedSystem(problem.statistics(), "given", (Alignment({}, strengths, 0.0, ""),))
+    return ReducedSystem(problem.statistics(), (Alignment({}, strengths, 0.0, ""),))
 
 
 def strengths(problem, seed):

@@ -31,23 +31,15 @@ from neuralrace.theory.flow.method import start_flow
 from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Solution
 from neuralrace.theory.integration.system import System
 from neuralrace.theory.method import Method, Outcome, Request
+from neuralrace.theory.reduction.method import SMALL, plainly_turning, reduced_outcome, reduced_system
 from neuralrace.theory.reduction.modes import RANK, path_modes
-from neuralrace.theory.reduction.setup import (
-    SMALL,
-    Starts,
-    find_start,
-    growing_apart,
-    reduced_outcome,
-    reduced_system,
-    solved,
-)
 from neuralrace.theory.reduction.system import ReducedSystem
 
 Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 
 
 @dataclass(frozen=True, repr=False)
-class Aligned(Method[ReducedSystem | Starts]):
+class Aligned(Method[ReducedSystem]):
     """Every path in its own modes, for paths that share no edge and no hidden node.
 
     diagonal: follow one strength per mode, which must stay alone, or whole matrices. small: tolerance of what holds in
@@ -63,29 +55,25 @@ class Aligned(Method[ReducedSystem | Starts]):
         """One strength per mode, or whole matrices."""
         return "one strength per mode" if self.diagonal else "whole matrices"
 
-    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], ReducedSystem | Starts | None]:
+    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], ReducedSystem | None]:
         """Paths apart from each other, and weights that are aligned to their modes."""
+        rows, system = reduced_system(request, self.small, own=True, force=self.force)
+        if system is None or (self.diagonal and self.force):
+            return rows, system
         if self.diagonal:
-            return reduced_system(request, self.small, own=True, force=self.force)
-        rows, _, starts = request.once(find_start, self.small, True, self.force)
-        if not starts:
-            return rows, None
-        return (*rows, replace(growing_apart(request, starts, self.small), needed=False)), starts
+            return (*rows, *plainly_turning(request, system.starts, self.small)), system
+        return (*rows[:-1], replace(rows[-1], needed=False)), system  # whole matrices may overlap
 
-    def solve(self, request: Request, prepared: ReducedSystem | Starts) -> Outcome:
+    def solve(self, request: Request, prepared: ReducedSystem) -> Outcome:
         """The reduced system in the paths' own modes, or the flow of the aligned part of the weights."""
-        if isinstance(prepared, ReducedSystem):
-            return reduced_outcome(request, prepared, solved(request, prepared))
+        if self.diagonal:
+            return reduced_outcome(request, prepared)
         modes = path_modes(request.statistics, own=True)
         quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
         follow = _follow_paths if quick else _follow_nodes
-        losses, draws = zip(*map_on_devices(partial(follow, request), prepared), strict=True)
-        return Outcome(
-            np.array(losses),
-            draws,
-            tuple(modes),
-            notes=("whole matrices are followed in each path's own modes",),
-        )
+        losses, draws = zip(*map_on_devices(partial(follow, request), prepared.starts), strict=True)
+        note = "whole matrices are followed in each path's own modes"
+        return Outcome(np.array(losses), draws, tuple(modes), notes=(note,))
 
 
 def _follow_nodes(request: Request, start: Alignment) -> tuple[np.ndarray, Evolution]:

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from neuralrace.theory.certificate import Assumption
+from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact import Mode, TwoLayer
 from neuralrace.theory.method import Method, Outcome, Request
+from neuralrace.theory.reduction.method import SMALL, reduced_outcome, reduced_system, shares_bases
 from neuralrace.theory.reduction.modes import listed_paths
-from neuralrace.theory.reduction.setup import SMALL, reduced_outcome, reduced_system, shares_bases
 from neuralrace.theory.reduction.system import ReducedSystem, StateCurves
 from neuralrace.theory.reduction.terms import Terms
 
@@ -35,7 +35,7 @@ class ClosedForm(Method[tuple[ReducedSystem, StateCurves]]):
             return (flow, listed), None
         own = not self.force and not shares_bases(request).holds
         rows, system = reduced_system(request, self.small, own=own, force=self.force)
-        if system is None:
+        if system is None or (first_failing(rows) is not None and not self.force):
             return (flow, *rows), None
         missing, states = closed_form(system.terms, system.state)
         row = Assumption("terms with a formula", len(missing), 0.0, missing[0] if missing else "every term")

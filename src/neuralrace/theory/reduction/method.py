@@ -1,12 +1,26 @@
-"""The method `reduction`: one scalar per edge and mode (P1 eq. 10), lumped."""
+"""The method `reduction`: one scalar per edge and mode (P1 eq. 10), lumped; and the set-up of every reduced system.
+
+The closed forms and the aligned paths use it too, in shared bases or in the paths' own modes.
+"""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
-from neuralrace.theory.certificate import Assumption
+import numpy as np
+
+from neuralrace.statistics import shared_bases
+from neuralrace.theory.alignment import Alignment, align_own, align_shared, growing_part, is_two_layer
+from neuralrace.theory.certificate import SADDLE, Assumption, first_failing
+from neuralrace.theory.check import FLOOR
 from neuralrace.theory.method import Method, Outcome, Request
-from neuralrace.theory.reduction.setup import SMALL, reduced_outcome, reduced_system, solved
-from neuralrace.theory.reduction.system import ReducedSystem
+from neuralrace.theory.reduction.modes import listed_paths, off_diagonal, path_modes, paths_apart
+from neuralrace.theory.reduction.system import ReducedSystem, StateCurves
+
+SMALL = 1e-2  # tolerance of what holds in the limit of small initial weights
+DIAGONAL = "own modes stay diagonal"
+Rows = tuple[Assumption, ...]
+Starts = tuple[Alignment, ...]  # one per draw
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,10 +34,136 @@ class Reduction(Method[ReducedSystem]):
     name: ClassVar[str] = "reduction"
     small: float = SMALL
 
-    def setup(self, request: Request) -> tuple[tuple[Assumption, ...], ReducedSystem | None]:
+    def setup(self, request: Request) -> tuple[Rows, ReducedSystem | None]:
         """Shared bases, and a start in them."""
         return reduced_system(request, self.small, own=False, force=self.force)
 
     def solve(self, request: Request, prepared: ReducedSystem) -> Outcome:
         """Integrate the reduced system."""
-        return reduced_outcome(request, prepared, solved(request, prepared))
+        return reduced_outcome(request, prepared)
+
+
+def reduced_system(request: Request, small: float, own: bool, force: bool) -> tuple[Rows, ReducedSystem | None]:
+    """Measure what a reduced system needs, and set it up where there are modes to follow.
+
+    It starts from the strengths that come nearest to the initial weights. In shared bases they are read off decoupled
+    weights, or are those of the growing part of small ones. If an assumption fails they are only a projection.
+    """
+    return request.once(_set_up, small, own, force)
+
+
+def _set_up(request: Request, small: float, own: bool, force: bool) -> tuple[Rows, ReducedSystem | None]:
+    statistics, hidden = request.statistics, request.architecture.hidden
+    rows: Rows = (statistics.once(listed_paths),)
+    if rows[0].holds:
+        rows = (*rows, *(statistics.once(paths_apart) if own else (shares_bases(request),)))
+    if not rows[0].holds or (first_failing(rows) is not None and (own or not force)):
+        return rows, None
+    silent = 0.5 * statistics.target_energy
+    losses = [statistics.loss(weights) for weights in request.weights]
+    output = max(abs(loss - silent) / max(loss, silent, np.finfo(float).tiny) for loss in losses)
+    starts = tuple((align_own if own else align_shared)(statistics, weights) for weights in request.weights)
+    residual, where = max((start.residual, start.where) for start in starts)
+    if own:
+        if any(start.whole for start in starts):  # the part that does not grow must not show either
+            residual, where = max((residual, where), (output, "the initial output"))
+        rows = (*rows, Assumption("alignment to own modes", residual, small, where))
+    else:
+        grows = residual > request.tolerance and is_two_layer(request.architecture)
+        rows = (*rows, Assumption("alignment of initial weights", residual, request.tolerance, where, needed=not grows))
+        if not grows:
+            return rows, ReducedSystem(statistics, starts, own)
+        starts = tuple(growing_part(statistics, weights, hidden, own=False) for weights in request.weights)
+        size, where = max([*((start.residual, start.where) for start in starts), (output, "the output")])
+        rows = (*rows, Assumption("small initial weights", size, small, where))
+    # of overlapping modes and orthogonal ones, in the worst draw
+    apart = max(start.entangled for start in starts) / max(2 * silent, np.finfo(float).tiny)
+    rows = (
+        *rows,
+        _outside_modes(request, starts, losses, small),
+        Assumption("modes that grow apart", apart, small, "when overlapping modes are learned"),
+    )
+    return rows, ReducedSystem(statistics, starts, own)
+
+
+def shares_bases(request: Request) -> Assumption:
+    """How far the statistics are from diagonal in the nearest shared bases."""
+    statistic, residual = shared_bases(request.statistics).worst
+    return Assumption("mutual diagonalizability", residual, request.tolerance, f"statistic {statistic}")
+
+
+def _outside_modes(request: Request, starts: Starts, losses: list[float], small: float) -> Assumption:
+    """The loss that the initial weights outside the followed modes add, at first or once these are learned.
+
+    Later it is the second-order change: the grown layers multiply the weights of other layers in directions without
+    correlation. The first-order change averages out, because it is learned along with the rest. Both are relative to
+    the loss at the start or at zero output, whichever is smaller: the scale of the error of a forecast.
+    """
+    loss, silent, added = request.statistics.loss, 0.5 * request.statistics.target_energy, [0.0, 0.0]
+    scale = max(min(silent, *losses), FLOOR * silent, np.finfo(float).tiny)
+    for start, weights, begun in zip(starts, request.weights, losses, strict=True):
+        followed, learned = start.weights(start.matrices), start.weights(start.strengths | start.grown)
+        shifted = [{e: learned[e] + sign * (weights[e] - followed[e]) for e in learned} for sign in (1, -1)]
+        change = 0.5 * sum(map(loss, shifted)) - loss(learned)
+        added = [max(added[0], abs(begun - loss(followed)) / scale), max(added[1], change / scale)]
+    where = "the loss they add at first" if added[0] > added[1] else "the loss they add once the modes are learned"
+    return Assumption("weights outside the modes", max(added), small, where)
+
+
+def plainly_turning(request: Request, starts: Starts, small: float) -> Rows:
+    """Say that own modes do not stay diagonal if two-layer paths show it by what each would learn alone.
+
+    Then nothing needs to be solved to see it. The product of two equal layers is a logistic curve.
+    """
+    modes, products = path_modes(request.statistics, own=True), {}
+    for path, one in modes.items():
+        if len(path.edges) != 2:
+            return ()
+        layers = np.array([[start.strengths[edge] for edge in path.edges] for start in starts])
+        begun = np.abs(np.prod(layers, axis=1))
+        left = (one.reach - begun) * np.exp(-2 * one.strengths * request.end)
+        products[path] = one.reach * begun / np.maximum(begun + left, np.finfo(float).tiny)
+    turning, place = off_diagonal(request.statistics, products)
+    if turning <= max(small, request.tolerance):
+        return ()
+    return (Assumption(DIAGONAL, turning, request.tolerance, f"{place}, with all learned that each would alone,"),)
+
+
+def reduced_outcome(request: Request, system: ReducedSystem, states: StateCurves | None = None) -> Outcome:
+    """Losses and weights of a solution, integrated where there is no formula `states`.
+
+    Also whether anything turns one mode of a path into another on the way.
+    """
+    found = states or system.solve(request.rtol, request.max_steps, request.descent)
+    last = lru_cache(maxsize=1)(lambda times: found(np.frombuffer(times)))  # each draw takes them in turn
+
+    def kept(times: np.ndarray) -> np.ndarray:
+        return np.asarray(last(times.tobytes()))
+
+    paths = tuple(request.statistics.open_paths)
+    draws = tuple(system.evolution(kept, draw) for draw in range(len(system.starts)))
+    rows: Rows = ()
+    if system.own:
+        by_draw = zip(*(draw.paths(paths, request.times) for draw in draws), strict=True)
+        products = {path: np.concatenate(strengths) for path, strengths in zip(paths, by_draw, strict=True)}
+        turning, place = off_diagonal(request.statistics, products)
+        rows = (Assumption(DIAGONAL, turning, request.tolerance, place),)
+    losses = system.loss(kept(request.times)).T
+    return Outcome(losses, draws, paths, rows, reduction=system, notes=_lost_modes(system))
+
+
+def _lost_modes(system: ReducedSystem) -> tuple[str, ...]:
+    """Say which modes have a correlation to learn and no strength to start from."""
+    terms, names = system.unlumped
+    zeros = (np.pad(system.initial, ((0, 0), (0, 1)), constant_values=1.0)[:, terms.factors] == 0).sum(axis=2)
+    wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
+    stuck = (zeros >= 2).any(axis=0) & wanted
+    if not stuck.any():
+        return ()
+    if stuck.all(where=wanted):
+        return (SADDLE,)
+    modes = ", ".join(map(str, sorted({names[v][1] for v in terms.factors[stuck, 0]})))
+    return (
+        f"modes {modes} start with no strength on some path (a hidden layer narrower than the number of modes, or "
+        f"a zero initial strength): they are lost there and not learned",
+    )

@@ -71,12 +71,10 @@ def _losses(polynomial: Polynomial, states: np.ndarray) -> jax.Array:
 class ReducedSystem:
     """The reduced system of a problem from initial strengths: `variables`, `equations()` and, as arrays, `terms`.
 
-    source: how the initial strengths were found. starts: bases and initial strengths of every draw. own: every path is
-    in its own modes, otherwise all share bases.
+    starts: bases and initial strengths of every draw. own: every path is in its own modes, otherwise all share bases.
     """
 
     statistics: PathStatistics
-    source: str
     starts: tuple[Alignment, ...]
     own: bool = False
 

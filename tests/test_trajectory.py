@@ -1,5 +1,4 @@
 import json
-import pickle
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -94,9 +93,8 @@ def relu_network():
 
 @pytest.mark.parametrize("make", [problem, neuron_gates, relu_network])
 def test_a_saved_run_holds_its_problem(tmp_path, make):
-    record = ("outputs", "weights", "path_singular_values", "weight_singular_values", "activity")
     learned = make()
-    real = nr.train(learned, nr.initial.gaussian(0.1), 0.1, 4, seeds=2, record=record)
+    real = nr.train(learned, nr.initial.gaussian(0.1), 0.1, 4, seeds=2, record=("outputs", "weights"))
     assert real.problem is learned
     back = Trajectory.load(real.save(tmp_path / "real.nc"))
     xarray.testing.assert_identical(back.data, real.data)
@@ -129,19 +127,11 @@ def assert_refused(path, words):
     assert str(path) in str(raised.value)
 
 
-@pytest.mark.parametrize("part", [0.1, 0.5, 0.95])
-def test_a_truncated_file(run, tmp_path, part):
-    path = run.save(tmp_path / "cut.nc")
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(part * len(whole))])
-    assert_refused(path, "cut short, or something else wrote it")
-
-
 def test_every_flipped_bit_is_noticed(run, tmp_path):
-    """One bit at each of 300 places over the whole file, its checksum included."""
+    """One bit at each of 100 places over the whole file, its checksum included."""
     path = run.save(tmp_path / "flipped.nc")
     whole = path.read_bytes()
-    for place in np.linspace(0, len(whole) - 1, 300).astype(int):
+    for place in np.linspace(0, len(whole) - 1, 100).astype(int):
         changed_bytes = bytearray(whole)
         changed_bytes[place] ^= 1 << int(place) % 8
         path.write_bytes(changed_bytes)
@@ -167,25 +157,6 @@ def test_a_file_without_a_whole_problem(run, tmp_path, change, words):
     path = run.save(tmp_path / "wrong.nc")
     save_dataset(change(load_dataset(path)), path)
     assert_refused(path, f"does not hold a whole problem: .*{words}")
-
-
-class Bomb:
-    """Sets a flag if anything unpickles it."""
-
-    went_off = False
-
-    def __reduce__(self):
-        return (setattr, (Bomb, "went_off", True))
-
-
-def test_nothing_in_a_file_is_executed(run, tmp_path):
-    """Bytes of a pickle stay bytes."""
-    payload = pickle.dumps(Bomb())
-    run.save(tmp_path / "run.nc")
-    data = load_dataset(tmp_path / "run.nc").assign_attrs(payload=np.frombuffer(payload, dtype=np.uint8))
-    back = Trajectory.load(save_dataset(data, tmp_path / "bomb.nc"))
-    assert not Bomb.went_off
-    assert back.data.attrs["payload"].tobytes() == payload
 
 
 # looking at it

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import neuralrace as nr
-from neuralrace.errors import RangeError, UnknownNameError, WeightError
+from neuralrace.errors import ProblemError, RangeError, UnknownNameError, WeightError
 from neuralrace.initial import as_data, from_data, key_as_data
 
 
@@ -142,7 +142,7 @@ def test_scales_by_edge_must_name_every_edge_and_no_other(problem):
 
 def test_decoupled_weights_need_modes():
     network = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(4,))
-    with pytest.raises(WeightError, match="decoupled weights need linear nodes, whose statistics have modes"):
+    with pytest.raises(ProblemError, match="statistics are those of linear nodes"):
         nr.initial.decoupled(0.1)(network, 0)
     random = np.random.default_rng(0)
     architecture = nr.Architecture({"x": 3, "y": 3}, [("x", "y")])

@@ -113,11 +113,6 @@ class Decoupled:
     @float64
     def __call__(self, network: Any, key: Any) -> dict[Edge, np.ndarray]:
         """Draw one set of weights."""
-        if getattr(network, "activations", None):
-            raise WeightError(
-                "decoupled weights need linear nodes, whose statistics have modes; this problem has activations: "
-                "use gaussian"
-            )
         bases, architecture, values = shared_bases(network.statistics()), network.architecture, self.values
         statistic, residual = bases.worst
         if residual > 1e-8:

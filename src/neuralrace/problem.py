@@ -193,6 +193,12 @@ class Problem:
         return make_network(small.architecture, small.task, small.gates, small.activations)
 
     @cached_property
+    def examples_apart(self) -> Network:
+        """The network as JAX functions for any loss, on the examples that have weight."""
+        some = self.with_weight
+        return make_network(some.architecture, some.task, some.gates, some.activations, compressed=False)
+
+    @cached_property
     def every_example(self) -> Network:
         """The network as JAX functions of every node for every example."""
         parts = self.architecture, self.task, self.gates, self.activations

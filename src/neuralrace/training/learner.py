@@ -12,7 +12,6 @@ import numpy as np
 
 from neuralrace._engine.example_rows import carrying_gates, edge_gates
 from neuralrace._engine.network import Matrices, Network, Stacks
-from neuralrace._engine.plan import make_network
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge, Weights
@@ -195,8 +194,7 @@ def _planned(problem: Problem, objective: Objective) -> Network:
         if not reached.all():
             silent = jnp.asarray(rows[~reached])
             constant += float(counted.task.weights[~reached] @ objective.rows(jnp.zeros_like(silent), silent))
-    apart = make_network(counted.architecture, counted.task, counted.gates, counted.activations, compressed=False)
-    return replace(apart, constant_loss=np.asarray(constant))
+    return replace(problem.examples_apart, constant_loss=np.asarray(constant))
 
 
 def _always_open_edges(problem: Problem, folded: Mapping[Edge, np.ndarray]) -> tuple[Edge, ...]:

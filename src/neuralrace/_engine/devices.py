@@ -1,7 +1,6 @@
 """Compile programs, and place arrays on all local devices.
 
-A mapped axis (seeds, conditions, draws) is sharded over the devices, and the rest is on each. The devices exchange
-only whether all seeds are done, and the largest error of a step.
+A mapped axis (seeds, conditions, draws) is sharded over the devices, and the rest is on each.
 """
 
 import functools
@@ -56,42 +55,20 @@ def bucket_size(count: int) -> int:
     return max(1 << max(count - 1, 0).bit_length(), 64)
 
 
-def padded_count(count: int) -> int:
-    """The length of a mapped axis: itself up to the number of devices, else the next multiple of that number."""
-    devices = jax.local_device_count()
-    return count if count <= devices else -(-count // devices) * devices
-
-
 def threads() -> int:
     """The number of threads of programs on a CPU: NPROC, which XLA reads, or the number of cores."""
     wanted = os.environ.get("NPROC", "")
     return int(wanted) if wanted.isdecimal() and int(wanted) else os.cpu_count() or 1
 
 
-def pad_to(tree: Any, length: int) -> Any:
-    """Repeat the last entry along the leading axis until the axis has a length."""
-    return jax.tree.map(
-        lambda leaf: leaf if len(leaf) == length else leaf[np.minimum(np.arange(length), len(leaf) - 1)], tree
-    )
-
-
 def shard(tree: Any) -> Any:
     """Put arrays on the devices, the leading axis in equal parts on as many of them as divide it."""
-    leaves = jax.tree.leaves(tree)
-    return jax.device_put(tree, _sharding(len(leaves[0]), "mapped") if leaves else None)
-
-
-def replicate(tree: Any, count: int) -> Any:
-    """Put whole arrays on each of the devices that an axis of some length is sharded over."""
-    place = _sharding(count)
-    return jax.tree.map(lambda leaf: jax.device_put(leaf, place) if eqx.is_array(leaf) else leaf, tree)
-
-
-def _sharding(count: int, *axes: str) -> NamedSharding | None:
-    devices = jax.local_devices()
-    used = max(n for n in range(1, len(devices) + 1) if count % n == 0)
+    devices, leaves = jax.local_devices(), jax.tree.leaves(tree)
+    used = max(n for n in range(1, len(devices) + 1) if not leaves or len(leaves[0]) % n == 0)
+    if used == 1:
+        return jax.device_put(tree)
     spec: Any = PartitionSpec  # it has no types
-    return NamedSharding(Mesh(np.array(devices[:used]), ("mapped",)), spec(*axes)) if used > 1 else None
+    return jax.device_put(tree, NamedSharding(Mesh(np.array(devices[:used]), ("mapped",)), spec("mapped")))
 
 
 def map_on_devices(work: Callable[[Item], Found], items: Sequence[Item], short: bool = False) -> list[Found]:

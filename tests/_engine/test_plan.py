@@ -8,7 +8,7 @@ def rows_multiplied(network):
     for group in network.groups:
         gathered = rows_of.get(group.source) if group.gather is None else group.gather.shape[0]  # None: all rows
         rows = gathered if group.constant is None else group.constant.shape[1]
-        each = rows if group.shared or group.constant is not None else rows // len(group.edges)
+        each = rows if group.constant is not None else rows // len(group.edges)
         count |= dict.fromkeys(group.edges, each)
     return count
 

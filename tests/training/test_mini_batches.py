@@ -46,10 +46,15 @@ def test_what_does_not_fill_a_batch_waits():
     assert (epochs.sum(axis=(0, 1)) > 0).all()
 
 
-@pytest.mark.parametrize("relu", [False, True])
-def test_a_batch_of_all_examples_is_the_full_batch(relu):
+@pytest.mark.parametrize("kind", ["gated", "gated neurons", "relu"])
+def test_a_batch_of_all_examples_is_the_full_batch(kind):
     problem = random_problem(19, examples=8)
-    network = nr.ReLUNetwork(problem.task, 5) if relu else problem
+    network = nr.ReLUNetwork(problem.task, 5) if kind == "relu" else problem
+    if kind == "gated neurons":
+        node = problem.architecture.hidden[0]
+        own = np.random.default_rng(0).random((8, problem.architecture.nodes[node]))
+        gates = nr.Gates({**problem.gates.nodes, node: own}, problem.gates.edges)
+        network = nr.Problem(problem.architecture, problem.task, gates)
     weights = oracle.random_weights(network.architecture, 1, 0.4)
     whole = nr.train(network, weights, 0.05, 20)
     batch = nr.train(network, weights, 0.05, 20, batch_size=8)
@@ -72,7 +77,7 @@ def test_the_gradient_is_unbiased(relu, kind):
         network = nr.ReLUNetwork(nr.Task(problem.task.inputs, {node: rows}, problem.task.weights), 4)
     else:
         network = problem
-    learner = make_learner(network, as_objective(kind, network.task), batches=True)
+    learner = make_learner(network, as_objective(kind, network.task), batch_size=1)
     weights = oracle.random_weights(network.architecture, 1)
 
     def both():

@@ -97,10 +97,10 @@ class EdgeGroup(eqx.Module):
     edges: tuple[Edge, ...] = eqx.field(static=True)
     source: Block | None = eqx.field(static=True)  # None: the rows are known inputs
     target: Block = eqx.field(static=True)
-    shared: bool = eqx.field(static=True)  # every edge multiplies the same rows
     constant: Array | None  # (edges, rows, source size), for known inputs
-    gather: ConstantMatrix  # (edges * rows, source block rows), or (rows, ...) if shared
+    gather: ConstantMatrix  # (edges * rows, source block rows)
     spread: ConstantMatrix  # (target block rows, edges * rows)
+    gates: Array | None = None  # (edges, rows), of the examples of a mini-batch; else they are in gather and spread
 
     def stack(self, weights: Weights) -> jax.Array:
         """The matrices of the edges as one array; leading axes are kept."""
@@ -114,11 +114,11 @@ class EdgeGroup(eqx.Module):
         """What the edges add to the rows of the target block."""
         if self.source is None:
             product = known_product(jnp.asarray(self.constant), weights)
-        elif self.shared:
-            product = jnp.einsum("ks,gts->gkt", mapped(self.gather, rows[self.source]), weights)
         else:
             gathered = mapped(self.gather, rows[self.source])
             product = batched_product(gathered.reshape(len(self.edges), -1, gathered.shape[-1]), weights)
+        if self.gates is not None:
+            product = product * self.gates[..., None]
         return mapped(self.spread, product.reshape(-1, product.shape[-1]))
 
 

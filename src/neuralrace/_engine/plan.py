@@ -20,7 +20,6 @@ from neuralrace.axes import Edge
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
-SHARED_FRACTION = 0.35  # above this one product for all sources' rows beats gathering each edge's own
 DENSE_ENTRIES, DENSE_FRACTION = 1 << 14, 0.25  # below, or above, a dense product beats any gather
 
 Key = TypeVar("Key")
@@ -37,15 +36,22 @@ def make_network(
     *,
     compressed: bool = True,
     every_example: bool = False,
+    apart: bool = False,
 ) -> Network:
     """Plan the forward pass of a network over its examples: for squared error, or with all distinct examples apart.
 
-    every_example: with the activity of every node for every example, whether an output hears it or not.
+    every_example: with the activity of every node for every example, whether an output hears it or not. apart: with a
+    row of every node for each example, equal or not.
     """
     activated = activations or {}
     carrying = carrying_gates(architecture, task, gates, to_outputs_only=not every_example)
     states = node_states(
-        architecture, task, carrying, reduce_outputs=compressed, activated=activated, apart=gates.neurons
+        architecture,
+        task,
+        carrying,
+        reduce_outputs=compressed,
+        activated=activated,
+        apart=architecture.nodes if apart else gates.neurons,
     )
     # nodes with similar numbers of rows are neighbors, padded alike: a batched product then needs no moving of rows
     place: dict[str, tuple[Block, slice]] = {}
@@ -110,7 +116,8 @@ def constant_matrix(matrix: sparse.csr_matrix) -> ConstantMatrix:
     rows, columns = matrix.shape
     if rows == columns and (matrix != sparse.identity(rows, format="csr")).nnz == 0:
         return None
-    if rows * columns <= DENSE_ENTRIES or matrix.nnz >= DENSE_FRACTION * rows * columns:
+    longest = max(np.diff(matrix.indptr).max(initial=0), np.bincount(matrix.indices, minlength=1).max())
+    if rows * columns <= DENSE_ENTRIES or longest * max(rows, columns) >= DENSE_FRACTION * rows * columns:
         return np.asarray(matrix.toarray())
     return sparse_rows(matrix)
 
@@ -183,7 +190,7 @@ def _group(
         for stacked, edge, (begin, _) in zip(known, edges, ends, strict=True):
             rows = (products[edge][0] @ states[begin].generator).toarray()
             stacked[: len(rows)] = rows
-        return EdgeGroup(tuple(edges), None, target, False, known, None, constant_matrix(spread))
+        return EdgeGroup(tuple(edges), None, target, known, None, constant_matrix(spread))
     source = place[ends[0][0]][0]
     shape = most, block_rows[source]
     gathers = [embedded(products[e][0], shape, 0, place[end][1].start) for e, (end, _) in zip(edges, ends, strict=True)]
@@ -192,13 +199,4 @@ def _group(
         if block == source:
             unused[taken] = False
     gather = completed(sparse.vstack(gathers, format="csr"), unused)
-    used, picks = np.unique(gather.indices), gather.nnz and np.diff(gather.indptr).max() == 1
-    picks = picks and (gather.data == 1).all()
-    shared = len(edges) > 1 and picks and gather.nnz >= SHARED_FRACTION * len(edges) * len(used)
-    if shared:  # all used rows for all edges: gather = pick @ rows for each, so the picking moves behind the product
-        position, entries = np.full(gather.shape[1], -1), gather.tocoo()
-        position[used] = np.arange(len(used))
-        placed = entries.row, (entries.row // most) * len(used) + position[entries.col]
-        pick = sparse.csr_matrix((entries.data, placed), shape=(gather.shape[0], len(edges) * len(used)))
-        gather, spread = _selection(used, gather.shape[1]), sparse.csr_matrix(spread @ pick)
-    return EdgeGroup(tuple(edges), source, target, bool(shared), None, constant_matrix(gather), constant_matrix(spread))
+    return EdgeGroup(tuple(edges), source, target, None, constant_matrix(gather), constant_matrix(spread))

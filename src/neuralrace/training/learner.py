@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.example_rows import carrying_gates, edge_gates
-from neuralrace._engine.network import Matrices, Network, Stacks
-from neuralrace.activations import Activation
+from neuralrace._engine.network import Matrices, Network, OutputRows, Stacks
+from neuralrace._engine.plan import make_network
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import ProblemError, require_known
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
+from neuralrace.task import Task
 from neuralrace.training.objectives import Objective
 
 Parameters = Any  # a tree of arrays
@@ -62,17 +63,18 @@ class NetworkLearner(Learner):
     """The loss of a problem: gates and activations on any graph.
 
     common: with coupling "residual", the network of the pathways that are open for all examples, which descend their
-    own loss. examples: inputs, targets, gates of edges, gates of neurons and weights, for mini-batches only.
-    everything: the network with all examples apart, for records only.
+    own loss. batch: a network with as many rows as a mini-batch has examples; examples: inputs, targets, gates of
+    edges, gates of neurons and weights, that are put in there. everything: the network with all examples apart, for
+    records only.
     """
 
     architecture: Architecture = eqx.field(static=True)
     objective: Objective = eqx.field(static=True)
-    activations: tuple[tuple[str, Activation], ...] = eqx.field(static=True)
     example_count: int = eqx.field(static=True)
     network: Network
     common: Network | None
     common_edges: tuple[Edge, ...] = eqx.field(static=True)
+    batch: Network | None
     examples: Mapping[str, Any] | None
     everything: Network | None
 
@@ -102,14 +104,15 @@ class NetworkLearner(Learner):
 
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
         """Compute the gradient of the loss over a batch."""
-        return jax.grad(lambda stacks: self._batch_loss(stacks, chosen, by_weight))(parameters)
+        batch = self._mini_batch(chosen, by_weight)
+        return jax.grad(lambda stacks: batch.loss(batch.stack(self.network.unstack(stacks)), self.objective.rows))(
+            parameters
+        )
 
     def draw(self, key: jax.Array, size: int) -> jax.Array:
-        """Draw by inverting the cumulative sum of the weights."""
+        """Draw examples by their weights, with replacement."""
         assert self.examples is not None
-        chances = jax.random.uniform(key, (size,), dtype=jnp.float32)
-        limits = jnp.cumsum(jnp.asarray(self.examples["weights"])).astype(jnp.float32)
-        return jnp.minimum(jnp.searchsorted(limits, chances, side="right"), self.example_count - 1)
+        return jax.random.choice(key, self.example_count, (size,), p=jnp.asarray(self.examples["weights"]))
 
     def per_example(self, parameters: Stacks, nodes: tuple[str, ...], received: bool = False) -> dict[str, jax.Array]:
         """Compute the activity of some nodes, or what they receive, for every example, (N, size) each."""
@@ -117,26 +120,23 @@ class NetworkLearner(Learner):
         rows = self.everything.rows(self.everything.stack(self.unpack(parameters)))[received]
         return {node: self.everything.per_example(rows, node) for node in nodes}
 
-    def _batch_loss(self, parameters: Stacks, chosen: jax.Array, by_weight: bool) -> jax.Array:
-        """Compute each row as it is defined: a plan of the network would be of rows that change at every step."""
-        assert self.examples is not None
-        batch: dict[str, Any] = jax.tree.map(lambda rows: jnp.asarray(rows)[chosen], dict(self.examples))
-        gates, neuron_gates, activity = batch["gates"], batch["neuron gates"], dict(batch["inputs"])
-        weights, activations = self.unpack(parameters), dict(self.activations)
-        for node in self.architecture.order:
-            if node in activity:
-                continue
-            arriving = []
-            for edge in self.architecture.incoming[node]:
-                sent = activity[self.architecture.source(edge)] @ weights[edge].T
-                arriving.append(gates[edge][:, None] * sent if edge in gates else sent)
-            received = sum(arriving[1:], start=arriving[0])
-            activity[node] = activations[node](received) if node in activations else received
-            if node in neuron_gates:
-                activity[node] = activity[node] * neuron_gates[node]
-        losses = [self.objective.rows(activity[node], batch["targets"][node]) for node in self.architecture.outputs]
-        share = self.example_count * batch["weights"] if by_weight else jnp.ones_like(batch["weights"])
-        return jnp.dot(share, sum(losses[1:], start=losses[0])) / chosen.shape[0]
+    def _mini_batch(self, chosen: jax.Array, by_weight: bool) -> Network:
+        """Put the rows of some examples in the network that was planned for as many."""
+        assert self.batch is not None
+        batch: dict[str, Any] = jax.tree.map(lambda rows: jnp.asarray(rows)[chosen], dict(self.examples or {}))
+        ones = jnp.ones_like(batch["weights"])
+        share = (self.example_count * batch["weights"] if by_weight else ones) / len(chosen)
+        groups = []
+        for group in self.batch.groups:
+            known = [batch["inputs"].get(self.architecture.source(edge)) for edge in group.edges]
+            constant = None if group.constant is None else jnp.stack(known)
+            gates = jnp.stack([batch["gates"].get(edge, ones) for edge in group.edges])
+            groups.append(replace(group, constant=constant, gates=gates))
+        outputs = {}
+        for block in self.batch.outputs:  # all of its rows, node after node
+            targets = [batch["targets"][node] for node, of, *_ in self.batch.place if of == block]
+            outputs[block] = OutputRows(jnp.tile(share, len(targets)), jnp.concatenate(targets))
+        return replace(self.batch, groups=tuple(groups), outputs=outputs, neuron_gates=batch["neuron gates"])
 
 
 def make_learner(
@@ -144,7 +144,7 @@ def make_learner(
     objective: Objective,
     coupling: str = "joint",
     *,
-    batches: bool = False,
+    batch_size: int | None = None,
     every_example: bool = False,
 ) -> NetworkLearner:
     """Plan what a training needs.
@@ -155,28 +155,35 @@ def make_learner(
     require_known(coupling, ("joint", "residual"), f"coupling must be 'joint' or 'residual'; it was {coupling!r}")
     common_edges: tuple[Edge, ...] = ()
     common: Network | None = None
+    batch: Network | None = None
     examples: dict[str, Any] | None = None
     folded = edge_gates(problem.architecture, problem.gates, len(problem.task))
     if coupling == "residual":
-        if batches:
+        if batch_size is not None:
             raise ProblemError("mini-batches go with coupling='joint'; leave batch_size out for 'residual'")
         common_edges = _always_open_edges(problem, folded)
         closed = {edge: np.zeros(len(problem.task)) for edge in problem.architecture.edges if edge not in common_edges}
         gates = Gates(problem.gates.nodes, {**problem.gates.edges, **closed})
         common = _planned(Problem(problem.architecture, problem.task, gates, problem.activations), objective)
-    if batches:
+    if batch_size is not None:
         partly = {edge: gate for edge, gate in folded.items() if not (gate == 1).all()}
         task, neurons = problem.task, dict(problem.gates.neurons)
         rows = {"inputs": dict(task.inputs), "targets": dict(task.targets), "weights": task.weights}
         examples = rows | {"gates": partly, "neuron gates": neurons}
+        sizes = problem.architecture.nodes
+        some = Task(
+            {node: np.ones((batch_size, sizes[node])) for node in task.inputs},
+            {node: np.zeros((batch_size, sizes[node])) for node in task.targets},
+        )
+        batch = make_network(problem.architecture, some, Gates(), problem.activations, compressed=False, apart=True)
     return NetworkLearner(
         architecture=problem.architecture,
         objective=objective,
-        activations=tuple(problem.activations.items()),
         example_count=len(problem.task),
         network=_planned(problem, objective),
         common=common,
         common_edges=common_edges,
+        batch=batch,
         examples=examples,
         everything=problem.every_example if every_example else None,
     )

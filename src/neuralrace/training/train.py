@@ -227,12 +227,14 @@ def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[
         batches = Batches(size, count, condition.drawn)
     initial = _initial_weights(network, condition.initial, seeds, key)
     projected: Mapping[Edge, np.ndarray] = initial
-    bases, kinds, mini = Bases(), dict(recorder.chosen).keys(), batches is not None
+    bases, kinds, mini = Bases(), dict(recorder.chosen).keys(), condition.batch_size
     if isinstance(network, RoutedNetwork):
         if condition.coupling != "joint":
             raise ProblemError("a RoutedNetwork is trained with coupling='joint'")
         objective = as_objective(condition.loss)
-        learner: Learner = make_routed_learner(network, objective, batches=mini, test="pair_errors" in kinds)
+        learner: Learner = make_routed_learner(
+            network, objective, batches=mini is not None, test="pair_errors" in kinds
+        )
     else:
         objective, inner = as_objective(condition.loss, network.task), network
         if condition.rule.projects:
@@ -241,7 +243,7 @@ def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[
             sizes = {node: basis.shape[-1] for node, basis in bases.items()}
             inner = network.resized({**network.architecture.nodes, **sizes}, neuron_gates) if bases else network
         every = not kinds.isdisjoint(OF_EXAMPLES)
-        learner = make_learner(inner, objective, condition.coupling, batches=mini, every_example=every)
+        learner = make_learner(inner, objective, condition.coupling, batch_size=mini, every_example=every)
     program = Program(learner, condition.rule, recorder, batches)
     return Prepared(condition, program, initial, projected, bases)
 

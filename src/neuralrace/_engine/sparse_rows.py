@@ -1,4 +1,4 @@
-"""A sparse constant matrix times the rows of an array, `matrix @ rows`, in the way that its sparsity makes cheapest.
+"""A sparse constant matrix times the rows of an array, each as a sum of a few given rows.
 
 The matrices are pytrees: their numbers are leaves, so that a program compiled for one serves all of the same shapes.
 """
@@ -12,34 +12,16 @@ from scipy import sparse
 from neuralrace.axes import Array
 
 
-class Gathered(eqx.Module):
-    """Every row is one of the given rows, or a sum of a few, padded to the longest sum.
+class SparseRows(eqx.Module):
+    """A matrix for x of shape (columns, size); its derivative is a gather too: that of a gather is a slow scatter.
 
-    Where sums are of very different lengths they are taken entry by entry, without padding.
+    index, value: what each row adds up, (rows, longest). back_index, back_value: the same of the transposed matrix.
     """
 
-    index: Array  # (rows,), (rows, longest) or (entries,)
-    value: Array | None  # of the same shape; None where all are one
-    row: Array | None = None  # of each entry
-    count: int = eqx.field(static=True, default=0)
-
-    def __matmul__(self, rows: jax.Array) -> jax.Array:
-        """Take and add up."""
-        taken = rows[self.index]
-        if taken.ndim == 3:
-            return jnp.einsum("rk,rkd->rd", self.value, taken)
-        if self.value is not None:
-            taken = jnp.asarray(self.value)[:, None] * taken
-        if self.row is None:
-            return taken
-        return jax.ops.segment_sum(taken, self.row, num_segments=self.count, indices_are_sorted=True)
-
-
-class SparseRows(eqx.Module):
-    """A matrix for x of shape (columns, size), whose derivative is a gather too, not a scatter."""
-
-    forward: Gathered
-    backward: Gathered  # the transposed matrix
+    index: Array
+    value: Array
+    back_index: Array
+    back_value: Array
 
     def __matmul__(self, rows: jax.Array) -> jax.Array:
         """The product."""
@@ -47,36 +29,30 @@ class SparseRows(eqx.Module):
 
 
 @eqx.filter_custom_vjp
-def _product(rows: jax.Array, maps: SparseRows) -> jax.Array:
-    return maps.forward @ rows
+def _product(rows: jax.Array, matrix: SparseRows) -> jax.Array:
+    return jnp.sum(jnp.asarray(matrix.value)[..., None] * rows[matrix.index], axis=1)
 
 
 @_product.def_fwd  # type: ignore[untyped-decorator]
-def _forward(perturbed: object, rows: jax.Array, maps: SparseRows) -> tuple[jax.Array, None]:
-    return maps.forward @ rows, None
+def _forward(perturbed: object, rows: jax.Array, matrix: SparseRows) -> tuple[jax.Array, None]:
+    return _product(rows, matrix), None
 
 
 @_product.def_bwd  # type: ignore[untyped-decorator]
-def _backward(residual: None, slope: jax.Array, perturbed: object, rows: jax.Array, maps: SparseRows) -> jax.Array:
-    return maps.backward @ slope
+def _backward(residual: None, slope: jax.Array, perturbed: object, rows: jax.Array, matrix: SparseRows) -> jax.Array:
+    return jnp.sum(jnp.asarray(matrix.back_value)[..., None] * slope[matrix.back_index], axis=1)
 
 
 def sparse_rows(matrix: sparse.csr_matrix) -> SparseRows:
-    """Find the cheapest way to multiply rows by a sparse matrix."""
-    return SparseRows(_gathered(matrix), _gathered(sparse.csr_matrix(matrix.T)))
+    """Store a matrix and its transpose, the rows of each padded to the longest."""
+    return SparseRows(*_padded(matrix), *_padded(sparse.csr_matrix(matrix.T)))
 
 
-def _gathered(matrix: sparse.csr_matrix) -> Gathered:
+def _padded(matrix: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
     lengths = np.diff(matrix.indptr)
-    longest = int(lengths.max(initial=0))
-    if len(lengths) * longest > 4 * max(matrix.nnz, 1):  # padding would waste too much
-        entries = matrix.tocoo()
-        return Gathered(entries.col, entries.data, entries.row, matrix.shape[0])
-    index = np.zeros((len(lengths), longest), dtype=np.int32)
-    value = np.zeros((len(lengths), longest))
+    shape = len(lengths), int(lengths.max(initial=0))
+    index, value = np.zeros(shape, dtype=np.int32), np.zeros(shape)
     row = np.repeat(np.arange(len(lengths)), lengths)
     place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
     index[row, place], value[row, place] = matrix.indices, matrix.data
-    if longest == 1:
-        return Gathered(index[:, 0], None if (value == 1).all() else value[:, 0])
-    return Gathered(index, value)
+    return index, value

@@ -32,14 +32,14 @@ INK, SOFT, LINE = "#1b1b1f", "#5c5c66", "#d9d9d4"
 
 
 def compute() -> dict[str, Any]:
-    """How much of the loss is gone, at chosen times: forecast from the law of the first weights, and trained."""
-    named, law = nr.tasks.routing(SETTINGS["domains"], SETTINGS["domains"]), nr.initial.orthogonal(SETTINGS["gain"])
+    """How much of the loss is gone, at chosen times: forecast from the initializer, and trained."""
+    named, initial = nr.tasks.routing(SETTINGS["domains"], SETTINGS["domains"]), nr.initial.orthogonal(SETTINGS["gain"])
     lanes = {}
     for gating in LANES:
         problem = named.problem(gating, hidden=SETTINGS["hidden"])
         at = np.unique(np.linspace(0, SETTINGS["steps"], SETTINGS["moments"]).astype(int)).tolist()
-        run = nr.train(problem, law, SETTINGS["learning_rate"], SETTINGS["steps"], seeds=SETTINGS["seeds"], at=at)
-        forecast = nr.predict(problem, law, run.time, key=1)  # draws of its own
+        run = nr.train(problem, initial, SETTINGS["learning_rate"], SETTINGS["steps"], seeds=SETTINGS["seeds"], at=at)
+        forecast = nr.predict(problem, initial, run.time, key=1)  # draws of its own
         gone = 1 - run.loss / run.loss[:, :1]
         lanes[gating] = {
             "method": forecast.method,

@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from html import escape, unescape
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,29 +25,24 @@ CLAIMS = re.compile(r"<!-- claims of ([\w-]+) -->")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the listings that the registries know, and the verdicts on record."""
-    rows = "\n".join(f"| `{name}` | {entry.title} | {entry.source} |" for name, entry in nr.papers.figures().items())
-    tasks = "\n".join(f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
-    markdown = markdown.replace("<!-- experiments -->", f"| name | what it shows | source |\n|---|---|---|\n{rows}")
-    markdown = markdown.replace("<!-- tasks -->", f"| name | what it is |\n|---|---|\n{tasks}")
-    if "<!-- gallery -->" in markdown:
-        markdown = markdown.replace("<!-- gallery -->", cards())
-    if "<!-- presets -->" in markdown:
-        markdown = markdown.replace("<!-- presets -->", presets())
-    if "<!-- predictions -->" in markdown:
-        markdown = markdown.replace("<!-- predictions -->", predictions())
-    if "<!-- pairs of MNIST -->" in markdown:
-        markdown = markdown.replace("<!-- pairs of MNIST -->", pairs_of_mnist())
-    if "<!-- curves of MNIST -->" in markdown:
-        markdown = markdown.replace("<!-- curves of MNIST -->", curves_of_mnist())
+    """Fill in the listings that the registries know, and what is on record."""
     markdown = CLAIMS.sub(lambda match: claims_of(match[1]), markdown)
-    if "<!-- routed images -->" in markdown:
-        markdown = markdown.replace("<!-- routed images -->", routed_images())
-    if "<!-- verdicts -->" in markdown:
-        records = verdicts.read()
-        markdown = markdown.replace("<!-- verdict counts -->", verdicts.render_counts(records))
-        markdown = markdown.replace("<!-- verdicts -->", verdicts.render(records))
+    for name, make in TABLES.items():
+        if f"<!-- {name} -->" in markdown:
+            markdown = markdown.replace(f"<!-- {name} -->", make())
     return markdown
+
+
+def experiments() -> str:
+    """All figures, as a table."""
+    rows = (f"| `{name}` | {entry.title} | {entry.source} |" for name, entry in nr.papers.figures().items())
+    return "\n".join(["| name | what it shows | source |", "|---|---|---|", *rows])
+
+
+def named_tasks() -> str:
+    """All named tasks, as a table."""
+    rows = (f"| `{name}` | {summary} |" for name, summary in nr.tasks.summaries().items())
+    return "\n".join(["| name | what it is |", "|---|---|", *rows])
 
 
 def cards() -> str:
@@ -211,3 +206,17 @@ def on_page_content(html: str, **_: Any) -> str:
         return f'<{match[1]} class="formula">{convert(unescape(match[3]).strip(), display=display)}</{match[1]}>'
 
     return FORMULA.sub(mathml, html)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {  # what a comment in a page is replaced with
+    "experiments": experiments,
+    "tasks": named_tasks,
+    "gallery": cards,
+    "presets": presets,
+    "predictions": predictions,
+    "pairs of MNIST": pairs_of_mnist,
+    "curves of MNIST": curves_of_mnist,
+    "routed images": routed_images,
+    "verdict counts": lambda: verdicts.render_counts(verdicts.read()),
+    "verdicts": lambda: verdicts.render(verdicts.read()),
+}

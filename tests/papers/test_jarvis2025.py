@@ -46,15 +46,6 @@ def test_the_protocol_trains_the_common_pathway_alone() -> None:
     np.testing.assert_allclose(values["common"], wanted, rtol=1e-9, atol=1e-12)  # the same steps, to rounding
 
 
-def test_scales_of_pathways() -> None:
-    named = tasks.contextual(3, "mixed")
-    (problem, one), (_, two) = (SHALLOW.protocol(named, common.EVERY_MODULE, by, record="weights") for by in (1, 2))
-    assert len(problem.architecture.edges) == 14  # seven pathways of two layers
-    for start, end in problem.architecture.edges:
-        first = [run.values(f"weights[{start}->{end}]")[0, 0] for run in (one, two)]
-        np.testing.assert_array_equal(first[1], (1 if "common" in (start, end) else 2) * first[0])
-
-
 def test_kinds_of_pathways() -> None:
     values = {"common": np.ones((2, 1)), "a": np.zeros((2, 3)), "b": np.full((2, 3), 4.0), "only0": np.ones((2, 3))}
     found = common.by_pathway("x", values, 4)

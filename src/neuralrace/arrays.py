@@ -1,8 +1,8 @@
 """Arrays of the package: float64 without a flag, finite, of the right rank, and read-only where they are kept."""
 
+import contextlib
 import functools
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
 import jax
@@ -66,22 +66,16 @@ def float64(function: Function) -> Function:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if _traced((args, kwargs)):
-            return function(*args, **kwargs)
-        with jax.enable_x64(True):
+        leaves: list[Any] = []
+        with contextlib.suppress(TypeError, ValueError):  # keys that JAX cannot sort: edges that are words and pairs
+            leaves = jax.tree.leaves((args, kwargs))
+        traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
+        with contextlib.nullcontext() if traced else jax.enable_x64(True):
             return function(*args, **kwargs)
 
     return cast(Function, wrapped)
 
 
-def _traced(arguments: object) -> bool:
-    try:
-        leaves = jax.tree.leaves(arguments)
-    except (TypeError, ValueError):  # keys that cannot be sorted, as of edges that are words and pairs: none of JAX's
-        return False
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-
-
-def in_precision(name: str) -> AbstractContextManager[None]:
+def in_precision(name: str) -> contextlib.AbstractContextManager[None]:
     """Switch JAX types to "double" or "single" precision within a context."""
     return jax.enable_x64(require_name("precision", name, ("double", "single")) == "double")

@@ -2,10 +2,9 @@
 
 import sys
 import time
-from types import TracebackType
 
 from rich.console import Console
-from rich.progress import Progress, TaskID
+from rich.progress import Progress
 
 PATIENCE = 2.0  # seconds before a bar appears
 LINES = 10.0  # seconds between two lines when piped
@@ -20,12 +19,12 @@ class Meter:
     def __init__(
         self, label: str, total: float, *, shown: bool = True, console: Console | None = None, lines: bool = False
     ) -> None:
-        self._label, self._total, self._done = label, total, 0.0
         console = Console(file=sys.stderr) if console is None else console
-        self._bar = shown and (console.is_terminal or console.is_jupyter)
-        self._lines = lines and shown and not self._bar
+        terminal = console.is_terminal or console.is_jupyter
+        self._label, self._total, self._done = label, total, 0.0
+        self._bar, self._lines = shown and terminal, shown and lines and not terminal
         self._started = self._printed = time.monotonic()
-        self._progress, self._task = Progress(console=console, transient=True), TaskID(0)
+        self._progress = Progress(console=console, transient=True)
 
     def advance(self, amount: float = 1.0) -> None:
         """Count finished work."""
@@ -33,19 +32,17 @@ class Meter:
         now = time.monotonic()
         if self._lines and (self._done >= self._total or now - self._printed > LINES):
             self._printed = now
-            told = f"{self._label}: {self._done:g} of {self._total:g}, {now - self._started:.0f} s"
-            self._progress.console.print(told, highlight=False)
+            line = f"{self._label}: {self._done:g} of {self._total:g}, {now - self._started:.0f} s"
+            self._progress.console.print(line, highlight=False)
         if self._bar and not self._progress.tasks and now - self._started > PATIENCE and self._done < self._total:
             self._progress.start()
-            self._task = self._progress.add_task(self._label, total=self._total)
-        if self._progress.tasks:
-            self._progress.update(self._task, completed=self._done)
+            self._progress.add_task(self._label, total=self._total)
+        for task in self._progress.tasks:
+            self._progress.update(task.id, completed=self._done)
 
     def __enter__(self) -> "Meter":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._progress.tasks:
             self._progress.stop()

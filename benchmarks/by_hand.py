@@ -28,8 +28,8 @@ def descend(loss: Callable[[Any], jax.Array], weights: Any, rate: float, steps: 
     return history
 
 
-def relu_loss(network: nr.ReLUNetwork) -> Callable[[Any], jax.Array]:
-    inputs, targets = jnp.asarray(network.inputs), jnp.asarray(network.targets)
+def relu_loss(network: nr.Problem) -> Callable[[Any], jax.Array]:
+    inputs, targets = jnp.asarray(network.task.inputs["x"]), jnp.asarray(network.task.targets["y"])
 
     def loss(weights: Any) -> jax.Array:
         hidden = jax.nn.relu(inputs @ weights[0].T)

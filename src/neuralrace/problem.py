@@ -24,7 +24,6 @@ from neuralrace.errors import (
     require_count,
     require_kind,
     require_known,
-    require_number,
 )
 from neuralrace.gates import Gates
 from neuralrace.statistics import PathStatistics
@@ -205,44 +204,23 @@ class Problem:
         return make_network(*parts, compressed=False, every_example=True)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ReLUNetwork(Problem):
+def ReLUNetwork(  # noqa: N802 (named after what it makes)
+    task: Task, hidden: int | Sequence[int] = (128,), slope: float = 0.0, biases: bool = False
+) -> Problem:
     """A fully connected network x -> h1 -> h2 -> ... -> y with rectified hidden layers, and its task, as a problem.
 
     Several input nodes of the task are put side by side as one, several outputs likewise. hidden: the width of each
     hidden layer. slope: what a negative pre-activation is multiplied by; 0 is the ReLU. biases: see Problem.
     """
-
-    hidden: tuple[int, ...]
-    slope: float
-
-    def __init__(
-        self, task: Task, hidden: int | Sequence[int] = (128,), slope: float = 0.0, biases: bool = False
-    ) -> None:
-        require_kind("task", task, Task, TaskError)
-        widths: tuple[Any, ...] = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)  # type: ignore[arg-type]
-        if not widths:
-            raise RangeError("hidden must name the width of at least one hidden layer; it was empty")
-        checked = tuple(require_count(f"the width of hidden layer {i + 1}", w) for i, w in enumerate(widths))
-        slope = require_number("slope", slope)
-        one = Task({"x": side_by_side(task.inputs)}, {"y": side_by_side(task.targets)}, task.weights)
-        layers = [f"h{i + 1}" for i in range(len(checked))]
-        sizes = [one.inputs["x"].shape[1], *checked, one.targets["y"].shape[1]]
-        nodes = dict(zip(["x", *layers, "y"], sizes, strict=True))
-        chain = Architecture(nodes, list(itertools.pairwise(nodes)))
-        super().__init__(chain, one, activations=dict.fromkeys(layers, leaky_relu(slope)), biases=biases)
-        object.__setattr__(self, "hidden", checked)
-        object.__setattr__(self, "slope", slope)
-
-    @property
-    def inputs(self) -> np.ndarray:
-        """All inputs side by side, (N, inputs)."""
-        return self.task.inputs["x"]
-
-    @property
-    def targets(self) -> np.ndarray:
-        """All targets side by side, (N, outputs)."""
-        return self.task.targets["y"]
+    require_kind("task", task, Task, TaskError)
+    widths: tuple[Any, ...] = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)  # type: ignore[arg-type]
+    if not widths:
+        raise RangeError("hidden must name the width of at least one hidden layer; it was empty")
+    layers = {f"h{i}": require_count(f"the width of hidden layer {i}", w) for i, w in enumerate(widths, start=1)}
+    one = Task({"x": side_by_side(task.inputs)}, {"y": side_by_side(task.targets)}, task.weights)
+    nodes = {"x": one.inputs["x"].shape[1], **layers, "y": one.targets["y"].shape[1]}
+    chain = Architecture(nodes, list(itertools.pairwise(nodes)))
+    return Problem(chain, one, activations=dict.fromkeys(layers, leaky_relu(slope)), biases=biases)
 
 
 def side_by_side(by_node: Any) -> np.ndarray:

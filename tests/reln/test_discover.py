@@ -77,7 +77,7 @@ def test_xor_has_a_module_for_each_example():
     assert sum(module.share for module in predicted.modules) == pytest.approx(1)
     # each writes the target of its example and nothing else
     for module in predicted.modules:
-        np.testing.assert_allclose(module.written[:, 0], module.pattern * network.targets[:, 0], atol=0.05)
+        np.testing.assert_allclose(module.written[:, 0], module.pattern * network.task.targets["y"][:, 0], atol=0.05)
     first = predicted.forecast.weights(0.0)["x", "h1"]  # no draw is shared with training
     assert not np.isin(np.round(first, 12), np.round(run.initial_weights(0)["x", "h1"], 12)).any()
 

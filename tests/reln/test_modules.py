@@ -77,10 +77,10 @@ def test_stretches_have_equal_parts_of_the_change_and_nest():
     assert cuts[2][1][0] == cuts[4][2][0] <= 4
     whole, passed = cuts[1][0][2]["h1"]
     np.testing.assert_allclose(whole, sum(part[2]["h1"][0] for part in cuts[4]))
-    size = np.sum((entering[:, 0] @ network.inputs.T) ** 2)
+    size = np.sum((entering[:, 0] @ network.task.inputs["x"].T) ** 2)
     assert (passed <= whole).all()
     first = neuron_samples(network, weights)["h1"][0][0]
-    np.testing.assert_allclose(first, (entering[:, 0] @ network.inputs.T) ** 2 / size)
+    np.testing.assert_allclose(first, (entering[:, 0] @ network.task.inputs["x"].T) ** 2 / size)
 
 
 def test_what_is_read_off_a_run():

@@ -21,7 +21,8 @@ def by_hand(network, weights, gatings, seed):
             gates = {}
             for layer, found in gatings[step].items():
                 members = found.members[seed]
-                gates[layer] = network.slope + (1 - network.slope) * found.gates[members].T
+                leak = network.activations[layer].slope
+                gates[layer] = leak + (1 - leak) * found.gates[members].T
                 gates[layer][:, members < 0] = 0
             problem = nr.Problem(network.architecture, network.task, nr.Gates(nodes=gates), biases=network.biases)
         if step in STEPS:

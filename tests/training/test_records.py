@@ -77,7 +77,7 @@ def test_every_variable_of_a_relu_network():
     for seed in range(2):
         for moment in range(2):
             weights = run.weights(seed, record=moment)
-            activity = network.inputs
+            activity = network.task.inputs["x"]
             for layer, edge in (("h1", ("x", "h1")), ("h2", ("h1", "h2"))):
                 received = activity @ weights[edge].T
                 activity = np.where(received > 0, received, 0.1 * received)

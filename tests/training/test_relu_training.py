@@ -80,12 +80,12 @@ def test_every_depth_slope_and_loss(hidden, slope, kind):
 def test_inputs_and_outputs_of_the_task_stand_side_by_side():
     network = nr.ReLUNetwork(task(), (6,))
     weights = oracle.random_weights(network.architecture, 3)
-    hidden = np.maximum(network.inputs @ weights["x", "h1"].T, 0)
+    hidden = np.maximum(network.task.inputs["x"] @ weights["x", "h1"].T, 0)
     wanted = hidden @ weights["h1", "y"].T
     # sums of at most six products of size one
     np.testing.assert_allclose(network.forward(weights)["y"], wanted, rtol=0, atol=1e-13)
     np.testing.assert_allclose(
-        network.preactivations(weights)["h1"], network.inputs @ weights["x", "h1"].T, rtol=0, atol=1e-13
+        network.preactivations(weights)["h1"], network.task.inputs["x"] @ weights["x", "h1"].T, rtol=0, atol=1e-13
     )
 
 

@@ -95,7 +95,8 @@ def explain(
         relu = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
         count = (3 if quick else 5) if seeds is None else require_count("seeds", seeds)
         check_memory(relu, 0 if steps is None else steps, None, count)
-        widths = " and ".join(map(str, relu.hidden))
+        layers = relu.architecture.hidden
+        widths = " and ".join(str(relu.architecture.nodes[layer]) for layer in layers)
         say(f"{named.name}: {len(named.task)} examples, {widths} neurons; choosing steps")
         start, rate, last, caution = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)
         # evenly, and as densely in the beginning, where gates turn first
@@ -105,7 +106,7 @@ def explain(
         times = rate * records
         predicted = reln.predict_modules(relu, start, times, modules, learning_rate=rate, draws=draws, key=key)
         say(f"training {count} networks")
-        record = ("gate_patterns", "weights") if len(relu.hidden) == 1 else ("gate_patterns",)
+        record = ("gate_patterns", "weights") if len(layers) == 1 else ("gate_patterns",)
         at = records.tolist()
         run = train(relu, start, rate, last, seeds=count, key=key, record=record, at=at, progress=progress)
         if (run.status == "diverged").any():

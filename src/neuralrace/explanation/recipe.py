@@ -5,7 +5,7 @@ import numpy as np
 from neuralrace import initial
 from neuralrace.errors import RangeError, WeightError
 from neuralrace.initial import Initializer
-from neuralrace.problem import ReLUNetwork
+from neuralrace.problem import Problem, ReLUNetwork, side_by_side
 from neuralrace.reln.discover import largest_curvature
 from neuralrace.reln.modules import examples_of
 from neuralrace.task import Task
@@ -27,7 +27,7 @@ def choose_width(task: Task, quick: bool = False) -> int:
 
 
 def choose_recipe(
-    network: ReLUNetwork,
+    network: Problem,
     given: Initializer | None,
     learning_rate: float | None,
     steps: int | None,
@@ -46,16 +46,17 @@ def choose_recipe(
             "initial must be an initializer such as initial.gaussian(std), from which networks and forecasts are "
             f"drawn; {type(given).__name__} came"
         )
-    layers = len(network.hidden) + 1
-    bound = largest_curvature(network.task, layers)
+    graph, task = network.architecture, network.task
+    widths = [graph.nodes[layer] for layer in graph.hidden]
+    bound = largest_curvature(task, len(widths) + 1)
     rate = 0.3 / bound if learning_rate is None else float(learning_rate)
     start = small_weights(network) if given is None else given
     initial.draw(start, network, key)  # an initializer that does not fit is refused here
     if steps is not None:
         return start, rate, steps, ""
     pilot, own = network, start
-    if given is None and layers == 2 and network.hidden[0] > 64:
-        pilot = ReLUNetwork(examples_of(network), (64,), network.slope, network.biases)
+    if given is None and len(widths) == 1 and widths[0] > 64:
+        pilot = ReLUNetwork(examples_of(network), 64, biases=network.biases)
         own = small_weights(pilot)
 
     def simulated(steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,7 +68,7 @@ def choose_recipe(
         return moments, loss
 
     # steps, neurons and numbers in the data, times each other, are bounded, unless that leaves under 1,000 steps
-    one = network.inputs.size * network.hidden[0] + network.targets.size * network.hidden[-1]
+    one = side_by_side(task.inputs).size * widths[0] + side_by_side(task.targets).size * widths[-1]
     most, steps = int(np.clip((5e9 if quick else 2e10) / one, 1000, 32_000)), 500
     while True:
         moments, loss = simulated(steps)
@@ -93,9 +94,10 @@ def choose_recipe(
         steps *= 2
 
 
-def small_weights(network: ReLUNetwork) -> Initializer:
+def small_weights(network: Problem) -> Initializer:
     """Return the initializer unless another is given: P2 Figs 4-5, and P2 Fig 6 with two hidden layers."""
-    return initial.gaussian((0.005 if len(network.hidden) == 1 else 0.25) / max(network.hidden))
+    widths = [network.architecture.nodes[layer] for layer in network.architecture.hidden]
+    return initial.gaussian((0.005 if len(widths) == 1 else 0.25) / max(widths))
 
 
 def divergence(task: Task, rate: float) -> RangeError:

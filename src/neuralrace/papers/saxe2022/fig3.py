@@ -43,7 +43,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         weights = [finished.weights(seed) for seed in range(seeds)]
         data[f"{name}incoming"] = (("seed", "unit", "input"), np.stack([w["x", "h1"] for w in weights]))
         data[f"{name}outgoing"] = (("seed", "unit"), np.stack([w["h1", "y"][0] for w in weights]))
-    data["response"] = (("seed", "unit", "example"), np.maximum(data["incoming"].values @ relu.inputs.T, 0))
+    data["response"] = (("seed", "unit", "example"), np.maximum(data["incoming"].values @ relu.task.inputs["x"].T, 0))
     return data
 
 

@@ -82,14 +82,13 @@ def test_explain_passes_what_it_is_given(
         return report
 
     monkeypatch.setattr("neuralrace.explanation.explain", stand_in)
-    command = ["explain", "contextual", "--set", "contexts=2", "--hidden", "9", "--hidden", "8", "--modules", "3"]
-    assert ending([*command, "--std", "0.1", "--out", str(tmp_path / "out")]) == 0
+    command = ["explain", "contextual", "--set", "contexts=2", "--hidden", "9", "--hidden", "8", "--seeds", "3"]
+    assert ending([*command, "--out", str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     assert "the whole story" in printed
     assert f"page: {tmp_path / 'out' / 'report.html'}" in printed
     named, hidden, seeds, options = asked[0]
-    assert (named.settings["contexts"], hidden, seeds, options["modules"]) == (2, (9, 8), None, 3)
-    assert options["initial"] == nr.initial.gaussian(0.1)
+    assert (named.settings["contexts"], hidden, seeds, options["quick"]) == (2, (9, 8), 3, False)
     assert ending(["explain", "xor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"] == report.verdict
 
@@ -124,7 +123,10 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["run", NAME, "--seeds", "0"], "'seeds' must be a whole number, at least 1; it was 0"),
         (["run", NAME, "--seeds", "some"], "--seeds"),
         (["run", NAME, "--set", "learning_rate=-1"], "'learning_rate' must be a finite number, above 0"),
-        (["sweep", NAME], "a sweep needs at least one setting with its values; saxe2022-fig3 has seeds"),
+        (
+            ["sweep", NAME],
+            "a sweep needs at least one setting with its values, each setting once; saxe2022-fig3 has seeds",
+        ),
         (["sweep", NAME, "--set", "stepz=3,4"], "did you mean 'steps'"),
         (["sweep", NAME, "--set", "steps=3,few"], "'steps' must be a whole number"),
         (["sweep", NAME, "--set", "steps=3", "--out", ""], "out must be the name of a folder; it was empty"),
@@ -132,7 +134,7 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["reproduce", "--only", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
         (["run", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
         (["explain", "xor", "--out", ""], "out must be the name of a folder; it was empty"),
-        (["explain", "xor", "--modules", "²"], "modules must be a whole number or 'auto'; it was '²'"),
+        (["explain", "xor", "--hidden", "wide"], "--hidden"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_two(

@@ -1,19 +1,25 @@
 """Sweeps and figures side by side: results, resuming, failures and interruptions."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
+import xarray
 
 import neuralrace as nr
 from neuralrace import sweeps
 from neuralrace.errors import NeuralRaceError, ResourceError
+from neuralrace.io import load_dataset
 from neuralrace.papers import run
 
 NAME, TINY = "saxe2022-fig3", {"size": "tiny", "progress": False}
@@ -42,38 +48,48 @@ def test_a_failure_leaves_the_others_and_a_killed_worker_says_what_to_do() -> No
 
 
 def test_a_sweep_resumes_and_its_points_are_the_figure_itself(tmp_path: Path) -> None:
+    """First on a dask client, then in a process."""
+    distributed = pytest.importorskip("distributed")
     axes = {"std": [0.01, 0.02], "hidden": [4]}
-    swept = nr.sweep(NAME, axes, out=tmp_path, seeds=1, workers=1, **TINY)
-    assert set(swept.data[["std", "hidden"]].itertuples(index=False, name=None)) == {(0.01, 4), (0.02, 4)}
-    assert not swept.failed
-    changes = {"std": 0.02, "hidden": 4, "seeds": 1}
-    alone = run(NAME, "tiny", changes=changes)
-    point = swept.point(std=0.02, hidden=4)
+    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
+        swept = nr.sweep(NAME, axes, out=tmp_path, seeds=1, on=client, **TINY)
+    assert set(swept[["std", "hidden"]].itertuples(index=False, name=None)) == {(0.01, 4), (0.02, 4)}
+    assert swept["failed"].isna().all()
+    alone = run(NAME, "tiny", changes={"std": 0.02, "hidden": 4, "seeds": 1})
+    here = swept[swept["std"] == 0.02]
+    point = load_dataset(here["file"].iloc[0])
     for name in alone.data.data_vars:
         if alone.data[name].dtype.kind == "f":
             np.testing.assert_allclose(point[name], alone.data[name], rtol=1e-9, atol=1e-12)
     numbers = [n for claim in alone.claims for q in claim.quantities for n in np.ravel(q.values) if np.isfinite(n)]
-    assert swept.data["lowest"].min() <= min(numbers)
-    assert {entry["claim"] for entry in swept.summary()["claims"]} == {claim.text for claim in alone.claims}
+    assert here["lowest"].min() == pytest.approx(min(numbers), rel=1e-9)
+    assert set(here["claim"]) == {claim.text for claim in alone.claims}
     files = sorted((tmp_path / "points").iterdir())
     times = [path.stat().st_mtime_ns for path in files]
     files[0].write_bytes(files[0].read_bytes()[:-40])  # a damaged point is computed again, the other is kept
     again = nr.sweep(NAME, axes, out=tmp_path, seeds=1, workers=1, **TINY)
-    assert again.data.equals(swept.data)
+    pandas.testing.assert_frame_equal(again, swept, rtol=1e-9)
     assert [path.stat().st_mtime_ns != before for path, before in zip(files, times, strict=True)] == [True, False]
-    assert (tmp_path / "data.csv").read_text().startswith("std,hidden,claim,holds,quantity,lowest,highest\n")
-    nr.sweep(NAME, {"std": [0.02], "hidden": [4]}, out=tmp_path, seeds=1, **TINY)  # finds its point there
-    assert sorted((tmp_path / "points").iterdir()) == files
-    with pytest.raises(NeuralRaceError, match="give one value for each of std, hidden"):
-        swept.point(std=7.0)
+    columns = "std,hidden,claim,holds,quantity,lowest,highest,file,failed\n"
+    assert (tmp_path / "data.csv").read_text().startswith(columns)
 
 
-def test_on_a_dask_client(tmp_path: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    with distributed.Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=None) as client:
-        swept = nr.sweep(NAME, {"std": "0.01,0.02"}, out=tmp_path, seeds=1, on=client, **TINY)
-    assert swept.summary()["points"] == 2
-    assert not swept.failed
+def test_one_point_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextlib.contextmanager
+    def thread(count: int, workers: int | None) -> Iterator[ThreadPoolExecutor]:
+        with ThreadPoolExecutor(1) as pool:
+            yield pool
+
+    def compute(name: str, size: str, code: str, changes: dict[str, float]) -> xarray.Dataset:
+        if changes["std"] == 0.02:
+            raise ValueError("two")
+        return xarray.Dataset(attrs={"claims": "[]"})
+
+    monkeypatch.setattr(sweeps, "_compute", compute)
+    monkeypatch.setattr(sweeps, "_processes", thread)
+    swept = nr.sweep(NAME, {"std": "0.01,0.02"}, out=tmp_path, seeds=1, **TINY)
+    assert swept["failed"].isna().tolist() == [True, False]
+    assert swept["failed"].iloc[1] == "ValueError: two"
 
 
 @pytest.mark.parametrize(
@@ -82,10 +98,10 @@ def test_on_a_dask_client(tmp_path: Path) -> None:
         ({}, {}, "at least one setting with its values"),
         ({"nothing": [1]}, {}, "there is no setting 'nothing'"),
         ({"std": []}, {}, "needs at least one value"),
-        ({"std": [0.1, 0.1]}, {}, "must differ"),
+        ({"std": [0.1, 0.1]}, {}, "and different ones"),
         ({"std": [-1]}, {}, "std"),
-        ({"seeds": [1]}, {"seeds": 2}, "seeds are given twice"),
-        ({"std": [0.1]}, {"on": "tcp://127.0.0.1:1"}, "could not connect"),
+        ({"seeds": [1]}, {"seeds": 2}, "each setting once"),
+        ({"std": [0.1]}, {"on": "no address"}, "could not connect"),
         ({"std": [0.1]}, {"on": "tcp://127.0.0.1:1", "workers": 2}, "workers is an option of on='local'"),
     ],
 )
@@ -96,7 +112,7 @@ def test_bad_requests_leave_no_trace(settings, options, words, tmp_path: Path) -
 
 
 def test_figures_side_by_side_come_in_the_order_of_their_names(tmp_path: Path) -> None:
-    names = ["saxe2022-fig3", "saxe2022-linear"]
+    names = ["saxe2022-linear", "saxe2022-fig3"]
     found = list(sweeps.reproduced(names, "tiny", tmp_path, 2, str))
     assert [name for name, _ in found] == names
     for name, made in found:

@@ -2,14 +2,12 @@
 
 Status 0: done. 1: a verdict other than recorded, or a point of a sweep failed. 2: a mistake of the user, in one line.
 3: an internal error, in one line with the path of the log. 130: interrupted. With --json, standard output holds one
-JSON object and nothing else.
+JSON object and nothing else; the text goes to standard error.
 """
 
-import atexit
 import contextlib
 import ctypes
 import fnmatch
-import gc
 import importlib.metadata
 import json
 import os
@@ -24,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import papers
-from neuralrace.errors import NeuralRaceError, RangeError, require_known, require_name, require_number, shortened
+from neuralrace.errors import NeuralRaceError, RangeError, require_known, require_name, shortened
 
 if TYPE_CHECKING:
     from neuralrace.papers.experiment import Result
@@ -34,29 +32,31 @@ OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
 Ending = tuple[int, object]  # status, and plain values for --json
 
 app = typer.Typer(
-    help="Predict how gated and ReLU networks learn, and check it against training.",
+    help="Predict how gated and ReLU networks learn, and check it against training. With --json a command prints one "
+    "JSON object on standard output and nothing else there.",
     add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
-Out = Annotated[str | None, typer.Option(help="Folder for data, claims and figures.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
+Workers = Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")]
+Out = Annotated[str | None, typer.Option(help="Folder for results.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="key=value, a setting of an experiment (`list NAME`) or task; in a sweep key=a,b."),
+]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    as_json = "--json" in given
-    # tracing makes and drops many small objects: to search for cycles as often as usual, and once more at the end,
-    # takes a sixth of a short command and up to a second
-    gc.set_threshold(50_000, 10, 10)
-    atexit.register(gc.freeze)
-    told: object = None
+    as_json, given = "--json" in given, [word for word in given if word != "--json"]
+    result: object = None
     message: str | None = None
     try:
         with _standard_output_kept_clear() if as_json else contextlib.nullcontext():
-            status, told = perform(given)
+            status, result = perform(given)
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # half-made objects of dask may fail to end
         status, message = INTERRUPTED, "interrupted"
@@ -70,10 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if message is not None:
         line = " ".join(message.split())
         print(f"neuralrace: {line}", file=sys.stderr)
-        told = {"error": line, "status": status}
+        result = {"error": line, "status": status}
     try:
-        if as_json and told is not None:
-            print(json.dumps(told))
+        if as_json and result is not None:
+            print(json.dumps(result))
         sys.stdout.flush()
     except BrokenPipeError:  # the reader has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -123,53 +123,40 @@ def front(version: Annotated[bool, typer.Option("--version", help="Print the ver
 def list_what_there_is(
     name: Annotated[str | None, typer.Argument(help="An experiment: list its settings, and what they may be.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
-    as_json: AsJson = False,
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
+    if name is not None and tasks:
+        raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
     if name is not None:
         from neuralrace.papers.experiment import described
 
-        if tasks:
-            raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
         found = papers.get(name)
-        rows = described(found.full, found.tiny)
-        head, told = tuple(rows[0]), {"experiment": name, "settings": rows}
+        rows, what = described(found.full, found.tiny), {"experiment": name}
     elif tasks:
         from neuralrace.tasks import summaries
 
-        rows = [{"name": task, "what": summary} for task, summary in summaries().items()]
-        head, told = ("name", "what it is"), {"tasks": rows}
+        rows, what = [{"name": task, "what": summary} for task, summary in summaries().items()], {}
     else:
         rows = [{"name": n, "title": e.title, "source": e.source} for n, e in papers.figures().items()]
-        head, told = ("name", "what it shows", "source"), {"papers": rows}
-    if not as_json:
-        _table(
-            head, ((",".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in row.values()) for row in rows)
-        )
-    return 0, told
+        what = {}
+    texts = ([",".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in row.values()] for row in rows)
+    _print_table(tuple(rows[0]), texts)
+    return 0, what | {"settings" if what else "tasks" if tasks else "papers": rows}
 
 
 @app.command()
-def run(
-    name: str,
-    size: Size = "full",
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds.")] = None,
-    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting; see `list NAME`.")] = None,
-    out: Out = None,
-    as_json: AsJson = False,
-) -> Ending:
+def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.io import make_folder
 
-    wanted = _changes(changes or [], seeds)
+    wanted = _read_changes(changes, seeds)
     folder = None if out is None else make_folder(out)
     result = papers.run(name, size, changes=wanted, out=folder)
     if folder is not None:
         result.save(folder)
-    if not as_json:
-        _show(result)
-        if folder is not None:
-            print(f"files: {folder / name}")
+    _print_claims(result)
+    if folder is not None:
+        print(f"files: {folder / name}")
     return 0 if result.as_recorded else OTHER, result.summary()
 
 
@@ -178,8 +165,7 @@ def reproduce(
     only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
     size: Size = "full",
     out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
-    workers: Annotated[int | None, typer.Option(help="Processes (default: one per core, memory permitting).")] = None,
-    as_json: AsJson = False,
+    workers: Workers = None,
 ) -> Ending:
     """Run all experiments and write one report; finished ones are reused while settings and code are the same."""
     from neuralrace.io import make_folder
@@ -201,48 +187,44 @@ def reproduce(
             continue
         print(place, file=sys.stderr)
         results.append(papers.run(name, size, out=folder, reuse=True))
-        if not as_json:
-            _show(results[-1])
+        _print_claims(results[-1])
         drawn[name] = section
     page = write_report(results, folder / "report.html", drawn) if results else None
     if failed:
         raise failed[0]
     judged = [claim for result in results if result.judged for claim in result.claims]
-    if not as_json:
-        if judged:
-            print(tally(judged))
-        print(f"report: {page}")
+    if judged:
+        print(tally(judged))
+    print(f"report: {page}")
     status = 0 if all(result.as_recorded for result in results) else OTHER
-    told = {"report": str(page), "counts": counts(judged)}
-    return status, told | {"results": [result.summary() for result in results]}
+    values = {"report": str(page), "counts": counts(judged)}
+    return status, values | {"results": [result.summary() for result in results]}
 
 
 @app.command()
 def sweep(
     name: str,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="key=a,b: values of a setting (`list NAME`); of a list, key=a,b;c,d."),
-    ] = None,
+    changes: Changes = None,
     size: Size = "full",
-    seeds: Annotated[int | None, typer.Option(help="Number of seeds at every point.")] = None,
+    seeds: Seeds = None,
     on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
-    workers: Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")] = None,
-    out: Annotated[str, typer.Option(help="Folder for points, data and claims.")] = "sweep",
-    as_json: AsJson = False,
+    workers: Workers = None,
+    out: Annotated[str, typer.Option(help="Folder for points and data.")] = "sweep",
 ) -> Ending:
     """Run an experiment for every combination of settings, on many workers. Interrupted sweeps resume."""
     from neuralrace import sweeps
 
-    found = sweeps.sweep(name, _changes(changes or [], None), out=out, size=size, seeds=seeds, on=on, workers=workers)
-    told = found.summary()
-    if not as_json:
-        rows = [(entry["claim"], f"{entry['holds']} of {entry['points']}") for entry in told["claims"]]
-        _table(("claim", "holds at points"), rows)
-        for failure in told["failed"]:
-            print(f"failed: {failure['settings']}: {failure['why']}")
-        print(f"points: {told['points']}, failed: {len(told['failed'])}\ndata: {told['data']}")
-    return OTHER if told["failed"] else 0, told
+    data = sweeps.sweep(name, _read_changes(changes), out=out, size=size, seeds=seeds, on=on, workers=workers)
+    once = data.drop_duplicates(["file", "claim"]).groupby("claim", sort=False)["holds"]
+    claims = [{"claim": claim, "points": len(holds), "holds": int(holds.sum())} for claim, holds in once]
+    _print_table(("claim", "holds at points"), ([c["claim"], f"{c['holds']} of {c['points']}"] for c in claims))
+    failed = data[data["failed"].notna()].drop(columns=["claim", "holds", "quantity", "lowest", "highest", "file"])
+    values = {"experiment": name, "points": data["file"].nunique(), "failed": failed.to_dict("records")}
+    for point in values["failed"]:
+        print(f"failed: {point}")
+    file = os.path.join(out, "data.csv")
+    print(f"points: {values['points']}, failed: {len(failed)}\ndata: {file}")
+    return OTHER if len(failed) else 0, values | {"claims": claims, "data": file}
 
 
 @app.command("explain")
@@ -255,43 +237,30 @@ def explain_task(
         list[int] | None,
         typer.Option(help="Width of a hidden layer (default: 700, fewer for large tables); may be repeated."),
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="Number of networks (default: 5).")] = None,
-    modules: Annotated[str, typer.Option(help="How many modules; auto finds the fewest that explain.")] = "auto",
-    learning_rate: Annotated[float | None, typer.Option(help="Step size (default: from the task).")] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps (default: until little more is learned).")] = None,
-    std: Annotated[float | None, typer.Option(help="Standard deviation of the initial weights.")] = None,
+    seeds: Seeds = None,
     checkpoints: Annotated[
         str | None, typer.Option(help="Folder with weights of a training of your own: step_0.safetensors or .npz, ...")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and smaller networks, a coarser forecast.")] = False,
-    changes: Annotated[list[str] | None, typer.Option("--set", help="key=value, a setting of the named task.")] = None,
-    out: Annotated[str | None, typer.Option(help="Folder for the page, the figure and the networks.")] = None,
-    as_json: AsJson = False,
+    changes: Changes = None,
+    out: Out = None,
 ) -> Ending:
     """Predict how ReLU networks learn a task, train them, and report whether that held and which modules they form."""
-    from neuralrace import explanation, initial
+    from neuralrace import explanation
     from neuralrace.io import make_folder
 
     folder = None if out is None else make_folder(out)
     reading = {"targets": target, "standardize": standardize, "bias": bias}
-    settings = _changes(changes or [], None)
+    named = explanation.resolve(task, _read_changes(changes), {k: v for k, v in reading.items() if v})
     explained = explanation.explain(
-        explanation.resolve(task, settings, {k: v for k, v in reading.items() if v}),
-        tuple(hidden) if hidden else None,
-        seeds,
-        modules=int(modules) if modules.isdecimal() else modules,
-        initial=None if std is None else initial.gaussian(require_number("std", std, above=0)),
-        learning_rate=learning_rate,
-        steps=steps,
-        checkpoints=checkpoints,
-        quick=quick,
+        named, tuple(hidden) if hidden else None, seeds, checkpoints=checkpoints, quick=quick
     )
-    page = None if folder is None else explained.save(folder)
-    if not as_json:
-        print(explained)
-        if page is not None:
-            print(f"\npage: {page}")
-    return 0, explained.summary() | ({} if page is None else {"page": str(page)})
+    print(explained)
+    if folder is None:
+        return 0, explained.summary()
+    page = explained.save(folder)
+    print(f"\npage: {page}")
+    return 0, explained.summary() | {"page": str(page)}
 
 
 @app.command()
@@ -306,9 +275,9 @@ def explore(
     return 0, None
 
 
-def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:
+def _read_changes(given: Sequence[str] | None, seeds: int | None = None) -> dict[str, Any]:
     changes: dict[str, Any] = {} if seeds is None else {"seeds": seeds}
-    for text in given:
+    for text in given or ():
         key, equals, value = text.partition("=")
         if not equals or not key:
             raise RangeError(f"--set needs key=value; it was {text!r}")
@@ -318,14 +287,14 @@ def _changes(given: Sequence[str], seeds: int | None) -> dict[str, Any]:
     return changes
 
 
-def _table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
+def _print_table(head: Sequence[str], rows: Iterable[Iterable[str]]) -> None:
     table = Table(*head, box=None)
     for row in rows:
         table.add_row(*row)
     Console().print(table)
 
 
-def _show(result: "Result") -> None:
+def _print_claims(result: "Result") -> None:
     """Print an experiment's claims: the paper's, findings and checks apart."""
     from neuralrace.papers.claims import by_kind
     from neuralrace.report import counted, counts, verdict

@@ -9,7 +9,7 @@ from theory_problems import chain, gated
 
 TIMES = np.linspace(0.0, 20.0, 41)
 TWO, THREE = chain(hidden=(4,)), chain(hidden=(4, 4))
-UNEQUAL = {edge: 0.1 + 0.05 * i for i, edge in enumerate(TWO.architecture.edges)}
+UNEQUAL, UNEQUAL_THREE = ({edge: 0.1 + 0.05 * i for i, edge in enumerate(p.architecture.edges)} for p in (TWO, THREE))
 
 
 @pytest.mark.parametrize(
@@ -18,10 +18,11 @@ UNEQUAL = {edge: 0.1 + 0.05 * i for i, edge in enumerate(TWO.architecture.edges)
         (TWO, 0.2),
         (TWO, UNEQUAL),
         (THREE, 0.2),
+        (THREE, UNEQUAL_THREE),
         (chain(hidden=()), 0.2),
         (tasks.routing(4, 3).problem("shared", 5), 0.1),
     ],
-    ids=["equal layers", "unequal layers", "three layers", "one layer", "routing"],
+    ids=["equal layers", "unequal layers", "three layers", "unequal three", "one layer", "routing"],
 )
 def test_closed_forms_solve_the_reduction(problem, values):
     forecast = predict(problem, initial.decoupled(values), TIMES)

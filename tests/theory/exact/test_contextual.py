@@ -84,7 +84,7 @@ def aligned(correlation: np.ndarray, strength: float, rank: int) -> tuple[np.nda
     return root @ v[:rank], u[:, :rank] @ root
 
 
-@pytest.mark.parametrize("contexts", [3, 5])
+@pytest.mark.parametrize("contexts", [3, 4])
 def test_loss_is_that_of_the_network_itself(contexts, integrate):
     """The matrix flow of common and contextual paths, residual training, from aligned balanced weights."""
     inputs, targets, _ = data(contexts)
@@ -145,13 +145,6 @@ def test_printed_closed_form_is_refuted():
     assert abs(printed(1e3)) < 1e-50
     found = network.strength([0.0, 1e6])[1][:, 0]
     np.testing.assert_allclose(found, [b0, 2 * s / d])
-
-
-@pytest.mark.parametrize("contexts", [3, 4, 7])
-def test_initial_loss_is_the_power_of_the_targets(contexts):
-    targets = data(contexts)[1]
-    loss = Contextual(HIERARCHY, contexts, 1e-13, 1e-13).loss(0.0)
-    assert float(loss) == pytest.approx(0.5 * np.mean(np.sum(targets**2, 1)), rel=1e-11)
 
 
 def test_order_of_learning():

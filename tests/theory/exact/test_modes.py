@@ -191,6 +191,19 @@ def test_relu_network_of_rank_one_follows_one_mode(slope, integrate):
     np.testing.assert_allclose(linear.strength(c * times)[:, None] * (x @ direction), found, atol=1e-9)
 
 
+def test_three_unequal_layers_solve_their_equations(integrate):
+    start, powers, counts = np.array([0.02, 0.3, 0.1]), np.array([1, 2, 1]), np.array([2.0, 0.5, 3.0])
+    mode, times = Mode(1.2, 0.5, start, powers, counts), np.array([0.0, 1.0, 4.0, 6.0, 7.0, 8.0, 12.0])
+
+    def field(_, layers):
+        product = np.prod(layers**powers)
+        return counts * product / layers * (1.2 - 0.5 * product)
+
+    layers = integrate(field, start, times)
+    np.testing.assert_allclose(np.transpose(mode.layers(times)), layers, rtol=1e-9)  # scipy's 1e-12, added up
+    np.testing.assert_allclose(mode.time(np.prod(layers**powers, axis=1)[1:5]), times[1:5], rtol=1e-9)
+
+
 def test_everything_broadcasts():
     times, modes, starts = np.ones((7, 1, 1)), np.ones((3, 1)), np.full(2, 0.1)
     unequal = Mode(modes, 1.0, [[0.1, 0.2]] * 2, [1, 2])

@@ -49,7 +49,7 @@ def wide_flow(pairs, first, depth, residual, done):
     return outputs(solved.y_events[0][0])
 
 
-@pytest.mark.parametrize("depth", [2, 3, 5])
+@pytest.mark.parametrize("depth", [2, 3])
 def test_with_one_residual_the_strengths_are_those_of_whole_matrices(depth):
     pairs = trained_pairs("regular", 5, 3, 1)
     found = PairRace(pairs, 0.2, [0.7, 0.9], depth)
@@ -61,7 +61,7 @@ def test_with_one_residual_the_strengths_are_those_of_whole_matrices(depth):
     np.testing.assert_allclose(found.untrained[0], off[~pairs].mean(), rtol=1e-5, atol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "depth"), [("circulant", 3), ("regular", 3), ("circulant", 4), ("regular", 4)])
+@pytest.mark.parametrize(("name", "depth"), [("circulant", 3), ("regular", 4)])
 def test_when_trained_pairs_are_learned_the_race_is_within_a_tenth_of_the_full_flow(name, depth):
     """With the full residual, at twice the time in which the uniform mode alone is learned."""
     pairs, end = trained_pairs(name, 8, 3, 1), 2 * 1.25 * 0.3 ** (2 - depth) / 3

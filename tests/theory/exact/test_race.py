@@ -132,6 +132,8 @@ def test_growth_takes_the_logarithm_of_the_start_or_the_time_to_blow_up():
     np.testing.assert_allclose(Race([0.02, 0.01], 1.0, 50).phases(), 0.02**-48 / 48, rtol=1e-6)
     assert Race([2e-8, 1e-8], 1.0, 50).phases() == (np.inf, np.inf)  # a time of 1e367
     assert Race([0.9, 0.8], 1.0).phases() == (0.0, 0.0)  # it starts beyond them
+    with pytest.raises(RangeError, match="level must be below 1"):
+        Race([0.1, 0.1], 1.0).time(1.0)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +151,3 @@ def test_growth_takes_the_logarithm_of_the_start_or_the_time_to_blow_up():
 def test_what_is_no_race_is_refused(arguments, words):
     with pytest.raises(RangeError, match=words):
         Race(*arguments)
-
-
-def test_levels_that_are_never_reached_are_refused():
-    race = Race([0.1, 0.1], 1.0)
-    with pytest.raises(RangeError, match="level must be below 1"):
-        race.time(1.0)
-    with pytest.raises(RangeError, match="times must be finite and at least 0"):
-        race.strength(-1.0)

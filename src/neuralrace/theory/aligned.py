@@ -32,8 +32,8 @@ from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Solution
 from neuralrace.theory.integration.system import System
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.method import SMALL, plainly_turning, reduced_outcome, reduced_system
-from neuralrace.theory.reduction.modes import RANK, path_modes
 from neuralrace.theory.reduction.system import ReducedSystem
+from neuralrace.theory.reduction.terms import RANK, path_modes
 
 Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, modes, outputs): W_1 and W_2 transposed
 
@@ -97,13 +97,9 @@ class PathSystem(System):
     def record(self, state: Layers) -> tuple[jax.Array, jax.Array]:
         """The loss above its least value and the strength of each path's modes."""
         gap = self._gap(state)
-        return -0.5 * jnp.sum(self._pull(gap) * gap), self._strengths(*state)
-
-    def rate(self, state: Layers, velocity: Layers) -> tuple[jax.Array, jax.Array]:
-        """The derivative in time of the record."""
-        (first, last), (first_rate, last_rate) = state, velocity
-        drop = jnp.sum(first_rate**2) + jnp.sum(last_rate**2)
-        return -drop, self._strengths(first_rate, last) + self._strengths(first, last_rate)
+        # the diagonal of U_p^T W_p V_p, V_p being the first coordinates of the inputs
+        strengths = jnp.sum((state[1] @ self.output) * state[0][:, :, : self.output.shape[2]], axis=1)
+        return -0.5 * jnp.sum(self._pull(gap) * gap), strengths
 
     def modes(self, state: Layers) -> list[jax.Array]:
         """Those of each path, in each layer."""
@@ -116,10 +112,6 @@ class PathSystem(System):
     def _pull(self, gap: jax.Array) -> jax.Array:
         """E, the input-output correlation that is left to learn, transposed; (paths, inputs, outputs)."""
         return (self.against @ gap.reshape(len(self.against), -1)).reshape(gap.shape)
-
-    def _strengths(self, first: jax.Array, last: jax.Array) -> jax.Array:
-        """The diagonal of U_p^T W_p V_p, V_p being the first coordinates of the inputs; (paths, modes)."""
-        return jnp.sum((last @ self.output) * first[:, :, : self.output.shape[2]], axis=1)
 
 
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:

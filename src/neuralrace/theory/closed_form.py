@@ -10,9 +10,8 @@ from neuralrace.theory.certificate import Assumption, first_failing
 from neuralrace.theory.exact import Mode, TwoLayer
 from neuralrace.theory.method import Method, Outcome, Request
 from neuralrace.theory.reduction.method import SMALL, reduced_outcome, reduced_system, shares_bases
-from neuralrace.theory.reduction.modes import listed_paths
 from neuralrace.theory.reduction.system import ReducedSystem, StateCurves
-from neuralrace.theory.reduction.terms import Terms
+from neuralrace.theory.reduction.terms import Terms, listed_paths
 
 
 @dataclass(frozen=True, repr=False)

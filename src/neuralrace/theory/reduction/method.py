@@ -14,8 +14,8 @@ from neuralrace.theory.alignment import Alignment, align_own, align_shared, grow
 from neuralrace.theory.certificate import SADDLE, Assumption, first_failing
 from neuralrace.theory.check import FLOOR
 from neuralrace.theory.method import Method, Outcome, Request
-from neuralrace.theory.reduction.modes import listed_paths, off_diagonal, path_modes, paths_apart
 from neuralrace.theory.reduction.system import ReducedSystem, StateCurves
+from neuralrace.theory.reduction.terms import listed_paths, off_diagonal, path_modes, paths_apart
 
 SMALL = 1e-2  # tolerance of what holds in the limit of small initial weights
 DIAGONAL = "own modes stay diagonal"

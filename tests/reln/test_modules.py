@@ -56,9 +56,7 @@ def test_a_neuron_at_its_threshold_is_closed():
     assert sorted(found.gates.tolist()) == [[0, 1, 1], [1, 0, 0]]
 
 
-@pytest.mark.parametrize(
-    ("samples", "words"), [([[0.0, 2.0]], "between 0 and 1; they go from 0 to 2"), ("on", "must be numbers")]
-)
+@pytest.mark.parametrize(("samples", "words"), [([[0.0, 2.0]], "they go from 0 to 2"), ("on", "must be numbers")])
 def test_samples_that_are_no_gates_are_refused(samples, words):
     with pytest.raises(GateError, match=words):
         reln.find_modules(samples, 1)

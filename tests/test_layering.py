@@ -59,7 +59,9 @@ def test_parts_that_must_not_know_each_other(name: str) -> None:
 
 
 def test_imports_inside_functions_are_found() -> None:
-    assert imported(ast.parse("def late():\n    from neuralrace.training import train\n")) == {"neuralrace.training.train"}
+    assert imported(ast.parse("def late():\n    from neuralrace.training import train\n")) == {
+        "neuralrace.training.train"
+    }
 
 
 def test_figures_use_public_names() -> None:

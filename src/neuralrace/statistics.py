@@ -355,17 +355,22 @@ def untied(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 def _components(link: np.ndarray, place: Mapping[str, slice]) -> list[list[dict[str, np.ndarray]]]:
     """Modes as one unit vector per node; each round starts at the node with most left to explain."""
-    left = {node: np.eye(rows.stop - rows.start) for node, rows in place.items()}  # projections
+    taken = {node: np.zeros((rows.stop - rows.start,) * 2) for node, rows in place.items()}  # directions of modes
+    counts = dict.fromkeys(place, 0)
     tolerance = 1e-10 * max(float(np.abs(link).max(initial=0.0)), np.finfo(float).tiny)
     components: list[list[dict[str, np.ndarray]]] = []
 
+    def left(node: str, image: np.ndarray) -> np.ndarray:
+        known = taken[node][:, : counts[node]]
+        return np.asarray(image - known @ (known.T @ image))
+
     def unit(node: str, image: np.ndarray) -> np.ndarray:
         """Along the projected image, projected again: rounding in a small image is large in its direction."""
-        again = left[node] @ (image / np.linalg.norm(image))
+        again = left(node, image / np.linalg.norm(image))
         return np.asarray(again / np.linalg.norm(again))
 
     while True:
-        own = {node: left[node] @ link[rows, rows] @ left[node] for node, rows in place.items()}
+        own = {node: left(node, left(node, link[rows, rows]).T) for node, rows in place.items()}
         root = max(own, key=lambda node: rounded(float(np.linalg.norm(own[node]))))  # the first of equal ones
         values, vectors = np.linalg.eigh(own[root])
         if not (np.abs(values) > tolerance).any():
@@ -374,10 +379,11 @@ def _components(link: np.ndarray, place: Mapping[str, slice]) -> list[list[dict[
         for start in (vectors @ untied(values, vectors))[:, np.abs(values) > tolerance].T:
             mode = {root: unit(root, start * np.sign(start[np.argmax(np.abs(start))]))}
             for node, rows in place.items():
-                image = left[node] @ link[rows, place[root]] @ mode[root]
+                image = left(node, link[rows, place[root]] @ mode[root])
                 if node != root and np.linalg.norm(image) > tolerance:
                     mode[node] = unit(node, image)
             for node, vector in mode.items():  # at once, so that a node never gives one direction to two modes
-                left[node] = left[node] - np.outer(vector, vector)
+                taken[node][:, counts[node]] = vector
+                counts[node] += 1
             modes.append(mode)
         components.append(modes)

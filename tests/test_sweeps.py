@@ -36,7 +36,7 @@ def work(number: int) -> int:
 
 def test_a_failure_leaves_the_others_and_a_killed_worker_says_what_to_do() -> None:
     def run_all() -> None:
-        with sweeps._processes(1) as pool:
+        with sweeps._processes(9, 1) as pool:
             futures = [pool.submit(work, number) for number in range(6)]
             with pytest.raises(ValueError, match="three"):
                 futures[3].result()
@@ -76,7 +76,7 @@ def test_a_sweep_resumes_and_its_points_are_the_figure_itself(tmp_path: Path) ->
 
 def test_one_point_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
-    def thread(count: int, workers: int | None) -> Iterator[ThreadPoolExecutor]:
+    def thread(count: int, workers: int) -> Iterator[ThreadPoolExecutor]:
         with ThreadPoolExecutor(1) as pool:
             yield pool
 

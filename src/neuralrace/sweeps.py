@@ -68,6 +68,7 @@ def sweep(
             raise RangeError(f"setting {axis!r} needs at least one value, and different ones; they were {given!r}")
     if on != "local" and workers is not None:
         raise RangeError("workers is an option of on='local'; a dask scheduler has its own workers")
+    workers = _cores() if workers is None else require_count("workers", workers)
     folder, points = make_folder(out), []
     for values in itertools.product(*axes.values()):
         point = dict(zip(axes, values, strict=True))
@@ -124,8 +125,9 @@ def reproduced(
     if len(names) == 1:
         yield names[0], work(names[0])
         return
-    if workers is None and (free := free_memory()) is not None:  # a process took 3.2 GiB after five figures
-        workers = max(1, min(_cores(), free // (4 << 30)))
+    if workers is None:
+        free = free_memory()  # a process took 3.2 GiB after five figures
+        workers = _cores() if free is None else max(1, min(_cores(), free // (4 << 30)))
     with _processes(len(names), workers) as pool:
         longest_first = sorted(names, key=lambda name: -papers.figures()[name].seconds)
         futures = {name: pool.submit(work, name) for name in longest_first}
@@ -175,9 +177,9 @@ def _cluster(on: Any) -> Iterator[Executor]:
 
 
 @contextlib.contextmanager
-def _processes(tasks: int, workers: int | None = None) -> Iterator[Executor]:
+def _processes(tasks: int, workers: int) -> Iterator[Executor]:
     """Start processes with one thread each that no interruption from the terminal reaches, and end them."""
-    count = min(tasks, _cores() if workers is None else require_count("workers", workers))
+    count = min(tasks, require_count("workers", workers))
     others = set(multiprocessing.active_children())
     multiprocessing.resource_tracker.ensure_running()  # it lets interruptions through again as it starts
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if hasattr(signal, "pthread_sigmask") else None

@@ -38,7 +38,7 @@ def test_the_features_of_rotated_images_are_a_data_set(folder, tmp_path):
     images = np.load(tmp_path / "images.npy", mmap_mode="r")
     assert images.shape == (3, 5 * RECORDS, 2 * 2 * 4 * 4)  # twice the channels of the first stage, 4 x 4 patches
     assert images.dtype == np.float16
-    task = nr.tasks.routed_images("features", 3, 2, outputs="plain", folder=tmp_path)
+    task = nr.tasks.routed_images("features", 3, 2, folder=tmp_path)
     assert np.abs(task.inputs_of(1, test=True) - task.inputs_of(0, test=True)).max() > 0.01
     np.testing.assert_array_equal(task.test_labels, np.arange(3) % 2)
 

@@ -85,9 +85,8 @@ def test_permutations_are_a_gauge():
     arrays = small_arrays()
     task = nr.tasks.routed_images(arrays, M, 2)
     network = nr.RoutedNetwork(task, HIDDEN)
-    pixels, names = task.input_maps, task.label_maps
-    assert len({tuple(order) for order in pixels}) == len({tuple(order) for order in names}) == M
-    plain = random_weights(network)
+    random, plain = np.random.default_rng(5), random_weights(network)
+    pixels, names = ([random.permutation(size) for _ in range(M)] for size in (PIXELS, CLASSES))
     # the encoder of a permuted domain has its columns in the order of the pixels, a decoder its rows in that of labels
     carried = dict(plain)
     for i in range(M):
@@ -98,8 +97,7 @@ def test_permutations_are_a_gauge():
     run = nr.train(network, plain, rate, steps, loss="cross-entropy", progress=False)
     images = [arrays["images"][:, order] for order in pixels]
     labels = [order[arrays["labels"]] for order in names]
-    np.testing.assert_array_equal(task.inputs_of(2), images[2])
-    np.testing.assert_array_equal(task.targets_of(2), labels[2])
+    np.testing.assert_array_equal(task.inputs_of(2), arrays["images"])
     losses, weights = [], carried
     for _ in range(steps + 1):
         loss, slope = by_hand(weights, images, labels, task.pairs)

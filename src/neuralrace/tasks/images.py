@@ -1,11 +1,9 @@
 """Images in M input and M output domains, of which some pairs are trained (P1 section 5).
 
-Transformations of images and labels are index maps, so that a domain is a gather that is made on demand. The images
-come with scikit-learn, or from files as published. Nothing in a file is executed.
+The images come with scikit-learn, or from files as published. Nothing in a file is executed.
 """
 
 import gzip
-import itertools
 import math
 import os
 import zlib
@@ -18,7 +16,6 @@ import numpy as np
 
 from neuralrace.errors import (
     FileFormatError,
-    RangeError,
     TaskError,
     require_count,
     require_name,
@@ -35,14 +32,14 @@ ARRAYS = ("images", "labels", "test_images", "test_labels")
 
 @dataclass(frozen=True, eq=False)
 class RoutedImages:
-    """Base images with M transformations and M labelings, and which pairs of the two are trained.
+    """Base images in M input and M output domains, and which pairs of the two are trained.
 
     Images are stored as bytes or numbers that `scale` brings to [0, 1], one flattened image per row, (N, pixels), or as
-    (M, N, features) with the images of each domain. Domains are made on demand, by `inputs_of(i)` and `targets_of(j)`.
+    (M, N, features) with the images of each domain. Rotated domains are made on demand, by `inputs_of(i)`.
 
     **Permutations are a gauge.** A permutation of pixels is absorbed by the columns of its encoder and one of labels by
     the rows of its decoder, and the distribution of independent initial weights does not change under either. So a
-    network on permuted images is, weight for weight, one on plain images, and is trained on those.
+    network on permuted images is, weight for weight, one on plain images, and permuted domains are stored as plain.
     """
 
     images: np.ndarray
@@ -52,15 +49,14 @@ class RoutedImages:
     scale: float
     classes: int
     pairs: np.ndarray  # (M, M) booleans: input domain, output domain
-    input_maps: np.ndarray | None  # (M, pixels), where each pixel comes from; `pixels`: from outside. None: as stored
-    label_maps: np.ndarray | None  # (M, classes), old label -> new label
+    maps: np.ndarray | None  # (M, pixels), where each pixel comes from; `pixels`: from outside. None: as stored
     settings: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        how = ", ".join(f"{name} {self.settings[name]}" for name in ("inputs", "outputs"))
         return (
             f"RoutedImages({self.settings['data']}: {len(self)} training and {len(self.test_labels)} test images of "
-            f"{self.images.shape[-1]} numbers, {how}, {int(self.pairs.sum())} of {self.pairs.size} pairs trained)"
+            f"{self.images.shape[-1]} numbers, inputs {self.settings['inputs']}, {int(self.pairs.sum())} of "
+            f"{self.pairs.size} pairs trained)"
         )
 
     def __len__(self) -> int:
@@ -72,26 +68,13 @@ class RoutedImages:
         """M."""
         return len(self.pairs)
 
-    @property
-    def trained_maps(self) -> np.ndarray | None:
-        """The index maps that training applies: rotations, since permutations are a gauge."""
-        return self.input_maps if self.settings["inputs"] == "rotated" else None
-
     def inputs_of(self, domain: int, *, test: bool = False) -> np.ndarray:
         """Return the images of one input domain, (N, pixels), in [0, 1]."""
         require_place("domain", domain, self.domains)
         rows = self.test_images if test else self.images
-        if rows.ndim == 3:
-            rows = rows[domain]
-        if self.input_maps is not None:
-            rows = np.pad(rows, ((0, 0), (0, 1)))[:, self.input_maps[domain]]  # dark outside
-        return rows * self.scale
-
-    def targets_of(self, domain: int, *, test: bool = False) -> np.ndarray:
-        """Return the labels of one output domain, (N,)."""
-        require_place("domain", domain, self.domains)
-        labels = self.test_labels if test else self.labels
-        return np.asarray(labels if self.label_maps is None else self.label_maps[domain][labels])
+        if self.maps is not None:
+            rows = np.pad(rows, ((0, 0), (0, 1)))[:, self.maps[domain]]  # dark outside
+        return (rows[domain] if rows.ndim == 3 else rows) * self.scale
 
     def with_pairs(self, pairs: Any) -> "RoutedImages":
         """Return the same domains with other trained pairs: booleans (M, M), at least one of them true."""
@@ -103,7 +86,6 @@ def routed_images(
     domains: int = 10,
     trained: int = 4,
     inputs: str = "permuted",
-    outputs: str = "permuted",
     folder: str | os.PathLike[str] | None = None,
     *,
     pairs: Any = "circulant",
@@ -115,55 +97,34 @@ def routed_images(
     data: "digits" (embedded in scikit-learn), "mnist", "fashion", "features", or a mapping with images, labels,
     test_images and test_labels; images (M, N, features) are those of each domain, and inputs is then "given". folder:
     where the published files are (IDX, plain or .gz; for "features" an .npy for each array). domains: M. trained: K,
-    output domains per input domain. inputs: "permuted" pixels, "rotated" by degrees * i / M (270 in P1's code, 180 in
-    its text), or "plain". outputs: "permuted" labels, the first M permutations in lexicographic order, or "plain".
-    pairs: the trained pairs, by name (see `tasks.pairs`) or as booleans (M, M). key: seed of all random choices.
+    output domains per input domain. inputs: "permuted" pixels, as plain ones, or "rotated" by degrees * i / M (270 in
+    P1's code, 180 in its text). Labels are permuted too, as plain ones. pairs: the trained pairs, by name (see
+    `tasks.pairs`) or as booleans (M, M). key: decides random pairs.
     """
     count = require_count("domains", domains, least=2)
-    require_name("inputs", inputs, ("permuted", "rotated", "plain", "given"))
-    require_name("outputs", outputs, ("permuted", "plain"))
+    require_name("inputs", inputs, ("permuted", "rotated", "given"))
     degrees = require_number("degrees", degrees, above=0, most=360)
     named = isinstance(pairs, str)
     chosen = trained_pairs(pairs, count, trained, key) if named else _check_pairs(pairs, count)
     name = data if isinstance(data, str) else "the given arrays"
     arrays = _check_arrays(name, data if isinstance(data, Mapping) else _read(data, folder))
-    images, classes = arrays["images"], int(max(arrays["labels"].max(), arrays["test_labels"].max())) + 1
-    by_domain, pixels = len(images) != len(arrays["labels"]), math.prod(images.shape[1:])
-    if by_domain:
-        inputs, pixels = "given", images.shape[-1]
-        if len(images) != count:
-            raise TaskError(f"{name} has the images of {len(images)} domains; {count} were asked for")
-    elif inputs == "given" or (inputs == "rotated" and images.ndim != 3):
+    images, by_domain = arrays["images"], len(arrays["images"]) != len(arrays["labels"])
+    if by_domain and len(images) != count:
+        raise TaskError(f"{name} has the images of {len(images)} domains; {count} were asked for")
+    if not by_domain and (inputs == "given" or (inputs == "rotated" and images.ndim != 3)):
         needed = "(M, N, features)" if inputs == "given" else "(N, rows, columns)"
         raise TaskError(f"inputs={inputs!r} needs images of shape {needed}; those of {name} are {images.shape}")
-    input_maps = label_maps = None
-    if inputs == "permuted":
-        random = np.random.default_rng([key, pixels])
-        orders = [random.permutation(pixels) for _ in range(count - 1)]
-        input_maps = np.stack([np.arange(pixels), *orders]).astype(np.int32)
-    elif inputs == "rotated":
-        input_maps = rotations(images.shape[1:], count, degrees)
-    if outputs == "permuted":
-        if count > math.factorial(classes):
-            raise RangeError(
-                f"{classes} classes have {math.factorial(classes)} permutations; {count} domains were asked for: use "
-                f"outputs='plain'"
-            )
-        first = itertools.islice(itertools.permutations(range(classes)), count)
-        label_maps = np.array(list(first), dtype=np.int32)
+    inputs = "given" if by_domain else inputs
     if not by_domain:
-        arrays |= {part: arrays[part].reshape(len(arrays[part]), pixels) for part in ("images", "test_images")}
-    scale = 1 / 16 if name == "digits" else 1 / 255 if images.dtype == np.uint8 else 1.0
+        arrays |= {part: arrays[part].reshape(len(arrays[part]), -1) for part in ("images", "test_images")}
     settings = {"data": name, "domains": count, "trained": int(chosen.sum(axis=1).max()), "inputs": inputs}
-    settings |= {"outputs": outputs, "pairs": pairs if named else "given", "degrees": degrees, "key": key}
     return RoutedImages(
         **arrays,
-        scale=scale,
-        classes=classes,
+        scale=1 / 16 if name == "digits" else 1 / 255 if images.dtype == np.uint8 else 1.0,
+        classes=int(max(arrays["labels"].max(), arrays["test_labels"].max())) + 1,
         pairs=chosen,
-        input_maps=input_maps,
-        label_maps=label_maps,
-        settings=settings,
+        maps=rotations(images.shape[1:], count, degrees) if inputs == "rotated" else None,
+        settings=settings | {"pairs": pairs if named else "given", "degrees": degrees, "key": key},
     )
 
 

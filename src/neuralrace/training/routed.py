@@ -85,7 +85,7 @@ class RoutedNetwork:
         """Return all arrays that training depends on, for the identity of a checkpoint."""
         task = self.task
         found = {"images": task.images, "labels": task.labels, "pairs": task.pairs}
-        return found if task.trained_maps is None else found | {"maps": task.trained_maps}
+        return found if task.maps is None else found | {"maps": task.maps}
 
     def describe(self) -> dict[str, object]:
         """Return plain values that can be stored with a result."""
@@ -210,7 +210,7 @@ def make_routed_learner(network: RoutedNetwork, objective: Objective, *, batches
         loss_images=min(LOSS_IMAGES, len(task)) if batches else len(task),
         images=task.images,
         labels=task.labels,
-        maps=task.trained_maps,
+        maps=task.maps,
         pairs=task.pairs,
         test_images=task.test_images if test else None,
         test_labels=task.test_labels if test else None,

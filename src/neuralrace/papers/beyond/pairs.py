@@ -135,7 +135,7 @@ def measure_tables(settings: Settings) -> xarray.Dataset:
         gain, depth = table["gain"], table["depth"]
         race = np.log(2 * domains / gain**2) / 2 if depth == 2 else 1.25 * gain ** (2 - depth)  # of the uniform mode
         end = 3 * domains * ITEMS * race
-        task = nr.tasks.routed_images(arrays, domains, inputs="plain", outputs="plain", pairs=pattern)
+        task = nr.tasks.routed_images(arrays, domains, pairs=pattern)
         networks.append(RoutedNetwork(task, settings.width, None, biases=False, depth=depth))
         rate = end / steps
         conditions.append(Condition(networks[-1], nr.initial.orthogonal(gain), Descent(np.asarray(rate)), rate))

@@ -92,26 +92,21 @@ def _formula(
         return "its input variance is zero"
     if len(begin) and depth > 1 and S <= 0:
         return "its input-output correlation is not positive"
-    if depth > 2 and (begin <= 0).any():
-        return "a layer does not start above zero"
+    if depth > 1 and (np.prod(begin**powers, axis=1) <= 0).any():
+        return "the product of its layers does not start above zero"
 
     def layers(times: np.ndarray) -> np.ndarray:
         if depth == 1:
             return begin + (begin - S / D) * np.expm1(-counts * D * times[:, None, None])
-        if depth > 2:
-            return np.stack(Mode(S, D, begin, powers, counts).layers(times[:, None]), axis=-1)
-        # b_i = sqrt(n_i) w_i turns the counts n_i into a common factor g = sqrt(n_1 n_2) of S and g^2 of D
-        both = slice(None) if len(powers) == 2 else [0, 0]  # two equal layers are one variable
-        roots = np.sqrt(counts[both])
-        first, second = (begin[:, both] / roots).T
-        scale = roots.prod()
-        path = TwoLayer(scale * S, scale**2 * D, first * second, (second - first) * (second + first))
-        sign = np.sign(np.where(np.abs(second) >= np.abs(first), second, first))  # of the larger layer, which keeps it
-        return sign[:, None] * roots * np.stack(path.layers(times[:, None]), axis=-1)
+        if depth == 2 and len(powers) == 1:
+            sizes = np.sqrt(TwoLayer(counts * S, counts * D, begin**2).strength(times[:, None, None]))
+        else:
+            sizes = np.stack(Mode(S, D, np.abs(begin), powers, counts).layers(times[:, None]), axis=-1)
+        return np.sign(begin) * sizes  # the product is positive: signs cancel in it, and none changes
 
     def states(times: np.ndarray) -> np.ndarray:
         values = np.tile(start, (len(times), 1, 1))
-        values[:, moves] = layers(times)[..., : len(powers)]
+        values[:, moves] = layers(times)
         return values
 
     return states if len(begin) else lambda times: np.tile(start, (len(times), 1, 1))

@@ -1,6 +1,6 @@
-"""One mode of a linear path: two layers in elementary functions, any number of layers by quadrature.
+"""One mode of a linear path: two equal layers in elementary functions, any layers by quadrature.
 
-The formulas of two layers add positive terms only, so a plateau of 1e-12 and a remainder of 1e-300 keep their digits.
+Only positive terms are added, so a plateau of 1e-12 and a remainder of 1e-300 keep their digits.
 """
 
 from dataclasses import dataclass
@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from neuralrace.errors import RangeError
 from neuralrace.theory.exact._base import (
     STRENGTH_HINT,
     Clock,
     Positive,
-    Real,
     Solution,
     Strength,
     increasing_root,
@@ -26,81 +24,41 @@ from neuralrace.theory.exact._base import (
 
 @dataclass(frozen=True, eq=False)
 class TwoLayer(Solution):
-    """One mode of a two-layer path, from rich to lazy.
+    """One mode of a balanced two-layer path: the logistic curve of Saxe et al. (P2 eq. 7, P1 eq. 21).
 
-    dw1/dt = w2 (s - d w1 w2), dw2/dt = w1 (s - d w1 w2). singular_value: s > 0 (S or lambda). input_variance: d > 0 (D
-    or delta). initial_strength: a0 = w1(0) w2(0), the singular value of W2 W1 at the start (pi_0). imbalance: w2^2 -
-    w1^2, which is conserved (Fukumizu 1998; Saxe et al. 2014). Equal layers, imbalance zero, give the logistic curve of
-    Saxe et al. (P2 eq. 7, P1 eq. 21), da/dt = 2 a (s - d a). Otherwise X = (w1 + w2)^2 obeys a scalar Riccati equation,
-    and the rest follows from it. From exactly w1 = -w2, a negative strength without imbalance, the mode runs into its
-    saddle. The fields broadcast against each other and against times.
+    da/dt = 2 a (s - d a), a(0) = a0. singular_value: s > 0 (S or lambda). input_variance: d > 0 (D or delta).
+    initial_strength: a0 > 0, the singular value of W2 W1 at the start (pi_0). They broadcast against each other and
+    against times. For layers that differ see `Mode`.
     """
 
     singular_value: Positive
     input_variance: Positive
-    initial_strength: Real
-    imbalance: Real = 0.0
+    initial_strength: Strength
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not np.all((self.initial_strength != 0) | (self.imbalance != 0)):
-            raise RangeError(f"initial_strength must not be 0 in layers that are equal; {STRENGTH_HINT}")
-
-    @cached_property
-    def _numbers(self) -> tuple[np.ndarray, ...]:
-        """s, d, a0, X and Z = (w2 - w1)^2 at the start, the rate k at which the end is approached, and k - 2 s."""
-        s, d, a0, imbalance = self.singular_value, self.input_variance, self.initial_strength, self.imbalance
-        rate = np.hypot(2 * s, d * imbalance)
-        return s, d, a0, self._squared_sum(a0), self._squared_sum(-a0), rate, (d * imbalance) ** 2 / (rate + 2 * s)
-
-    def _squared_sum(self, strength: np.ndarray) -> np.ndarray:
-        """Return X at a strength; that at its negative is Z."""
-        larger = np.abs(2 * strength) + np.hypot(2 * strength, self.imbalance)
-        return np.where(strength >= 0, larger, self.imbalance**2 / larger)
-
-    def _moved(self, times: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return e^(-kt), (1 - e^(-kt))/k and the two factors whose ratio is X(t)/X(0) = Z(0)/Z(t)."""
-        s, d, _, plus, minus, k, excess = self._numbers
-        exponent = np.maximum(-k * read_times(times), -700.0)  # from w1 = -w2 factors of e^(-kt) cancel
-        decay, grown = np.exp(exponent), -np.expm1(exponent) / k
-        return decay, grown, 2 * decay + (k + 2 * s + d * minus) * grown, 2 * decay + (excess + d * plus) * grown
+    def _decay(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return e^(-2st) and the denominator e^(-2st) + (a0 d/s) (1 - e^(-2st))."""
+        exponent = -2 * self.singular_value * read_times(times)
+        start = self.initial_strength * self.input_variance / self.singular_value
+        return np.exp(exponent), np.exp(exponent) - start * np.expm1(exponent)
 
     def strength(self, times: Any) -> np.ndarray:
-        """Return a(t) = w1(t) w2(t), which tends to s/d."""
-        decay, grown, up, down = self._moved(times)
-        s, d, a0, plus, minus, k, _ = self._numbers
-        squares = (plus + minus) / 2  # w1^2 + w2^2
-        linear, square = k * a0 + s * squares, k * squares + 4 * s * a0 + d * self.imbalance**2
-        return np.asarray((4 * decay**2 * a0 + 4 * decay * grown * linear + 2 * s * grown**2 * square) / (up * down))
-
-    def layers(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return w1(t) and w2(t), but for a common sign: the larger one is positive."""
-        strength, imbalance = self.strength(times), self.imbalance
-        larger = np.sqrt((np.hypot(2 * strength, imbalance) + np.abs(imbalance)) / 2)
-        smaller = strength / np.where(larger == 0, 1.0, larger)
-        return np.where(imbalance < 0, larger, smaller), np.where(imbalance < 0, smaller, larger)
+        """Return a(t), which tends to s/d."""
+        return np.asarray(self.initial_strength / self._decay(times)[1])
 
     def loss(self, times: Any) -> np.ndarray:
         """Return the loss still to be lost, half d times (s/d - a)^2, accurate in its tail."""
-        decay, _, up, down = self._moved(times)
-        s, d, a0, _, minus, k, _ = self._numbers
-        end = (k + 2 * s) / d  # of X
-        gap = (s / d - a0) * 2 * decay / down * (end + minus * down / up) / (end + minus)
-        return np.asarray(0.5 * d * gap**2)
+        decay, denominator = self._decay(times)
+        gap = (self.singular_value / self.input_variance - self.initial_strength) * decay / denominator
+        return np.asarray(0.5 * self.input_variance * gap**2)
 
     def time(self, strength: Any) -> np.ndarray:
-        """Return when a mode reaches a strength: 0 where it starts past it, inf if it never does."""
-        s, d, a0, plus, minus, k, excess = self._numbers
+        """Return when a mode reaches a strength: 0 where it starts past it, inf at s/d and beyond."""
+        s, d, a0 = self.singular_value, self.input_variance, self.initial_strength
 
         def elapsed(a: np.ndarray) -> np.ndarray:
-            reached = self._squared_sum(a)
-            travelled = 4 * (a - a0) / (1 + minus / reached)
-            remaining = 4 * (s / d - a) / (1 + self.imbalance**2 / (reached * (k + 2 * s) / d))
-            usual = np.log1p(2 * k / d * travelled / (remaining * (plus + excess / d))) / k
-            valley = np.log1p(s * (a - a0) / (-a * (s - d * a0))) / (2 * s)  # from w1 = -w2
-            return np.where(plus > 0, usual, valley)
+            return np.asarray(np.log1p(s * (a - a0) / (a0 * (s - d * a))) / (2 * s))
 
-        return time_to(strength, a0, np.where(plus > 0, s / d, 0.0), elapsed)
+        return time_to(strength, a0, s / d, elapsed)
 
 
 @dataclass(frozen=True, eq=False)

@@ -45,7 +45,7 @@ told["loss"] = run.loss.tolist()
 told["final"] = [np.asarray(run.weights(seed)["x", "h1"]).tolist() for seed in range(4)]
 again = train(4, checkpoint=sys.argv[1])
 assert (again.loss == run.loss).all()
-conditions = [Condition(network, law, make_rule(rate, None, 30)[0], rate) for rate in (0.1, 0.2)]
+conditions = [Condition(network, law, make_rule(rate, None)[0], rate) for rate in (0.1, 0.2)]
 told["together"] = [run.loss.tolist() for run in train_together(conditions, 30, progress=False)]
 told["spread"] = where
 steps = {"method": "flow", "learning_rate": 0.2, "dynamics": "descent", "draws": 2}

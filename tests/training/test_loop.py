@@ -117,7 +117,7 @@ def test_examples_drawn_by_weight_have_the_mean_of_the_whole():
     ("parts", "error", "words"),
     [
         ({"rule": "adam"}, ProblemError, "rule must be a Rule; it was 'adam'"),
-        ({"time": -1.0}, RangeError, "time must be finite and not negative"),
+        ({"time": -1.0}, RangeError, "time must be a finite number, at least 0; it was -1.0"),
     ],
 )
 def test_parts_of_a_condition_are_checked_when_it_is_made(parts, error, words):

@@ -58,18 +58,3 @@ def test_something_else_is_refused():
     ):
         with pytest.raises(WeightError, match=words):
             nr.train(problem, nr.initial.gaussian(1.0), optimizer=given, progress=False)
-
-
-def test_a_schedule_of_rates_is_followed_and_time_is_their_sum():
-    problem = nr.tasks.xor().problem("xor", hidden=2)
-    weights = oracle.random_weights(problem.architecture, 1)
-    schedule = optax.linear_schedule(0.2, 0.05, 10)
-    run = nr.train(problem, weights, schedule, 15)
-    rates = float64(lambda: [float(schedule(step)) for step in range(15)])()
-    np.testing.assert_allclose(run.time, [0.0, *np.cumsum(rates)], rtol=1e-14)
-    history, current = [], weights
-    for rate in rates:
-        slope = oracle.gradient(problem, current)
-        current = {edge: current[edge] - rate * slope[edge] for edge in current}
-        history.append(oracle.loss(problem, current))
-    np.testing.assert_allclose(run.loss[0, 1:], history, rtol=1e-12)

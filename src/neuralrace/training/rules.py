@@ -12,7 +12,7 @@ import numpy as np
 import optax
 
 from neuralrace.axes import Array
-from neuralrace.errors import RangeError, WeightError, require_call, require_number, shortened
+from neuralrace.errors import RangeError, WeightError, require_number, shortened
 from neuralrace.training.learner import Learner, Parameters
 
 
@@ -33,20 +33,12 @@ class Rule(eqx.Module):
         """Return the parameters after one step, and the memory then; slope: the gradient, number: of the step."""
 
     def as_data(self) -> dict[str, Any]:
-        """Describe the rule in plain values; of a schedule its first and last value."""
-        found: dict[str, Any] = {"rule": self.name}
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, np.ndarray | jax.Array | float):
-                values = np.asarray(value)
-                ends = {"schedule": [float(values.flat[0]), float(values.flat[-1])], "steps": values.size}
-                value = ends if values.ndim else float(values)
-            found[field.name] = value
-        return found
+        """Describe the rule in plain values."""
+        return {"rule": self.name} | {one.name: np.asarray(getattr(self, one.name)).tolist() for one in fields(self)}
 
 
 class Descent(Rule):
-    """W <- W - learning_rate * gradient; learning_rate: a number, or one for every step."""
+    """W <- W - learning_rate * gradient."""
 
     name = "descent"
     learning_rate: Array
@@ -55,7 +47,7 @@ class Descent(Rule):
         self, learner: Learner, memory: Any, parameters: Parameters, slope: Parameters, number: jax.Array
     ) -> tuple[Parameters, Any]:
         """Take one step down the slope."""
-        return _moved(parameters, self.learning_rate, number, slope), memory
+        return jax.tree.map(lambda w, g: w - self.learning_rate * g, parameters, slope), memory
 
 
 class Momentum(Rule):
@@ -74,7 +66,7 @@ class Momentum(Rule):
     ) -> tuple[Parameters, Any]:
         """Take one step with the velocity."""
         velocity = jax.tree.map(lambda v, g: self.momentum * v + g, memory, slope)
-        return _moved(parameters, self.learning_rate, number, velocity), velocity
+        return jax.tree.map(lambda w, v: w - self.learning_rate * v, parameters, velocity), velocity
 
 
 class Optax(Rule):
@@ -104,15 +96,11 @@ class Optax(Rule):
         return {"rule": self.name, "optimizer": "an optax transformation"}
 
 
-def make_rule(learning_rate: Any, optimizer: Any, steps: int) -> tuple[Rule, np.ndarray | float]:
-    """Make the rule and the time of a step: a number, or one for every step.
-
-    learning_rate: a number, or an optax schedule of the step. optimizer: None for plain descent, or an optax gradient
-    transformation; the time of its steps is learning_rate if that is given, and else one.
-    """
+def make_rule(learning_rate: Any, optimizer: Any) -> tuple[Rule, float]:
+    """Make the rule and the time of a step: descent, or an optax optimizer, whose steps take learning_rate or one."""
     if learning_rate is None and optimizer is None:
         raise RangeError("learning_rate is required: give learning_rate=..., or an optax optimizer=...")
-    rate = 1.0 if learning_rate is None else _checked_rate(learning_rate, steps)
+    rate = 1.0 if learning_rate is None else require_number("learning_rate", learning_rate, above=0)
     if optimizer is None:
         return Descent(np.asarray(rate)), rate
     if not isinstance(optimizer, optax.GradientTransformation):
@@ -132,27 +120,3 @@ def _working(function: Callable[..., Any], *arguments: Any) -> Any:
             f"{shortened(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not "
             "serve, and a schedule that an optimizer follows takes jnp.where in place of if"
         ) from error
-
-
-def _checked_rate(learning_rate: Any, steps: int) -> np.ndarray | float:
-    if not callable(learning_rate):
-        return require_number("learning_rate", learning_rate, above=0)
-    require_call("learning_rate, a schedule,", learning_rate, "the step", 0)
-    try:
-        rates = np.array([float(learning_rate(step)) for step in range(max(steps, 1))])
-    except Exception as error:  # it is the caller's function
-        raise RangeError(
-            f"a schedule of learning rates must return a number for every step ({shortened(error, 300)})"
-        ) from error
-    valid = np.isfinite(rates) & (rates >= 0)
-    if not valid.all():
-        first = int(np.argmin(valid))
-        raise RangeError(
-            f"a schedule of learning rates must give finite numbers that are not negative; step {first}: {rates[first]}"
-        )
-    return rates
-
-
-def _moved(parameters: Parameters, rate: Array, step: jax.Array, slope: Parameters) -> Parameters:
-    at = rate if jnp.ndim(rate) == 0 else jnp.asarray(rate)[jnp.minimum(step, rate.shape[0] - 1)]
-    return jax.tree.map(lambda w, g: w - at * g, parameters, slope)

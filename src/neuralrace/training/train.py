@@ -14,7 +14,7 @@ import numpy as np
 from neuralrace._engine.devices import bucket_size, compiled
 from neuralrace._engine.subspace import Bases, lift, project_hidden
 from neuralrace.architecture import check_weights, edge_name
-from neuralrace.arrays import float64, in_precision, real_array
+from neuralrace.arrays import float64, in_precision
 from neuralrace.axes import Array, Edge, Weights
 from neuralrace.errors import (
     ProblemError,
@@ -23,7 +23,7 @@ from neuralrace.errors import (
     require_call,
     require_count,
     require_kind,
-    shortened,
+    require_number,
 )
 from neuralrace.initial import Initializer, as_data, as_key, draw, key_as_data
 from neuralrace.io import check_place
@@ -58,14 +58,14 @@ class Condition:
     """One way to train a network.
 
     initial: an initializer, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
-    rule: how weights move. time: of a step, a number or one for every step. drawn: mini-batches are drawn by the
+    rule: how weights move. time: of a step. drawn: mini-batches are drawn by the
     examples' weights at every step, instead of going through all examples in each epoch.
     """
 
     network: Network
     initial: Initializer | Weights | Sequence[Weights]
     rule: Rule
-    time: float | np.ndarray
+    time: float
     loss: str | Objective = "squared"
     coupling: str = "joint"
     batch_size: int | None = None
@@ -74,12 +74,7 @@ class Condition:
     def __post_init__(self) -> None:
         require_kind("network", self.network, (Problem, RoutedNetwork), ProblemError)
         require_kind("rule", self.rule, Rule, ProblemError)
-        times = real_array("time", self.time, RangeError)
-        if times.ndim > 1 or not (np.isfinite(times) & (times >= 0)).all():
-            raise RangeError(
-                f"time must be finite and not negative, a number or a list with one for every step; it was "
-                f"{shortened(self.time)}"
-            )
+        require_number("time", self.time, least=0)
 
 
 @float64
@@ -106,8 +101,8 @@ def train(
     """Train a network by gradient descent, from other initial weights for each seed.
 
     initial: an initializer, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
-    the step size, or an optax schedule of it; time is the sum of the step sizes. optimizer: an optax gradient
-    transformation; learning_rate (default: 1) is then the unit of time. loss: "squared", "cross-entropy", or an
+    the step size; time is learning_rate * step. optimizer: an optax gradient transformation; learning_rate (default: 1)
+    is then the unit of time. loss: "squared", "cross-entropy", or an
     Objective. batch_size: examples per step (default: all). coupling: "joint" or "residual", for gated networks.
     record: any of loss, outputs, weights, path_singular_values, weight_singular_values, activity, gate_patterns, or of
     single nodes, edges and paths ("weights[x->h1]"); taken `every` n steps and at the end, or `at` given steps.
@@ -121,7 +116,7 @@ def train(
         require_call("callback", callback, "the step and the losses", 0, None)
     path = None if checkpoint is None else check_place("checkpoint", checkpoint)
     schedule = make_schedule(steps, every, at)
-    rule, time = make_rule(learning_rate, optimizer, steps)
+    rule, time = make_rule(learning_rate, optimizer)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
     prepared = _prepare(condition, seeds, key, record)
     settings = _settings(condition, schedule, seeds, key, precision)
@@ -159,8 +154,6 @@ def train_together(
     for one in conditions:
         require_kind("each of the conditions", one, Condition, ProblemError)
         check_memory(one.network, steps, every if at is None else None, seeds)
-        if np.ndim(one.time) and np.size(one.time) < steps:
-            raise RangeError(f"time must be a number, or one for each of {steps} steps; there are {np.size(one.time)}")
     schedule = make_schedule(steps, every, at)
     prepared = [_prepare(one, seeds, key, record) for one in conditions]
     alike: dict[Any, list[Prepared]] = {}
@@ -297,7 +290,7 @@ def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, pr
     """How a network is trained, in plain values."""
     objective = as_objective(condition.loss)
     return {
-        "learning_rate": float(condition.time) if np.ndim(condition.time) == 0 else None,
+        "learning_rate": float(condition.time),
         "steps": schedule.steps,
         "seeds": seeds,
         "key": key_as_data(key),
@@ -353,7 +346,7 @@ def _trajectory(
             for edge, matrix in by_edge.items():
                 units = tuple(f"{node}_unit" for node in reversed(ends[edge]))
                 variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *units), matrix)
-    time, steps = prepared.condition.time, training.schedule.recorded
-    times = np.asarray(time * steps if np.ndim(time) == 0 else np.concatenate([[0.0], np.cumsum(time)])[steps])
+    steps = training.schedule.recorded
+    time = prepared.condition.time * steps
     status = status_of(curve[:, training.schedule.regular])
-    return Trajectory(make_dataset(times, steps, variables, status, settings), problem=problem)
+    return Trajectory(make_dataset(time, steps, variables, status, settings), problem=problem)

@@ -1,6 +1,6 @@
 """Training of networks on routed images (P1 section 5): encoders and decoders by domain, and shared layers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,7 +21,7 @@ from neuralrace.training.learner import Learner
 from neuralrace.training.objectives import Objective
 
 OUTPUTS_AT_ONCE = 4_000_000  # numbers: outputs of all pairs for the images that are evaluated at once
-LOSS_IMAGES = 256  # training images that the recorded loss is over, where training goes by mini-batches
+LOSS_IMAGES = 64  # training images that the recorded loss is over, where training goes by mini-batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class RoutedNetwork:
     """M encoders x_i -> h1, layers that all domains share, M decoders -> y_j, and the routed images that they learn.
 
     Every batch is shown in all input domains; the loss is the mean over the trained pairs. With mini-batches the
-    recorded loss is over the first 256 training images. hidden: the width of h1, h2, ... activation: of all of them,
+    recorded loss is over the first 64 training images. hidden: the width of h1, h2, ... activation: of all of them,
     linear unless given. biases: one for each encoder, shared layer and decoder. depth: layers of weights. Permutations
     of pixels and labels are a gauge: weights, given or found, are those for plain images.
     """
@@ -71,33 +71,11 @@ class RoutedNetwork:
         other.__dict__["architecture"] = self.architecture
         return other
 
-    def stack(self, weights: Weights) -> Stacks:
-        """Arrange weights by edge as `theory.routed.RoutedFlow` takes them."""
-        return stack_routed(self.architecture, weights)
-
     @float64
     def forward(self, weights: Weights) -> np.ndarray:
         """Return the outputs of all pairs of domains for all plain training images, (images, M, M, classes)."""
         rows = jnp.asarray(self.task.images * self.task.scale)
-        return np.asarray(routed_outputs(self.stack(weights), rows, self.activation))
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return all arrays that training depends on, for the identity of a checkpoint."""
-        task = self.task
-        found = {"images": task.images, "labels": task.labels, "pairs": task.pairs}
-        return found if task.maps is None else found | {"maps": task.maps}
-
-    def describe(self) -> dict[str, object]:
-        """Return plain values that can be stored with a result."""
-        return {
-            "network": "routed",
-            "hidden": self.hidden,
-            "activation": None if self.activation is None else self.activation.as_data(),
-            "biases": self.biases,
-            "depth": self.depth,
-            "examples": len(self.task),
-            "task": dict(self.task.settings),
-        }
+        return np.asarray(routed_outputs(stack_routed(self.architecture, weights), rows, self.activation))
 
 
 class RoutedLearner(Learner):
@@ -127,16 +105,15 @@ class RoutedLearner(Learner):
 
     def loss(self, parameters: Stacks) -> jax.Array:
         """Return the mean over the trained pairs and the first images."""
-        by_pair = self._mean_by_pair(parameters, self.images, self.labels, self.loss_images, self._losses)
-        return jnp.sum(by_pair * self._shares(by_pair.dtype))
+        return self._mean_loss(parameters, jnp.arange(self.loss_images))
 
     def loss_and_gradient(self, parameters: Stacks) -> tuple[jax.Array, Stacks]:
         """Return the loss over all images, and its gradient."""
-        return jax.value_and_grad(self._batch_loss)(parameters, jnp.arange(self.example_count))
+        return jax.value_and_grad(self._mean_loss)(parameters, jnp.arange(self.example_count))
 
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
         """Return the gradient of the loss over some images; all images weigh alike."""
-        return jax.grad(self._batch_loss)(parameters, chosen)
+        return jax.grad(self._mean_loss)(parameters, chosen)
 
     def draw(self, key: jax.Array, size: int) -> jax.Array:
         """Draw images uniformly."""
@@ -144,48 +121,22 @@ class RoutedLearner(Learner):
 
     def pair_errors(self, parameters: Stacks) -> jax.Array:
         """Return the fraction of the test images that each pair of domains gets wrong, (M, M)."""
-        assert self.test_images is not None
-        assert self.test_labels is not None
+        images, labels = jnp.asarray(self.test_images), jnp.asarray(self.test_labels)
 
-        def wrong(outputs: jax.Array, labels: jax.Array) -> jax.Array:
-            return (jnp.argmax(outputs, axis=-1) != labels[:, None, None]).astype(outputs.dtype)
+        def wrong(place: jax.Array) -> jax.Array:
+            outputs = self._outputs(parameters, images[..., place[None], :])
+            return (jnp.argmax(outputs[0], axis=-1) != labels[place]).astype(outputs.dtype)
 
-        return self._mean_by_pair(parameters, self.test_images, self.test_labels, len(self.test_labels), wrong)
+        numbers = len(self.architecture.outputs) ** 2 * self.classes  # of one image
+        at_once = max(OUTPUTS_AT_ONCE // numbers, 1)
+        return jnp.mean(jax.lax.map(wrong, jnp.arange(len(labels)), batch_size=at_once), axis=0)
 
-    def _mean_by_pair(
-        self,
-        parameters: Stacks,
-        images: Array,
-        labels: Array,
-        count: int,
-        measure: Callable[[jax.Array, jax.Array], jax.Array],
-    ) -> jax.Array:
-        """Average measure(outputs, labels) over the first images, (M, M), as many at once as memory allows."""
-        domains, rows, numbers = len(self.architecture.outputs), jnp.asarray(images), jnp.asarray(labels)
-        pieces = -(-count * domains**2 * self.classes // OUTPUTS_AT_ONCE)
-        size = -(-count // pieces)
-
-        def add(total: jax.Array, place: jax.Array) -> tuple[jax.Array, None]:
-            chosen = jnp.minimum(place, count - 1)
-            values = measure(self._outputs(parameters, rows[..., chosen, :]), numbers[chosen])
-            return total + jnp.sum(jnp.where((place < count)[:, None, None], values, 0.0), axis=0), None
-
-        begin = jnp.zeros((domains, domains), parameters["encoders"].dtype)
-        return jax.lax.scan(add, begin, jnp.arange(pieces * size).reshape(pieces, size))[0] / count
-
-    def _batch_loss(self, parameters: Stacks, chosen: jax.Array) -> jax.Array:
-        outputs = self._outputs(parameters, jnp.asarray(self.images)[..., chosen, :])
-        losses = self._losses(outputs, jnp.asarray(self.labels)[chosen])
-        return jnp.mean(jnp.sum(losses * self._shares(losses.dtype), axis=(1, 2)))
-
-    def _losses(self, outputs: jax.Array, labels: jax.Array) -> jax.Array:
-        targets = (labels[:, None] == jnp.arange(self.classes)).astype(outputs.dtype)
-        return self.objective.rows(outputs, targets[:, None, None, :])
-
-    def _shares(self, kind: np.dtype) -> jax.Array:
-        """The weight of each pair in the loss."""
-        trained = jnp.asarray(self.pairs).astype(kind)
-        return trained / jnp.sum(trained)
+    def _mean_loss(self, parameters: Stacks, chosen: jax.Array) -> jax.Array:
+        outputs, labels = self._outputs(parameters, jnp.asarray(self.images)[..., chosen, :]), jnp.asarray(self.labels)
+        targets = (labels[chosen, None] == jnp.arange(self.classes)).astype(outputs.dtype)
+        losses = self.objective.rows(outputs, targets[:, None, None, :])
+        trained = jnp.asarray(self.pairs).astype(outputs.dtype)
+        return jnp.mean(jnp.sum(losses * (trained / jnp.sum(trained)), axis=(1, 2)))
 
     def _outputs(self, parameters: Stacks, images: jax.Array) -> jax.Array:
         rows = images.astype(parameters["encoders"].dtype) * self.scale

@@ -310,7 +310,8 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
     network, rule = condition.network, condition.rule
     arrays = {f"rule {i}": np.asarray(number) for i, number in enumerate(jax.tree.leaves((rule, condition.time)))}
     if isinstance(network, RoutedNetwork):
-        own, problem = network.arrays(), network.describe()
+        own = {f"data {i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(prepared.program.learner))}
+        problem: Any = repr(network)
     else:
         variables, problem = problem_data(network)
         own = {name: array for name, (_, array) in variables.items()}

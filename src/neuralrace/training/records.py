@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.network import Stacks
-from neuralrace._engine.subspace import Bases, lift
 from neuralrace.architecture import PATH_LIMIT, Path, edge_name
 from neuralrace.axes import Edge
 from neuralrace.errors import ProblemError, require_known
@@ -87,16 +86,6 @@ class Recorder(eqx.Module):
                 found[variable(kind, thing)] = axes
         return found
 
-    def lift(self, problem: Any, bases: Bases, records: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Lift the records of projected nodes back to all neurons."""
-        found = dict(records)
-        for kind, things in self.chosen:
-            for thing in things if kind in ("weights", "activity") else ():
-                source, target = problem.architecture.edges[thing] if kind == "weights" else (thing, "")
-                name = variable(kind, thing)
-                found[name] = lift(found[name], bases.get(target), bases.get(source))
-        return found
-
 
 def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str]) -> Recorder:
     """Choose records by kind ("weights") or single variables ("weights[x->h1]")."""
@@ -111,17 +100,12 @@ def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str])
             fitting = ", ".join(["loss", *(other for other in THINGS if other not in missing)])
             raise ProblemError(f"a {type(problem).__name__} has no {kind} to record; record can hold {fitting}")
     chosen = []
-    for kind, things_of in THINGS.items():
-        if kind not in kinds:
-            continue
-        things = tuple(things_of(problem))
-        if kind not in names:  # single variables of it
-            known = {variable(kind, thing): thing for thing in things}
-            wanted = [name for name in dict.fromkeys(names) if name.startswith(f"{kind}[")]
-            for name in wanted:
-                require_known(name, known, f"this network has no {name!r} to record")
-            things = tuple(known[name] for name in wanted)
-        chosen.append((kind, things))
+    for kind in (kind for kind in THINGS if kind in kinds):
+        known = {variable(kind, thing): thing for thing in THINGS[kind](problem)}
+        single = [name for name in dict.fromkeys(names) if name.startswith(f"{kind}[")]
+        for name in single:
+            require_known(name, known, f"this network has no {name!r} to record")
+        chosen.append((kind, tuple(known.values() if kind in names else (known[name] for name in single))))
     return Recorder(tuple(chosen))
 
 

@@ -333,21 +333,22 @@ def _trajectory(
 ) -> Trajectory:
     """Take the seeds of a condition out of a training, lift projected nodes and name all axes."""
     problem: Any = prepared.condition.network
-    recorder, bases = prepared.program.recorder, prepared.bases
     records = {name: array[seeds] for name, array in training.records().items()}
-    curve = records.pop("curve")
-    axes, ends = recorder.axes(problem) | {"loss": ()}, problem.architecture.edges
-    lifted = recorder.lift(problem, bases, records)
-    variables = {name: (("seed", "time", *axes[name]), array) for name, array in lifted.items()}
+    status = status_of(records.pop("curve")[:, training.schedule.regular])
+    recorded = prepared.program.recorder.axes(problem) | {"loss": ()}
+    axes = {name: ("time", *its) for name, its in recorded.items()}
+    initial = {}
     if keep_weights:
         final = jax.tree.map(lambda leaf: np.asarray(leaf)[seeds], training.state.parameters)
-        found = prepared.program.learner.unpack(final)
-        last = {e: lift(matrix, bases.get(ends[e][1]), bases.get(ends[e][0])) for e, matrix in found.items()}
-        for kind, by_edge in (("initial_weights", prepared.initial), ("final_weights", last)):
-            for edge, matrix in by_edge.items():
-                units = tuple(f"{node}_unit" for node in reversed(ends[edge]))
-                variables[f"{kind}[{edge_name(edge)}]"] = (("seed", *units), matrix)
+        for edge, matrix in prepared.program.learner.unpack(final).items():
+            name, (source, target) = edge_name(edge), problem.architecture.edges[edge]
+            units = f"{target}_unit", f"{source}_unit"
+            initial[f"initial_weights[{name}]"] = ("seed", *units), prepared.initial[edge]
+            records[f"final_weights[{name}]"], axes[f"final_weights[{name}]"] = matrix, units
+    spans, variables = {f"{node}_unit": basis for node, basis in prepared.bases.items()}, {}
+    for name, array in records.items():
+        rows, columns = ("", "", *axes[name])[-2:]
+        variables[name] = ("seed", *axes[name]), lift(array, spans.get(rows), spans.get(columns))
     steps = training.schedule.recorded
     time = prepared.condition.time * steps
-    status = status_of(curve[:, training.schedule.regular])
-    return Trajectory(make_dataset(time, steps, variables, status, settings), problem=problem)
+    return Trajectory(make_dataset(time, steps, variables | initial, status, settings), problem=problem)

@@ -48,11 +48,6 @@ class Schedule:
     regular: np.ndarray
 
     @property
-    def steps(self) -> int:
-        """The last step."""
-        return int(self.looks[-1])
-
-    @property
     def recorded(self) -> np.ndarray:
         """The steps to record."""
         return self.looks[self.kept]
@@ -89,24 +84,18 @@ class TrainState(NamedTuple):
     order: jax.Array | None  # of the examples in this epoch, for mini-batches
 
 
-class Batches(eqx.Module):
-    """How mini-batches are chosen: each epoch goes once through a new order of the examples, or each step draws anew.
-
-    drawn: every step draws its examples by their weights, with replacement. count: of all examples.
-    """
-
-    size: int = eqx.field(static=True)
-    count: int = eqx.field(static=True)
-    drawn: bool = eqx.field(static=True)
-
-
 class Program(eqx.Module):
-    """How one seed is trained."""
+    """How one seed is trained.
+
+    batch_size: of mini-batches. Each epoch goes once through a new order of the examples, or, if they are drawn, every
+    step draws examples by their weights, with replacement.
+    """
 
     learner: Learner
     rule: Rule
     recorder: Recorder
-    batches: Batches | None
+    batch_size: int | None = eqx.field(static=True)
+    drawn: bool = eqx.field(static=True)
 
     def record(self, parameters: Parameters, kept: Array, loss: jax.Array) -> Records:
         """Return the loss and, where they are kept, the other records."""
@@ -120,20 +109,19 @@ class Program(eqx.Module):
     def step(self, state: TrainState, key: jax.Array, number: jax.Array, slope: Parameters | None = None) -> TrainState:
         """Take one step; slope: the gradient of the full batch there, if it is known."""
         order = state.order
-        if self.batches is not None:
-            chosen, order = self._batch(order, key, number)
-            slope = self.learner.batch_gradient(state.parameters, chosen, by_weight=not self.batches.drawn)
+        if self.batch_size is not None:
+            chosen, order = self._batch(order, key, number, self.batch_size)
+            slope = self.learner.batch_gradient(state.parameters, chosen, by_weight=not self.drawn)
         elif slope is None:
             slope = self.learner.loss_and_gradient(state.parameters)[1]
         parameters, memory = self.rule.move(self.learner, state.memory, state.parameters, slope, number)
         return TrainState(parameters, memory, order)
 
-    def _batch(self, order: Any, key: jax.Array, number: Array) -> tuple[jax.Array, Any]:
+    def _batch(self, order: Any, key: jax.Array, number: Array, size: int) -> tuple[jax.Array, Any]:
         """Choose the examples of this step; those that do not fill a batch are left out of their epoch."""
-        assert self.batches is not None
-        count, size = self.batches.count, self.batches.size
-        if self.batches.drawn:
+        if self.drawn:
             return self.learner.draw(jax.random.fold_in(key, number), size), order
+        count = self.learner.example_count
         each = count // size
         epoch = jax.random.fold_in(key, number // each)
         order = jax.lax.cond(
@@ -162,15 +150,6 @@ def shape_of(program: Program) -> Any:
     return structure, tuple((np.shape(leaf), np.asarray(leaf).dtype) for leaf in leaves), skeleton, tuple(others)
 
 
-class Chunk(NamedTuple):
-    """The evaluations of one call: steps to the next, whether recorded, how many, and the step of the first."""
-
-    gaps: Array
-    kept: Array
-    number: Array
-    step: Array
-
-
 @compiled
 def _start(own: Program, shared: Program, parameters: Parameters) -> Any:
     def one(own: Program, parameters: Parameters) -> Any:
@@ -186,17 +165,19 @@ def _advance(
     shared: Program,
     state: TrainState,
     keys: jax.Array,
-    chunk: Chunk,
+    chunk: tuple[Array, Array, Array, Array],
     room: dict[str, jax.ShapeDtypeStruct],
     block: int,
     at_once: int,
 ) -> tuple[TrainState, Records]:
     """Evaluate and step.
 
-    own, shared: the program, see `split`. room: variable -> (evaluations, seeds, ...). block: the steps between two
-    evaluations are a multiple of this; 0: there is one step after every evaluation. at_once: as many seeds take their
-    steps to the next evaluation side by side.
+    own, shared: the program, see `split`. chunk: of the evaluations of this call the steps to the next and whether each
+    is recorded, how many they are, and the step of the first. room: variable -> (evaluations, seeds, ...). block: the
+    steps between two evaluations are a multiple of this; 0: there is one step after every evaluation. at_once: as many
+    seeds take their steps to the next evaluation side by side.
     """
+    gaps, kept, number, step = chunk
     buffers = {name: jnp.zeros(space.shape, space.dtype) for name, space in room.items()}
 
     def body(i: jax.Array, carry: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -204,11 +185,11 @@ def _advance(
 
         def one(given: tuple[Program, TrainState, jax.Array]) -> tuple[TrainState, Records]:
             program, state, key = eqx.combine(given[0], shared), *given[1:]
-            if not block and program.batches is None:  # loss and gradient share a forward pass
+            if not block and program.batch_size is None:  # loss and gradient share a forward pass
                 loss, slope = program.learner.loss_and_gradient(state.parameters)
-                found = program.record(state.parameters, chunk.kept[i], loss)
+                found = program.record(state.parameters, jnp.asarray(kept)[i], loss)
                 return program.step(state, key, first, slope), found
-            found = program.record(state.parameters, chunk.kept[i], program.learner.loss(state.parameters))
+            found = program.record(state.parameters, jnp.asarray(kept)[i], program.learner.loss(state.parameters))
 
             def steps(k: jax.Array, state: TrainState) -> TrainState:
                 begin = first + k * max(block, 1)
@@ -216,15 +197,15 @@ def _advance(
                     return program.step(state, key, begin)
                 return jax.lax.scan(lambda s, j: (program.step(s, key, begin + j), None), state, jnp.arange(block))[0]
 
-            return jax.lax.fori_loop(0, chunk.gaps[i] // max(block, 1), steps, state), found
+            return jax.lax.fori_loop(0, jnp.asarray(gaps)[i] // max(block, 1), steps, state), found
 
         given = own, state, keys
         side_by_side = at_once >= len(keys)
         state, found = jax.vmap(one)(given) if side_by_side else jax.lax.map(one, given, batch_size=at_once)
         buffers = jax.tree.map(lambda buffer, value: buffer.at[i].set(value), buffers, found)
-        return state, buffers, first + chunk.gaps[i]
+        return state, buffers, first + jnp.asarray(gaps)[i]
 
-    state, buffers, _ = jax.lax.fori_loop(0, chunk.number, body, (state, buffers, chunk.step))
+    state, buffers, _ = jax.lax.fori_loop(0, number, body, (state, buffers, step))
     return state, buffers
 
 
@@ -295,9 +276,9 @@ def run(
     shared = jax.tree.map(lambda leaf: jax.device_put(leaf) if eqx.is_array(leaf) else leaf, shared)
     own, parameters, keys = shard((own, parameters, keys))
     memory = _start(own, shared, parameters) if type(shared.rule).start is not Rule.start else ()
-    batches, order = programs[0].batches, None
-    if batches is not None and not batches.drawn:
-        order = shard(np.zeros((seeds, batches.count), dtype=np.int32))
+    order = None
+    if shared.batch_size is not None and not shared.drawn:
+        order = shard(np.zeros((seeds, shared.learner.example_count), dtype=np.int32))
     training = Training(recorder, schedule, TrainState(parameters, memory, order))
     buffers = _buffers(programs[0], training, seeds)
     if resume is not None:
@@ -313,7 +294,7 @@ def run(
         gaps = np.append(np.diff(schedule.looks), 1)[first:stop]  # the step after the last evaluation is thrown away
         number, step = np.asarray(stop - first, dtype=np.int32), np.asarray(schedule.looks[first], dtype=np.int32)
         kept = schedule.kept[first:stop]
-        chunk = Chunk(np.resize(gaps, capacity).astype(np.int32), np.resize(kept, capacity), number, step)
+        chunk = np.resize(gaps, capacity).astype(np.int32), np.resize(kept, capacity), number, step
         after, found = _advance(own, shared, training.state, keys, chunk, buffers, block, at_once)
         if pending is not None:  # while the device works on
             training.keep(*pending)
@@ -349,7 +330,7 @@ def _pace(program: Program, parameters: Parameters, schedule: Schedule, seeds: i
     weights = sum(leaf.nbytes for leaf in jax.tree.leaves(parameters)) // seeds
     if cpu and devices == 1 and 2 * weights > threads() * NEAR_BYTES and block and gaps.mean() >= 4:
         return block, 1  # fetching the weights of one seed takes some steps
-    rows = program.learner.example_count if program.batches is None else program.batches.size
+    rows = program.batch_size or program.learner.example_count
     activity = 8 * rows * sum(program.learner.architecture.nodes.values())
     return block, int(np.clip(devices * (SEED_BYTES // (6 * weights + 4 * activity + 1)), 1, seeds))
 

@@ -34,7 +34,6 @@ from neuralrace.training.checkpoint import Checkpoint, digest
 from neuralrace.training.learner import Learner, make_learner
 from neuralrace.training.loop import (
     STRIDE,
-    Batches,
     Program,
     Schedule,
     Training,
@@ -127,7 +126,7 @@ def train(
         watchers, resume = [kept], kept.resume
     if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
         watchers.append(lambda training: bool(callback(training.step, np.concatenate(training.curve).T)))
-    with Meter("training", max(schedule.steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
+    with Meter("training", max(steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
         training = _run([prepared], schedule, seeds, key, meter, watchers, resume)
     return _trajectory(prepared, training, settings, slice(None))
 
@@ -169,7 +168,7 @@ def train_together(
             mine = slice(place * seeds, (place + 1) * seeds)
             found[id(one)] = _trajectory(one, training, settings, mine, keep_weights)
 
-    work = max(schedule.steps, 1) * seeds * max(len(prepared), 1)
+    work = max(steps, 1) * seeds * max(len(prepared), 1)
     with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(2) as pool:
         list(pool.map(train_group, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
@@ -212,12 +211,11 @@ class Prepared:
 
 def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[str]) -> Prepared:
     """Draw the initial weights of a condition and plan its network."""
-    network, recorder, batches = condition.network, make_recorder(condition.network, record), None
+    network, recorder = condition.network, make_recorder(condition.network, record)
     if condition.batch_size is not None:
         size, count = require_count("batch_size", condition.batch_size), len(network.task)
         if size > count and not condition.drawn:
             raise RangeError(f"batch_size must be at most the number of examples, {count}; it was {size}")
-        batches = Batches(size, count, condition.drawn)
     initial = _initial_weights(network, condition.initial, seeds, key)
     projected: Mapping[Edge, np.ndarray] = initial
     bases, kinds, mini = Bases(), dict(recorder.chosen).keys(), condition.batch_size
@@ -237,7 +235,7 @@ def _prepare(condition: Condition, seeds: int, key: Any, record: str | Sequence[
             inner = network.resized({**network.architecture.nodes, **sizes}, neuron_gates) if bases else network
         every = not kinds.isdisjoint(OF_EXAMPLES)
         learner = make_learner(inner, objective, condition.coupling, batch_size=mini, every_example=every)
-    program = Program(learner, condition.rule, recorder, batches)
+    program = Program(learner, condition.rule, recorder, mini, condition.drawn)
     return Prepared(condition, program, initial, projected, bases)
 
 
@@ -291,7 +289,7 @@ def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, pr
     objective = as_objective(condition.loss)
     return {
         "learning_rate": float(condition.time),
-        "steps": schedule.steps,
+        "steps": int(schedule.looks[-1]),
         "seeds": seeds,
         "key": key_as_data(key),
         **({} if precision == "double" else {"precision": precision}),

@@ -43,14 +43,6 @@ def test_paths_are_those_that_can_be_listed_by_hand(diamond):
     assert str(diamond.paths()[0]) == "x->a . a->y"
 
 
-def test_parallel_edges_make_paths_of_their_own():
-    architecture = nr.Architecture(
-        {"x": 1, "h": 1, "y": 1}, {"one": ("x", "h"), "two": ("x", "h"), "out": ("h", "y"), "skip": ("x", "y")}
-    )
-    assert [path.edges for path in architecture.paths()] == [("one", "out"), ("two", "out"), ("skip",)]
-    assert architecture.count_paths() == 3
-
-
 @given(oracle.seeds)
 def test_count_equals_enumeration(seed):
     architecture = random_problem(seed).architecture
@@ -133,9 +125,3 @@ def test_the_drawing_has_every_node_with_its_size_and_every_name():
     words = {text.get_text() for text in axis.texts}
     assert words >= {"x\n3", "h\n8", "y\n2", "a", "b", "out", "skip"}
     assert PARALLEL.draw(axis) is axis
-
-
-def test_a_short_description():
-    assert repr(PARALLEL) == "Architecture(x: 3, h: 8, y: 2; a, b, out, skip)"
-    many = nr.Architecture({"x": 1, "y": 1}, {f"e{i}": ("x", "y") for i in range(40)})
-    assert repr(many).endswith("e11, ... 40 in all)")

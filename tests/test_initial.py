@@ -6,7 +6,7 @@ import pytest
 
 import neuralrace as nr
 from neuralrace.errors import ProblemError, RangeError, UnknownNameError, WeightError
-from neuralrace.initial import as_data, from_data, key_as_data
+from neuralrace.initial import as_data, from_data
 
 
 @pytest.fixture
@@ -110,11 +110,6 @@ def test_weights_and_initializers_of_your_own_are_named_as_such(problem):
 
     assert as_data(Mine())["repr"] == "Mine(gaussian(std=0.1))"
     assert from_data(as_data(Mine())) is None
-
-
-@pytest.mark.parametrize(("key", "stored"), [(-7, -7), (2**40, 2**40), (jax.random.key(5), [0, 5])])
-def test_a_key_in_plain_values(key, stored):
-    assert key_as_data(key) == stored
 
 
 # bad input

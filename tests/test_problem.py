@@ -124,21 +124,6 @@ def test_activations_that_cannot_be(activations, gates, error, words):
         nr.Problem(architecture, task, gates, activations)
 
 
-def test_open_gates_give_a_deep_linear_network():
-    random = np.random.default_rng(0)
-    sizes = {"x": 4, "a": 3, "b": 5, "y": 2}
-    architecture = nr.Architecture(sizes, [("x", "a"), ("a", "b"), ("b", "y")])
-    task = nr.Task({"x": random.normal(size=(7, 4))}, {"y": random.normal(size=(7, 2))})
-    weights = oracle.random_weights(architecture)
-    product = weights["b", "y"] @ weights["a", "b"] @ weights["x", "a"]
-    gated = nr.Problem(architecture, task, nr.Gates({node: np.ones(7) for node in sizes}))
-    for problem in (nr.Problem(architecture, task), gated):
-        found = problem.forward(weights)["y"]
-        np.testing.assert_allclose(found, task.inputs["x"] @ product.T, rtol=0, atol=ROUNDING)
-        loss = 0.5 * ((task.inputs["x"] @ product.T - task.targets["y"]) ** 2).sum() / 7
-        assert problem.loss(weights) == pytest.approx(loss, rel=ROUNDING)
-
-
 def test_examples_without_weight_do_not_matter_but_are_computed():
     random = np.random.default_rng(3)
     architecture = nr.Architecture({"x": 2, "h": 3, "y": 2}, [("x", "h"), ("h", "y")])

@@ -9,15 +9,17 @@ import tempfile
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
+from threadpoolctl import threadpool_limits
 
 # Most of the suite's time is spent compiling small programs. Without LLVM's optimization passes that takes a quarter
 # less. The flag changes machine code and not what it computes, so no test may depend on it:
 # `XLA_FLAGS= python -m pytest` compiles as for users. JAX reads it when a device is first needed, which is later.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-# Each of the two workers has a core. Threads of OpenMP (as in k-means) spin while they wait for each other, which on a
-# shared core takes many times as long as the work itself.
+# Each of the two workers has a core. Threads of BLAS and OpenMP (as in k-means) spin while they wait for each other,
+# which on a shared core takes many times as long as the work itself.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+threadpool_limits(1)  # of libraries that are loaded already
 
 # JAX makes and drops many small objects while it traces. Searching them for cycles as often as Python does by default,
 # and once more at exit, takes a fifteenth of the time.

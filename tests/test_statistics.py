@@ -171,7 +171,8 @@ def test_bases_of_images_that_are_fewer_than_pixels_are_found_and_orthogonal():
     """Nothing is left to explain in many directions, but rounding: it must not be taken for modes without end."""
     digits = load_digits()
     images, classes = digits.data[:20] / 16, np.eye(10)[digits.target[:20]]
-    problem = nr.tasks.routing(3, 2, inputs=images, targets=classes).problem("shared", hidden=2)
+    chain = nr.Architecture({"x": 64, "h": 2, "y": 10}, [("x", "h"), ("h", "y")])
+    problem = nr.Problem(chain, nr.Task({"x": images}, {"y": classes}))
     for basis in shared_bases(problem.statistics()).inputs.values():
         products = basis.T @ basis
         np.testing.assert_allclose(products, np.diag(np.diag(products)), rtol=0, atol=GAPS)

@@ -95,21 +95,23 @@ def _read_archive(source: Path) -> tuple[dict[str, np.ndarray], "pandas.DataFram
     import pandas
 
     found, parts = read_archive(source), []
+    if not {"inputs", "targets"} <= set(found) <= set(ARRAYS):
+        raise FileFormatError(
+            f"{source} must hold inputs and targets, and may hold {', '.join(ARRAYS[2:])}; it holds {', '.join(found)}"
+        )
     for name, array in found.items():
-        if name not in ARRAYS:
-            raise FileFormatError(f"{source} may hold {', '.join(ARRAYS)}; it also holds {name}")
         if array.dtype.kind not in "fiubU" or array.ndim not in (1, 2) or not array.size:
             raise FileFormatError(
                 f"{source}: {name} must be numbers or words, one row per example; it is {array.dtype} of shape "
                 f"{array.shape}"
             )
     for kind in ("input", "target"):
-        rows = found.get(f"{kind}s")
-        if rows is None or len(rows) != len(found["inputs"]):
-            raise FileFormatError(f"{source} must hold inputs and targets with a row for each example")
-        rows = rows.reshape(len(rows), -1)
-        names = list(found.get(f"{kind}_names", [f"{kind} {column + 1}" for column in range(rows.shape[1])]))
-        if len(names) != rows.shape[1]:
-            raise FileFormatError(f"{source}: {kind}_names must name {rows.shape[1]} columns; there are {len(names)}")
-        parts.append(pandas.DataFrame(rows, columns=names))
+        rows = found[f"{kind}s"].reshape(len(found[f"{kind}s"]), -1)
+        names = found.get(f"{kind}_names", [f"{kind} {column + 1}" for column in range(rows.shape[1])])
+        if len(rows) != len(found["inputs"]) or len(names) != rows.shape[1]:
+            raise FileFormatError(
+                f"{source}: {kind}s must have {len(found['inputs'])} rows and {len(names)} columns; their shape is "
+                f"{rows.shape}"
+            )
+        parts.append(pandas.DataFrame(rows, columns=list(names)))
     return found, pandas.concat(parts, axis="columns")

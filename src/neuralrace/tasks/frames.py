@@ -34,7 +34,8 @@ def from_frame(
     frame = frame.set_axis(list(map(str, frame.columns)), axis="columns")
     if not len(frame) or not frame.columns.is_unique:
         raise TaskError("at least one example, and a different name for each column, are required: give both")
-    wanted = [name.strip() for name in targets.split(",")] if isinstance(targets, str) else list(targets or ())
+    listed = targets.split(",") if isinstance(targets, str) else np.atleast_1d([] if targets is None else targets)
+    wanted = [str(name).strip() for name in listed]
     if not wanted or len(set(wanted)) < len(wanted):
         known = ", ".join(list(frame)[:12])
         raise TaskError(f"the columns that are targets must be given, each once (targets=...); there are {known}")

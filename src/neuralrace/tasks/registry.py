@@ -95,12 +95,8 @@ def get(name: str, **settings: Any) -> NamedTask:
     """Make a task by its name."""
     known = factories()
     require_known(name, known, f"there is no task {name!r}")
-    parameters = inspect.signature(known[name]).parameters
     for setting in settings:
-        require_known(setting, parameters, f"task {name!r} has no setting {setting!r}")
-    for setting, parameter in parameters.items():
-        if parameter.default is inspect.Parameter.empty and setting not in settings:
-            raise TaskError(f"task {name!r} needs the setting {setting!r}; it was not given")
+        require_known(setting, inspect.signature(known[name]).parameters, f"task {name!r} has no setting {setting!r}")
     return known[name](**settings)
 
 

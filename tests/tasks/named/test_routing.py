@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.errors import RangeError, TaskError, UnknownNameError
+from neuralrace.errors import RangeError, UnknownNameError
 from neuralrace.tasks.named.routing import TARGETS
 from neuralrace.tasks.pairs import trained_pairs
 
@@ -121,26 +121,6 @@ def test_evaluation_is_the_same_network_on_all_routes(gating):
         np.testing.assert_allclose(everywhere[node][trained], rows, rtol=1e-12, atol=1e-12)
 
 
-def test_a_data_set_of_the_callers():
-    random = np.random.default_rng(0)
-    rows, wanted = random.normal(size=(5, 3)), random.normal(size=(5, 2))
-    problem = tasks.routing(3, 2, inputs=rows, targets=wanted).problem("shared", 4)
-    assert problem.architecture.nodes == {
-        "x0": 3,
-        "x1": 3,
-        "x2": 3,
-        "h1": 4,
-        "h2": 4,
-        "y0": 2,
-        "y1": 2,
-        "y2": 2,
-    }
-    stats = problem.statistics()
-    path = next(iter(stats.open_paths))
-    np.testing.assert_allclose(stats.input_output(path), wanted.T @ rows / (5 * 6), rtol=1e-12)
-    assert tasks.routing(2, 1, targets=wanted).task.inputs["x0"].shape == (10, 5)
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
@@ -151,14 +131,6 @@ def test_a_data_set_of_the_callers():
             RangeError,
             "trained must be at most the number of domains, 3; it was 4",
         ),
-        ({"inputs": np.eye(3)}, TaskError, "inputs has 3 rows and targets has 4"),
-        (
-            {"inputs": [[np.nan] * 4] * 4},
-            TaskError,
-            "inputs must be finite; it has nan at example 0, entry 0",
-        ),
-        ({"targets": np.zeros((0, 2))}, TaskError, "and at least one"),
-        ({"targets": [1.0, 2.0]}, TaskError, "targets must have 2 axis"),
     ],
 )
 def test_bad_settings(settings, error, words):

@@ -92,31 +92,6 @@ def test_contextual_classification_has_the_moments_of_the_population():
     np.testing.assert_allclose(named.task.weights @ named.task.inputs["x"], 0, **EXACT)
 
 
-def test_contextual_classification_samples_approach_the_population():
-    count = 40_000
-    named = tasks.contextual_classification(samples=count, seed=3)
-    problem = named.problem("context")
-    stats, paths = problem.statistics(), paths_of(problem)
-    tolerance = 5 / np.sqrt(count)  # five standard errors of a variable within [-1, 1]
-    np.testing.assert_allclose(stats.input_output(paths["context1"]), [[0, 1 / 6]], rtol=0, atol=tolerance)
-    np.testing.assert_allclose(stats.input(paths["context0"], paths["context0"]), np.eye(2) / 6, rtol=0, atol=tolerance)
-    context = named.groups["context"]
-    np.testing.assert_array_equal(named.task.targets["y"][:, 0], named.task.inputs["x"][np.arange(count), context])
-
-
-def test_contextual_classification_samples_follow_the_seed():
-    first, again, other = (tasks.contextual_classification(20, seed).task.inputs["x"] for seed in (5, 5, 6))
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
-
-
-def test_contextual_classification_bad_settings():
-    with pytest.raises(RangeError, match="samples must be a whole number, at least 1; it was 0"):
-        tasks.contextual_classification(samples=0)
-    with pytest.raises(RangeError, match="seed must be a whole number, at least 0; it was -1"):
-        tasks.contextual_classification(samples=3, seed=-1)
-
-
 def test_hierarchy_of_four_levels():
     task = tasks.hierarchy(levels=4).task
     rows = ["11111111", "11110000", "00001111", "11000000", "00110000", "00001100", "00000011"]

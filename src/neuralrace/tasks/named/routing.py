@@ -2,13 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from neuralrace.architecture import Architecture
-from neuralrace.arrays import frozen_array
-from neuralrace.errors import TaskError
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
@@ -19,20 +16,12 @@ TARGETS = ((6, 4, 0, 3, 0, 0, 0), (6, 4, 0, 0, 3, 0, 0), (6, 0, 4, 0, 0, 3, 0), 
 
 
 @register
-def routing(
-    domains: int = 7,
-    trained: int = 4,
-    inputs: Any = None,
-    targets: Any = None,
-    pairs: str = "neighbors",
-    key: int = 0,
-) -> NamedTask:
+def routing(domains: int = 7, trained: int = 4, pairs: str = "neighbors", key: int = 0) -> NamedTask:
     """Map any of M input domains to any of M output domains, some routes untrained (P1 section 4).
 
-    The same small data set is on every route. domains: M. trained: K, the number of output domains that each input
-    domain is trained with. pairs, key: which, as a name of `tasks.pairs` and what decides its random ones. inputs,
-    targets: the data set of each route, one item per row; by default the identity, and the four items with seven
-    features of P1 Fig 4. The nodes x0 ... y0 ... of domains that an example does not use hold zeros, and their gates
+    The four one-hot items with seven features of P1 Fig 4 are on every route. domains: M. trained: K, the number of
+    output domains that each input domain is trained with. pairs, key: which, as a name of `tasks.pairs` and what
+    decides its random ones. The nodes x0 ... y0 ... of domains that an example does not use hold zeros, and their gates
     are closed.
 
     Gatings: "shared", x -> h1 -> h2 -> y with one hidden matrix for all routes; "P=1", "P=4", ...: sqrt(P)
@@ -42,24 +31,12 @@ def routing(
     K: `complete` gives all M^2 routes, and its `groups["trained"]` says which of them are trained.
     """
     pattern = trained_pairs(pairs, domains, trained, key)
-    wanted = frozen_array("targets", TARGETS if targets is None else targets, 2, TaskError)
-    rows = frozen_array("inputs", np.eye(len(wanted)) if inputs is None else inputs, 2, TaskError)
-    if len(rows) != len(wanted) or not len(rows):
-        raise TaskError(
-            "inputs and targets must have one row per item, and at least one; inputs has "
-            f"{len(rows)} rows and targets has {len(wanted)}"
-        )
-    return _routed(rows, wanted, pattern, pattern, partial(_routed, rows, wanted, pattern, np.ones_like(pattern)))
+    return _routed(pattern, pattern, partial(_routed, pattern, np.ones_like(pattern)))
 
 
-def _routed(
-    rows: np.ndarray,
-    wanted: np.ndarray,
-    pattern: np.ndarray,
-    shown: np.ndarray,
-    whole: Callable[[], NamedTask] | None = None,
-) -> NamedTask:
+def _routed(pattern: np.ndarray, shown: np.ndarray, whole: Callable[[], NamedTask] | None = None) -> NamedTask:
     """The task with the examples of the routes that are shown."""
+    rows, wanted = np.eye(len(TARGETS)), np.array(TARGETS, dtype=float)
     sources, sinks = np.nonzero(shown)
     item, domains = np.tile(np.arange(len(rows)), len(sources)), len(pattern)
     source, sink = np.repeat(sources, len(rows)), np.repeat(sinks, len(rows))

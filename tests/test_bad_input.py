@@ -45,7 +45,7 @@ def names(folder: Path) -> dict[str, Any]:
     weights = {("x", "h"): np.ones((3, 2)), ("h", "y"): np.ones((1, 3))}
     images = nr.tasks.routed_images("digits", 3, 2)
     return {
-        **{"nr": nr, "np": np, "X": inputs, "Y": targets, "TASK": task, "CHAIN": chain, "LAW": initial},
+        **{"nr": nr, "np": np, "X": inputs, "Y": targets, "TASK": task, "CHAIN": chain, "INITIAL": initial},
         **{"LINEAR": linear, "RELU": relu, "W": weights, "FOLDER": folder, "Descent": Descent},
         "FORECAST": nr.predict(linear, weights, [0.0], method="flow"),
         "IMAGES": images,

@@ -26,7 +26,7 @@ def test_the_sum_over_gated_paths_is_the_forward_pass(seed):
 
 
 @given(oracle.seeds)
-@settings(max_examples=5)
+@settings(max_examples=4)
 def test_loss_and_gradient_by_autodiff_statistics_and_finite_differences(seed):
     problem = random_problem(seed)
     weights = oracle.random_weights(problem.architecture, seed)
@@ -75,7 +75,7 @@ def with_activations(seed, biases=False):
 
 
 @given(oracle.seeds)
-@settings(max_examples=5)
+@settings(max_examples=4)
 def test_activations_and_biases_at_any_node_of_any_graph(seed):
     problem = with_activations(seed, biases=seed % 2 == 1)
     weights = oracle.random_weights(problem.architecture, seed)

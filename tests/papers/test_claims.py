@@ -39,6 +39,7 @@ def test_a_threshold_writes_the_sentence_and_decides():
         (("at_most", "x", WIDE, 0.6), False),  # its mean is below, not all of it
         (("at_least", "x", {"a": WIDE}, 0.4), False),
         (("within", "x", [WIDE, WIDE], (0.3, 0.7)), True),
+        (("at_most", "x", np.nan, 1), False),
         (("at_most", "x", [], 1), False),  # of none, nothing was measured
         (("rising", "x", [1.0, 2.0, 2.5], "depth"), True),
         (("falling", "x", {"a": 2.0, "b": 1.0}, "depth"), True),

@@ -27,10 +27,10 @@ def test_a_decay_is_straight_and_drops_are_not():
     assert fig6.straightness(TIME, drops([20, 50, 80])) < 0.95  # the limit that Fig 6a is judged by
 
 
-@pytest.mark.parametrize(("law", "share"), [(initial.decoupled(0.3), 0.0), (initial.orthogonal(0.3), 0.8)])
-def test_decoupled_weights_have_no_crosstalk(law, share):
+@pytest.mark.parametrize(("initializer", "share"), [(initial.decoupled(0.3), 0.0), (initial.orthogonal(0.3), 0.8)])
+def test_decoupled_weights_have_no_crosstalk(initializer, share):
     problem = tasks.routing(3, 2).problem("shared", hidden=8)
-    run = train(problem, law, 0.1, 1, seeds=2, record="weights", at=[0])
+    run = train(problem, initializer, 0.1, 1, seeds=2, record="weights", at=[0])
     # random: of 7 x 4 entries 22 lie outside the modes
     assert fig4.crosstalk(problem, run) == pytest.approx(share, abs=1e-12 if share == 0 else 0.1)
 

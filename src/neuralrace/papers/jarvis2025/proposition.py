@@ -128,9 +128,8 @@ def claims(data: xarray.Dataset) -> Claims:
     text = "If all possible modules are trained simultaneously, the pathways active for a single context stay inactive."
     claim.paper("P2 appendix E, from the initial weights of appendix H", text, "C")
     ratios = [size[1 + CONTEXTS :].max() / size[1 : 1 + CONTEXTS].min() for size in (appendix, published)]
-    claim.at_most(
-        "largest single-context map over the smallest two-context map, at the end,", ratios[0], 0.1, form=".3f"
-    )
+    what = "largest single-context map over the smallest two-context map, at the end,"
+    claim.at_most(what, ratios[0], 0.1, form=".3f")
     claim.detail(f"two contexts {enumerated(appendix[1 : 1 + CONTEXTS])}; one {enumerated(appendix[1 + CONTEXTS :])}")
     claim.detail(f"as published {ratios[1]:.2f}")
     gaps = {

@@ -16,7 +16,7 @@ from neuralrace.papers._common import Claims, panels, setting
 from neuralrace.plotting import COLORS, SERIES, label_axes, theory_line
 from neuralrace.tasks.pairs import spectrum, trained_pairs
 from neuralrace.theory.exact import PairRace
-from neuralrace.theory.routed import RoutedFlow, wide_weights
+from neuralrace.theory.routed import wide_errors
 from neuralrace.training import Condition, RoutedNetwork, train_together
 from neuralrace.training.rules import Descent
 
@@ -140,9 +140,7 @@ def measure_tables(settings: Settings) -> xarray.Dataset:
         rate = end / steps
         conditions.append(Condition(networks[-1], nr.initial.orthogonal(gain), Descent(np.asarray(rate)), rate))
         closed.append(PairRace(pattern, gain, 1.0, depth).untrained if table["pairs"] != "hubs" else np.nan)
-        flow = RoutedFlow(pattern, [[1 / ITEMS]], [[1 / ITEMS]], 1 / ITEMS)
-        last = flow.follow(wide_weights(domains, gain, depth), end).last
-        wide.append(means(2 * ITEMS * flow.errors(last), pattern))
+        wide.append(means(wide_errors(pattern, gain, end, variance=1 / ITEMS, depth=depth), pattern))
     errors = np.empty((len(tables), settings.seeds, 2))
     runs = train_together(conditions, steps, seeds=settings.seeds, at=[0, steps])
     for place, seed in np.ndindex(*errors.shape[:2]):

@@ -27,7 +27,7 @@ class PairRace(Solution):
 
     At infinite width the strengths are exact while one residual drives all modes, which the trained pairs end. Then
     they settle what error they have left, over up to hundreds of times the time of the race, and untrained errors fall
-    further, most where g_2/g_1 is near one; `theory.routed.RoutedFlow` from `wide_weights` follows this too.
+    further, most where g_2/g_1 is near one; `theory.routed.wide_errors` follows this too.
     """
 
     pairs: Any
@@ -48,7 +48,7 @@ class PairRace(Solution):
         if counts.min() < counts.max():
             raise AssumptionError(
                 f"the race has one clock only where every domain is in as many trained pairs; here domains are in "
-                f"{counts.min():g} to {counts.max():g}: follow theory.routed.RoutedFlow from wide_weights"
+                f"{counts.min():g} to {counts.max():g}: use theory.routed.wide_errors"
             )
         object.__setattr__(self, "pairs", graph.astype(bool))
 

@@ -1,6 +1,7 @@
 """The explicit solver as one of diffrax's: measured orders, damping, and the state half way."""
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,38 +15,54 @@ from neuralrace.theory.integration.solvers import SolverState, StabilizedTsit5
 FAST = 200.0
 
 
-def race(_, state, args):
+class Race(eqx.Module):
     """Two strengths that grow together, and beside them a fast decay, which asks for a stabilized method."""
-    a, b, decaying = state
-    gap = 1 - a * b
-    return jnp.stack([b * gap, a * gap, -args * decaying])
+
+    fast: jax.Array
+
+    def velocity(self, state):
+        a, b, decaying = state
+        gap = 1 - a * b
+        return jnp.stack([b * gap, a * gap, -self.fast * decaying])
+
+    def record(self, state):
+        return state
+
+    def rate(self, state, velocity):
+        return velocity
 
 
-def decay(_, state, args):
+class Decay(Race):
     """Every number at its own rate."""
-    return -args * state
+
+    def velocity(self, state):
+        return -self.fast * state
 
 
 START = np.array([0.3, 0.7, 0.0])
 
 
 def memory(fast):
-    velocity = race(0.0, START, fast)
+    velocity = Race(fast).velocity(START)
     return SolverState(velocity, jnp.asarray(fast > 0), jnp.asarray(fast), jnp.array([0.0, 0.0, 1.0]))
+
+
+def solve(system, start, width, end, known):
+    """To a time in steps of a width."""
+    solver = StabilizedTsit5(system)
+    return diffrax.diffeqsolve(solver.term(), solver, 0.0, end, width, start, solver_state=known).ys[0]
 
 
 @jax.jit
 def run(width, fast):
-    """To time 2 in steps of a width."""
-    return diffrax.diffeqsolve(
-        diffrax.ODETerm(race), StabilizedTsit5(), 0.0, 2.0, width, START, fast, solver_state=memory(fast)
-    ).ys[0]
+    return solve(Race(fast), START, width, 2.0, memory(fast))
 
 
 @jax.jit
 def step(width, fast):
     """One step."""
-    return StabilizedTsit5().step(diffrax.ODETerm(race), 0.0, width, START, fast, memory(fast), False)[:4]
+    solver = StabilizedTsit5(Race(fast))
+    return solver.step(solver.term(), 0.0, width, START, None, memory(fast), False)[:4]
 
 
 @float64
@@ -62,7 +79,8 @@ def test_the_solver_has_the_order_of_its_methods(fast, order):
 @pytest.mark.parametrize("fast", [0.0, FAST])
 def test_what_is_drawn_of_a_step_is_the_solution(fast):
     after, estimate, info, _ = jax.device_get(step(0.2, fast))
-    half_way, slope = info["parts"]
+    half_way, end, slope = info["parts"]
+    np.testing.assert_array_equal(end, after)
     rates = np.stack([memory(fast).slope, slope])
     curve = Curve(np.array([0.0, 0.2]), np.stack([START, after]), rates, half_way[None], after)
     for time in (0.05, 0.1, 0.15):
@@ -76,12 +94,9 @@ def test_what_is_drawn_of_a_step_is_the_solution(fast):
 @float64
 @pytest.mark.parametrize("fastest", [30.0, 300.0, 1800.0])
 def test_what_is_fast_stays_damped_in_long_steps(fastest):
-    rates = np.concatenate([[1e-3, 0.1], np.linspace(fastest / 10, fastest, 40)])
-    term, start = diffrax.ODETerm(decay), jnp.ones(len(rates))
-    begin = SolverState(jnp.asarray(-rates), jnp.asarray(False), jnp.asarray(fastest), start)
-    found = diffrax.diffeqsolve(
-        term, StabilizedTsit5(), 0.0, 20.0, 1.0, start, jnp.asarray(rates), solver_state=begin
-    ).ys[0]
+    rates, start = np.concatenate([[1e-3, 0.1], np.linspace(fastest / 10, fastest, 40)]), np.ones(42)
+    begin = SolverState(-rates, jnp.asarray(False), jnp.asarray(fastest), start)
+    found = solve(Decay(rates), start, 1.0, 20.0, begin)
     found = np.asarray(found)
     np.testing.assert_allclose(found[:2], np.exp(-20 * rates[:2]), rtol=1e-6)  # 20 errors of 0.1^5 / 600
     assert np.abs(found[2:]).max() < 0.96**20
@@ -91,8 +106,8 @@ def test_what_is_fast_stays_damped_in_long_steps(fastest):
 def test_the_power_iteration_finds_the_largest_eigenvalue():
     rates, start = np.array([-1.0, 2.0, 40.0]), np.ones(3)
     begin = SolverState(-rates, np.array(False), np.array(30.0), start)
-    term = diffrax.ODETerm(decay)
-    found = jax.jit(lambda begin: StabilizedTsit5().step(term, 0.0, 0.1, start, rates, begin, False)[3])(begin)
+    solver = StabilizedTsit5(Decay(rates))
+    found = jax.jit(lambda begin: solver.step(solver.term(), 0.0, 0.1, start, None, begin, False)[3])(begin)
     assert bool(found.stabilized)
     assert float(found.radius) == pytest.approx(40.0, rel=1e-5)  # (2 / 40)^8, and finite differences of 1e-7
 

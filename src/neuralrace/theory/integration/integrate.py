@@ -1,14 +1,14 @@
 """Adaptive integration by diffrax with an error that is relative for every mode.
 
 A learning curve starts at weights that may be 1e-12 and stays on plateaus where one mode is learned and the next still
-tiny. So the error of each mode is measured against that mode alone. Where stability and not accuracy holds down the
-step, the explicit solver changes its method; on the longest plateaus of small systems an implicit solver takes over.
+tiny. So the error of each mode is measured against that mode alone. Where stability and not accuracy limits the step,
+the solver changes its method.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import diffrax
 import jax
@@ -19,12 +19,11 @@ from numpy.typing import ArrayLike
 from neuralrace._engine.devices import compiled
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError
-from neuralrace.theory.integration.controller import UNSEEN, ControllerState, ModewiseController, Recorded
 from neuralrace.theory.integration.descent import descend, steps_between
-from neuralrace.theory.integration.solvers import ModewiseKvaerno5, SolverState, StabilizedTsit5
-from neuralrace.theory.integration.system import System, record_of
+from neuralrace.theory.integration.solvers import ModewiseController, SolverState, StabilizedTsit5
+from neuralrace.theory.integration.system import System
 
-PAUSE = 32  # accepted steps after which the caller may stop
+STEPS = 32  # at most in one compiled call; then the caller may stop
 KEPT_UNKNOWNS = 30_000  # up to this many the state is kept at every step where states are requested
 
 
@@ -65,15 +64,6 @@ class Curve:
         return jax.tree.map(drawn, self.records, self.rates, self.middles)
 
 
-class Moment(NamedTuple):
-    """Where a compiled call starts or ends."""
-
-    time: Any
-    state: Any
-    solver_state: Any
-    controller_state: ControllerState
-
-
 def integrate(
     system: System,
     state: Any,
@@ -88,95 +78,89 @@ def integrate(
 
     states: record the state as well; records are then pairs.
     """
-    state = jax.device_put(state)
-    if end <= UNSEEN:
-        record = (record_of(system, state), state) if states else record_of(system, state)
-        ends = jax.tree.map(lambda leaf: np.stack([leaf, leaf]), record)
-        middle = jax.tree.map(lambda leaf: leaf[:1], ends)
-        return Curve(np.zeros(2), ends, jax.tree.map(np.zeros_like, ends), middle, state)
-    # few implicit steps cross a plateau, and their errors all shift the time at which it ends: they are stricter
-    goal, strict = np.array(float(end)), np.array(0.01 * rtol)
-    solver = explicit = Recorded(StabilizedTsit5(), system, np.array(float(rtol)), states)
-    implicit = Recorded(ModewiseKvaerno5(system, strict), system, strict, states)
-    small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= 1000  # of more the Jacobian is too large
-    # a first step of almost no length finds velocity and record: a program of their own would have to be compiled
-    blank = SolverState(jax.tree.map(np.zeros_like, state), np.array(False), np.zeros(()), state)
-    still = ControllerState(np.array(1e-300), np.ones(()), np.array(UNSEEN), np.array(np.inf))
-    moment = Moment(np.zeros(()), state, blank, still)
-    ends, parts = [], []
-    time, taken, looked, radius = 0.0, 0, 0, 0.0
+    state, solver = jax.device_put(state), StabilizedTsit5(system, states)
+    known, width, record, rate = _started(solver, state)
+    control = np.ones(()), np.ones(()), np.array(False), width
+    accuracy, goal, time = np.array(float(rtol)), np.array(float(end)), np.zeros(())
+    still = jax.tree.map(lambda value, slope: np.stack([value, value, slope])[None], record, rate)
+    times, parts, taken = [np.zeros(1)], [still], 0
     while time < end:
-        pause = np.inf if stop is None else float(looked + PAUSE - taken)
-        begun = moment._replace(controller_state=moment.controller_state._replace(left=np.array(pause)))
-        moment, times, part, count, failed = _advance(solver, begun, goal)
-        times, part, time, step, count, failed = jax.device_get(
-            (times, part, moment.time, moment.controller_state.next, count, failed)
-        )
+        state, known, control, *found = _advance(solver, accuracy, state, known, control, time, goal)
+        ends, part, count, failed, width = jax.device_get((*found, control[-1]))
+        times.append(ends[:count])
+        parts.append(jax.tree.map(lambda leaf, count=count: leaf[:count], part))
+        time, taken = np.asarray(np.concatenate([[time], ends])[count]), taken + int(count)
         if failed:
             raise RangeError(
-                f"the integration needs a step below {step:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
+                f"the integration needs a step below {width:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
                 f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
             )
-        ends.append(times[:count])
-        parts.append(jax.tree.map(lambda leaf, count=count: leaf[:count], part))
-        taken += count
         if time < end and taken >= max_steps:
             raise RangeError(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        if stop is not None and (taken >= looked + PAUSE or time >= end):
-            looked = taken
-            if stop(float(time), moment.state):
-                break
-        if small and (end - time) / step > 2000:  # on a long plateau the implicit solver takes over, until its end
-            if solver is explicit:
-                radius = float(moment.solver_state.radius)
-            change = step * radius > 100 if solver is explicit else step * radius < 60
-            if change:
-                solver = implicit if solver is explicit else explicit
-                moment = moment._replace(solver_state=_started(solver, moment.state, goal))
-    found = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    # the first step stands still: its end is the start
-    records, rates = (jax.tree.map(lambda leaf, i=i: leaf[:, i], found) for i in (1, 2))
-    middles = jax.tree.map(lambda leaf: leaf[1:, 0], found)
-    return Curve(np.concatenate(ends) * (np.arange(taken) > 0), records, rates, middles, moment.state)
+        if stop is not None and stop(float(time), state):
+            break
+    if not taken:
+        times, parts = [np.zeros(2)], [still, still]
+    steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    records, rates, middles = (jax.tree.map(lambda leaf, i=i: leaf[:, i], steps) for i in (1, 2, 0))
+    return Curve(np.concatenate(times), records, rates, jax.tree.map(lambda leaf: leaf[1:], middles), state)
 
 
 @compiled
-def _started(solver: Recorded, state: Any, end: Array) -> Any:
-    """The state of a solver that takes over."""
-    return solver.init(solver.term(), 0.0, end, state, None)
+def _started(solver: StabilizedTsit5, state: Any) -> tuple[SolverState, jax.Array, Any, Any]:
+    """Return the solver's state, the width of the first step, the first record and its rate."""
+    system, known = solver.system, solver.init(None, None, None, state, None)
+    pace = jnp.zeros(())
+    for size, speed in zip(jax.tree.leaves(state), jax.tree.leaves(known.slope), strict=True):
+        size, speed = (jnp.max(jnp.abs(leaf), initial=0.0) for leaf in (size, speed))
+        pace = jnp.maximum(pace, jnp.where(size > 0, speed / jnp.where(size > 0, size, 1.0), 0.0))
+    # a hundredth of the time in which the state changes by its own size
+    width = jnp.where((pace > 0) & jnp.isfinite(pace), 1e-2 / pace, 1.0)
+    record, rate = system.record(state), system.rate(state, known.slope)
+    return known, width, *(((record, state), (rate, known.slope)) if solver.states else (record, rate))
 
 
 @compiled
-def _advance(solver: Recorded, moment: Moment, end: Array) -> tuple[Moment, jax.Array, Any, jax.Array, jax.Array]:
-    """Take some steps; also how many of those that there is room for, and whether the step became too small."""
-    record = jax.eval_shape(solver.system.record, moment.state)
-    size = sum(leaf.size for leaf in jax.tree.leaves((record, moment.state if solver.states else None)))
-    far, before = end - moment.time, moment.controller_state
+def _advance(
+    solver: StabilizedTsit5, rtol: Array, state: Any, known: SolverState, control: Any, time: Array, end: Array
+) -> tuple[Any, ...]:
+    """Take some steps: the states at their end, their times and parts, how many, and whether one became too small."""
+    record = jax.eval_shape(solver.system.record, state)
+    size = sum(leaf.size for leaf in jax.tree.leaves((record, state if solver.states else None)))
     solution = diffrax.diffeqsolve(
         solver.term(),
         solver,
-        0.0,
-        math.inf,
+        time,
+        end,
         None,
-        moment.state,
+        state,
         saveat=diffrax.SaveAt(t1=True, dense=True, solver_state=True, controller_state=True),
-        stepsize_controller=ModewiseController(solver.rtol, solver.system, before.next, moment.time, far),
+        stepsize_controller=ModewiseController(
+            rtol=rtol,
+            atol=1.0,
+            pcoeff=0.3,
+            icoeff=0.7,
+            dtmin=1e-14 * time + 1e-290,
+            force_dtmin=False,
+            system=solver.system,
+            first=control[-1],
+        ),
         adjoint=diffrax.ForwardMode(),
-        # diffrax copies the records of a call in each step: a larger buffer costs more than the calls that it saves
-        max_steps=min(max(math.isqrt(1_500_000 // (3 * size)), 8), 256),
+        # diffrax copies the records of a call in each step
+        max_steps=min(max(math.isqrt(1_500_000 // (3 * size)), 8), STEPS),
         throw=False,
-        solver_state=moment.solver_state,
-        controller_state=before,
+        solver_state=known,
+        controller_state=control,
     )
-    drawn = solution.interpolation
-    times = jnp.where(drawn.ts >= far, end, moment.time + drawn.ts)
-    count = drawn.ts_size - 1
-    last = jax.tree.map(lambda leaf: leaf[-1], solution.ys)
-    after = Moment(times[count], last, solution.solver_state, solution.controller_state)
-    return after, times[1:], drawn.infos["parts"], count, solution.result == diffrax.RESULTS.dt_min_reached
+    drawn, last = solution.interpolation, jax.tree.map(lambda leaf: leaf[-1], solution.ys)
+    failed = solution.result == diffrax.RESULTS.dt_min_reached
+    return (
+        *(last, solution.solver_state, solution.controller_state),
+        *(drawn.ts[1:], drawn.infos["parts"], drawn.ts_size - 1, failed),
+    )
 
 
 @dataclass(frozen=True, eq=False)

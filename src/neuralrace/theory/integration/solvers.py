@@ -1,22 +1,20 @@
-"""Solvers in diffrax's interface for equations that do not depend on time.
+"""The explicit solver of gradient flows, and its step control, as a solver and a controller of diffrax.
 
-`StabilizedTsit5` changes its method where stability and not accuracy would hold down the step: Tsitouras' method of
-fifth order, and stabilized ones of fourth (tableaus.py). The Jacobian of a gradient flow is symmetric, so its
-eigenvalues are real and the stabilized methods are made for it. All are one program, a recurrence and then a few stages
-that each mix the slopes before them, because a velocity is slow to compile.
-
-`ModewiseKvaerno5` crosses the longest plateaus of small systems.
+`StabilizedTsit5` changes its method where stability and not accuracy would limit the step: Tsitouras' method of fifth
+order, and stabilized ones of fourth (tableaus.py). The Jacobian of a gradient flow is symmetric, so its eigenvalues are
+real, which is what the stabilized methods are made for. All are one program, a recurrence and then a few stages that
+each mix the slopes before them, because a velocity is slow to compile.
 """
 
 from typing import Any, ClassVar, NamedTuple
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optimistix
 
 from neuralrace.axes import Array
-from neuralrace.theory.integration.system import norm
+from neuralrace.theory.integration.system import norm, velocity_of
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
 STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
@@ -24,7 +22,7 @@ MARGIN = 1.1  # of the radius, which the power iteration finds from below
 
 
 class SolverState(NamedTuple):
-    """What is known at the start of a step: the velocity, and the largest eigenvalue of the Jacobian."""
+    """The velocity at the start of a step, and an estimate of the largest eigenvalue of the Jacobian."""
 
     slope: Any
     stabilized: Array  # whether the step before was
@@ -32,24 +30,60 @@ class SolverState(NamedTuple):
     direction: Any  # near the eigenvector
 
 
-class Estimate(NamedTuple):
-    """The error of a step, and what the next one may be for the sake of stability; all are floats."""
+class StepError(NamedTuple):
+    """The error of a step, and what limits the next one; all are floats."""
 
     error: Any
     order: jax.Array  # of the error in the width of the step
     radius: Any
     stabilized: jax.Array
-    pace: jax.Array  # largest relative change of a part of the state per unit of time
 
     def allowed(self, wish: jax.Array) -> jax.Array:
-        """The width of the next step, from the width that accuracy allows; the solver takes its method from it."""
+        """Limit the width that accuracy allows to one that is stable; the solver chooses its method by the width."""
         reach = wish * self.radius
         longest = jnp.where(self.stabilized > 0, 0.9 * LONGEST / MARGIN, STABLE)
         scale = jnp.where(self.radius > 0, self.radius, 1.0)
-        # one that changes over to a stabilized method is cut, but not below where that begins
-        changing = (self.stabilized == 0) & (reach > 4.0)  # its steps are shorter for the same accuracy
+        # a step that changes over to a stabilized method is cut, because its steps are shorter for the same accuracy
+        changing = (self.stabilized == 0) & (reach > 4.0)
         limited = jnp.where(changing, jnp.maximum(0.5 * reach, 1.01 * STABLE), jnp.minimum(reach, longest))
         return jnp.where(self.radius > 0, limited / scale, wish)
+
+
+class ModewiseController(diffrax.PIDController):
+    """diffrax's controller for the error of the worst mode, with steps that are no longer than is stable.
+
+    diffrax divides each number by its tolerance before it takes a norm; a mode is many numbers, and small as a whole.
+    """
+
+    system: Any = None
+    first: Any = None  # the width of the first step
+
+    def init(
+        self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any
+    ) -> tuple[Any, Any]:
+        """Begin with the given width; the state is that of the call before."""
+        return t0 + self.first, None
+
+    @eqx.filter_jit  # diffrax asks for it several times in one program: it is traced once
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: Any,
+        y1_candidate: Any,
+        args: Any,
+        y_error: Any,
+        error_order: Any,
+        controller_state: Any,
+    ) -> tuple[Any, Any, Any, Any, Any, diffrax.RESULTS]:
+        """Accept a step if the error of the worst mode is allowed, and choose the next width by it."""
+        size = self.system.error(y_error.error, y0, y1_candidate, self.rtol)
+        size = jnp.where(jnp.isfinite(size), jnp.maximum(size, 1e-10), jnp.inf)
+        kept, start, end, jump, state, result = super().adapt_step_size(
+            t0, t1, 0.0, 0.0, args, size, y_error.order, controller_state[:-1]
+        )
+        width = y_error.allowed(end - start)
+        return kept, start, start + width, jump, (*state, width), result
 
 
 class KeptStep(diffrax.AbstractLocalInterpolation):
@@ -64,19 +98,26 @@ class KeptStep(diffrax.AbstractLocalInterpolation):
         raise NotImplementedError
 
 
-class Autonomous(diffrax.AbstractAdaptiveSolver[Any]):
-    """A solver whose steps keep parts."""
+class StabilizedTsit5(diffrax.AbstractAdaptiveSolver[Any]):
+    """Tsitouras' method, or a stabilized one. A step keeps the record half way and at its end, and its rate there.
+
+    The loss late in learning is tiny beside its terms. Interpolated itself it keeps its digits; computed from
+    interpolated weights it would lose them, and cost an evaluation at each requested time.
+    """
+
+    system: Any
+    states: bool = eqx.field(static=True, default=False)  # whether the state is recorded too
 
     term_structure: ClassVar[Any] = diffrax.AbstractTerm
     interpolation_cls: ClassVar[Any] = KeptStep
 
+    def term(self) -> diffrax.ODETerm:
+        """The equation as a term of diffrax."""
+        return diffrax.ODETerm(lambda t, y, args: velocity_of(self.system, y))
+
     def func(self, terms: Any, t0: Any, y0: Any, args: Any) -> Any:
         """The velocity."""
-        return terms.vf(t0, y0, args)
-
-
-class StabilizedTsit5(Autonomous):
-    """Tsitouras' method, or a stabilized one. A step keeps the state half way and the slope at its end."""
+        return velocity_of(self.system, y0)
 
     def order(self, terms: Any) -> int:
         """The lower of the two orders."""
@@ -84,16 +125,17 @@ class StabilizedTsit5(Autonomous):
 
     def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> SolverState:
         """Start with Tsitouras' method and no knowledge of the Jacobian."""
-        return SolverState(terms.vf(t0, y0, args), jnp.asarray(False), jnp.zeros(()), y0)
+        return SolverState(velocity_of(self.system, y0), jnp.asarray(False), jnp.zeros(()), y0)
 
+    @eqx.filter_jit  # traced once, as the controller is
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: SolverState, made_jump: Any
-    ) -> tuple[Any, Estimate, dict[str, Any], SolverState, Any]:
-        """One step of the method that the width asks for."""
+    ) -> tuple[Any, StepError, dict[str, Any], SolverState, Any]:
+        """Take one step by the method that the width asks for."""
         known, width, table = solver_state, t1 - t0, tableaus()
 
         def velocity(state: Any) -> Any:
-            return terms.vf(t0, state, args)
+            return velocity_of(self.system, state)
 
         def mixed(start: Any, slopes: Any, weights: jax.Array) -> Any:  # written out so that it is one loop
             return jax.tree.map(lambda y, k: y + sum(weights[i] * k[i] for i in range(SLOTS)), start, slopes)
@@ -132,12 +174,17 @@ class StabilizedTsit5(Autonomous):
         found = _where(seen, (estimated, apart), (known.radius, known.direction))
         state = SolverState(last, stabilized, *_where(stabilized, (radius, pull), found))
         order = jnp.where(stabilized, 4.0, 5.0)
-        wrong, pace = mixed(nothing, slopes, width * error), jnp.zeros(())
-        for size, speed in zip(jax.tree.leaves(after), jax.tree.leaves(last), strict=True):
-            size, speed = (jnp.max(jnp.abs(leaf), initial=0.0) for leaf in (size, speed))
-            pace = jnp.maximum(pace, jnp.where(size > 0, speed / jnp.where(size > 0, size, 1.0), 0.0))
-        estimate = Estimate(wrong, order, state.radius, stabilized.astype(order.dtype), pace)
-        return after, estimate, {"parts": (half_way, last)}, state, diffrax.RESULTS.successful
+        wrong = StepError(mixed(nothing, slopes, width * error), order, state.radius, stabilized.astype(order.dtype))
+
+        def record(at: Any) -> Any:
+            return (self.system.record(at), at) if self.states else self.system.record(at)
+
+        # one loop of two rounds, so that the record is compiled once
+        both = jax.lax.map(record, jax.tree.map(lambda *two: jnp.stack(two), half_way, after))
+        rate = self.system.rate(after, last)
+        rate = (rate, last) if self.states else rate
+        parts = jax.tree.map(lambda two, end: jnp.concatenate([two, end[None]]), both, rate)
+        return after, wrong, {"parts": parts}, state, diffrax.RESULTS.successful
 
 
 def _power(velocity: Any, start: Any, known: SolverState, rounds: jax.Array) -> tuple[jax.Array, Any]:
@@ -159,49 +206,3 @@ def _power(velocity: Any, start: Any, known: SolverState, rounds: jax.Array) -> 
 
 def _where(condition: jax.Array, there: Any, here: Any) -> Any:
     return jax.tree.map(lambda new, old: jnp.where(condition, new, old), there, here)
-
-
-class ModewiseKvaerno5(Autonomous):
-    """diffrax's Kvaerno5 whose root finder measures the error of each mode.
-
-    Its implicit stages are solved until their remaining error is far below the error allowed for each mode, so
-    that a mode of 1e-12 keeps its digits beside one of 1.
-    """
-
-    system: Any
-    rtol: Any
-
-    def order(self, terms: Any) -> int:
-        """The order of Kvaerno5."""
-        return 5
-
-    def init(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any) -> Any:
-        """Start Kvaerno5."""
-        return self._solver(y0).init(terms, t0, t1, y0, args)
-
-    def step(self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: Any, made_jump: Any) -> Any:
-        """One step; the state half way is on the cubic through both ends with their slopes."""
-        after, error, info, state, result = self._solver(y0).step(terms, t0, t1, y0, args, solver_state, made_jump)
-        first, last = (jax.tree.map(lambda k, i=i: k[i], info["k"]) for i in (0, -1))  # slopes times the width
-        middle = jax.tree.map(lambda y, z, k0, k1: 0.5 * (y + z) + 0.125 * (k0 - k1), y0, after, first, last)
-        slope = jax.tree.map(lambda k: k / (t1 - t0), last)
-        zero = jnp.zeros(())
-        return after, Estimate(error, zero + 5, zero, zero, zero), {"parts": (middle, slope)}, state, result
-
-    def _solver(self, start: Any) -> diffrax.Kvaerno5:
-        def measure(correction: Any) -> jax.Array:
-            found: jax.Array = self.system.error(correction, start, start, self.rtol)
-            return found
-
-        return diffrax.Kvaerno5(root_finder=Chord(rtol=0.0, atol=1.0, norm=measure))
-
-
-class Chord(diffrax.VeryChord):
-    """Also done when a correction is far below the allowed error."""
-
-    def terminate(self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any) -> Any:
-        """Whether to stop, and whether that is a success."""
-        done, result = super().terminate(fn, y, args, options, state, tags)
-        stands_still = (state.step >= 2) & (state.diffsize > 0.5 * state.diffsize_prev)
-        small = (state.diffsize < 1e-3) | (stands_still & (state.diffsize < 0.1))
-        return done | small, optimistix.RESULTS.where(small, optimistix.RESULTS.successful, result)

@@ -17,7 +17,7 @@ from neuralrace.problem import Problem
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, matrix_evolution
 from neuralrace.theory.flow.system import NetworkSystem
-from neuralrace.theory.integration.descent import begin, descend, last, sharpest, steps_between, stride
+from neuralrace.theory.integration.descent import begin, descend, last, steps_between, stride
 from neuralrace.theory.integration.integrate import Solution
 from neuralrace.theory.method import Request
 from neuralrace.theory.sharpness import sharpness
@@ -72,8 +72,7 @@ class Simulation:
             return np.concatenate([np.asarray(part).T for _, part in found]), lambda: self.sharpness(found[0][0])
         begun = [begin(self.system, one) for one in self._apart]
         ends, losses = stride(self.system, begun, rate, counts, self.strides)
-        known = sharpest(self.system, ends[0])
-        return losses, lambda: known if known > 0 else self.sharpness(last(ends[0]))
+        return losses, lambda: self.sharpness(last(ends[0]))
 
     def sharpness(self, state: Stacks) -> float:
         """The largest curvature of the loss of the first draw, gates as they are."""

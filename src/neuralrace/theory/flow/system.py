@@ -1,5 +1,7 @@
 """The gradient flow of a planned network, for several draws at once, with or without a correction for finite steps."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,47 +10,6 @@ from neuralrace._engine.network import Network, Stacks, squared_gradient, square
 from neuralrace.axes import Array
 from neuralrace.theory.flow.smoothing import smoothed
 from neuralrace.theory.integration.system import System
-
-
-@eqx.filter_custom_jvp
-def gradient(network: Network, width: Array | None, stacks: Stacks) -> Stacks:
-    """The derivative of the squared error.
-
-    The products of a network can be differentiated in reverse only; the Hessian is symmetric, so that a derivative of
-    the gradient along a direction is found in reverse too.
-    """
-    return squared_gradient(smoothed(network, width), stacks)
-
-
-def _along(
-    primals: tuple[Network, Array | None, Stacks], tangents: tuple[Network | None, None, Stacks]
-) -> tuple[Stacks, Stacks]:
-    (network, width, stacks), (_, _, direction) = primals, tangents
-    found, back = jax.vjp(lambda at: squared_gradient(smoothed(network, width), at), stacks)
-    return found, back(direction)[0]
-
-
-gradient.def_jvp(_along)  # type: ignore[no-untyped-call]
-
-
-@eqx.filter_custom_jvp
-def held_gradient(network: Network, width: Array | None, stacks: Stacks, there: Stacks) -> Stacks:
-    """The derivative of the squared error at weights `there`, with the gates of the weights `stacks`.
-
-    Its own derivative, which only implicit steps need, is taken as if gates moved along, which is symmetric.
-    """
-    return squared_gradient(smoothed(network, width, stacks), there)
-
-
-def _held_along(
-    primals: tuple[Network, Array | None, Stacks, Stacks], tangents: tuple[Network | None, None, Stacks, Stacks]
-) -> tuple[Stacks, Stacks]:
-    (network, width, stacks, there), (_, _, _, direction) = primals, tangents
-    _, back = jax.vjp(lambda at: squared_gradient(smoothed(network, width), at), stacks)
-    return squared_gradient(smoothed(network, width, stacks), there), back(direction)[0]
-
-
-held_gradient.def_jvp(_held_along)  # type: ignore[no-untyped-call]
 
 
 class NetworkSystem(System):
@@ -71,7 +32,7 @@ class NetworkSystem(System):
 
     def gradient(self, state: Stacks) -> Stacks:
         """The derivative of the loss, draw by draw."""
-        return jax.vmap(lambda stacks: gradient(self.network, self.width, stacks))(state)
+        return jax.vmap(lambda stacks: squared_gradient(smoothed(self.network, self.width), stacks))(state)
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
@@ -79,7 +40,8 @@ class NetworkSystem(System):
         if self.step is not None:
             half = 0.5 * self.step
             uphill = jax.tree.map(lambda w, g: w + half * g, state, slope)
-            slope = jax.vmap(lambda at, there: held_gradient(self.network, self.width, at, there))(state, uphill)
+            held = partial(smoothed, self.network, self.width)
+            slope = jax.vmap(lambda at, there: squared_gradient(held(at), there))(state, uphill)
         return jax.tree.map(jnp.negative, slope)
 
     def record(self, state: Stacks) -> jax.Array:

@@ -41,14 +41,18 @@ def descend(system: System, start: Any, learning_rate: float, counts: np.ndarray
 
     if counts.sum() <= AT_ONCE:
         return descended(start, counts)
-    state, records, done = start, [], 0
-    for count in counts:
-        for first in range(0, max(int(count), 1), AT_ONCE):
-            part = min(AT_ONCE, int(count) - first)
-            state, record = descended(state, np.asarray([part]))
-            done += part
+    state, records, (pieces, ends) = start, [], _pieces(counts, AT_ONCE)
+    for piece in pieces:
+        state, record = descended(state, piece[None])
         records.append(record)
-    return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *records)
+    return state, jax.tree.map(lambda *leaves: np.concatenate(leaves), *[records[i] for i in ends])
+
+
+def _pieces(counts: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Split counts of steps into pieces of at most `most`; also the place of the last piece of each."""
+    parts = np.maximum(-(-counts // most), 1)
+    pieces = [np.diff(np.linspace(0, count, part + 1).astype(int)) for count, part in zip(counts, parts, strict=True)]
+    return np.concatenate(pieces), np.cumsum(parts) - 1
 
 
 @compiled
@@ -93,13 +97,6 @@ def last(at: Stride) -> Any:
     return _cast(at.state, jnp.float64)
 
 
-def sharpest(system: System, at: Stride) -> float:
-    """The largest curvature; NaN where it was never measured."""
-    if not float(at.curvature) > 0:
-        return float("nan")
-    return float(_curvature(_cast(system, at.silent.dtype), at.state, (at.direction, at.curvature), ROUNDS)[1])
-
-
 def stride(
     system: System, starts: Sequence[Stride], learning_rate: float, counts: np.ndarray, most: int
 ) -> tuple[list[Stride], np.ndarray]:
@@ -107,8 +104,7 @@ def stride(
 
     A call whose losses fall below what single precision resolves is repeated in double precision.
     """
-    parts = np.maximum(-(-counts // LOOK), 1)  # stretches, between two measurements or records
-    pieces = np.concatenate([np.diff(np.linspace(0, n, k + 1).astype(int)) for n, k in zip(counts, parts, strict=True)])
+    pieces, ends = _pieces(counts, LOOK)  # stretches, between two measurements or records
     planned = np.append(pieces, np.zeros(-len(pieces) % CALL, int)).reshape(-1, CALL)
     at, losses, single = list(starts), [], _cast(system, jnp.float32)
     for part in planned:
@@ -126,7 +122,7 @@ def stride(
                 found[place] = advanced(_cast(one, jnp.float64))
         at = [after for after, _ in found]
         losses.append(np.stack([left for _, left in found]))
-    return at, np.concatenate(losses, axis=1)[:, np.cumsum(parts) - 1]
+    return at, np.concatenate(losses, axis=1)[:, ends]
 
 
 @compiled
@@ -166,7 +162,7 @@ def _curvature(system: System, state: Any, known: tuple[Any, jax.Array], rounds:
     def turn(_: Any, found: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
         length = norm(found[0])
         along = jax.tree.map(lambda leaf: leaf / jnp.where(length > 0, length, 1), found[0])
-        pulled = jax.jvp(system.velocity, (state,), (along,))[1]
+        (pulled,) = jax.vjp(system.velocity, state)[1](along)  # the Hessian is symmetric
         return pulled, norm(pulled)
 
     return jax.lax.fori_loop(0, rounds, turn, known)

@@ -73,9 +73,8 @@ class NetworkFlow(Method[Problem]):
         """Integrate, or take steps, all draws in one program."""
         nodes = prepared.architecture.nodes
         sizes = ", ".join(f"{nodes[node]} in {node!r}" for node in prepared.architecture.hidden)
-        kind = (
-            f"{len(request.weights)} fresh draws from the initializer" if callable(request.initial) else "given weights"
-        )
+        drawn = f"{len(request.weights)} fresh draws from the initializer"
+        kind = drawn if callable(request.initial) else "given weights"
         note = f"simulated: {kind}, every neuron ({sizes or 'no hidden node'}); no trained network was seen"
         return outcome_of(Simulation(prepared, request.weights, request), note)
 
@@ -91,60 +90,58 @@ def outcome_of(
     simulation: Simulation, note: str, simulated: Problem | None = None, translate: Translate | None = None
 ) -> Outcome:
     """Follow the draws; note: what was simulated, as the problem `simulated` in other coordinates where it is given."""
-    simulation, losses, curvature, checked, unchecked = converged(simulation, own=simulated is None)
-    request, draws = simulation.request, len(simulation.first)
-    rate, rows = request.learning_rate, checked
+    draws, rate = len(simulation.first), simulation.request.learning_rate
+    losses, curvature = simulation.follow()
+    checked: Assumption | str
+    rows: list[Assumption] = []
+    notes = [note]
+    if simulation.request.descent is None:
+        simulation, losses, curvature, checked = refined(simulation, losses, curvature, own=simulated is None)
+        limit = "the limit of small steps" if rate is None else f"corrected to first order for steps of {rate:g}"
+        width = f"gates open over {SMOOTHING * simulation.request.rtol:.2g} of what a neuron receives"
+        notes += [f"simulated by the gradient flow, {limit}; {width}"]
+    else:
+        checked = Assumption(CHECKED, 0.0, 0.0, "the forecast is gradient descent itself, in double precision")
+        steps = f"simulated by steps of gradient descent of {rate:g}"
+        if simulation.strides is not None:
+            checked = "not checked: steps of descent are taken several at once"
+            most = f"up to {simulation.strides} at once where the loss has halved"
+            steps = f"{steps}, {most if simulation.strides > 1 else 'one by one'}"
+            steps = f"{steps}; in single precision down to {SINGLE:g} of the loss"
+        notes += [steps]
+    notes += saddle_notes(simulation.first)
+    if isinstance(checked, str):
+        notes.append(checked)
+    else:
+        rows.append(checked)
     if draws > 1 and np.isfinite(losses).all():  # the mean is nearer to that of many draws than single draws are
         mean = losses.mean(axis=0)
         apart = np.abs(losses - mean).sum(axis=1).mean() / max(float(np.abs(mean).sum()), np.finfo(float).tiny)
         detail = f"normalized L1 of {draws} draws from their mean"
-        rows = (*rows, Assumption("draws agree", float(apart), 0.01, detail, needed=False))
+        rows += [Assumption("draws agree", float(apart), 0.01, detail, needed=False)]
     if rate is not None:
-        rows = rows if request.descent is not None else (*rows, simulation.first_step(rate))
-        rows = (*rows, regime(rate, request.times[-1:], [curvature()]))
-    if request.descent is not None:
-        steps = f"simulated by steps of gradient descent of {request.descent:g}"
-        if simulation.strides is not None:
-            strides = f"up to {simulation.strides} at once where the loss has halved"
-            strides = strides if simulation.strides > 1 else "one by one"
-            steps = f"{steps}, {strides}; in single precision down to {SINGLE:g} of the loss"
-    else:
-        limit = "the limit of small steps" if rate is None else f"corrected to first order for steps of {rate:g}"
-        width = f"gates open over {SMOOTHING * request.rtol:.2g} of what a neuron receives"
-        steps = f"simulated by the gradient flow, {limit}; {width}"
-    return Outcome(
-        losses,
-        tuple(simulation.evolution(draw, translate) for draw in range(draws)),
-        assumptions=rows,
-        notes=(note, steps, *saddle_notes(simulation.first), *unchecked),
-        simulated=simulated,
-    )
+        rows += [] if simulation.request.descent is not None else [simulation.first_step(rate)]
+        rows += [regime(rate, simulation.request.times[-1:], [curvature()])]
+    evolutions = tuple(simulation.evolution(draw, translate) for draw in range(draws))
+    return Outcome(losses, evolutions, assumptions=tuple(rows), notes=tuple(notes), simulated=simulated)
 
 
-Converged = tuple[Simulation, np.ndarray, Callable[[], float], tuple[Assumption, ...], tuple[str, ...]]
-
-
-def converged(simulation: Simulation, own: bool) -> Converged:
-    """Follow all draws, at smaller tolerances until two agree; the forecast is the more accurate of the two.
+def refined(
+    simulation: Simulation, losses: np.ndarray, curvature: Callable[[], float], own: bool
+) -> tuple[Simulation, np.ndarray, Callable[[], float], Assumption | str]:
+    """Follow all draws at smaller tolerances until two agree, and return the more accurate of the two.
 
     The tolerance is also the width over which gates open, which can decide whether a neuron dies. Returns the
-    simulation, its losses, its curvature at the end, a row for the certificate, and why there is none. own: the neurons
-    are the network's own, and no sample of them; then gates that were not resolved are a failing assumption.
+    simulation, its losses, its curvature at the end, and a row for the certificate or why there is none. own: the
+    neurons are the network's own, and no sample of them; then gates that were not resolved are a failing assumption.
     """
-    request = simulation.request
-    losses, curvature = simulation.follow()
-    if request.descent is not None:
-        if simulation.strides is not None:
-            return simulation, losses, curvature, (), ("not checked: steps of descent are taken several at once",)
-        row = Assumption(CHECKED, 0.0, 0.0, "the forecast is gradient descent itself, in double precision")
-        return simulation, losses, curvature, (row,), ()
-    problem, draws = simulation.problem, len(simulation.first)
-    small = problem.architecture.weight_count * len(problem.task) * draws <= 300_000  # a second flow is affordable
-    if request.check is False or (request.check == "auto" and not small):
-        reason = (
-            "as requested (check=False)" if request.check is False else "the network is too large (check=True does it)"
-        )
-        return simulation, losses, curvature, (), (f"not checked at a smaller rtol: {reason}",)
+    request, problem = simulation.request, simulation.problem
+    work = problem.architecture.weight_count * len(problem.task) * len(simulation.first)
+    if request.check is False:
+        return simulation, losses, curvature, "not checked at a smaller rtol: as requested (check=False)"
+    if request.check == "auto" and work > 300_000:  # a second flow is not affordable
+        reason = "not checked at a smaller rtol: the network is too large (check=True does it)"
+        return simulation, losses, curvature, reason
     apart, steps = None, request.max_steps if request.check is True else min(request.max_steps, STEPS)
     for _ in range(3):
         finer = replace(simulation, request=replace(request, rtol=FINER * simulation.request.rtol, max_steps=steps))
@@ -159,8 +156,7 @@ def converged(simulation: Simulation, own: bool) -> Converged:
             break
     if apart is None:  # gates that flip so often may decide a curve, and nothing shows that these do not
         detail = f"the flow at a smaller rtol takes over {steps:,} steps; check=True follows it to max_steps"
-        row = Assumption("accuracy of the gates", 1.0, TOLERANCE, detail, needed=own)
-        return simulation, losses, curvature, (row,), ()
+        return simulation, losses, curvature, Assumption("accuracy of the gates", 1.0, TOLERANCE, detail, needed=own)
     rtol = simulation.request.rtol
     detail = f"the farthest of {len(losses)} draws at rtol {rtol:.2g} from itself at {rtol / FINER:.2g} (normalized L1)"
-    return simulation, losses, curvature, (Assumption(CHECKED, apart, TOLERANCE, detail),), ()
+    return simulation, losses, curvature, Assumption(CHECKED, apart, TOLERANCE, detail)

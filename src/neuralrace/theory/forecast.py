@@ -1,8 +1,8 @@
 """A forecast: the predicted learning curve, its certificate, and everything that can be read off the weights."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,11 +22,8 @@ from neuralrace.errors import (
 from neuralrace.problem import Problem
 from neuralrace.theory.certificate import Certificate
 from neuralrace.theory.evolution import Evolution
-from neuralrace.theory.method import Outcome
 from neuralrace.theory.reduction.system import ReducedSystem
-from neuralrace.trajectory import STATUS, Trajectory, make_dataset
-
-ORDER_PATHS = 500  # more paths than this are not ranked one by one
+from neuralrace.trajectory import Trajectory
 
 
 class Learned(NamedTuple):
@@ -145,56 +142,18 @@ class Forecast(Trajectory):
     def order(self) -> tuple[Learned, ...]:
         """The modes of all paths in the order in which they are learned: half of their last strength reached."""
         self.modes.require_linear()
-        if len(self.modes.paths) > ORDER_PATHS:
-            raise RangeError(
-                f"at most {ORDER_PATHS} paths are ranked; there are {len(self.modes.paths)}: look at "
-                f"reduction.variables, or at modes.path(p) for the paths of interest"
-            )
         strengths = [np.abs(values) for values in self.modes.of_paths(self.modes.paths)]
         scale = max((float(values.max(initial=0.0)) for values in strengths), default=0.0)
-        found = [
-            Learned(path, mode, _half_time(self.time, strength, scale))
-            for path, values in zip(self.modes.paths, strengths, strict=True)
-            for mode, strength in enumerate(values)
-        ]
+        found = []
+        for path, values in zip(self.modes.paths, strengths, strict=True):
+            for mode, strength in enumerate(values):
+                final, time = strength[-1], float("inf")
+                if final > 0 and (final > 2 * strength[0] or final > 1e-2 * scale):  # it left its start
+                    time = float(self.time[int(np.argmax(strength >= 0.5 * final))])
+                found.append(Learned(path, mode, time))
         return tuple(sorted(found, key=lambda entry: entry.time))
-
-
-def make_forecast(
-    times: np.ndarray,
-    outcome: Outcome,
-    certificate: Certificate,
-    settings: Mapping[str, Any],
-    architecture: Architecture,
-    problem: Problem | None,
-    *,
-    linear: bool,
-) -> Forecast:
-    """Put what a method found together with its certificate; every draw is a seed."""
-    losses = np.maximum(outcome.losses, 0.0)  # interpolated between two steps, the last rest can pass below zero
-    rate = settings.get("learning_rate")
-    steps = np.rint(times / rate).astype(int) if rate else np.arange(len(times))
-    status = np.where(np.isfinite(losses).all(axis=1), STATUS.index("running"), STATUS.index("diverged"))
-    told = {**settings, "method": certificate.method, "certificate": str(certificate)}
-    return Forecast(
-        make_dataset(times, steps, {"loss": (("seed", "time"), losses)}, status, told),
-        problem=problem,
-        certificate=certificate,
-        architecture=architecture,
-        modes=Modes(times, outcome.paths, tuple(architecture.edges), outcome.draws, linear),
-        reduction=outcome.reduction,
-        simulated=outcome.simulated,
-    )
 
 
 def _mean(draws: list[list[np.ndarray]]) -> list[np.ndarray]:
     """(modes, T) of each thing, the mean over the draws."""
     return [np.mean(values, axis=0).T if len(values) > 1 else values[0].T for values in zip(*draws, strict=True)]
-
-
-def _half_time(time: np.ndarray, strength: np.ndarray, scale: float) -> float:
-    """When a strength first has half of its last value; a mode that never left its start is not learned."""
-    final = strength[-1]
-    if final == 0 or (final <= 2 * strength[0] and final <= 1e-2 * scale):
-        return float("inf")
-    return float(time[int(np.argmax(strength >= 0.5 * final))])

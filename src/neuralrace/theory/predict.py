@@ -31,10 +31,11 @@ from neuralrace.theory.check import check_outcome
 from neuralrace.theory.closed_form import ClosedForm
 from neuralrace.theory.flow.linear import flow_regime
 from neuralrace.theory.flow.method import ACTIVATED_RTOL, Flow, NetworkFlow
-from neuralrace.theory.forecast import Forecast, make_forecast
+from neuralrace.theory.forecast import Forecast, Modes
 from neuralrace.theory.method import Method, Outcome, Prepared, Request, saddle_notes
 from neuralrace.theory.reduction.method import Reduction
 from neuralrace.theory.representatives import Representatives
+from neuralrace.trajectory import STATUS, make_dataset
 
 # Strongest first, for linear nodes and then for others. Methods of one name are one rung, tried in this order.
 LADDER: tuple[Method[Any], ...] = (
@@ -83,6 +84,7 @@ def predict(
     architecture, problem = network.architecture, network if isinstance(network, Problem) else None
     linear = problem is None or not (problem.activations or problem.gates.neurons)
     methods = _named(method, linear)
+    given: Any = initial
     if not callable(initial):
         sets = [initial] if isinstance(initial, Mapping) else initial
         if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):
@@ -90,10 +92,7 @@ def predict(
                 f"initial must be weights, a list of these, or an initializer such as initial.gaussian; it was "
                 f"{shortened(initial)}"
             )
-        given: Initializer | tuple[dict[Edge, np.ndarray], ...]
         given = tuple(check_weights(architecture, one) for one in sets)
-    else:
-        given = initial
     if not linear and draws is None:
         neurons = sum(architecture.nodes[node] for node in architecture.hidden)
         draws = int(np.clip(np.ceil(1400 / max(neurons, 1)), 2, DRAWS))  # 1,400 neurons in all
@@ -122,15 +121,27 @@ def predict(
         rows, notes = outcome.assumptions, list(outcome.notes)
         if linear and rate is not None:
             rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0]))
-    lost = int(np.sum(~np.isfinite(outcome.losses).all(axis=1)))
-    if lost:
-        notes.append(f"{lost} of {len(outcome.losses)} draws diverge: their loss, and the mean, is no number")
+    finite = np.isfinite(outcome.losses).all(axis=1)
+    if not finite.all():
+        notes.append(f"{np.sum(~finite)} of {len(finite)} draws diverge: their loss, and the mean, is no number")
     if linear:
         notes += saddle_notes(request.weights)
     certificate = Certificate(name, rows, declined, tuple(dict.fromkeys(notes)))
     asked = method if isinstance(method, str) else ", ".join(map(repr, methods))
     settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
-    return make_forecast(at, outcome, certificate, settings, architecture, problem, linear=linear)
+    settings |= {"method": certificate.method, "certificate": str(certificate)}
+    steps = np.arange(len(at)) if rate is None else np.rint(at / rate).astype(int)
+    losses = np.maximum(outcome.losses, 0.0)  # interpolated between two steps, the last rest can pass below zero
+    status = np.where(finite, STATUS.index("running"), STATUS.index("diverged"))
+    return Forecast(
+        make_dataset(at, steps, {"loss": (("seed", "time"), losses)}, status, settings),
+        problem=problem,
+        certificate=certificate,
+        architecture=architecture,
+        modes=Modes(at, outcome.paths, tuple(architecture.edges), outcome.draws, linear),
+        reduction=outcome.reduction,
+        simulated=outcome.simulated,
+    )
 
 
 def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool) -> tuple[Method[Any], ...]:
@@ -195,11 +206,9 @@ def _checked_times(times: Any) -> np.ndarray:
     found = real_array("times", times, RangeError)
     if found.ndim != 1 or not len(found):
         raise RangeError(f"times must be one axis with at least one number; it has shape {found.shape}")
-    if not np.isfinite(found).all():
-        raise RangeError(f"times must be finite; entry {int(np.argmin(np.isfinite(found)))} is not")
-    if (found < 0).any():
+    if not (np.isfinite(found) & (found >= 0)).all():
         raise RangeError(
-            f"times must not be negative, learning starts at 0; entry {int(np.argmin(found))} is {found.min():g}"
+            f"times must be finite and not be negative, learning starts at 0; the least is {found.min():g}"
         )
     if (np.diff(found) < 0).any():
         first = int(np.argmax(np.diff(found) < 0))

@@ -62,11 +62,8 @@ def check_outcome(
     except RangeError:
         if request.check is True:
             raise
-        rows = tuple(replace(row, needed=True) for row in rows)
-        return (
-            *rows,
-            *_defect(request, outcome, worst),
-        ), f"the flow was not followed to its end: it takes more than {steps:,} steps"
+        rows = (*(replace(row, needed=True) for row in rows), *_defect(request, outcome, worst))
+        return rows, f"the flow was not followed to its end: it takes more than {steps:,} steps"
     floor = FLOOR * 0.5 * request.statistics.target_energy
     curves = [Line(request.times, np.maximum(losses, floor)) for losses in (outcome.losses[worst], exact)]
     distance = agreement(*curves)

@@ -62,9 +62,7 @@ class Representatives(Method["Spans"]):
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
         first = [drawn_neurons(prepared, request.initial, count, width, stream) for stream in streams]
         each = "each for itself" if count == width else f"each for {width / count:.4g} of {width}"
-        inputs, outputs = (
-            sum(prepared.bases[node].shape[1] for node in side) for side in (prepared.sources, prepared.targets)
-        )
+        inputs, outputs = (sum(prepared.bases[node].shape[1] for node in side) for side in prepared.sides)
         note = (
             f"simulated: {request.draws} draws of {count} neurons from the initializer, {each}, in {inputs} inputs and "
             f"{outputs} outputs that the examples span; no trained network was seen"
@@ -119,14 +117,11 @@ class Spans:
         return self.problem.architecture.hidden[0]
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        """The nodes that enter it."""
-        return tuple(self.problem.architecture.source(edge) for edge in self.problem.architecture.incoming[self.hidden])
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """The nodes that it enters."""
-        return tuple(self.problem.architecture.target(edge) for edge in self.problem.architecture.outgoing[self.hidden])
+    def sides(self) -> tuple[list[str], list[str]]:
+        """The nodes that enter it, and those that it enters."""
+        graph = self.problem.architecture
+        entering, leaving = graph.incoming[self.hidden], graph.outgoing[self.hidden]
+        return [graph.source(edge) for edge in entering], [graph.target(edge) for edge in leaving]
 
     def network(self, neurons: int) -> Problem:
         """Return the problem in these coordinates with this many neurons; it has the same loss."""
@@ -152,7 +147,7 @@ class Spans:
     def weights(self, neurons: np.ndarray, others: Mapping[Edge, np.ndarray]) -> dict[Edge, np.ndarray]:
         """Return neurons as weights again, with the edges that join other nodes."""
         graph = self.problem.architecture
-        ends = np.cumsum([self.bases[node].shape[1] for node in (*self.sources, *self.targets)])
+        ends = np.cumsum([self.bases[node].shape[1] for side in self.sides for node in side])
         parts = iter(np.split(neurons, ends[:-1], axis=1))
         found = {**others, **{edge: next(parts) for edge in graph.incoming[self.hidden]}}
         found |= {edge: next(parts).T for edge in graph.outgoing[self.hidden]}

@@ -104,11 +104,3 @@ def test_too_few_steps_say_what_to_do():
     problem = tangled()
     with pytest.raises(RangeError, match="max_steps"):
         predict(problem, small_weights(problem), [500.0], "flow", max_steps=10)
-
-
-def test_inputs_that_are_never_shown_change_nothing():
-    problem = chain()
-    wide = chain(strengths=(3.0, 2.0, 1.0, 1e-3), variances=(1.0, 1.0, 1.0, 1e-20), outputs=4)
-    forecast = predict(wide, initial.gaussian(0.1), TIMES, "flow", draws=1)
-    assert np.isfinite(forecast.loss).all()
-    assert np.isfinite(predict(problem, initial.gaussian(0.1), TIMES, "flow", draws=1).loss).all()

@@ -151,14 +151,6 @@ def test_what_only_linear_networks_have_is_refused():
         predict(Problem(problem.architecture, problem.task).statistics(), weights, TIMES, NetworkFlow())
 
 
-def test_draws_are_not_those_of_a_training():
-    problem = network()
-    law = initial.gaussian(0.3)
-    drawn = predict(problem, law, [0.0], "flow", key=0, draws=1).weights(0.0)
-    trained = nr.train(problem, law, learning_rate=1e-9, steps=1, key=0).weights(seed=0)
-    assert not np.allclose(drawn[("x", "h1")], trained[("x", "h1")], rtol=1e-3)
-
-
 def test_the_correction_makes_the_gap_to_descent_second_order():
     problem = network(slope=1.0)  # without thresholds both orders are plain
     weights = initial.gaussian(0.4)(problem, 1)

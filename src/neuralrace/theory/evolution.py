@@ -27,13 +27,14 @@ class Evolution:
 
 def matrix_evolution(
     matrices: MatricesAt,
-    modes: Callable[[Path], tuple[np.ndarray, np.ndarray]],
+    modes: Callable[[Path], tuple[np.ndarray, np.ndarray]] | None = None,
     paths: PathStrengths | None = None,
 ) -> Evolution:
     """Read strengths off weight matrices.
 
     modes: path -> its output and input vectors U and V, whose strengths are the diagonal of U^T W_p V. Those of edges
-    are their singular values. paths: the strengths of paths, where the method has them without the weights.
+    are their singular values. None: paths go through activations, and have none. paths: their strengths, where the
+    method has them without the weights.
     """
 
     def of_edges(edges: Sequence[Edge], times: np.ndarray) -> list[np.ndarray]:
@@ -41,6 +42,7 @@ def matrix_evolution(
         return [np.array(column) for column in zip(*rows, strict=True)]
 
     def of_paths(wanted: Sequence[Path], times: np.ndarray) -> list[np.ndarray]:
+        assert modes is not None
         bases = [modes(path) for path in wanted]
         found = [np.zeros((len(times), output.shape[1])) for output, _ in bases]
         for i, weights in enumerate(matrices(times)):

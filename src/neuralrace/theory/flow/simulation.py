@@ -3,16 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
 
 import jax
 import numpy as np
 
 from neuralrace._engine.devices import map_on_devices, shard
 from neuralrace._engine.network import Stacks
-from neuralrace.architecture import Path
 from neuralrace.axes import Edge
-from neuralrace.errors import ProblemError
 from neuralrace.problem import Problem
 from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution, matrix_evolution
@@ -88,9 +85,8 @@ class Simulation:
             size, moved = (float(np.sqrt(sum(np.sum(part[e] ** 2) for e in edges))) for part in (weights, slope))
             if size > 0 and rate * moved / size > worst:
                 worst, where = rate * moved / size, f"of the size of the weights into {node!r}"
-        return Assumption(
-            "first step", worst, 1.0, f"{where}; descent may differ" if worst > 1 else where, needed=False
-        )
+        where = f"{where}; descent may differ" if worst > 1 else where
+        return Assumption("first step", worst, 1.0, where, needed=False)
 
     def evolution(self, draw: int, translate: Translate | None = None) -> Evolution:
         """The weights of one draw at any times; paths have no modes."""
@@ -101,10 +97,7 @@ class Simulation:
             for weights in self.at(times, draw) if kept else alone.at(times):
                 yield weights if translate is None else translate(weights)
 
-        def refuse(path: Path) -> NoReturn:
-            raise ProblemError(f"modes are those of linear nodes; the path {path} goes through an activation")
-
-        return matrix_evolution(matrices, refuse)
+        return matrix_evolution(matrices)
 
     def at(self, times: np.ndarray, draw: int = 0) -> Iterator[dict[Edge, np.ndarray]]:
         """The weights of a draw at increasing times."""

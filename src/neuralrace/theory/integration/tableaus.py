@@ -8,7 +8,7 @@ of order four for nonlinear equations too. The interval grows with the square of
 """
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import numpy as np
@@ -31,22 +31,30 @@ APART = np.pad(diffrax.Tsit5.tableau.a_lower[5], (0, 1)) - np.pad(diffrax.Tsit5.
 
 
 class Method(NamedTuple):
-    """y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j), and from the last of these four stages more.
+    """A recurrence of some length, then stages that mix the slopes in their slots; arrays of these are all methods.
 
-    error: weights of the last five slopes in an estimate that is z^4 / 384 on an exponential, as large as the error
-    half way of the cubic that the record is drawn with. matrix: of the whole method, whose last row is the end.
+    y_j+1 = (1 + nu_j) y_j - nu_j y_j-1 + mu_j h f(y_j) is the recurrence. When slot i is known the next stage is the
+    base plus h times weights[i] @ slopes; the base is the state after the recurrence. The state half way is
+    y_0 + chord (y_1 - y_0) and h times middle @ slopes.
     """
 
-    extent: float  # stable on [-extent, 0]
-    mu: np.ndarray  # (s - 4,)
+    extent: Any  # stable on [-extent, 0]
+    length: Any  # of the recurrence
+    first: Any  # the slot with which the last stages begin
+    mu: np.ndarray  # as long as the longest recurrence
     nu: np.ndarray
-    last: np.ndarray  # (4, 4), lower: three stages and the end, from the slopes before each
-    error: np.ndarray  # (5,)
-    matrix: np.ndarray
+    weights: np.ndarray  # (SLOTS, SLOTS)
+    error: np.ndarray  # (SLOTS,): weights of the slopes in an estimate of the error
+    chord: Any
+    middle: np.ndarray  # (SLOTS,)
 
 
 def make_method(stages: int) -> Method:
-    """Find w and p by iteration, from w the exponential, and then the last four stages."""
+    """Find w and p by iteration, from w the exponential, and then the last four stages.
+
+    Its estimate of the error is z^4 / 384 on an exponential, as large as the error half way of the cubic that the
+    record is drawn with.
+    """
     rest, extent, degree = EXPONENTIAL, 0.34 * stages**2 - 3.0, stages - 4
     for _ in range(30):
         mu, nu, series = _orthogonal(rest, degree, extent)
@@ -80,7 +88,15 @@ def make_method(stages: int) -> Method:
     c = matrix.sum(axis=1)
     third = np.stack([np.ones_like(c), c, c**2, matrix @ c])[:, -5:]
     error = np.linalg.svd(third)[2][-1]  # it vanishes to third order
-    return Method(extent, mu, nu, last, error / (384 * (error @ (matrix @ matrix @ c)[-5:])), matrix)
+    error = error / (384 * (error @ (matrix @ matrix @ c)[-5:]))
+    weights = np.zeros((SLOTS, SLOTS))
+    weights[2:6, 2:6], weights[6, 2:6] = last, last[-1]
+    cubic = (np.eye(SLOTS)[0] - np.eye(SLOTS)[-1]) / 8  # through both ends with their slopes
+    return Method(extent, degree, 2, _padded(mu), _padded(nu), weights, np.pad(error, (2, 0)), 0.5, cubic)
+
+
+def _padded(row: np.ndarray) -> np.ndarray:
+    return np.pad(row, (0, STAGES[-1] - 4 - len(row)))
 
 
 def order_conditions(matrix: np.ndarray) -> np.ndarray:
@@ -115,39 +131,11 @@ def _orthogonal(rest: np.ndarray, degree: int, far: float) -> tuple[np.ndarray, 
     return mu, nu, series
 
 
-class Tableaus(NamedTuple):
-    """A recurrence of some length (see Method), then stages that mix the slopes in their slots.
-
-    When slot i is known the next stage is the base plus the width times weights[i] @ slopes; the base is the
-    state after the recurrence. The state half way is y_0 + chord (y_1 - y_0) and the width times middle @ slopes.
-    """
-
-    extent: np.ndarray  # (methods,): stable on [-extent, 0]
-    length: np.ndarray  # (methods,): of the recurrence
-    first: np.ndarray  # (methods,): the slot with which the last stages begin
-    mu: np.ndarray  # (methods, longest)
-    nu: np.ndarray
-    weights: np.ndarray  # (methods, SLOTS, SLOTS)
-    error: np.ndarray  # (methods, SLOTS)
-    chord: np.ndarray  # (methods,)
-    middle: np.ndarray  # (methods, SLOTS)
-
-
 @cache
-def tableaus() -> Tableaus:
-    """The methods, computed once."""
+def tableaus() -> Method:
+    """Return all methods, computed once."""
     table = diffrax.Tsit5.tableau
     weights = np.array([np.pad(row, (0, SLOTS - len(row))) for row in (*table.a_lower, table.a_lower[-1])])
-
-    def padded(row: np.ndarray) -> np.ndarray:
-        return np.pad(row, (0, STAGES[-1] - 4 - len(row)))
-
-    mu = padded(weights[:1, 0])  # Tsitouras' second stage is written as the first of one
-    rows = [(3.5, 0, 1, mu, 0 * mu, weights, table.b_error, 0.0, HALF_WAY)]
-    ends = np.eye(SLOTS)[0] - np.eye(SLOTS)[-1]  # of the cubic through both ends with their slopes
-    for method in map(make_method, STAGES):
-        weights = np.zeros((SLOTS, SLOTS))
-        weights[2:6, 2:6], weights[6, 2:6] = method.last, method.last[-1]
-        recurrence = len(method.mu), 2, padded(method.mu), padded(method.nu)
-        rows.append((method.extent, *recurrence, weights, np.pad(method.error, (2, 0)), 0.5, ends / 8))
-    return Tableaus(*(np.array(column) for column in zip(*rows, strict=True)))
+    mu = _padded(weights[:1, 0])  # Tsitouras' second stage is written as the first of one
+    tsitouras = Method(3.5, 0, 1, mu, 0 * mu, weights, table.b_error, 0.0, HALF_WAY)
+    return Method(*map(np.array, zip(tsitouras, *map(make_method, STAGES), strict=True)))

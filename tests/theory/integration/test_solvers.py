@@ -79,10 +79,11 @@ def test_the_solver_has_the_order_of_its_methods(fast, order):
 @pytest.mark.parametrize("fast", [0.0, FAST])
 def test_what_is_drawn_of_a_step_is_the_solution(fast):
     after, estimate, info, _ = jax.device_get(step(0.2, fast))
-    half_way, end, slope = info["parts"]
+    half_way, end, slope = info["parts"][0]
     np.testing.assert_array_equal(end, after)
     rates = np.stack([memory(fast).slope, slope])
-    curve = Curve(np.array([0.0, 0.2]), np.stack([START, after]), rates, half_way[None], after)
+    records = np.stack([START, after])
+    curve = Curve(np.array([0.0, 0.2]), (records, None), (rates, None), (half_way[None], None), after)
     for time in (0.05, 0.1, 0.15):
         # 0.2^5 / 384 times derivatives of order ten
         np.testing.assert_allclose(curve.at([time])[0], step(time, fast)[0], atol=1e-5)

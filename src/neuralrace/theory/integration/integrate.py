@@ -29,10 +29,10 @@ KEPT_UNKNOWNS = 30_000  # up to this many the state is kept at every step where 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The record as a polynomial of degree four in each step.
+    """The record and the state, or None in its place, as polynomials of degree four in each step.
 
-    times: of the ends of the steps, the start among them. records, rates: leaves (steps + 1, ...). middles: half way,
-    leaves (steps, ...).
+    times: of the ends of the steps, the start among them. records, rates: pairs, leaves (steps + 1, ...). middles: half
+    way, leaves (steps, ...).
     """
 
     times: np.ndarray
@@ -41,8 +41,8 @@ class Curve:
     middles: Any
     last: Any  # the state at the end
 
-    def at(self, times: ArrayLike) -> Any:
-        """The record at increasing times; leaves (times, ...)."""
+    def at(self, times: ArrayLike, *, states: bool = False) -> Any:
+        """The record at increasing times, or the state; leaves (times, ...)."""
         times = np.asarray(times, dtype=np.float64)
         step = np.clip(np.searchsorted(self.times[1:], times, side="left"), 0, max(len(self.times) - 2, 0))
         width = np.diff(self.times, append=self.times[-1])[step]
@@ -61,7 +61,7 @@ class Curve:
                 np.matmul(weights[inside], part, out=found[inside])
             return found.reshape(len(times), *records.shape[1:])
 
-        return jax.tree.map(drawn, self.records, self.rates, self.middles)
+        return jax.tree.map(drawn, self.records[states], self.rates[states], self.middles[states])
 
 
 def integrate(
@@ -76,7 +76,7 @@ def integrate(
 ) -> Curve:
     """Integrate from time zero to `end`, or until `stop(time, state)` says so after some steps.
 
-    states: record the state as well; records are then pairs.
+    states: record the state as well.
     """
     state, solver = jax.device_put(state), StabilizedTsit5(system, states)
     known, width, record, rate = _started(solver, state)
@@ -120,7 +120,8 @@ def _started(solver: StabilizedTsit5, state: Any) -> tuple[SolverState, jax.Arra
     # a hundredth of the time in which the state changes by its own size
     width = jnp.where((pace > 0) & jnp.isfinite(pace), 1e-2 / pace, 1.0)
     record, rate = system.record(state), system.rate(state, known.slope)
-    return known, width, *(((record, state), (rate, known.slope)) if solver.states else (record, rate))
+    first, slope = (state, known.slope) if solver.states else (None, None)
+    return known, width, (record, first), (rate, slope)
 
 
 @compiled
@@ -185,9 +186,14 @@ class Solution:
             return descend(self.system, self.start, self.descent, steps_between(times, self.descent))[1]
         return self.curve(float(times[-1]) if len(times) else 0.0).at(times)
 
-    def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
-        """The record from zero to `end` or until `stop` says so."""
-        return self._part(0, end, stop) if self.keeps else self._solve(end, False, stop)
+    def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None, states: bool = False) -> Curve:
+        """The curve from zero to `end` or until `stop` says so; a known one that goes far enough serves."""
+        states = states or self.keeps
+        if stop is not None or states not in self._known or self._known[states].times[-1] < end:
+            self._known[states] = integrate(
+                self.system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop, states=states
+            )
+        return self._known[states]
 
     def states(self, times: np.ndarray) -> Iterator[Any]:
         """The states at increasing times, one after the other."""
@@ -199,14 +205,14 @@ class Solution:
                 state, _ = descend(self.system, state, self.descent, np.array([count]))
                 yield state
         elif self._unknowns <= KEPT_UNKNOWNS:
-            curve = self._part(1, float(times[-1]))
+            curve = self.curve(float(times[-1]), states=True)
             for batch in np.array_split(times, len(times) // 256 + 1):
-                found = curve.at(batch)
+                found = curve.at(batch, states=True)
                 yield from (jax.tree.map(lambda leaf, i=i: leaf[i], found) for i in range(len(batch)))
         else:
             for time in map(float, times):
                 if time > before:
-                    state = replace(self, start=state, _known={})._solve(time - before, False).last
+                    state = replace(self, start=state, _known={}).curve(time - before).last
                     before = time
                 yield state
 
@@ -218,16 +224,3 @@ class Solution:
     @property
     def _unknowns(self) -> int:
         return sum(leaf.size for leaf in jax.tree.leaves(self.start))
-
-    def _part(self, place: int, end: float, stop: Callable[[float, Any], bool] | None = None) -> Curve:
-        """The curve of the record, 0, or of the state, 1."""
-        whole = self._solve(end, True, stop)
-        return Curve(whole.times, whole.records[place], whole.rates[place], whole.middles[place], whole.last)
-
-    def _solve(self, end: float, states: bool, stop: Callable[[float, Any], bool] | None = None) -> Curve:
-        """A known curve that goes far enough serves."""
-        if stop is not None or states not in self._known or self._known[states].times[-1] < end:
-            self._known[states] = integrate(
-                self.system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop, states=states
-            )
-        return self._known[states]

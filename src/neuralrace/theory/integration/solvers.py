@@ -177,12 +177,11 @@ class StabilizedTsit5(diffrax.AbstractAdaptiveSolver[Any]):
         wrong = StepError(mixed(nothing, slopes, width * error), order, state.radius, stabilized.astype(order.dtype))
 
         def record(at: Any) -> Any:
-            return (self.system.record(at), at) if self.states else self.system.record(at)
+            return self.system.record(at), at if self.states else None
 
         # one loop of two rounds, so that the record is compiled once
         both = jax.lax.map(record, jax.tree.map(lambda *two: jnp.stack(two), half_way, after))
-        rate = self.system.rate(after, last)
-        rate = (rate, last) if self.states else rate
+        rate = self.system.rate(after, last), last if self.states else None
         parts = jax.tree.map(lambda two, end: jnp.concatenate([two, end[None]]), both, rate)
         return after, wrong, {"parts": parts}, state, diffrax.RESULTS.successful
 

@@ -6,47 +6,28 @@ from scipy.integrate import solve_ivp
 
 from neuralrace import initial
 from neuralrace.architecture import Architecture
-from neuralrace.arrays import float64
 from neuralrace.errors import RangeError
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import predict
-from neuralrace.theory.flow.linear import linear_flow
+from oracle import gradient, loss
 from theory_problems import chain, descent, flatten, small_weights, tangled, unflatten
 
 TIMES = np.linspace(0.0, 6.0, 25)
 
 
-@float64
-def velocity(problem, weights):
-    flow = linear_flow(problem.statistics(), weights, 1.0, 1e-6)
-    return flow.velocity(flow.solution.start), flow.loss(flow.solution.start)
-
-
-def test_velocity_is_minus_the_gradient_of_the_examples():
-    problem = tangled()
-    weights = small_weights(problem)
-    found, loss = velocity(problem, weights)
-    by_autodiff = problem.gradient(weights)
-    # both are double precision sums of the same numbers
-    assert loss == pytest.approx(problem.loss(weights), rel=1e-12)
-    for edge, gradient in by_autodiff.items():
-        np.testing.assert_allclose(found[edge], -gradient, atol=1e-12)
-
-
 def test_flow_is_the_solution_of_scipy():
     problem = tangled()
     weights = small_weights(problem)
-    statistics = problem.statistics()
 
     def right_hand_side(_, vector):
-        return -flatten(problem, statistics.gradient(unflatten(problem, vector)))
+        return -flatten(problem, gradient(problem, unflatten(problem, vector)))
 
     exact = solve_ivp(
         right_hand_side, (0, TIMES[-1]), flatten(problem, weights), "DOP853", TIMES, rtol=1e-11, atol=1e-13
     )
     forecast = predict(problem, weights, TIMES, "flow", rtol=1e-8)
-    losses = [statistics.loss(unflatten(problem, column)) for column in exact.y.T]
+    losses = [loss(problem, unflatten(problem, column)) for column in exact.y.T]
     np.testing.assert_allclose(forecast.loss, losses, rtol=1e-6)
 
 

@@ -93,21 +93,6 @@ def test_an_integration_is_two_programs_and_a_second_compiles_nothing():
     assert len(TRACED) == count
 
 
-@float64
-def test_it_stops_when_told():
-    seen = []
-
-    def stop(time, state):
-        seen.append((time, np.asarray(state)))
-        return len(seen) == 2
-
-    curve = integrate(Bowl(np.linspace(1, 900, MANY)), np.ones(MANY), 1e4, rtol=1e-8, max_steps=10**5, stop=stop)
-    assert 0 < seen[0][0] < seen[1][0] < 1e4
-    assert curve.times[-1] == seen[1][0]
-    np.testing.assert_array_equal(curve.last, seen[1][1])
-    np.testing.assert_array_equal(curve.at(curve.times[-1:])[0], curve.last)
-
-
 class Bursting(Bowl):
     """One that grows without bound in a finite time."""
 

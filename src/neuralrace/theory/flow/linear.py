@@ -22,7 +22,6 @@ from neuralrace.theory.certificate import Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.flow.system import NetworkSystem
 from neuralrace.theory.integration.integrate import Solution
-from neuralrace.theory.integration.system import record_of, velocity_of
 from neuralrace.theory.sharpness import regime, sharpness
 
 
@@ -47,22 +46,9 @@ class LinearFlow:
 
     def weights(self, state: Stacks) -> dict[Edge, np.ndarray]:
         """The weights between neurons in a state of the flow."""
-        return {edge: matrix + self.fixed[edge] for edge, matrix in self._lifted(state).items()}
-
-    def velocity(self, state: Stacks) -> dict[Edge, np.ndarray]:
-        """dW/dt between neurons."""
-        return self._lifted(velocity_of(self.solution.system, state))
-
-    def loss(self, state: Stacks) -> float:
-        """The loss in a state of the flow."""
-        return float(record_of(self.solution.system, state)[0]) + self.constant
-
-    def _lifted(self, state: Stacks) -> dict[Edge, np.ndarray]:
         inner = self.network.unstack({name: np.asarray(part)[0] for name, part in state.items()})
-        ends = self.architecture.edges.items()
-        return {
-            edge: lift(inner[edge], self.bases.get(target), self.bases.get(source)) for edge, (source, target) in ends
-        }
+        ends, bases = self.architecture.edges.items(), self.bases
+        return {e: self.fixed[e] + lift(inner[e], bases.get(target), bases.get(source)) for e, (source, target) in ends}
 
 
 def linear_flow(

@@ -6,7 +6,7 @@ the solver changes its method.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from neuralrace.theory.integration.descent import descend, steps_between
 from neuralrace.theory.integration.solvers import ModewiseController, SolverState, StabilizedTsit5
 from neuralrace.theory.integration.system import System
 
-STEPS = 32  # at most in one compiled call; then the caller may stop
+STEPS = 256  # at most in one compiled call, between which an integration can be interrupted
 KEPT_UNKNOWNS = 30_000  # up to this many the state is kept at every step where states are requested
 
 
@@ -71,13 +71,9 @@ def integrate(
     *,
     rtol: float,
     max_steps: int,
-    stop: Callable[[float, Any], bool] | None = None,
     states: bool = False,
 ) -> Curve:
-    """Integrate from time zero to `end`, or until `stop(time, state)` says so after some steps.
-
-    states: record the state as well.
-    """
+    """Integrate from time zero to `end`; states: record the state as well."""
     state, solver = jax.device_put(state), StabilizedTsit5(system, states)
     known, width, record, rate = _started(solver, state)
     control = np.ones(()), np.ones(()), np.array(False), width
@@ -100,8 +96,6 @@ def integrate(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
-        if stop is not None and stop(float(time), state):
-            break
     if not taken:
         times, parts = [np.zeros(2)], [still, still]
     steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
@@ -186,12 +180,12 @@ class Solution:
             return descend(self.system, self.start, self.descent, steps_between(times, self.descent))[1]
         return self.curve(float(times[-1]) if len(times) else 0.0).at(times)
 
-    def curve(self, end: float, stop: Callable[[float, Any], bool] | None = None, states: bool = False) -> Curve:
-        """The curve from zero to `end` or until `stop` says so; a known one that goes far enough serves."""
+    def curve(self, end: float, states: bool = False) -> Curve:
+        """The curve from zero to `end`; a known one that goes far enough serves."""
         states = states or self.keeps
-        if stop is not None or states not in self._known or self._known[states].times[-1] < end:
+        if states not in self._known or self._known[states].times[-1] < end:
             self._known[states] = integrate(
-                self.system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, stop=stop, states=states
+                self.system, self.start, end, rtol=self.rtol, max_steps=self.max_steps, states=states
             )
         return self._known[states]
 

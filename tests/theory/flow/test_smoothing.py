@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace.arrays import float64
-from neuralrace.theory.flow.smoothing import smoothed_relu
+from neuralrace.theory.flow.system import smoothed_relu
 
 
 @float64

@@ -49,19 +49,21 @@ def agreement(forecast: Any, run: Any) -> Agreement:
             f"two curves must share their times to be compared; one has {np.size(forecast.time)} and the other "
             f"{time.size}, or they differ: predict at times=run.time"
         )
-    predicting, training = getattr(forecast, "settings", {}), getattr(run, "settings", {})
-    if predicting and training and predicting.get("loss", "squared") != training.get("loss", "squared"):
-        losses = [settings.get("loss", "squared") for settings in (predicting, training)]
-        raise RangeError(
-            "two curves of one loss are required; the forecast is of the {} and the run of the {} loss".format(*losses)
-        )
-    rate, activated = training.get("learning_rate"), getattr(getattr(forecast, "problem", None), "activations", None)
-    if activated and rate is not None and predicting.get("learning_rate", rate) is None:
-        warnings.warn(  # rectified networks follow the gradient flow only for small steps
-            f"the run took steps of learning_rate={rate:g} and the forecast follows the gradient flow, which ignores "
-            f"them: predict with learning_rate={rate:g}",
-            stacklevel=2,
-        )
+    of_forecast, of_run = getattr(forecast, "settings", None), getattr(run, "settings", None)
+    if of_forecast is not None and of_run is not None:
+        losses = [settings.get("loss", "squared") for settings in (of_forecast, of_run)]
+        if losses[0] != losses[1]:
+            raise RangeError(
+                f"two curves of one loss are required; the forecast is of the {losses[0]} and the run of the "
+                f"{losses[1]} loss"
+            )
+        rate, activated = of_run.get("learning_rate"), getattr(getattr(forecast, "problem", None), "activations", None)
+        if activated and rate is not None and of_forecast.get("learning_rate", rate) is None:
+            warnings.warn(  # rectified networks follow the gradient flow only for small steps
+                f"the run took steps of learning_rate={rate:g} and the forecast follows the gradient flow, which "
+                f"ignores them: predict with learning_rate={rate:g}",
+                stacklevel=2,
+            )
     predicted, measured = (np.atleast_2d(curve.loss).mean(axis=0) for curve in (forecast, run))
     if not (np.isfinite(predicted).all() and np.isfinite(measured).all()):
         return Agreement(float("inf"), float("inf"), float("inf"))

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from neuralrace import tasks
-from neuralrace.errors import RangeError, UnknownNameError
 from neuralrace.tasks.named.routing import TARGETS
 from neuralrace.tasks.pairs import trained_pairs
 
@@ -76,11 +75,6 @@ def test_partly_shared_gatings_give_the_rates_of_eqs_16_and_17(share):
         assert rate == pytest.approx(counted / domains**2, rel=1e-13)
 
 
-def test_all_routes_through_one_matrix_is_the_shared_network():
-    named = tasks.routing(6, 3)
-    assert named.problem("P=36", 5).architecture == named.problem("shared", 5).architecture
-
-
 def test_shared_and_unshared_pathways_together_add_up():
     named = tasks.routing(4, 4)
     parts = {gating: named.problem(gating, 3) for gating in ("shared", "P=1", "P=4")}
@@ -119,25 +113,3 @@ def test_evaluation_is_the_same_network_on_all_routes(gating):
     everywhere, here = evaluation.forward(weights), problem.forward(weights)
     for node, rows in here.items():
         np.testing.assert_allclose(everywhere[node][trained], rows, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"domains": 0}, RangeError, "domains must be a whole number, at least 1; it was 0"),
-        ({"trained": 0}, RangeError, "trained must be a whole number, at least 1; it was 0"),
-        (
-            {"domains": 3, "trained": 4},
-            RangeError,
-            "trained must be at most the number of domains, 3; it was 4",
-        ),
-    ],
-)
-def test_bad_settings(settings, error, words):
-    with pytest.raises(error, match=words):
-        tasks.routing(**settings)
-
-
-def test_a_share_whose_root_does_not_divide_the_domains():
-    with pytest.raises(UnknownNameError, match="task 'routing' has no gating 'P=9'"):
-        tasks.routing(10, 10).problem("P=9")

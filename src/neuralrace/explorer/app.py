@@ -32,11 +32,12 @@ from neuralrace.explorer.scene import Scene, read_scene
 from neuralrace.explorer.session import Session, SupersededError, Token
 
 STATIC = Path(str(files("neuralrace.explorer") / "static"))
-POLICY = (
-    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-HEADERS = {"content-security-policy": POLICY, "x-content-type-options": "nosniff", "referrer-policy": "no-referrer"}
+HEADERS = {
+    "content-security-policy": "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
 MOST_BYTES = 1 << 16  # of a request
 
 

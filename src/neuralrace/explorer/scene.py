@@ -20,7 +20,6 @@ MOST_FLIPS, MOST_ROW = 400, 10_000  # gates that differ from the named gating
 SCENES: dict[str, Any] = json.loads((files("neuralrace.explorer") / "scenes.json").read_text(encoding="utf-8"))
 SCENE: Bounds = SCENES["scene"]
 TASKS: Mapping[str, Bounds] = SCENES["tasks"]
-FIELDS = ("task", "settings", "gating", "flips", *SCENE)
 
 
 def read_scene(given: Any) -> Scene:
@@ -32,7 +31,7 @@ def read_scene(given: Any) -> Scene:
     if not isinstance(given, Mapping):
         raise RangeError(f"a scene must be an object with named values; it was {type(given).__name__}")
     for name in given:
-        require_known(name, FIELDS, f"a scene has no {name!r:.40}")
+        require_known(name, ("task", "settings", "gating", "flips", *SCENE), f"a scene has no {name!r:.40}")
     task, settings, flips = given.get("task", "xor"), given.get("settings", {}), given.get("flips", [])
     gating = given.get("gating", "")
     if not isinstance(task, str) or task not in TASKS:

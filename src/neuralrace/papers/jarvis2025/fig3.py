@@ -10,7 +10,6 @@ import neuralrace as nr
 from neuralrace.papers._common import Claims, enumerated, panels
 from neuralrace.papers.jarvis2025 import _contextual as p2
 
-GATING = "common + all-but-one"
 CONTEXTS, ITEMS, PROPERTIES = 3, 8, 15
 
 
@@ -48,7 +47,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     data["gap"], data["nodes"] = ("moment", gaps), ("moment", nodes)
     rank = int(np.linalg.matrix_rank(targets.T @ inputs))
     for name, width in (("wide", settings.width), ("rank", rank)):
-        problem = named.problem(f"{GATING}, items only", hidden=width)
+        problem = named.problem(f"{p2.GATING}, items only", hidden=width)
         run = settings.train(problem, coupling="residual", seeds=settings.seeds)
         data[name] = (("seed", "epoch"), run.loss)
     data["neurons"] = ((), rank)
@@ -98,7 +97,7 @@ def draw(data: xarray.Dataset) -> Figure:
         (left, "left", f"{100 * missed:.0f} % of the targets no linear map learns", PROPERTIES),
     ):
         nr.plotting.heat_map(axis, data[name].values.T, title, "context", "block", "value", blocks=(rows, ITEMS))
-    problem = nr.tasks.contextual(CONTEXTS, "mixed").problem(GATING, hidden=Settings().width)
+    problem = nr.tasks.contextual(CONTEXTS, "mixed").problem(p2.GATING, hidden=Settings().width)
     nr.plotting.draw_network(network, problem.architecture, "the gated network of the text has four pathways")
     trained = {"100 neurons per pathway": ("gated", data["wide"].values)}
     trained["as many as the rank"] = ("linear", data["rank"].values)

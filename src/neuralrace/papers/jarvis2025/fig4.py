@@ -34,7 +34,7 @@ def compute(settings: Settings) -> xarray.Dataset:
     data["patterns"] = (("module", "example"), found.patterns)
     data["consistency"] = ("module", found.consistency)
     appendix = settings.appendix_h
-    data["appendix"] = (("gated_seed", "time"), appendix.protocol(named, "common + all-but-one", seeds=seeds)[1].loss)
+    data["appendix"] = (("gated_seed", "time"), appendix.protocol(named, p2.GATING, seeds=seeds)[1].loss)
     data["appendix_relu"] = (("gated_seed", "time"), appendix.relu(named.task, seeds=seeds).loss)
     wanted = ("outputs", "activity", "path_singular_values")
     published = settings.protocol(named, p2.EVERY_MODULE, 2.0, record=wanted, seeds=seeds)

@@ -11,7 +11,6 @@ import neuralrace as nr
 from neuralrace.papers._common import Claims, apart, enumerated, panels, setting
 from neuralrace.papers.jarvis2025 import _contextual as p2
 
-GATING = "common + all-but-one"
 TREE = np.vstack([np.kron(np.eye(1 << level), np.ones(8 >> level)) for level in range(4)])  # over eight items
 PUBLISHED = {  # contexts -> ReLU neurons; scale of contextual over common pathways; strengths of both in closed form
     3: (700, 2.0, (5e-9, 5e-5)),
@@ -53,7 +52,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         wanted = {"record": "path_singular_values", "seeds": settings.gated_seeds}
         assumed = p2.on_what_is_left(named, chosen.width)
         runs = {
-            "published": chosen.protocol(named, p2.EVERY_MODULE if count == 3 else GATING, contextual, **wanted),
+            "published": chosen.protocol(named, p2.EVERY_MODULE if count == 3 else p2.GATING, contextual, **wanted),
             "assumed": (assumed, chosen.train(assumed, **wanted)),
         }
         strength = chosen.width * chosen.std**2 / 2  # the mean over draws of the part along a growing direction
@@ -64,7 +63,7 @@ def compute(settings: Settings) -> xarray.Dataset:
             values |= p2.by_pathway(name, p2.trained_values(problem, one), 8 + count)
         data = data.assign({name: (("epoch", "mode"), array) for name, array in values.items()})
         appendix = settings.appendix_h
-        gated = appendix.protocol(named, GATING, seeds=settings.gated_seeds)[1]
+        gated = appendix.protocol(named, p2.GATING, seeds=settings.gated_seeds)[1]
         data["closed_loss"] = ("epoch", nr.theory.exact.Contextual(TREE, count, *by_hand).loss(run.time))
         data["published_loss"] = ("epoch", runs["published"][1].loss.mean(axis=0))
         data["appendix_loss"] = ("epoch", gated.loss.mean(axis=0))

@@ -40,9 +40,10 @@ MNIST: dict[str, Any] = {
     "trained": 10,
 }
 FEW = (0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
-DIGITS = {"hidden": 32, "rate": 0.1, "steps": 1600, "seeds": 3, "trained": 4, "gains": (10.0, 3.0, 1.0, 0.3, 0.1)}
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "digits": MNIST | DIGITS | {"fractions": FEW},
+    "digits": MNIST
+    | {"hidden": 32, "rate": 0.1, "steps": 1600, "seeds": 3, "trained": 4}
+    | {"fractions": FEW, "gains": (10.0, 3.0, 1.0, 0.3, 0.1)},
     "mnist": MNIST,
     "fashion": MNIST,
     "features": MNIST | {"hidden": 1024, "fractions": FEW},

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 import neuralrace as nr
 from neuralrace.papers._common import Claims, enumerated, panels, setting
 
-CLASSES = 3
 SMALL = 0.01  # initial scales up to this are small
 
 
@@ -59,7 +58,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         first, last = random.standard_normal(shape), np.swapaxes(random.standard_normal(shape), -1, -2)
         return lone_responses(two_layer_end(first, last))
 
-    widths = [winner_share(ends(settings.networks, width, CLASSES)).mean(axis=-1) for width in settings.widths]
+    widths = [winner_share(ends(settings.networks, width, 3)).mean(axis=-1) for width in settings.widths]
     # a pathway as wide as there are classes: the least that can learn them all
     classes = [coverage(ends(settings.class_networks, count, count)).mean(axis=-1) for count in settings.classes]
     data["width_share"] = (("width", "network"), np.array(widths))

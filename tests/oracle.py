@@ -1,6 +1,7 @@
 """The definitions of a gated network in plain numpy, example by example; shares no code with the package."""
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -47,11 +48,12 @@ def path_sum(problem, weights: Weights) -> dict[str, np.ndarray]:
     return outputs
 
 
-def _forward_order(edges: Mapping) -> list[str]:
-    waiting = {node for ends in edges.values() for node in ends}
+@cache
+def _forward_order(ends: tuple[tuple[str, str], ...]) -> list[str]:
+    waiting = {node for pair in ends for node in pair}
     order: list[str] = []
     while waiting:
-        free = sorted(n for n in waiting if not any(t == n and s in waiting for s, t in edges.values()))
+        free = sorted(n for n in waiting if not any(t == n and s in waiting for s, t in ends))
         order += free
         waiting -= set(free)
     return order
@@ -61,7 +63,7 @@ def activities(problem, weights: Weights) -> dict[str, np.ndarray]:
     """h_v = g_v f_v(sum_e g_e W_e h_s(e)), and h_v = g_v x_v at the inputs; (N, size) each."""
     edges = problem.architecture.edges
     found: dict[str, np.ndarray] = {}
-    for node in _forward_order(edges):
+    for node in _forward_order(tuple(edges.values())):
         total = problem.task.inputs.get(node)
         if total is None:
             total = sum(
@@ -111,7 +113,7 @@ def gradient(problem, weights: Weights, kind: str = "squared") -> Weights:
         for node, rows in problem.task.targets.items()
     }
     result = {}
-    for node in reversed(_forward_order(edges)):
+    for node in reversed(_forward_order(tuple(edges.values()))):
         if node in problem.activations:
             slope = np.where(_received(problem, weights, found, node) > 0, 1.0, problem.activations[node].slope)
             errors[node] = errors[node] * slope

@@ -101,7 +101,7 @@ def test_one_point_may_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         ({"std": [0.1, 0.1]}, {}, "and different ones"),
         ({"std": [-1]}, {}, "std"),
         ({"seeds": [1]}, {"seeds": 2}, "each setting once"),
-        ({"std": [0.1]}, {"on": "no address"}, "could not connect"),
+        ({"std": [0.1]}, {"on": "none://here"}, "could not connect"),
         ({"std": [0.1]}, {"on": "tcp://127.0.0.1:1", "workers": 2}, "workers is an option of on='local'"),
     ],
 )

@@ -19,28 +19,18 @@ def repeated(seed, copies):
     return nr.Problem(base.architecture, nr.Task(noise, base.task.targets, base.task.weights), base.gates)
 
 
-@given(oracle.seeds)
-@settings(max_examples=10)
-def test_loss_and_gradient_are_the_same_at_any_weights(seed):
-    problem = repeated(seed, 12)
-    small = problem.compress()
-    for draw in range(2):
-        weights = oracle.random_weights(problem.architecture, draw)
-        assert oracle.loss(small, weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
-        oracle.assert_weights_close(oracle.gradient(small, weights), oracle.gradient(problem, weights), EXACT)
-    assert small.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
-
-
-@given(oracle.seeds, st.integers(min_value=1, max_value=40))
-@settings(max_examples=40)
-def test_there_are_at_most_inputs_plus_targets_rows_per_configuration(seed, copies):
+@given(oracle.seeds, st.integers(min_value=1, max_value=20))
+@settings(max_examples=6)
+def test_few_rows_have_the_same_loss_and_gradient(seed, copies):
     problem = repeated(seed, copies)
-    small = problem.compress()
+    small, weights = problem.compress(), oracle.random_weights(problem.architecture, 1)
+    assert oracle.loss(small, weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
+    oracle.assert_weights_close(oracle.gradient(small, weights), oracle.gradient(problem, weights), EXACT)
     columns = sum(problem.architecture.nodes[n] for n in (*problem.architecture.inputs, *problem.architecture.outputs))
     gates = [*problem.gates.nodes.values(), *problem.gates.edges.values()]
     configurations = len(np.unique(np.array(gates).T, axis=0)) if gates else 1
     assert len(small.task) <= min(columns * configurations, len(problem.task))
-    assert small.task.weights.sum() == pytest.approx(1, rel=1e-14)  # a sum of at most 240 weights
+    assert small.task.weights.sum() == pytest.approx(1, rel=1e-14)  # a sum of at most 120 weights
     assert len(small.compress().task) == len(small.task)
     assert small.compress() is small or (problem.task.weights == 0).any()
 
@@ -86,7 +76,7 @@ def test_rows_keep_their_moments_and_total_weight():
         lambda rows: st.lists(st.lists(st.sampled_from([0.0, 1.0, -2.5]), min_size=rows, max_size=rows), max_size=6)
     )
 )
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_rows_agree_exactly_if_their_labels_do(columns):
     count = len(columns[0]) if columns else 3
     labels = label_rows(count, [np.array(column) for column in columns])

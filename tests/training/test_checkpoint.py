@@ -28,10 +28,11 @@ def often(monkeypatch):
     monkeypatch.setattr(module, "SECONDS", 0.0)
 
 
-@pytest.mark.parametrize("options", [{"optimizer": optax.adam(0.02)}, {"learning_rate": 0.1, "batch_size": 2}])
-@pytest.mark.parametrize("at", [30, 200])
+@pytest.mark.parametrize(
+    ("options", "at"), [({"optimizer": optax.adam(0.02)}, 30), ({"learning_rate": 0.1, "batch_size": 2}, 100)]
+)
 def test_killed_and_started_again(tmp_path, options, at):
-    options = {"steps": 300, "seeds": 2, "record": ("outputs", "gate_patterns"), "every": 20, **options}
+    options = {"steps": 160, "seeds": 2, "record": ("outputs", "gate_patterns"), "every": 20, **options}
     whole = nr.train(RELU, LAW, **options)
 
     def killer(step, losses):
@@ -82,8 +83,8 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
     assert "times=1.0" in told["objective"]
     with pytest.raises(FileFormatError, match="checkpoint of another training"):
         nr.train(RELU, LAW, 0.1, 20, loss=Scaled(2.0), checkpoint=tmp_path / "scaled.npz")
-    nr.train(RELU, LAW, steps=20, optimizer=optax.adam(0.1), checkpoint=tmp_path / "adam.npz")
-    nr.train(RELU, LAW, steps=20, optimizer=optax.adam(0.1), checkpoint=tmp_path / "adam.npz")
+    for _ in range(2):  # an equal optimizer is the same one
+        nr.train(RELU, LAW, steps=20, optimizer=optax.adam(0.1), checkpoint=tmp_path / "adam.npz")
     with pytest.raises(FileFormatError, match="checkpoint of another training"):
         nr.train(RELU, LAW, steps=20, optimizer=optax.adam(0.2), checkpoint=tmp_path / "adam.npz")
     content = bytearray(path.read_bytes())

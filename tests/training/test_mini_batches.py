@@ -6,7 +6,6 @@ import neuralrace as nr
 import oracle
 from neuralrace._engine.network import as_numpy
 from neuralrace.arrays import float64
-from neuralrace.errors import ProblemError, RangeError
 from neuralrace.training.learner import make_learner
 from neuralrace.training.objectives import as_objective
 from random_problems import random_problem
@@ -90,16 +89,3 @@ def test_the_gradient_is_unbiased(relu, kind):
 
     whole, mean = float64(both)()
     oracle.assert_weights_close(mean, whole, ROUNDING)
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"batch_size": 5}, RangeError, "batch_size must be at most the number of examples, 4; it was 5"),
-        ({"batch_size": 0}, RangeError, "batch_size must be a whole number, at least 1; it was 0"),
-        ({"batch_size": 2, "coupling": "residual"}, ProblemError, "mini-batches go with coupling='joint'"),
-    ],
-)
-def test_batches_that_cannot_be(options, error, words):
-    with pytest.raises(error, match=words):
-        nr.train(nr.tasks.xor().problem("xor", hidden=2), nr.initial.gaussian(1.0), 0.1, 5, **options)

@@ -94,7 +94,6 @@ def test_inputs_and_outputs_of_the_task_stand_side_by_side():
     [
         ((), 0.0, "at least one hidden layer; it was empty"),
         ((3, 0), 0.0, "the width of hidden layer 2 must be a whole number, at least 1; it was 0"),
-        (2.5, 0.0, "the width of hidden layer 1 must be a whole number, at least 1; it was 2.5"),
         (None, 0.0, "the width of hidden layer 1 must be a whole number"),
         (4, np.nan, "slope must be a finite number; it was nan"),
     ],

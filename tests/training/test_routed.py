@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_refused():
     law = nr.initial.xavier()
     with pytest.raises(ProblemError, match="no outputs to record; record can hold loss, weights"):
         nr.train(network, law, 0.1, 1, record="outputs")
-    with pytest.raises(ProblemError, match="a Problem has no pair_errors"):
+    with pytest.raises(ProblemError, match="this Problem has no pair_errors"):
         nr.train(nr.tasks.xor().problem("xor"), law, 0.1, 1, record="pair_errors")
     with pytest.raises(ProblemError, match="coupling='joint'"):
         nr.train(network, law, 0.1, 1, coupling="residual")

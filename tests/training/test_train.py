@@ -134,7 +134,11 @@ PROBLEM, RELU = nr.tasks.xor().problem("xor", hidden=2), nr.ReLUNetwork(nr.tasks
         ({"batch_size": 2, "coupling": "residual"}, ProblemError, "mini-batches go with coupling='joint'"),
         ({"record": "lss"}, UnknownNameError, "record can hold .*it held 'lss'"),
         ({"record": "weights[x->h9]"}, UnknownNameError, r"no 'weights\[x->h9\]' to record"),
-        ({"record": "gate_patterns"}, ProblemError, "a network of linear nodes has fixed gates: see problem.gates"),
+        (
+            {"record": "gate_patterns"},
+            ProblemError,
+            "no gate_patterns to record; record can hold loss, outputs",
+        ),
         ({"every": 0}, RangeError, "every must be a whole number, at least 1; it was 0"),
         ({"at": []}, RangeError, r"at must name whole steps from 0 to 5; it was \[\]"),
         ({"at": [6]}, RangeError, r"at must name whole steps from 0 to 5; it was \[6\]"),

@@ -16,15 +16,6 @@ from neuralrace.problem import Problem
 from neuralrace.training.learner import Learner, NetworkLearner
 from neuralrace.training.routed import RoutedLearner, RoutedNetwork
 
-
-def _gated_nodes(problem: Problem) -> list[str]:
-    if not problem.activations:
-        raise ProblemError(
-            "a network of linear nodes has fixed gates: see problem.gates; gate_patterns is for activations"
-        )
-    return [node for node in problem.architecture.hidden if node in problem.activations]
-
-
 # kind -> the things that have it
 THINGS: Mapping[str, Callable[[Any], Iterable[Any]]] = {
     "outputs": lambda problem: problem.architecture.outputs,
@@ -32,7 +23,7 @@ THINGS: Mapping[str, Callable[[Any], Iterable[Any]]] = {
     "path_singular_values": lambda problem: problem.architecture.paths(PATH_LIMIT),
     "weight_singular_values": lambda problem: problem.architecture.edges,
     "activity": lambda problem: problem.architecture.hidden,
-    "gate_patterns": _gated_nodes,
+    "gate_patterns": lambda problem: [node for node in problem.architecture.hidden if node in problem.activations],
     "pair_errors": lambda network: ("trained", "untrained"),
 }
 OF_EXAMPLES = ("outputs", "activity", "gate_patterns")
@@ -93,12 +84,12 @@ def make_recorder(problem: Problem | RoutedNetwork, record: str | Sequence[str])
     kinds = [name.partition("[")[0] if isinstance(name, str) else name for name in names]
     for name, kind in zip(names, kinds, strict=True):
         require_known(kind, ("loss", *THINGS), f"record can hold {', '.join(('loss', *THINGS))}; it held {name!r}")
-    network, routed = ["outputs", "path_singular_values", "activity", "gate_patterns"], ["pair_errors"]
-    missing = network if isinstance(problem, RoutedNetwork) else routed
-    for kind in kinds:
-        if kind in missing:
-            fitting = ", ".join(["loss", *(other for other in THINGS if other not in missing)])
-            raise ProblemError(f"a {type(problem).__name__} has no {kind} to record; record can hold {fitting}")
+    missing = {"pair_errors"} if problem.activations else {"pair_errors", "gate_patterns"}
+    if isinstance(problem, RoutedNetwork):
+        missing = {"outputs", "path_singular_values", "activity", "gate_patterns"}
+    for kind in missing.intersection(kinds):
+        fitting = ", ".join(["loss", *(other for other in THINGS if other not in missing)])
+        raise ProblemError(f"this {type(problem).__name__} has no {kind} to record; record can hold {fitting}")
     chosen = []
     for kind in (kind for kind in THINGS if kind in kinds):
         known = {variable(kind, thing): thing for thing in THINGS[kind](problem)}

@@ -375,13 +375,23 @@ def _components(link: np.ndarray, place: Mapping[str, slice]) -> list[list[dict[
         values, vectors = np.linalg.eigh(own[root])
         if not (np.abs(values) > tolerance).any():
             return components
-        modes = []
-        for start in (vectors @ untied(values, vectors))[:, np.abs(values) > tolerance].T:
+        modes, vectors = [], vectors @ untied(values, vectors)
+        # the strongest first: from node to node its part in the rounding of weaker ones would grow
+        for k in np.argsort([-rounded(abs(value)) for value in values], kind="stable"):
+            if abs(values[k]) <= tolerance:
+                break
+            start = vectors[:, k]
             mode = {root: unit(root, start * np.sign(start[np.argmax(np.abs(start))]))}
-            for node, rows in place.items():
-                image = left(node, link[rows, place[root]] @ mode[root])
-                if node != root and np.linalg.norm(image) > tolerance:
-                    mode[node] = unit(node, image)
+            images, reached = {node: np.zeros(0) for node in place}, [root]
+            while reached:  # from node to node: in a direct image at a distant one most is rounding
+                whole = sum(link[:, place[node]] @ vector for node, vector in mode.items())
+                ahead = [node for node in place if node not in mode]
+                for node in ahead:
+                    images[node] = max(images[node], left(node, whole[place[node]]), key=np.linalg.norm)
+                sizes = {node: float(np.linalg.norm(images[node])) for node in ahead}
+                least = max(0.01 * max(sizes.values(), default=0.0), tolerance)
+                reached = [node for node in ahead if sizes[node] > least]
+                mode |= {node: unit(node, images[node]) for node in reached}
             for node, vector in mode.items():  # at once, so that a node never gives one direction to two modes
                 taken[node][:, counts[node]] = vector
                 counts[node] += 1

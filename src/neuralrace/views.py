@@ -16,14 +16,7 @@ from neuralrace.theory.exact._base import Positive, Real, Solution, Strength, re
 __all__ = ["CoupledRace", "Race", "RaceEquation", "derive", "race"]
 
 
-def race(strengths: Any, rates: Any, depth: Any = 2, saturation: Any = 1.0) -> Race:
-    """Set up a race between views that always occur together, and solve it exactly.
-
-    strengths: layer amplitudes a_m(0) > 0, view last; leading axes are races. rates: r_m > 0, one or one per view.
-    da_m/dt = r_m a_m^(L-1) (1 - sum_n a_n^L / A^L) with L = depth >= 2 and A = saturation; at depth two this is P3's
-    equation in s_m = a_m.
-    """
-    return Race(strengths, rates, depth, saturation)
+race = Race  # of views that always occur together, solved exactly
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,8 +111,8 @@ def derive(problem: Problem, mode: int = 0) -> RaceEquation:
     depths = {len(path.edges) for path in pathways}
     if len(pathways) < 2 or len(depths) > 1 or len(owner) != sum(len(path.edges) for path in pathways):
         raise AssumptionError(
-            f"the race is that of at least two pathways of equal depth that share no edge; there are "
-            f"{len(pathways)} of depths {', '.join(map(str, sorted(depths)))}: use the gating 'views' of tasks.views"
+            f"a race needs at least two pathways of equal depth that share no edge; there are {len(pathways)} of "
+            f"depths {sorted(depths)}: use the gating 'views' of tasks.views"
         )
     distinct = initial.decoupled({edge: 0.01 * (m + 1) for edge, m in owner.items()})
     reduction = predict(problem, distinct, [0.0], "reduction").reduction

@@ -31,21 +31,13 @@ OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
 
 Ending = tuple[int, object]  # status, and plain values for --json
 
-app = typer.Typer(
-    help="Predict how gated and ReLU networks learn, and check it against training. With --json a command prints one "
-    "JSON object on standard output and nothing else there.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
 Workers = Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")]
 Out = Annotated[str | None, typer.Option(help="Folder for results.")]
-Changes = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="key=value, a setting of an experiment (`list NAME`) or task; in a sweep key=a,b."),
-]
+Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value; in a sweep key=a,b (see `list NAME`).")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -71,12 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         line = " ".join(message.split())
         print(f"neuralrace: {line}", file=sys.stderr)
         result = {"error": line, "status": status}
-    try:
-        if as_json and result is not None:
-            print(json.dumps(result))
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has closed it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if as_json and result is not None:
+        print(json.dumps(result))
     sys.exit(status)
 
 
@@ -113,7 +101,10 @@ def _standard_output_kept_clear() -> Iterator[None]:
 
 @app.callback(invoke_without_command=True)
 def front(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Predict how gated and ReLU networks learn, and check it against training."""
+    """Predict how gated and ReLU networks learn, and check it against training.
+
+    With --json a command prints one JSON object on standard output and nothing else there.
+    """
     if version:
         print(f"neuralrace {importlib.metadata.version('neuralrace')}")
         raise typer.Exit
@@ -233,14 +224,9 @@ def explain_task(
     target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,
     standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
     bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
-    hidden: Annotated[
-        list[int] | None,
-        typer.Option(help="Width of a hidden layer (default: 700, fewer for large tables); may be repeated."),
-    ] = None,
+    hidden: Annotated[list[int] | None, typer.Option(help="Width of a hidden layer (700); may be repeated.")] = None,
     seeds: Seeds = None,
-    checkpoints: Annotated[
-        str | None, typer.Option(help="Folder with weights of a training of your own: step_0.safetensors or .npz, ...")
-    ] = None,
+    checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer and smaller networks, a coarser forecast.")] = False,
     changes: Changes = None,
     out: Out = None,

@@ -5,7 +5,7 @@ from scipy.sparse.csgraph import connected_components
 
 from neuralrace import tasks
 from neuralrace.errors import RangeError, UnknownNameError
-from neuralrace.tasks.pairs import PAIRS, spectrum, trained_pairs
+from neuralrace.tasks.pairs import PAIRS, trained_pairs
 
 REGULAR = [name for name in PAIRS if name != "hubs"]
 
@@ -59,7 +59,7 @@ def test_the_key_decides(name):
 @pytest.mark.parametrize("trained", [4, 8, 16])
 def test_the_spectrum_of_a_circulant_is_known(trained):
     expected = np.sin(np.pi * trained / 40) / (trained * np.sin(np.pi / 40))
-    found = spectrum(trained_pairs("circulant", 40, trained, 1))
+    found = np.linalg.svdvals(trained_pairs("circulant", 40, trained, 1).astype(float))
     np.testing.assert_allclose([found[0], found[1] / found[0]], [trained, expected], rtol=1e-12)
 
 
@@ -91,5 +91,3 @@ def test_mistakes_are_named():
         trained_pairs("hubs", 4, 5)
     with pytest.raises(RangeError, match="trained must be a whole number, at least 1"):
         trained_pairs("blocks", 4, 0)
-    with pytest.raises(RangeError, match="at least one trained pair"):
-        spectrum(np.zeros((3, 3)))

@@ -87,11 +87,3 @@ def trained_pairs(pairs: str, domains: int, trained: int, key: int = 0) -> np.nd
     if require_count("trained", trained) > domains:
         raise RangeError(f"trained must be at most the number of domains, {domains}; it was {trained}")
     return PAIRS[pairs](domains, trained, np.random.default_rng(require_count("key", key, least=0)))
-
-
-def spectrum(pairs: np.ndarray) -> np.ndarray:
-    """Return the singular values g_1 >= g_2 >= ... of the trained pairs; g_1 = K if every domain is in K of them."""
-    matrix = np.asarray(pairs, dtype=np.float64)
-    if matrix.ndim != 2 or not matrix.any():
-        raise RangeError(f"pairs must be a matrix with at least one trained pair; its shape was {matrix.shape}")
-    return np.asarray(np.linalg.svd(matrix, compute_uv=False))

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import neuralrace as nr
 from neuralrace.papers._common import Claims, panels, setting
 from neuralrace.plotting import COLORS, SERIES, label_axes, theory_line
-from neuralrace.tasks.pairs import spectrum, trained_pairs
+from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.theory.exact import PairRace
 from neuralrace.theory.routed import wide_errors
 from neuralrace.training import Condition, RoutedNetwork, train_together
@@ -114,7 +114,7 @@ def compute(settings: Settings) -> xarray.Dataset:
 
 def ratio(pattern: np.ndarray) -> float:
     """Divide the second singular value of the trained pairs by the first."""
-    values = spectrum(pattern)
+    values = np.linalg.svdvals(pattern.astype(float))
     return float(values[1] / values[0])
 
 

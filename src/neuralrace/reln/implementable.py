@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from neuralrace.arrays import frozen_array
-from neuralrace.errors import GateError, NeuralRaceError, RangeError, require_count
+from neuralrace.errors import GateError, NeuralRaceError, RangeError
 
 TOLERANCE = 1e-7  # the accuracy of the solver, relative to the scale of the inputs
 MOST_PATTERNS = 100_000
@@ -63,23 +63,20 @@ def implementable(pattern: Any, inputs: Any, bias: bool = False) -> Implementabl
     return Implementable(None, certificate=np.asarray(solved.x))
 
 
-def implementable_patterns(
-    inputs: Any, bias: bool = False, *, strict: bool = False, limit: int = MOST_PATTERNS
-) -> np.ndarray:
-    """Return every pattern that one ReLU neuron can have on some inputs, (patterns, N) of bool.
+def implementable_patterns(inputs: Any, bias: bool = False, *, strict: bool = False) -> np.ndarray:
+    """Return every pattern that one ReLU neuron can have on some inputs, (patterns, N) of bool; at most 100,000.
 
     The examples are hyperplanes in the space of weights and the patterns its cells. They are found by adding one
     example after the other and keeping the patterns that exist so far, so the work grows with the number of patterns
     and not with 2^N. strict: only cells that are open, where no pre-activation has to be exactly zero.
     """
     rows = _checked_inputs(inputs, bias)
-    most = require_count("limit", limit)
-    rank = int(np.linalg.matrix_rank(rows)) if rows.size else 0
-    if rank >= most.bit_length():  # on that many examples a neuron can have every pattern there is
-        raise RangeError(
-            f"at most {most:,} patterns were allowed and these inputs, of rank {rank}, have at least 2^{rank}: raise "
-            "the limit, or take fewer inputs; `implementable` answers for one pattern"
-        )
+    too_many = RangeError(
+        f"at most {MOST_PATTERNS:,} patterns are listed and these inputs have more: take fewer examples, or inputs of "
+        "lower rank; `implementable` answers for one pattern"
+    )
+    if rows.size and 2.0 ** np.linalg.matrix_rank(rows) > MOST_PATTERNS:  # independent examples have all patterns
+        raise too_many
     known: list[tuple[np.ndarray, np.ndarray]] = [(np.zeros(0, dtype=bool), np.zeros(rows.shape[1]))]
     for count in range(1, len(rows) + 1):
         extended: list[tuple[np.ndarray, np.ndarray]] = []
@@ -92,11 +89,8 @@ def implementable_patterns(
                 weights, margin = (witness, 1.0) if serves else _witness(longer, rows[:count])
                 if weights is not None and (margin > TOLERANCE or not strict):
                     extended.append((longer, weights))
-        if len(extended) > most:
-            raise RangeError(
-                f"at most {most:,} patterns were allowed and {count} of {len(rows)} examples have {len(extended):,}: "
-                "raise the limit, or take fewer examples"
-            )
+        if len(extended) > MOST_PATTERNS:
+            raise too_many
         known = extended
     found = np.array([pattern for pattern, _ in known], dtype=bool).reshape(-1, len(rows))
     return found[np.lexsort(found.T[::-1])] if found.size else found

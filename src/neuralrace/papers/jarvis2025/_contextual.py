@@ -13,7 +13,7 @@ from neuralrace.papers.claims import Claims
 
 THEORY_KEY = 1  # training has key 0
 KINDS = ("common", "contextual")  # of pathways
-GATING = "common + all-but-one"  # that of the text
+GATING = "common + all-but-one"  # as in the text
 EVERY_MODULE = f"{GATING} + single"  # the published network with three contexts has both kinds
 L1, LOG10 = 0.05, 0.15  # up to here two losses are the same; of the published gated network: 0.043 and 0.110
 

@@ -61,7 +61,7 @@ class ModewiseController(diffrax.PIDController):
     def init(
         self, terms: Any, t0: Any, t1: Any, y0: Any, dt0: Any, args: Any, func: Any, error_order: Any
     ) -> tuple[Any, Any]:
-        """Begin with the given width; the state is that of the call before."""
+        """Begin with the given width; the state comes from the previous call."""
         return t0 + self.first, None
 
     @eqx.filter_jit  # diffrax asks for it several times in one program: it is traced once

@@ -18,7 +18,7 @@ from neuralrace.axes import Array, Edge, Weights
 
 Block = tuple[int, int, bool]  # (level, size, outputs or not): the nodes whose rows are stacked into one array
 ConstantMatrix = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
-# group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
+# group -> (edges, target size, source size); "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]
 BlockRows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
 LossOfRows = Callable[[jax.Array, jax.Array], jax.Array]  # outputs and targets, (rows, size) each -> (rows,)
@@ -47,23 +47,6 @@ def _product_backward(kept: tuple[jax.Array, jax.Array], slope: jax.Array) -> tu
 
 
 batched_product.defvjp(_product_forward, _product_backward)
-
-
-@jax.custom_vjp
-def known_product(rows: jax.Array, weights: jax.Array) -> jax.Array:
-    """rows @ weights for each edge, of rows that are known: (edges, rows, source) by (edges, source, target)."""
-    return jnp.einsum("gks,gst->gkt", rows, weights)
-
-
-def _known_forward(rows: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
-    return known_product(rows, weights), rows
-
-
-def _known_backward(rows: jax.Array, slope: jax.Array) -> tuple[None, jax.Array]:
-    return None, _turned(rows) @ slope
-
-
-known_product.defvjp(_known_forward, _known_backward)
 
 
 def _turned(rows: jax.Array) -> jax.Array:
@@ -104,16 +87,12 @@ class EdgeGroup(eqx.Module):
 
     def stack(self, weights: Weights) -> jax.Array:
         """The matrices of the edges as one array; leading axes are kept."""
-        return stack_matrices([self.turned(weights[edge]) for edge in self.edges])
-
-    def turned(self, matrices: Matrices) -> Matrices:
-        """Matrices that multiply known inputs are kept transposed: a product then runs along contiguous rows."""
-        return matrices.swapaxes(-1, -2) if self.source is None else matrices
+        return stack_matrices([weights[edge] for edge in self.edges])
 
     def __call__(self, weights: jax.Array, rows: BlockRows) -> jax.Array:
         """What the edges add to the rows of the target block."""
         if self.source is None:
-            product = known_product(jnp.asarray(self.constant), weights)
+            product = batched_product(jnp.asarray(self.constant), weights)
         else:
             gathered = mapped(self.gather, rows[self.source])
             product = batched_product(gathered.reshape(len(self.edges), -1, gathered.shape[-1]), weights)
@@ -146,7 +125,7 @@ class Network(eqx.Module):
         weights: dict[Edge, Matrices] = {}
         for i, group in enumerate(self.groups):
             for k, edge in enumerate(group.edges):
-                weights[edge] = group.turned(stacks[f"group {i}"][..., k, :, :])
+                weights[edge] = stacks[f"group {i}"][..., k, :, :]
         return weights | {edge: stacks[f"idle {i}"] for i, edge in enumerate(self.idle)}
 
     def rows(self, stacks: Mapping[str, jax.Array]) -> tuple[BlockRows, BlockRows]:

@@ -107,13 +107,12 @@ class NetworkSystem(System):
             if not self.by_mode:
                 blocks[group.target] = blocks.get(group.target, jnp.zeros(())) + jnp.sum(square, (1, 2, 3))
                 continue
-            rows, columns = (3, 2) if known else (2, 3)  # matrices of known inputs are stored transposed
             if known:
-                found.append(jnp.sum(square, rows))
+                found.append(jnp.sum(square, 2))
             if group.target in self.network.outputs:
-                found.append(jnp.sum(square, columns))
+                found.append(jnp.sum(square, 3))
             elif not known:
-                found.append(jnp.sum(square, (rows, columns)))
+                found.append(jnp.sum(square, (2, 3)))
         return [jnp.sqrt(square) for square in (*found, *blocks.values())]
 
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:

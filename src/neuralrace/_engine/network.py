@@ -5,7 +5,7 @@ network serves every network of the same shape, and several of them can be stack
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -13,11 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import compiled
-from neuralrace._engine.sparse_rows import SparseRows
 from neuralrace.axes import Array, Edge, Weights
 
 Block = tuple[int, int, bool]  # (level, size, outputs or not): the nodes whose rows are stacked into one array
-ConstantMatrix = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
 # group -> (edges, target size, source size); "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]
 BlockRows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
@@ -43,21 +41,48 @@ def _product_forward(rows: jax.Array, weights: jax.Array) -> tuple[jax.Array, tu
 
 def _product_backward(kept: tuple[jax.Array, jax.Array], slope: jax.Array) -> tuple[jax.Array, jax.Array]:
     rows, weights = kept
-    return jnp.einsum("gkt,gts->gks", slope, weights), _turned(slope) @ rows
+    across = jnp.swapaxes(slope, 1, 2)
+    # on a CPU in memory too, or a product that reads it across takes half as long again; on a GPU a copy costs more
+    if jax.default_backend() == "cpu":
+        across = jax.lax.optimization_barrier(across)  # type: ignore[no-untyped-call]
+    return jnp.einsum("gkt,gts->gks", slope, weights), across @ rows
 
 
 batched_product.defvjp(_product_forward, _product_backward)
 
 
-def _turned(rows: jax.Array) -> jax.Array:
-    """The transpose of each matrix; on a CPU in memory too, or a product that reads it across takes half as long again.
+class SparseRows(eqx.Module):
+    """A sparse matrix; the derivative of its product is a gather too, where that of a gather would be a slow scatter.
 
-    On an accelerator the copy would cost up to a seventh of a step.
+    index, value: what each row adds up, (rows, longest). back_index, back_value: the same of the transposed matrix.
     """
-    across = jnp.swapaxes(rows, 1, 2)
-    if jax.default_backend() != "cpu":
-        return across
-    return cast(jax.Array, jax.lax.optimization_barrier(across))  # type: ignore[no-untyped-call]
+
+    index: Array
+    value: Array
+    back_index: Array
+    back_value: Array
+
+    def __matmul__(self, rows: jax.Array) -> jax.Array:
+        """The product."""
+        return _sparse_product(rows, self)
+
+
+@eqx.filter_custom_vjp
+def _sparse_product(rows: jax.Array, matrix: SparseRows) -> jax.Array:
+    return jnp.sum(jnp.asarray(matrix.value)[..., None] * rows[matrix.index], axis=1)
+
+
+@_sparse_product.def_fwd  # type: ignore[untyped-decorator]
+def _sparse_forward(perturbed: object, rows: jax.Array, matrix: SparseRows) -> tuple[jax.Array, None]:
+    return _sparse_product(rows, matrix), None
+
+
+@_sparse_product.def_bwd  # type: ignore[untyped-decorator]
+def _sparse_backward(residual: None, slope: jax.Array, seen: object, rows: jax.Array, matrix: SparseRows) -> jax.Array:
+    return jnp.sum(jnp.asarray(matrix.back_value)[..., None] * slope[matrix.back_index], axis=1)
+
+
+ConstantMatrix = Array | SparseRows | None  # a constant matrix that multiplies rows; None is the identity
 
 
 def mapped(matrix: ConstantMatrix, rows: jax.Array) -> jax.Array:

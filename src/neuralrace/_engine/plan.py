@@ -11,8 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from neuralrace._engine.example_rows import carrying_gates
-from neuralrace._engine.network import Block, ConstantMatrix, EdgeGroup, Network, OutputRows
-from neuralrace._engine.sparse_rows import sparse_rows
+from neuralrace._engine.network import Block, ConstantMatrix, EdgeGroup, Network, OutputRows, SparseRows
 from neuralrace._engine.states import NodeStates, node_states
 from neuralrace.activations import Activation
 from neuralrace.architecture import Architecture
@@ -119,7 +118,18 @@ def constant_matrix(matrix: sparse.csr_matrix) -> ConstantMatrix:
     longest = max(np.diff(matrix.indptr).max(initial=0), np.bincount(matrix.indices, minlength=1).max())
     if rows * columns <= DENSE_ENTRIES or longest * max(rows, columns) >= DENSE_FRACTION * rows * columns:
         return np.asarray(matrix.toarray())
-    return sparse_rows(matrix)
+    return SparseRows(*_padded(matrix), *_padded(sparse.csr_matrix(matrix.T)))
+
+
+def _padded(matrix: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+    """The columns and values of each row, padded to the longest."""
+    lengths = np.diff(matrix.indptr)
+    shape = len(lengths), int(lengths.max(initial=0))
+    index, value = np.zeros(shape, dtype=np.int32), np.zeros(shape)
+    row = np.repeat(np.arange(len(lengths)), lengths)
+    place = np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], lengths)
+    index[row, place], value[row, place] = matrix.indices, matrix.data
+    return index, value
 
 
 def _buckets(rows: Mapping[Key, int]) -> list[list[Key]]:

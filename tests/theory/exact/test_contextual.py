@@ -147,15 +147,6 @@ def test_printed_closed_form_is_refuted():
     np.testing.assert_allclose(found, [b0, 2 * s / d])
 
 
-def test_order_of_learning():
-    network = Contextual(HIERARCHY, 6, 1e-4, 1e-4)
-    common, contextual = network.time(0.5)
-    assert np.argmin(common) == ITEMS - 1  # the mean, after the item modes
-    assert contextual.max() > common.max()
-    half = network.strength(contextual[0])[1][0]
-    assert float(half / network.strength(1e6)[1][0]) == pytest.approx(0.5)
-
-
 def test_bad_arguments_are_named():
     with pytest.raises(AssumptionError, match=r"mean over items must be an eigenvector.*residual was 0\.\d+"):
         Contextual(np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]]), 3)

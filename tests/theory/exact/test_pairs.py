@@ -77,7 +77,7 @@ def test_pairs_that_nothing_joins_learn_nothing_of_the_others():
 
 def test_mistakes_are_named():
     pairs = np.eye(3, dtype=bool)
-    with pytest.raises(AssumptionError, match="domains are in 1 to 4: follow"):
+    with pytest.raises(AssumptionError, match="domains are in 1 to 4: use"):
         PairRace(trained_pairs("hubs", 4, 2), 0.1, 1.0)
     with pytest.raises(RangeError, match="pairs must be a square matrix of booleans"):
         PairRace(np.ones((2, 3), dtype=bool), 0.1, 1.0)

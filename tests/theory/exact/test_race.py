@@ -68,14 +68,6 @@ def test_differences_of_the_clocks_are_conserved():
     assert np.max(np.abs(readings(ALL.final) - readings(STRENGTHS)) / size) < 2e-14
 
 
-def test_equal_rates_at_depth_two_are_one_logistic_curve(amplitudes):
-    strengths, times = STRENGTHS[1], TIMES[:, 1]
-    total = np.sum(strengths**2)
-    z = 1 / (1 + (1 / total - 1) * np.exp(-2 * times))  # sum a^2 obeys dz/dt = 2 r z (1 - z)
-    # the oracle's own e^(-2t) loses 1e-14 where the logistic turns
-    np.testing.assert_allclose(amplitudes[:, 1], strengths * np.sqrt(z / total)[:, None], rtol=1e-12)
-
-
 def test_losers_do_not_decay_at_depth_two():
     """P3 claims that losers decay to zero; at depth two with equal rates the shares never change."""
     strengths = np.array([1e-3, 2e-3, 3e-3])

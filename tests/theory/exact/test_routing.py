@@ -73,10 +73,6 @@ def test_ratio_of_layers_is_a_limit_with_a_correction():
         assert abs(float(hidden / outer) - 16**0.25) < 2 * strength**2
 
 
-def test_more_sharing_learns_faster():
-    assert np.all(np.diff(Mode.routing(3.0, 1.0, 0.01, 0.01, 10, np.array([1, 4, 25, 100])).time(1.0)) < 0)
-
-
 def test_loss_is_accurate_in_its_tail_and_nothing_overflows():
     route = Mode.routing(3.0, 1.0, 0.1, 0.1, 4)
     loss, (outer, hidden) = route.loss([30.0, 31.0]), route.final

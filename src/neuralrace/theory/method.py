@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Generic, Literal, TypeVar, TypeVarTuple, cast
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import jax
 import numpy as np
@@ -21,8 +21,6 @@ from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
 
 Prepared = TypeVar("Prepared")  # what a method found in its setup and solves from
-Found = TypeVar("Found")
-Given = TypeVarTuple("Given")
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +49,7 @@ class Request:
     max_steps: int
     tolerance: float
     check: bool | Literal["auto"] = "auto"
-    _found: dict[Hashable, object] = field(default_factory=dict, init=False, repr=False)
+    reduced: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)  # systems that methods share
 
     @cached_property
     def statistics(self) -> PathStatistics:
@@ -73,12 +71,6 @@ class Request:
     def end(self) -> float:
         """The last time."""
         return float(self.times[-1])
-
-    def once(self, find: Callable[["Request", *Given], Found], *given: *Given) -> Found:
-        """Return `find(self, *given)`, computed on the first call only: several methods ask for it."""
-        if (find, given) not in self._found:
-            self._found[find, given] = find(self, *given)
-        return cast(Found, self._found[find, given])
 
 
 @dataclass(frozen=True, eq=False)

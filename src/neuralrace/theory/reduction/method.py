@@ -49,7 +49,11 @@ def reduced_system(request: Request, small: float, own: bool, force: bool) -> tu
     It starts from the strengths that come nearest to the initial weights. In shared bases they are read off decoupled
     weights, or are those of the growing part of small ones. If an assumption fails they are only a projection.
     """
-    return request.once(_set_up, small, own, force)
+    key = (small, own, force)
+    if key not in request.reduced:
+        request.reduced[key] = _set_up(request, *key)
+    found: tuple[Rows, ReducedSystem | None] = request.reduced[key]
+    return found
 
 
 def _set_up(request: Request, small: float, own: bool, force: bool) -> tuple[Rows, ReducedSystem | None]:

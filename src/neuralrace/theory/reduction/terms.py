@@ -253,9 +253,7 @@ def _codes(values: np.ndarray) -> np.ndarray:
 
 def _join(one: np.ndarray, two: np.ndarray) -> np.ndarray:
     """The common refinement of two numberings."""
-    low = int(two.min(initial=0))
-    joint = one * (int(two.max(initial=0)) - low + 1) + (two - low)
-    return np.unique(joint, return_inverse=True)[1].astype(np.int64)
+    return np.unique(one * (int(two.max(initial=0)) + 2) + two, return_inverse=True)[1].astype(np.int64)
 
 
 def _numbered(labels: np.ndarray) -> np.ndarray:

@@ -43,18 +43,7 @@ def test_the_features_of_rotated_images_are_a_data_set(folder, tmp_path):
     np.testing.assert_array_equal(task.test_labels, np.arange(3) % 2)
 
 
-def test_a_quarter_turn_of_pixels():
-    images = np.random.default_rng(0).integers(0, 255, (2, 32, 32, 3), dtype=np.uint8)
-    maps = script.rotations((32, 32), 3, 270)
-    np.testing.assert_array_equal(script.turned(images, maps[1]), np.rot90(images, axes=(1, 2)))
-
-
 def test_mistakes_are_printed_in_one_line(folder, tmp_path, capsys):
-    for arguments, says in (
-        ([str(tmp_path)], "data_batch_1.bin must hold records of 3073 bytes"),
-        ([str(folder), "--epochs", "0"], "epochs must be a whole number, at least 1"),
-        ([str(folder), "--rotated", "4", str(RECORDS + 1)], f"the number of images, {RECORDS}; it was {RECORDS + 1}"),
-    ):
-        assert script.main([*arguments, "--out", str(tmp_path)]) == 2
-        assert says in capsys.readouterr().err
+    assert script.main([str(folder / "none"), "--out", str(tmp_path)]) == 2
+    assert "data_batch_1.bin must hold records of 3073 bytes" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

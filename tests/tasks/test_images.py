@@ -25,18 +25,14 @@ def test_digits_are_the_default():
     assert sum(row.tobytes() in held for row in task.images) < 5  # hardly any digit is there twice
 
 
-def test_rotations_turn_and_forget_pixels_from_outside():
+def test_rotations_take_the_nearest_pixel_and_forget_those_from_outside():
     image = np.arange(1.0, 26).reshape(5, 5)
     padded = np.append(image.ravel(), 0.0)
     maps = rotations((5, 5), 8, 360)
     for domain in range(0, 8, 2):
         np.testing.assert_array_equal(padded[maps[domain]].reshape(5, 5), np.rot90(image, domain // 2))
-    turned = padded[maps[1]].reshape(5, 5)  # by 45 degrees the corners come from outside
-    assert [turned[0, 0], turned[0, 4], turned[4, 0], turned[4, 4]] == [0, 0, 0, 0]
-    assert turned[0, 2] == image[1, 3]  # two pixels from the center towards the upper right, rounded
-
-
-def test_a_rotation_takes_the_nearest_pixel():
+    corners = padded[maps[1]].reshape(5, 5)[[0, 0, 4, 4], [0, 4, 0, 4]]  # by 45 degrees they come from outside
+    np.testing.assert_array_equal(corners, 0)
     image = np.arange(1.0, 32 * 32 + 1).reshape(32, 32)
     turned = np.append(image.ravel(), 0.0)[rotations((32, 32), 10, 270)[1]].reshape(32, 32)
     oracle = scipy.ndimage.rotate(image, 27, reshape=False, order=0)
@@ -48,18 +44,12 @@ def test_a_rotation_takes_the_nearest_pixel():
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({"domains": 1, "trained": 1}, RangeError, "domains must be a whole number, at least 2; it was 1"),
         ({"domains": 3}, RangeError, "trained must be at most the number of domains, 3; it was 4"),
         ({"inputs": "rotatd"}, UnknownNameError, "inputs must be one of permuted, rotated, given"),
-        ({"pairs": np.zeros((10, 10), bool)}, TaskError, "at least one of them true"),
         ({"pairs": np.ones((3, 3), bool)}, TaskError, r"booleans \(10, 10\), .* they are bool \(3, 3\)"),
         ({"data": np.zeros((4, 3))}, TaskError, "a mapping with images, labels, test_images"),
-        ({"data": "minst"}, UnknownNameError, "data must be one of digits, mnist"),
         ({"folder": "images"}, TaskError, "read from no folder"),
-        ({"data": "features"}, FileFormatError, "data='features' needs folder"),
         ({"data": "mnist"}, FileFormatError, "data='mnist' needs folder"),
-        ({"data": "mnist", "folder": 3}, FileFormatError, "folder must be the name of a folder; it was 3"),
-        ({"degrees": 0}, RangeError, "degrees must be a finite number, above 0"),
     ],
 )
 def test_bad_settings_are_refused(settings, error, says):
@@ -74,7 +64,6 @@ def test_bad_arrays_are_refused():
     arrays["test_labels"] = np.arange(2)
     for changes, says in (
         ({"images": np.full((4, 5), np.nan)}, "must be finite numbers"),
-        ({"labels": np.linspace(0, 1, 4)}, "one whole number from 0 as label"),
         ({"labels": np.arange(4) - 1}, "one whole number from 0 as label"),
         ({"labels": np.arange(3)}, r"it has images \(4, 5\) and labels int64 \(3,\)"),
         ({"test_images": np.ones((2, 6))}, "of one size"),
@@ -117,19 +106,19 @@ def test_idx_files_plain_and_compressed(mnist):
         images, labels = arrays[part]
         np.testing.assert_allclose(task.inputs_of(1, test=test), images.reshape(len(images), -1) / 255, rtol=1e-15)
         np.testing.assert_array_equal(task.test_labels if test else task.labels, labels)
+    (folder / "train-labels-idx1-ubyte").unlink()
+    with pytest.raises(FileFormatError, match=r"must hold train-labels-idx1-ubyte or .*\.gz; it does not"):
+        nr.tasks.routed_images("mnist", folder=folder)
 
 
 @pytest.mark.parametrize(
     ("name", "damage", "says"),
     [
         ("train", lambda plain: plain[:-3], "cannot reshape array of size 189"),
-        ("train", lambda plain: plain + b"x", "cannot reshape array of size 193"),
         ("train", lambda plain: b"\0\0\x0d\3" + plain[4:], "must start with 00 00 08 .* starts with 00 00 0d 03"),
         ("train", lambda plain: plain[:4] + b"\xff" * 12 + plain[16:], ""),
         ("train", lambda plain: b"", "must start with 00 00 08"),
-        ("train", lambda plain: plain[:7], ""),
         ("t10k", lambda plain: gzip.compress(plain)[:-9], ""),
-        ("t10k", lambda plain: plain, ""),
     ],
 )
 def test_a_damaged_file_is_refused(mnist, name, damage, says):
@@ -138,12 +127,6 @@ def test_a_damaged_file_is_refused(mnist, name, damage, says):
     path.write_bytes(damage(idx(arrays[name][0])))
     with pytest.raises(FileFormatError, match=f"{path.name} is not a readable file of arrays .*{says}"):
         nr.tasks.routed_images("mnist", 3, 2, folder=folder)
-
-
-def test_a_folder_without_the_files(tmp_path):
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(FileFormatError, match=r"must hold train-images-idx3-ubyte or .*\.gz; it does not"):
-            nr.tasks.routed_images("mnist", folder=folder)
 
 
 def test_arrays_of_files(tmp_path):

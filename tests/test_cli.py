@@ -66,25 +66,16 @@ def test_explain_passes_what_it_is_given(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work itself is tested with `explain`; here something that answers like a report stands for it."""
-    report = MagicMock(spec=nr.Explanation, verdict="explained", summary=lambda: {"verdict": "explained"})
-    report.configure_mock(**{"__str__.return_value": "the whole story"})
+    report = MagicMock(spec=nr.Explanation, summary=lambda: {"verdict": "explained"})
     report.save.side_effect = lambda out: out / "report.html"
-    asked: list[tuple[Any, ...]] = []
-
-    def stand_in(*task: Any, **options: Any) -> Any:
-        asked.append((*task, options))
-        return report
-
-    monkeypatch.setattr("neuralrace.explanation.explain", stand_in)
+    explain = MagicMock(return_value=report)
+    monkeypatch.setattr("neuralrace.explanation.explain", explain)
     command = ["explain", "contextual", "--set", "contexts=2", "--hidden", "9", "--hidden", "8", "--seeds", "3"]
-    assert ending([*command, "--out", str(tmp_path / "out")]) == 0
-    printed = capsys.readouterr().out
-    assert "the whole story" in printed
-    assert f"page: {tmp_path / 'out' / 'report.html'}" in printed
-    named, hidden, seeds, options = asked[0]
-    assert (named.settings["contexts"], hidden, seeds, options["quick"]) == (2, (9, 8), 3, False)
-    assert ending(["explain", "xor", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["verdict"] == report.verdict
+    assert ending([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
+    page = str(tmp_path / "out" / "report.html")
+    assert json.loads(capsys.readouterr().out) == {"verdict": "explained", "page": page}
+    named, *sizes = explain.call_args.args
+    assert (named.settings["contexts"], sizes) == (2, [(9, 8), 3])
 
 
 def test_a_verdict_other_than_recorded_is_status_one(
@@ -156,17 +147,6 @@ def test_a_fault_of_ours_is_status_three_with_its_details_in_a_file(
     assert printed.out == ""
     assert "Traceback" in log.read_text(encoding="utf-8")
     assert "in broken" in log.read_text(encoding="utf-8")
-
-
-def test_an_interruption_is_one_line_and_status_130(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*arguments: Any, **options: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(nr.papers, "run", stopped)
-    assert ending(["run", NAME, "--size", "tiny"]) == 130
-    assert capsys.readouterr().err == "neuralrace: interrupted\n"
 
 
 def test_json_stays_alone_whatever_is_written_below(

@@ -76,8 +76,8 @@ def sweep(
         experiment.check(changed)
         identity = json.dumps([name, size, as_json(changed), code_version(), dict(versions())])
         file = folder / f"points/{hashlib.sha256(identity.encode()).hexdigest()[:32]}.nc"
-        points.append(point | {"file": str(file), "failed": "" if _load(file) is None else None})
-    missing = [point for point in points if point["failed"] == ""]
+        points.append(point | {"file": str(file), "failed": None})
+    missing = [point for point in points if _load(point["file"]) is None]
     with Meter("sweep", len(points), shown=progress, lines=True) as meter, contextlib.ExitStack() as opened:
         meter.advance(len(points) - len(missing))
         futures = {}
@@ -88,18 +88,16 @@ def sweep(
             for point in missing:
                 futures[executor.submit(work, common | {axis: point[axis] for axis in axes})] = point
         for future in as_completed(futures):
-            point = futures[future]
             try:
-                save_dataset(future.result(), point["file"])
-                point["failed"] = None
+                save_dataset(future.result(), futures[future]["file"])
             except BrokenProcessPool:
                 raise
             except Exception as error:
-                point["failed"] = shortened(error, 300)
+                futures[future]["failed"] = shortened(error, 300)
             meter.advance()
     rows = []
     for point in points:
-        stored = _load(Path(point["file"]))
+        stored = _load(point["file"])
         claims = json.loads("[]" if stored is None else stored.attrs["claims"])
         measured = [(claim, quantity) for claim in claims for quantity in claim["quantities"]]
         for claim, quantity in measured:
@@ -216,7 +214,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _load(path: Path) -> xarray.Dataset | None:
+def _load(path: str) -> xarray.Dataset | None:
     """Load a finished point; None if it is missing or damaged."""
     try:
         return load_dataset(path)

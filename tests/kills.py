@@ -14,7 +14,7 @@ from neuralrace.io import PART, load_dataset
 CHECKPOINTED = """
 import sys, neuralrace as nr
 from neuralrace.training import checkpoint, loop
-loop.CHUNK_SECONDS, checkpoint.SECONDS, checkpoint.SHARE = 0.01, 0.0, 0
+loop.CHUNK_SECONDS, checkpoint.SECONDS = 0.01, 0.0
 network = nr.ReLUNetwork(nr.tasks.xor(0.3).task, 6)
 folder = sys.argv[1]
 run = nr.train(network, nr.initial.gaussian(0.3), 0.05, 20000, every=50, seeds=2, checkpoint=folder + "/run.npz")

@@ -87,17 +87,3 @@ def test_inputs_and_outputs_of_the_task_stand_side_by_side():
     np.testing.assert_allclose(
         network.preactivations(weights)["h1"], network.task.inputs["x"] @ weights["x", "h1"].T, rtol=0, atol=1e-13
     )
-
-
-@pytest.mark.parametrize(
-    ("hidden", "slope", "words"),
-    [
-        ((), 0.0, "at least one hidden layer; it was empty"),
-        ((3, 0), 0.0, "the width of hidden layer 2 must be a whole number, at least 1; it was 0"),
-        (None, 0.0, "the width of hidden layer 1 must be a whole number"),
-        (4, np.nan, "slope must be a finite number; it was nan"),
-    ],
-)
-def test_a_network_that_is_none(hidden, slope, words):
-    with pytest.raises(nr.NeuralRaceError, match=words):
-        nr.ReLUNetwork(task(), hidden, slope)

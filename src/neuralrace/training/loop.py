@@ -28,7 +28,7 @@ from neuralrace.trajectory import FEWEST_LOOKS
 STRIDE = 100  # the most steps between two evaluations of the loss, recorded or not
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
 CHUNK_SECONDS = 0.5  # how often control returns, for progress, checkpoints and to stop on divergence
-SEED_BYTES = 4 << 30  # seeds that are trained side by side may take this much of each device
+SEED_BYTES = 1 << 30  # seeds side by side may take this much of a CPU's memory, and 32 times of a GPU's
 NEAR_BYTES = 1 << 19  # weights and gradient per core: with more, a core's cache does not hold several seeds
 
 Records = dict[str, jax.Array]  # variable -> array
@@ -332,7 +332,8 @@ def _pace(program: Program, parameters: Parameters, schedule: Schedule, seeds: i
         return block, 1  # fetching the weights of one seed takes some steps
     rows = program.batch_size or program.learner.example_count
     activity = 8 * rows * sum(program.learner.architecture.nodes.values())
-    return block, int(np.clip(devices * (SEED_BYTES // (6 * weights + 4 * activity + 1)), 1, seeds))
+    room = devices * SEED_BYTES * (1 if cpu else 32)
+    return block, int(np.clip(room // (6 * weights + 4 * activity + 1), 1, seeds))
 
 
 def _buffers(program: Program, training: Training, seeds: int) -> dict[str, jax.ShapeDtypeStruct]:

@@ -57,8 +57,8 @@ class Condition:
     """One way to train a network.
 
     initial: an initializer, drawn anew for each seed, one set of weights for all seeds, or a list with one for each.
-    rule: how weights move. time: of a step. drawn: mini-batches are drawn by the
-    examples' weights at every step, instead of going through all examples in each epoch.
+    rule: how weights move. time: of a step. drawn: mini-batches are drawn by the examples' weights at every step,
+    instead of going through all examples in each epoch.
     """
 
     network: Network

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 import neuralrace as nr
 import oracle
-from neuralrace._engine.example_rows import compress_rows, label_rows, representatives
+from neuralrace._engine.example_rows import label_rows
 from random_problems import random_problem
 
 EXACT = 1e-10  # relative, as the issue of the compression demands; rounding leaves about 1e-14
@@ -60,17 +60,6 @@ def test_examples_without_weight_are_dropped():
     np.testing.assert_array_equal(small.task.inputs["x"], [[0.0, 1.0]])
 
 
-def test_rows_keep_their_moments_and_total_weight():
-    random = np.random.default_rng(1)
-    rows, weights = random.normal(size=(30, 4)), random.uniform(size=30)
-    rows[:, 2] = 0
-    fewer, mass = compress_rows(rows, weights)
-    assert fewer.shape == (3, 4)
-    # a QR of thirty rows of size one, exact to rounding
-    np.testing.assert_allclose((fewer.T * mass) @ fewer, (rows.T * weights) @ rows, rtol=0, atol=1e-12)
-    assert mass.sum() == pytest.approx(weights.sum(), rel=1e-14)
-
-
 @given(
     st.integers(min_value=0, max_value=12).flatmap(
         lambda rows: st.lists(st.lists(st.sampled_from([0.0, 1.0, -2.5]), min_size=rows, max_size=rows), max_size=6)
@@ -85,6 +74,3 @@ def test_rows_agree_exactly_if_their_labels_do(columns):
         for j in range(count):
             assert (labels[i] == labels[j]) == (rows[i] == rows[j])
     assert sorted(set(labels)) == list(range(len(set(rows))))
-    first = representatives(labels)
-    assert [int(labels[i]) for i in first] == list(range(len(first)))
-    assert all(i == np.flatnonzero(labels == labels[i])[0] for i in first)

@@ -8,10 +8,10 @@ targets. The triangular factor of a thin QR of the weighted rows has the same mo
 from collections.abc import Iterable, Mapping
 
 import numpy as np
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 
 from neuralrace.architecture import Architecture
-from neuralrace.axes import Chosen, Edge, PerExample, Rows, States
+from neuralrace.axes import Chosen, Edge, PerExample, States
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
@@ -83,27 +83,6 @@ def _refined(labels: States, column: Shaped[np.ndarray, " examples"]) -> States:
     return np.unique(labels * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)[1].astype(np.int64)
 
 
-def representatives(labels: np.ndarray) -> np.ndarray:
-    """The first row of each class, in the order of the labels."""
-    return np.unique(labels, return_index=True)[1]
-
-
-def compress_rows(
-    rows: Rows, weights: PerExample
-) -> tuple[Float[np.ndarray, "fewer size"], Float[np.ndarray, " fewer"]]:
-    """Return rows and weights with the same weighted second moment and the same total weight."""
-    used = np.flatnonzero(rows.any(axis=0))
-    if len(rows) <= max(len(used), 1):
-        return rows, weights
-    triangle = np.linalg.qr(np.sqrt(weights)[:, None] * rows[:, used], mode="r")
-    # each new row carries an equal part of the weight; the rows are scaled so that the moments agree
-    count = max(len(triangle), 1)
-    share = weights.sum() / count
-    fewer = np.zeros((count, rows.shape[1]))
-    fewer[: len(triangle), used] = triangle / np.sqrt(share)  # rows of zeros have no triangle
-    return fewer, np.full(count, share)
-
-
 def compress_task(
     task: Task, gate_columns: Iterable[PerExample], visible: Mapping[str, Chosen]
 ) -> tuple[Task, np.ndarray]:
@@ -131,10 +110,16 @@ def compress_task(
         seen, mass = used[members].T[:, :, None], task.weights[members]
         rows = np.hstack([part[members] * on for part, on in zip(arrays.values(), seen, strict=True)])
         if shrink:
-            rows, mass = compress_rows(rows, mass)
+            held = np.flatnonzero(rows.any(axis=0))
+            triangle = np.linalg.qr(np.sqrt(mass)[:, None] * rows[:, held], mode="r")
+            # each new row carries an equal part of the weight; the rows are scaled so that the moments agree
+            count = max(len(triangle), 1)
+            share = mass.sum() / count
+            rows, mass, members = np.zeros((count, sizes.sum())), np.full(count, share), np.repeat(members[:1], count)
+            rows[: len(triangle), held] = triangle / np.sqrt(share)  # rows of zeros have no triangle
         parts.append(rows)
         weights.append(mass)
-        origin.append(members if len(rows) == len(members) else np.repeat(members[0], len(rows)))
+        origin.append(members)
     columns = np.split(np.concatenate(parts), np.cumsum(sizes)[:-1], axis=1)
     found = dict(zip(arrays, columns, strict=True))
     inputs, targets = ({node: found[node] for node in side} for side in (task.inputs, task.targets))

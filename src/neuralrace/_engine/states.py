@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse import csgraph
 
-from neuralrace._engine.example_rows import label_rows, representatives
+from neuralrace._engine.example_rows import label_rows
 from neuralrace.architecture import Architecture
 from neuralrace.axes import Edge, PerExample, States
 from neuralrace.task import Task
@@ -73,7 +73,7 @@ def node_states(
         labels = np.arange(len(examples)) if node in apart else label_rows(len(examples), columns)
         state = np.full(len(task), -1)
         state[examples] = labels
-        chosen = examples[representatives(labels)]
+        chosen = examples[np.unique(labels, return_index=True)[1]]  # the first of each state
         if is_input:
             formal = sparse.csr_matrix(task.inputs[node][chosen])
         else:  # the states as combinations of the sources' basis rows

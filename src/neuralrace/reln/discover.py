@@ -195,20 +195,17 @@ def _describe(
     graph, described = network.architecture, []
     activity = [network.activity(weights) for weights in final]
     for layer, found in layers.items():
-        entering, leaving = graph.incoming[layer], graph.outgoing[layer]
-        last = {graph.edges[edge][1] for edge in leaving} <= set(graph.outputs)
+        entering, (leaving,) = graph.incoming[layer], graph.outgoing[layer]
         for place, gate in enumerate(found.gates):
             inside, written, size = found.members == place, None, None
-            if last:
-                sent = [np.vstack([weights[edge] for edge in leaving]) for weights in final]
-                parts = [(one[layer] * of) @ out.T for one, of, out in zip(activity, inside, sent, strict=True)]
-                written = np.mean(parts, axis=0)
+            if graph.target(leaving) in graph.outputs:
+                sent = zip(activity, inside, final, strict=True)
+                written = np.mean([(one[layer] * of) @ weights[leaving].T for one, of, weights in sent], axis=0)
             if over_time is not None:
                 norms = []
                 for seed, of in enumerate(inside):
                     enter = np.concatenate([over_time[e][seed][:, of] for e in entering], axis=-1)
-                    leave = np.concatenate([over_time[e][seed][..., of] for e in leaving], axis=-2)
-                    norms.append(np.linalg.norm(leave @ enter, axis=(1, 2)))
+                    norms.append(np.linalg.norm(over_time[leaving][seed][..., of] @ enter, axis=(1, 2)))
                 size = np.mean(norms, axis=0)
             name = f"{layer}_m{place}" if len(layers) > 1 else f"m{place}"
             neurons = each * float(np.mean(inside.sum(axis=1)))

@@ -211,8 +211,8 @@ def neuron_samples(network: Problem, weights: Weights) -> Samples:
         now = {edge: matrix[seed, record] for edge, matrix in weights.items()}
         received = network.preactivations(now)
         for layer, (carried, on) in samples.items():
-            leaving = sum((now[edge] ** 2).sum(axis=0) for edge in graph.outgoing[layer])
-            carried[record, seed] = np.asarray(leaving)[:, None] * received[layer].T ** 2 * amount
+            (leaving,) = graph.outgoing[layer]
+            carried[record, seed] = (now[leaving] ** 2).sum(axis=0)[:, None] * received[layer].T ** 2 * amount
             on[record, seed] = received[layer].T > 0
     for carried, _ in samples.values():
         carried /= np.maximum(carried.sum(axis=(1, 2, 3), keepdims=True), TINY)

@@ -202,10 +202,9 @@ def play(
     (layer,), (into,) = graph.hidden, graph.outputs
     rows = np.hstack([task.inputs[graph.source(edge)] for edge in graph.incoming[layer]])
     wanted, size = side_by_side(task.targets), rows.shape[1]
-    biased = [edge for edge in graph.incoming[into] if graph.source(edge) == BIAS]
-    beside = [edge for edge in graph.incoming[into] if edge not in biased]
+    (leaving,), biased = graph.outgoing[layer], [e for e in graph.incoming[into] if graph.source(e) == BIAS]
     # incoming and outgoing weights of every neuron side by side, (plans, networks, neurons, inputs + outputs)
-    own = [np.hstack([*(w[e] for e in graph.incoming[layer]), *(w[e].T for e in beside)]) for w in initial]
+    own = [np.hstack([*(w[e] for e in graph.incoming[layer]), w[leaving].T]) for w in initial]
     neurons = np.array([own for _ in plans])
     offset = np.zeros((len(plans), len(initial), wanted.shape[1]))
     if biased:

@@ -127,8 +127,9 @@ def test_what_stands_still_and_what_starts_at_nothing():
     np.testing.assert_allclose(pushed.at([0.0, 0.1, 3.0])[:, 0], 1 - np.exp([0.0, -0.1, -3.0]), atol=1e-5)
 
 
-@pytest.mark.parametrize(("method", "small"), [("reduction", 1e-5), ("flow", 1e-4)])
-def test_long_plateaus_are_crossed(method, small):
+@pytest.mark.parametrize("method", ["reduction", "flow"])
+def test_long_plateaus_are_crossed(method):
+    small = 1e-6
     problem, start = chain(hidden=(4, 4)), initial.decoupled(small)
     times = np.array([0.0, 0.3, 0.4, 0.6, 1.0, 3.0]) / small  # mode s is learned at about 1 / (small s)
     found, formula = (predict(problem, start, times, name).loss for name in (method, "closed_form"))

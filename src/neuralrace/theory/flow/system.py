@@ -79,13 +79,8 @@ class NetworkSystem(System):
 
     def velocity(self, state: Stacks) -> Stacks:
         """dW/dt."""
-        slope = self.gradient(state)
-        if self.step is not None:
-            half = 0.5 * self.step
-            uphill = jax.tree.map(lambda w, g: w + half * g, state, slope)
-            held = partial(smoothed, self.network, self.width)
-            slope = jax.vmap(lambda at, there: squared_gradient(held(at), there))(state, uphill)
-        return jax.tree.map(jnp.negative, slope)
+        found: Stacks = _velocity(self, state)
+        return found
 
     def record(self, state: Stacks) -> jax.Array:
         """The loss of every draw."""
@@ -131,3 +126,32 @@ class NetworkSystem(System):
             size = size + jnp.dot(output.weights, jnp.sum(there[block] ** 2, axis=1))
         left = 2 * squared_loss(smooth, after)
         return jnp.sqrt(wrong) / (jnp.sqrt(left) + 1e-10 * jnp.sqrt(size) + 1e-290)  # rounding of the outputs
+
+
+@eqx.filter_custom_jvp
+def _velocity(system: NetworkSystem, state: Stacks) -> Stacks:
+    slope = system.gradient(state)
+    if system.step is not None:
+        half = 0.5 * system.step
+        uphill = jax.tree.map(lambda w, g: w + half * g, state, slope)
+        held = partial(smoothed, system.network, system.width)
+        slope = jax.vmap(lambda at, there: squared_gradient(held(at), there))(state, uphill)
+    return jax.tree.map(jnp.negative, slope)
+
+
+def _velocity_along(
+    primals: tuple[NetworkSystem, Stacks], tangents: tuple[NetworkSystem | None, Stacks]
+) -> tuple[Stacks, Stacks]:
+    """Products of a network can be differentiated in reverse only, which gives the same, as a Hessian is symmetric.
+
+    In the corrected flow, whose derivative only implicit steps need, gates are taken to move along.
+    """
+    (system, state), (_, direction) = primals, tangents
+    _, back = jax.vjp(system.gradient, state)
+    if system.step is not None:
+        half = 0.5 * system.step
+        direction = jax.tree.map(lambda d, pulled: d + half * pulled, direction, back(direction)[0])
+    return _velocity(system, state), jax.tree.map(jnp.negative, back(direction)[0])
+
+
+_velocity.def_jvp(_velocity_along)  # type: ignore[no-untyped-call]

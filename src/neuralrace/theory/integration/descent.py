@@ -162,7 +162,7 @@ def _curvature(system: System, state: Any, known: tuple[Any, jax.Array], rounds:
     def turn(_: Any, found: tuple[Any, jax.Array]) -> tuple[Any, jax.Array]:
         length = norm(found[0])
         along = jax.tree.map(lambda leaf: leaf / jnp.where(length > 0, length, 1), found[0])
-        (pulled,) = jax.vjp(system.velocity, state)[1](along)  # the Hessian is symmetric
+        pulled = jax.jvp(system.velocity, (state,), (along,))[1]
         return pulled, norm(pulled)
 
     return jax.lax.fori_loop(0, rounds, turn, known)

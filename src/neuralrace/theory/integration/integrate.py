@@ -2,7 +2,7 @@
 
 A learning curve starts at weights that may be 1e-12 and stays on plateaus where one mode is learned and the next still
 tiny. So the error of each mode is measured against that mode alone. Where stability and not accuracy limits the step,
-the solver changes its method.
+the solver changes its method; on the longest plateaus of small systems an implicit solver takes over.
 """
 
 import math
@@ -20,8 +20,8 @@ from neuralrace._engine.devices import compiled
 from neuralrace.axes import Array
 from neuralrace.errors import RangeError
 from neuralrace.theory.integration.descent import descend, steps_between
-from neuralrace.theory.integration.solvers import ModewiseController, SolverState, StabilizedTsit5
-from neuralrace.theory.integration.system import System
+from neuralrace.theory.integration.solvers import ModewiseController, ModewiseKvaerno5, StabilizedTsit5
+from neuralrace.theory.integration.system import System, velocity_of
 
 STEPS = 256  # at most in one compiled call, between which an integration can be interrupted
 KEPT_UNKNOWNS = 30_000  # up to this many the state is kept at every step where states are requested
@@ -74,13 +74,17 @@ def integrate(
     states: bool = False,
 ) -> Curve:
     """Integrate from time zero to `end`; states: record the state as well."""
-    state, solver = jax.device_put(state), StabilizedTsit5(system, states)
-    known, width, record, rate = _started(solver, state)
+    # few implicit steps cross a plateau, and their errors all shift the time at which it ends: they are stricter
+    state, accuracies = jax.device_put(state), (np.array(float(rtol)), np.array(0.01 * rtol))
+    solvers = StabilizedTsit5(system, states), ModewiseKvaerno5(system, states, accuracies[1])
+    small = sum(leaf.size for leaf in jax.tree.leaves(state)) <= 1000  # of more the Jacobian is too large
+    known, width, record, rate = _started(solvers[0], state)
     control = np.ones(()), np.ones(()), np.array(False), width
-    accuracy, goal, time = np.array(float(rtol)), np.array(float(end)), np.zeros(())
+    goal, time, implicit, radius = np.array(float(end)), np.zeros(()), False, 0.0
     still = jax.tree.map(lambda value, slope: np.stack([value, value, slope])[None], record, rate)
     times, parts, taken = [np.zeros(1)], [still], 0
     while time < end:
+        solver, accuracy = solvers[implicit], accuracies[implicit]
         state, known, control, *found = _advance(solver, accuracy, state, known, control, time, goal)
         ends, part, count, failed, width = jax.device_get((*found, control[-1]))
         times.append(ends[:count])
@@ -96,6 +100,11 @@ def integrate(
                 f"the integration to time {end:.6g} took {taken} steps and is at {time:.6g}: raise max_steps above "
                 f"{max_steps}, raise rtol above {rtol:.2g}, or ask for an earlier end"
             )
+        if small and (end - time) / width > 2000:  # on a long plateau the implicit solver takes over, until its end
+            radius = radius if implicit else float(known.radius)
+            if width * radius < 60 if implicit else width * radius > 100:
+                implicit = not implicit
+                known = _started(solvers[implicit], state)[0]
     if not taken:
         times, parts = [np.zeros(2)], [still, still]
     steps = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
@@ -104,23 +113,23 @@ def integrate(
 
 
 @compiled
-def _started(solver: StabilizedTsit5, state: Any) -> tuple[SolverState, jax.Array, Any, Any]:
+def _started(solver: StabilizedTsit5, state: Any) -> tuple[Any, jax.Array, Any, Any]:
     """Return the solver's state, the width of the first step, the first record and its rate."""
-    system, known = solver.system, solver.init(None, None, None, state, None)
+    system, known, velocity = solver.system, solver.init(None, 0.0, 1.0, state, None), velocity_of(solver.system, state)
     pace = jnp.zeros(())
-    for size, speed in zip(jax.tree.leaves(state), jax.tree.leaves(known.slope), strict=True):
+    for size, speed in zip(jax.tree.leaves(state), jax.tree.leaves(velocity), strict=True):
         size, speed = (jnp.max(jnp.abs(leaf), initial=0.0) for leaf in (size, speed))
         pace = jnp.maximum(pace, jnp.where(size > 0, speed / jnp.where(size > 0, size, 1.0), 0.0))
     # a hundredth of the time in which the state changes by its own size
     width = jnp.where((pace > 0) & jnp.isfinite(pace), 1e-2 / pace, 1.0)
-    record, rate = system.record(state), system.rate(state, known.slope)
-    first, slope = (state, known.slope) if solver.states else (None, None)
+    record, rate = system.record(state), system.rate(state, velocity)
+    first, slope = (state, velocity) if solver.states else (None, None)
     return known, width, (record, first), (rate, slope)
 
 
 @compiled
 def _advance(
-    solver: StabilizedTsit5, rtol: Array, state: Any, known: SolverState, control: Any, time: Array, end: Array
+    solver: StabilizedTsit5, rtol: Array, state: Any, known: Any, control: Any, time: Array, end: Array
 ) -> tuple[Any, ...]:
     """Take some steps: the states at their end, their times and parts, how many, and whether one became too small."""
     record = jax.eval_shape(solver.system.record, state)

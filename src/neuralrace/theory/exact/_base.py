@@ -131,7 +131,7 @@ class Clock:
         def late(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             return legendre.legval(x, series, tensor=False) - times, legendre.legval(x, slopes, tensor=False)
 
-        x = increasing_root(late, np.where(series[2] == 0, (times - series[0]) / series[1], 0.0), tolerance=1e-15)
+        x = increasing_root(late, np.where(series[2] == 0, (times - series[0]) / series[1], 0.0), tolerance=1e-9)
         return _left(start + PANEL * (panel + (x + 1) / 2))
 
     def _paces(self, first: np.ndarray, width: np.ndarray | float) -> np.ndarray:

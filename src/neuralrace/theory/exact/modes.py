@@ -136,7 +136,7 @@ class Mode(Solution):
             return value, 0.5 * np.sum(self.powers * moved / (moved + apart), axis=-1)
 
         change = 2 / self.powers.sum(axis=-1) * (log_strength - self._ends[0])
-        root = increasing_root(mismatch, np.log(least[..., 0]) + change, tolerance=1e-15)
+        root = increasing_root(mismatch, np.log(least[..., 0]) + change, tolerance=1e-9)
         return np.asarray(np.sqrt(self.counts * (np.exp(root)[..., None] + apart)))
 
     @cached_property

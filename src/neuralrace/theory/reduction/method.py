@@ -63,20 +63,21 @@ def _set_up(request: Request, small: float, own: bool, force: bool) -> tuple[Row
         rows = (*rows, *(statistics.once(paths_apart) if own else (shares_bases(request),)))
     if not rows[0].holds or (first_failing(rows) is not None and (own or not force)):
         return rows, None
+    starts = tuple((align_own if own else align_shared)(statistics, weights) for weights in request.weights)
+    residual, where = max((start.residual, start.where) for start in starts)
+    grows = not own and residual > request.tolerance and is_two_layer(request.architecture)
+    if not own:
+        rows = (*rows, Assumption("alignment of initial weights", residual, request.tolerance, where, needed=not grows))
+        if not grows:
+            return rows, ReducedSystem(statistics, starts, own)
     silent = 0.5 * statistics.target_energy
     losses = [statistics.loss(weights) for weights in request.weights]
     output = max(abs(loss - silent) / max(loss, silent, np.finfo(float).tiny) for loss in losses)
-    starts = tuple((align_own if own else align_shared)(statistics, weights) for weights in request.weights)
-    residual, where = max((start.residual, start.where) for start in starts)
     if own:
         if any(start.whole for start in starts):  # the part that does not grow must not show either
             residual, where = max((residual, where), (output, "the initial output"))
         rows = (*rows, Assumption("alignment to own modes", residual, small, where))
     else:
-        grows = residual > request.tolerance and is_two_layer(request.architecture)
-        rows = (*rows, Assumption("alignment of initial weights", residual, request.tolerance, where, needed=not grows))
-        if not grows:
-            return rows, ReducedSystem(statistics, starts, own)
         starts = tuple(growing_part(statistics, weights, hidden, own=False) for weights in request.weights)
         size, where = max([*((start.residual, start.where) for start in starts), (output, "the output")])
         rows = (*rows, Assumption("small initial weights", size, small, where))

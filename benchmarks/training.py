@@ -56,7 +56,12 @@ def examples_row() -> Row:
     """Compressed, both have one shape and share one program: what is left to differ is noise, so pairs are timed."""
 
     def training(examples: int) -> Callable[[], Any]:
-        problem = nr.tasks.contextual_classification(samples=examples).problem("context", hidden=64).compress()
+        random = np.random.default_rng(0)
+        x, first = random.uniform(-1, 1, (examples, 2)), random.random(examples) < 0.5
+        task = nr.Task({"x": x}, {"y": np.where(first[:, None], x[:, :1], x[:, 1:])})
+        edges = [("x", "a"), ("x", "b"), ("a", "y"), ("b", "y")]
+        architecture = nr.Architecture({"x": 2, "a": 64, "b": 64, "y": 1}, edges)
+        problem = nr.Problem(architecture, task, nr.Gates({"a": first, "b": ~first})).compress()
         return lambda: nr.train(problem, nr.initial.gaussian(0.1), 0.01, 3000, at=[3000], progress=False).loss
 
     many, few = training(1_000_000), training(1_000)

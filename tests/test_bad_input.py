@@ -75,7 +75,7 @@ def test_a_bad_command_line(
         cli.main(shlex.split(line.replace("{files}", str(folder))))
     printed = capsys.readouterr()
     assert stopped.value.code == 2
-    said = [one for one in printed.err.splitlines() if not one.startswith("[ ")]  # progress aside
+    said = printed.err.splitlines()
     assert len(said) == 1
     assert said[0].startswith("neuralrace: ")
     assert len(said[0]) > 30

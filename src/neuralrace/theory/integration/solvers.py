@@ -179,7 +179,7 @@ class StabilizedTsit5(diffrax.AbstractAdaptiveSolver[Any]):
         return after, wrong, self.parts(half_way, after, last), state, diffrax.RESULTS.successful
 
     def parts(self, half_way: Any, after: Any, slope: Any) -> dict[str, Any]:
-        """What is kept of a step: the records half way and at its end, and their rate there."""
+        """Return the records half way and at the end of a step, and their rate at the end."""
 
         def record(at: Any) -> Any:
             return self.system.record(at), at if self.states else None
@@ -214,7 +214,7 @@ def _where(condition: jax.Array, there: Any, here: Any) -> Any:
 class ModewiseKvaerno5(StabilizedTsit5):
     """diffrax's implicit Kvaerno5, which crosses the longest plateaus of small systems.
 
-    Its stages are solved until what is left is far below the error allowed for each mode, so that a mode of 1e-12 keeps
+    Its stages are solved until the remainder is far below the error allowed for each mode, so that a mode of 1e-12 keeps
     its digits beside one of 1. In the stabilized methods rounding grows with the fourth power of the step.
     """
 

@@ -76,7 +76,6 @@ def test_a_new_task_is_one_new_file(monkeypatch, tmp_path):
     tasks.names()
     monkeypatch.setattr(named, "__path__", [*named.__path__, str(tmp_path)])
     monkeypatch.setattr(registry, "_factories", dict(registry._factories))
-    registry._load.cache_clear()
     assert "echo" in tasks.names()
     made = tasks.echo(size=3)
     assert isinstance(made.problem("linear"), Problem)

@@ -77,7 +77,8 @@ def register(factory: Callable[P, NamedTask]) -> Callable[P, NamedTask]:
 
 def factories() -> dict[str, Callable[..., NamedTask]]:
     """Return the function that makes each task, by name, in alphabetical order."""
-    _load()
+    for module in pkgutil.iter_modules(named.__path__):
+        importlib.import_module(f"{named.__name__}.{module.name}")
     return dict(sorted(_factories.items()))
 
 
@@ -98,9 +99,3 @@ def get(name: str, **settings: Any) -> NamedTask:
     for setting in settings:
         require_known(setting, inspect.signature(known[name]).parameters, f"task {name!r} has no setting {setting!r}")
     return known[name](**settings)
-
-
-@functools.cache
-def _load() -> None:
-    for module in pkgutil.iter_modules(named.__path__):
-        importlib.import_module(f"{named.__name__}.{module.name}")

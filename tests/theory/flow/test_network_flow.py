@@ -2,6 +2,7 @@
 
 import itertools
 
+import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -9,11 +10,13 @@ from scipy.integrate import solve_ivp
 import neuralrace as nr
 from neuralrace import initial
 from neuralrace.architecture import Architecture
+from neuralrace.arrays import float64
 from neuralrace.errors import AssumptionError, ProblemError
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import NetworkFlow, predict
+from neuralrace.theory.flow.system import smoothed_relu
 
 RANDOM = np.random.default_rng(0)
 INPUTS, TARGETS = RANDOM.normal(size=(6, 3)), RANDOM.normal(size=(6, 2))
@@ -127,7 +130,6 @@ def test_any_depth_biases_and_gates_of_neurons():
     for draw in range(3):
         wrong = forecast.outputs(time=0.0, draw=draw)["y"] - TARGETS
         assert forecast.losses[draw, 0] == pytest.approx(0.5 * (wrong**2).sum() / 6, rel=1e-3)  # of the gates' width
-    assert forecast.losses.shape == (3, len(TIMES))
     masks = (RANDOM.random((6, 5)) > 0.5).astype(float)
     chain = network().architecture
     gated = Problem(chain, network().task, Gates(nodes={"h1": masks}))
@@ -163,3 +165,16 @@ def test_the_correction_makes_the_gap_to_descent_second_order():
         gaps[rate] = np.abs(plain - descent).max(), np.abs(corrected - descent).max()
     assert 1.7 < gaps[0.04][0] / gaps[0.02][0] < 2.5
     assert 3.2 < gaps[0.04][1] / gaps[0.02][1] < 5.5
+
+
+@float64
+@pytest.mark.parametrize("slope", [0.0, 0.3, 1.0])
+def test_a_smoothed_gate_is_that_of_the_rectifier_beyond_its_width_and_rises_between(slope):
+    """Neurons of any size are smoothed alike."""
+    sizes, line = np.array([1e-9, 1.0, 1e6]), np.linspace(-1, 1, 201)[:, None]
+    reach = 0.1 * np.sqrt((line**2).mean())
+    activity, back = jax.vjp(jax.jit(lambda rows: smoothed_relu(slope, 0.1, np.ones(201), rows)), line * sizes)
+    outside, expected = (np.abs(line) > reach)[:, 0], np.where(line > 0, line, slope * line) * np.ones(3)
+    np.testing.assert_allclose((activity / sizes)[outside], expected[outside], rtol=1e-12)
+    between = slope + (1 - slope) * np.clip((line + reach) / (2 * reach), 0, 1) * np.ones(3)
+    np.testing.assert_allclose(back(np.ones_like(activity))[0], between, atol=1e-12)

@@ -9,7 +9,6 @@ import pytest
 
 from neuralrace.arrays import float64
 from neuralrace.theory.integration import tableaus
-from neuralrace.theory.integration.integrate import Curve
 from neuralrace.theory.integration.solvers import SolverState, StabilizedTsit5
 
 FAST = 200.0
@@ -58,13 +57,6 @@ def run(width, fast):
     return solve(Race(fast), START, width, 2.0, memory(fast))
 
 
-@jax.jit
-def step(width, fast):
-    """One step."""
-    solver = StabilizedTsit5(Race(fast))
-    return solver.step(solver.term(), 0.0, width, START, None, memory(fast), False)[:4]
-
-
 @float64
 @pytest.mark.parametrize(("fast", "order"), [(0.0, 5), (FAST, 4)])
 def test_the_solver_has_the_order_of_its_methods(fast, order):
@@ -73,23 +65,6 @@ def test_the_solver_has_the_order_of_its_methods(fast, order):
     # from 0.4 to 0.1 the next order is some per cent of the error
     assert np.log2(errors[0] / errors[2]) / 2 > order - 0.4
     assert fast == 0 or errors[0] > 1e-9  # not rounding
-
-
-@float64
-@pytest.mark.parametrize("fast", [0.0, FAST])
-def test_what_is_drawn_of_a_step_is_the_solution(fast):
-    after, estimate, info, _ = jax.device_get(step(0.2, fast))
-    half_way, end, slope = info["parts"][0]
-    np.testing.assert_array_equal(end, after)
-    rates = np.stack([memory(fast).slope, slope])
-    records = np.stack([START, after])
-    curve = Curve(np.array([0.0, 0.2]), (records, None), (rates, None), (half_way[None], None), after)
-    for time in (0.05, 0.1, 0.15):
-        # 0.2^5 / 384 times derivatives of order ten
-        np.testing.assert_allclose(curve.at([time])[0], step(time, fast)[0], atol=1e-5)
-    a, b, decaying = after
-    np.testing.assert_allclose(slope, [b * (1 - a * b), a * (1 - a * b), -fast * decaying], rtol=1e-12, atol=1e-15)
-    assert 0 < np.abs(estimate.error).max() < 1e-4
 
 
 @float64

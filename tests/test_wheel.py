@@ -40,6 +40,7 @@ def test_a_wheel_installs_and_runs(tmp_path: Path) -> None:
     listed = json.loads(call(python, "-m", "neuralrace", "list", "--json"))
     assert "saxe2022-fig3" in json.dumps(listed)
     source = ROOT / "src"  # what is no Python, such as styles of pages, is there too
-    data = [path.relative_to(source) for path in source.rglob("*.*") if path.suffix not in (".py", ".pyc")]
+    files = [path.relative_to(source) for path in source.rglob("*.*") if path.suffix != ".py"]
+    data = [path for path in files if "__pycache__" not in path.parts]
     assert data
     assert all((site / path).is_file() for path in data)

@@ -12,8 +12,6 @@ from neuralrace.errors import RangeError, bounds_in_words
 STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: start it above zero"
 Evaluated = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # x -> value and slope
 NODES, WEIGHTS = legendre.leggauss(20)
-PANEL = 1.0  # on which a polynomial through the nodes is exact to rounding, see `Clock`
-LATE = 40.0  # from here on the pace is constant to rounding
 
 # what a field holds; entries are finite
 Real = Annotated[Any, {}]
@@ -97,17 +95,17 @@ class Clock:
 
     left: v = |log(strength / end)| at the start. pace: v -> dt/du, where u = -log(e^v - 1) is the logit of the learned
     fraction. Every pace here is smooth on a scale of one: it has no singularity within pi/2 of the real line. So a
-    polynomial on each panel of that scale holds the time to rounding, however many of them a plateau takes.
+    polynomial through 20 nodes on each panel of that width holds the time to rounding, however long a plateau lasts.
     """
 
     def __init__(self, pace: Callable[[np.ndarray], np.ndarray], left: np.ndarray) -> None:
         self._pace, self._start = pace, _logit(np.maximum(left, 1e-300))  # at its end a curve stays
-        count = max(int(np.ceil((LATE - self._start.min(initial=LATE)) / PANEL)), 1)
-        knots = self._start + PANEL * np.arange(count + 1).reshape(-1, *[1] * self._start.ndim)
+        count = max(int(np.ceil(40 - self._start.min(initial=40))), 1)  # then the pace is constant to rounding
+        knots = self._start + np.arange(count + 1).reshape(-1, *[1] * self._start.ndim)
         fit = (WEIGHTS[:, None] * legendre.legvander(NODES, len(NODES) - 1) * (np.arange(len(NODES)) + 0.5)).T
-        series = legendre.legint(np.tensordot(fit, self._paces(knots[:-1], PANEL), 1), scl=PANEL / 2, lbnd=-1)
+        series = legendre.legint(np.tensordot(fit, self._paces(knots[:-1], 1.0), 1), scl=0.5, lbnd=-1)
         last = np.zeros((len(series), 1, *self._start.shape))  # after the last knot time is a straight line
-        last[:2] = PANEL / 2 * pace(_left(knots[-1]))
+        last[:2] = pace(_left(knots[-1])) / 2
         begins = np.cumsum(np.concatenate([0 * knots[:1], series.sum(axis=0)]), axis=0)
         series = np.concatenate([series, last], axis=1)
         series[0] += begins
@@ -116,9 +114,9 @@ class Clock:
     def elapsed(self, left: np.ndarray) -> np.ndarray:
         """Return the time at which v has come down to a value."""
         passed = _logit(left) - self._start
-        panel = np.clip(passed // PANEL, 0, self._begins.shape[-1] - 1).astype(int)
-        rest = passed - PANEL * panel
-        paces = self._paces(self._start + PANEL * panel, rest)  # all positive: short times keep their digits
+        panel = np.clip(np.floor(passed), 0, self._begins.shape[-1] - 1).astype(int)
+        rest = passed - panel
+        paces = self._paces(self._start + panel, rest)  # all positive: short times keep their digits
         return np.asarray(_at(self._begins, panel) + rest / 2 * np.tensordot(WEIGHTS, paces, 1))
 
     def left(self, times: np.ndarray) -> np.ndarray:
@@ -132,7 +130,7 @@ class Clock:
             return legendre.legval(x, series, tensor=False) - times, legendre.legval(x, slopes, tensor=False)
 
         x = increasing_root(late, np.where(series[2] == 0, (times - series[0]) / series[1], 0.0), tolerance=1e-9)
-        return _left(start + PANEL * (panel + (x + 1) / 2))
+        return _left(start + panel + (x + 1) / 2)
 
     def _paces(self, first: np.ndarray, width: np.ndarray | float) -> np.ndarray:
         """Return dt/du at the nodes of an interval of u; (nodes, ...)."""

@@ -32,6 +32,7 @@ OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
 Ending = tuple[int, object]  # status, and plain values for --json
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+JSON = "With --json a command prints one JSON object on standard output and nothing else there."
 
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
@@ -52,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # half-made objects of dask may fail to end
         status, message = INTERRUPTED, "interrupted"
+    except BrokenPipeError:
+        _discard_standard_output()
+        status = 0
     except (NeuralRaceError, OSError) as error:
         status, message = MISTAKE, str(error)
     except Exception as error:
@@ -63,9 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         line = " ".join(message.split())
         print(f"neuralrace: {line}", file=sys.stderr)
         result = {"error": line, "status": status}
-    if as_json and result is not None:
-        print(json.dumps(result))
+    try:
+        if as_json and result is not None:
+            print(json.dumps(result))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_standard_output()
     sys.exit(status)
+
+
+def _discard_standard_output() -> None:
+    """Write the rest nowhere: a reader such as head has seen enough."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def perform(arguments: Sequence[str]) -> Ending:
@@ -99,18 +112,15 @@ def _standard_output_kept_clear() -> Iterator[None]:
         os.close(kept)
 
 
-@app.callback(invoke_without_command=True)
+@app.callback(invoke_without_command=True, epilog=JSON)
 def front(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
-    """Predict how gated and ReLU networks learn, and check it against training.
-
-    With --json a command prints one JSON object on standard output and nothing else there.
-    """
+    """Predict how gated and ReLU networks learn, and check it against training."""
     if version:
         print(f"neuralrace {importlib.metadata.version('neuralrace')}")
         raise typer.Exit
 
 
-@app.command("list")
+@app.command("list", epilog=JSON)
 def list_what_there_is(
     name: Annotated[str | None, typer.Argument(help="An experiment: list its settings, and what they may be.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
@@ -135,7 +145,7 @@ def list_what_there_is(
     return 0, what | {"settings" if what else "tasks" if tasks else "papers": rows}
 
 
-@app.command()
+@app.command(epilog=JSON)
 def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.io import make_folder
@@ -151,7 +161,7 @@ def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = 
     return 0 if result.as_recorded else OTHER, result.summary()
 
 
-@app.command()
+@app.command(epilog=JSON)
 def reproduce(
     only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
     size: Size = "full",
@@ -192,7 +202,7 @@ def reproduce(
     return status, values | {"results": [result.summary() for result in results]}
 
 
-@app.command()
+@app.command(epilog=JSON)
 def sweep(
     name: str,
     changes: Changes = None,
@@ -218,7 +228,7 @@ def sweep(
     return OTHER if len(failed) else 0, values | {"claims": claims, "data": file}
 
 
-@app.command("explain")
+@app.command("explain", epilog=JSON)
 def explain_task(
     task: Annotated[str, typer.Argument(help="A named task, an .npz file, or a .csv file with --target.")],
     target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,

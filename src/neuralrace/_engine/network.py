@@ -16,7 +16,7 @@ from neuralrace._engine.devices import compiled
 from neuralrace.axes import Array, Edge, Weights
 
 Block = tuple[int, int, bool]  # (level, size, outputs or not): the nodes whose rows are stacked into one array
-# group -> (edges, target size, source size); "idle ..." -> a closed edge's matrix
+# group -> (edges, target size, source size), transposed for known inputs; "idle ..." -> a closed edge's matrix
 Stacks = dict[str, jax.Array]
 BlockRows = dict[Block, jax.Array]  # block -> the basis rows of its nodes
 LossOfRows = Callable[[jax.Array, jax.Array], jax.Array]  # outputs and targets, (rows, size) each -> (rows,)
@@ -41,14 +41,35 @@ def _product_forward(rows: jax.Array, weights: jax.Array) -> tuple[jax.Array, tu
 
 def _product_backward(kept: tuple[jax.Array, jax.Array], slope: jax.Array) -> tuple[jax.Array, jax.Array]:
     rows, weights = kept
-    across = jnp.swapaxes(slope, 1, 2)
-    # on a CPU in memory too, or a product that reads it across takes half as long again; on a GPU a copy costs more
-    if jax.default_backend() == "cpu":
-        across = jax.lax.optimization_barrier(across)  # type: ignore[no-untyped-call]
-    return jnp.einsum("gkt,gts->gks", slope, weights), across @ rows
+    return jnp.einsum("gkt,gts->gks", slope, weights), _turned(slope) @ rows
 
 
 batched_product.defvjp(_product_forward, _product_backward)
+
+
+def _turned(rows: jax.Array) -> jax.Array:
+    """Transpose each matrix; on a CPU in memory too, or a product that reads it across takes half as long again."""
+    across = jnp.swapaxes(rows, 1, 2)
+    if jax.default_backend() == "cpu":  # on a GPU a copy costs more
+        across = jax.lax.optimization_barrier(across)  # type: ignore[no-untyped-call]
+    return across
+
+
+@jax.custom_vjp
+def known_product(rows: jax.Array, weights: jax.Array) -> jax.Array:
+    """rows @ weights for each edge, of rows that are known: (edges, rows, source) by (edges, source, target)."""
+    return jnp.einsum("gks,gst->gkt", rows, weights)
+
+
+def _known_forward(rows: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return known_product(rows, weights), rows
+
+
+def _known_backward(rows: jax.Array, slope: jax.Array) -> tuple[None, jax.Array]:
+    return None, _turned(rows) @ slope
+
+
+known_product.defvjp(_known_forward, _known_backward)
 
 
 class SparseRows(eqx.Module):
@@ -105,19 +126,26 @@ class EdgeGroup(eqx.Module):
     edges: tuple[Edge, ...] = eqx.field(static=True)
     source: Block | None = eqx.field(static=True)  # None: the rows are known inputs
     target: Block = eqx.field(static=True)
+    shared: bool = eqx.field(static=True)  # every edge multiplies the same rows
     constant: Array | None  # (edges, rows, source size), for known inputs
-    gather: ConstantMatrix  # (edges * rows, source block rows)
+    gather: ConstantMatrix  # (edges * rows, source block rows), or (rows, ...) if shared
     spread: ConstantMatrix  # (target block rows, edges * rows)
     gates: Array | None = None  # (edges, rows), of the examples of a mini-batch; else they are in gather and spread
 
     def stack(self, weights: Weights) -> jax.Array:
         """The matrices of the edges as one array; leading axes are kept."""
-        return stack_matrices([weights[edge] for edge in self.edges])
+        return stack_matrices([self.turned(weights[edge]) for edge in self.edges])
+
+    def turned(self, matrices: Matrices) -> Matrices:
+        """Matrices that multiply known inputs are kept transposed: a product then runs along contiguous rows."""
+        return matrices.swapaxes(-1, -2) if self.source is None else matrices
 
     def __call__(self, weights: jax.Array, rows: BlockRows) -> jax.Array:
         """What the edges add to the rows of the target block."""
         if self.source is None:
-            product = batched_product(jnp.asarray(self.constant), weights)
+            product = known_product(jnp.asarray(self.constant), weights)
+        elif self.shared:
+            product = jnp.einsum("ks,gts->gkt", mapped(self.gather, rows[self.source]), weights)
         else:
             gathered = mapped(self.gather, rows[self.source])
             product = batched_product(gathered.reshape(len(self.edges), -1, gathered.shape[-1]), weights)
@@ -150,7 +178,7 @@ class Network(eqx.Module):
         weights: dict[Edge, Matrices] = {}
         for i, group in enumerate(self.groups):
             for k, edge in enumerate(group.edges):
-                weights[edge] = stacks[f"group {i}"][..., k, :, :]
+                weights[edge] = group.turned(stacks[f"group {i}"][..., k, :, :])
         return weights | {edge: stacks[f"idle {i}"] for i, edge in enumerate(self.idle)}
 
     def rows(self, stacks: Mapping[str, jax.Array]) -> tuple[BlockRows, BlockRows]:

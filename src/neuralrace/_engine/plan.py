@@ -19,6 +19,7 @@ from neuralrace.axes import Edge
 from neuralrace.gates import Gates
 from neuralrace.task import Task
 
+SHARED_FRACTION = 0.35  # above this one product for all sources' rows beats gathering each edge's own
 DENSE_ENTRIES, DENSE_FRACTION = 1 << 14, 0.25  # below, or above, a dense product beats any gather
 
 Key = TypeVar("Key")
@@ -200,7 +201,7 @@ def _group(
         for stacked, edge, (begin, _) in zip(known, edges, ends, strict=True):
             rows = (products[edge][0] @ states[begin].generator).toarray()
             stacked[: len(rows)] = rows
-        return EdgeGroup(tuple(edges), None, target, known, None, constant_matrix(spread))
+        return EdgeGroup(tuple(edges), None, target, False, known, None, constant_matrix(spread))
     source = place[ends[0][0]][0]
     shape = most, block_rows[source]
     gathers = [embedded(products[e][0], shape, 0, place[end][1].start) for e, (end, _) in zip(edges, ends, strict=True)]
@@ -209,4 +210,13 @@ def _group(
         if block == source:
             unused[taken] = False
     gather = completed(sparse.vstack(gathers, format="csr"), unused)
-    return EdgeGroup(tuple(edges), source, target, None, constant_matrix(gather), constant_matrix(spread))
+    used, picks = np.unique(gather.indices), gather.nnz and np.diff(gather.indptr).max() == 1
+    picks = picks and (gather.data == 1).all()
+    shared = len(edges) > 1 and picks and gather.nnz >= SHARED_FRACTION * len(edges) * len(used)
+    if shared:  # all used rows for all edges: gather = pick @ rows for each, so the picking moves behind the product
+        position, entries = np.full(gather.shape[1], -1), gather.tocoo()
+        position[used] = np.arange(len(used))
+        placed = entries.row, (entries.row // most) * len(used) + position[entries.col]
+        pick = sparse.csr_matrix((entries.data, placed), shape=(gather.shape[0], len(edges) * len(used)))
+        gather, spread = _selection(used, gather.shape[1]), sparse.csr_matrix(spread @ pick)
+    return EdgeGroup(tuple(edges), source, target, bool(shared), None, constant_matrix(gather), constant_matrix(spread))

@@ -102,12 +102,13 @@ class NetworkSystem(System):
             if not self.by_mode:
                 blocks[group.target] = blocks.get(group.target, jnp.zeros(())) + jnp.sum(square, (1, 2, 3))
                 continue
+            rows, columns = (3, 2) if known else (2, 3)  # matrices of known inputs are stored transposed
             if known:
-                found.append(jnp.sum(square, 2))
+                found.append(jnp.sum(square, rows))
             if group.target in self.network.outputs:
-                found.append(jnp.sum(square, 3))
+                found.append(jnp.sum(square, columns))
             elif not known:
-                found.append(jnp.sum(square, (2, 3)))
+                found.append(jnp.sum(square, (rows, columns)))
         return [jnp.sqrt(square) for square in (*found, *blocks.values())]
 
     def error(self, error: Stacks, before: Stacks, after: Stacks, rtol: jax.Array) -> jax.Array:

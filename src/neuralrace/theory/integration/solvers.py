@@ -214,8 +214,8 @@ def _where(condition: jax.Array, there: Any, here: Any) -> Any:
 class ModewiseKvaerno5(StabilizedTsit5):
     """diffrax's implicit Kvaerno5, which crosses the longest plateaus of small systems.
 
-    Its stages are solved until the remainder is far below the error allowed for each mode, so that a mode of 1e-12 keeps
-    its digits beside one of 1. In the stabilized methods rounding grows with the fourth power of the step.
+    Its stages are solved until the remainder is far below the error allowed for each mode, so that a mode of 1e-12
+    keeps its digits beside one of 1. In the stabilized methods rounding grows with the fourth power of the step.
     """
 
     rtol: Any = None

@@ -196,7 +196,8 @@ def test_what_only_answers_imports_nothing_heavy(code: str) -> None:
 def test_a_reader_that_stops_early_is_no_error() -> None:
     command = [sys.executable, "-m", "neuralrace", "list", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
-        assert ran.stdout is not None and ran.stderr is not None
+        assert ran.stdout is not None
+        assert ran.stderr is not None
         ran.stdout.close()
         assert "Error" not in ran.stderr.read()
     assert ran.returncode == 0

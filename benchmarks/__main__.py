@@ -11,7 +11,7 @@ from benchmarks import explaining, forecasts, scale, solvers, theory, training
 
 def main() -> None:
     table = Table(title="speed, as ratios in one run (compile time on both sides where training is timed)")
-    for column in ("what", "measured", "required"):
+    for column in ("what", "measured", "aim"):
         table.add_column(column, justify="left" if column == "what" else "right")
     parts = (training, theory, solvers, scale, forecasts, explaining)  # the quick ones first
     for label, value, required in itertools.chain.from_iterable(part.rows() for part in parts):

@@ -172,7 +172,6 @@ def test_json_stays_alone_whatever_is_written_below(
 HEAVY = {"jax", "matplotlib", "sklearn", "scipy", "xarray", "diffrax", "networkx", "optax", "numpy", "pandas"} | {
     "dask",
     "distributed",
-    "zarr",
 }
 
 

@@ -282,8 +282,8 @@ def on_device(array: Any) -> jax.Array:
     return jax.device_put(array) if isinstance(array, np.ndarray) else jnp.asarray(array)
 
 
-def stack_matrices(matrices: list[Any], axis: int = -3) -> jax.Array:
+def stack_matrices(matrices: list[Any]) -> jax.Array:
     """Stack matrices behind their leading axes; those on the host are stacked there, which needs no compiling."""
     if all(isinstance(matrix, np.ndarray) for matrix in matrices):
-        return on_device(np.stack(matrices, axis=axis))
-    return jnp.stack([jnp.asarray(matrix) for matrix in matrices], axis=axis)
+        return on_device(np.stack(matrices, axis=-3))
+    return jnp.stack([jnp.asarray(matrix) for matrix in matrices], axis=-3)

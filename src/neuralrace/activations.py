@@ -1,4 +1,4 @@
-"""What a node does to what it receives: nothing, the rectifier and its leaky kin, or a subclass of `Activation`."""
+"""What a node does to what it receives: nothing, a (leaky) rectifier, or a subclass of `Activation`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

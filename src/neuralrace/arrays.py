@@ -36,7 +36,7 @@ def finite_array(
 ) -> np.ndarray:
     """Copy a value into a float64 array of finite numbers whose squares and products do not overflow."""
     array = real_array(name, value, error)
-    good = np.abs(array) <= LARGEST  # what is no number is not
+    good = np.abs(array) <= LARGEST  # False for NaN too
     if not good.all():
         where = tuple(int(i) for i in np.argwhere(~good)[0])
         required = f"at most {LARGEST:g} in size" if np.isfinite(array[where]) else "finite"

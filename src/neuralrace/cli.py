@@ -303,8 +303,8 @@ def _print_claims(result: "Result") -> None:
         count = counted(kind, counts(claims)[kind]) if result.judged else f"{len(claims)}, not judged at this size"
         print(f"{kind}: {count}")
         for claim in claims:
-            told = f"{verdict(claim)}: " if result.judged else ""
-            print(f"- {told}{claim.text} [{claim.source}]")
+            prefix = f"{verdict(claim)}: " if result.judged else ""
+            print(f"- {prefix}{claim.text} [{claim.source}]")
             for word, words in (("asked", claim.asked), ("measured", claim.shown), ("why", claim.fails)):
                 if words:
                     print(f"    {word}: {words}")

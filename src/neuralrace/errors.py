@@ -18,7 +18,7 @@ class TaskError(NeuralRaceError):
 
 
 class ProblemError(NeuralRaceError):
-    """A graph that is no network, or an architecture, a task and gates that do not fit together."""
+    """A graph that is not a network, or an architecture, a task and gates that do not fit together."""
 
 
 class WeightError(NeuralRaceError):
@@ -42,7 +42,7 @@ class ResourceError(NeuralRaceError):
 
 
 class AssumptionError(NeuralRaceError):
-    """A method of the theory was asked for and its assumptions do not hold."""
+    """The assumptions of a requested method of the theory do not hold."""
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -112,10 +112,10 @@ def require_name(name: str, value: object, known: Iterable[str]) -> str:
     return value
 
 
-def require_known(value: object, known: Collection[object], told: str) -> None:
-    """Refuse an unknown name; told: the fact, before the suggestion of another name."""
+def require_known(value: object, known: Collection[object], fact: str) -> None:
+    """Refuse an unknown name; fact: the first part of the message, before the suggestion of another name."""
     if value not in known:
-        raise UnknownNameError(f"{told}; {nearest(value, known)}")
+        raise UnknownNameError(f"{fact}; {nearest(value, known)}")
 
 
 def require_kind(name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError]) -> None:
@@ -131,7 +131,7 @@ def shortened(value: object, most: int = 80) -> str:
     """Represent a value, or the type of an error and its message, in one short line."""
     try:
         shown = f"{type(value).__name__}: {value}" if isinstance(value, Exception) else repr(value)
-    except Exception:  # whatever a caller's own class does when it is asked
+    except Exception:  # whatever the `repr` of a caller's class raises
         shown = f"a {type(value).__name__}"
     shown = " ".join(shown.split())
     return shown if len(shown) <= most else f"{shown[: most - 3]}..."

@@ -152,7 +152,7 @@ class Problem:
         return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
 
     def resized(self, sizes: Mapping[str, int], neurons: Mapping[str, Any] | None = None) -> "Problem":
-        """The same network at other widths; asked again, it is not planned again.
+        """The same network at other widths; made and planned once for each.
 
         neurons: gates of single neurons that fit these widths, in place of those that do not.
         """

@@ -81,7 +81,7 @@ class PathStatistics:
         return cls(architecture, edge_gates, tuple(moments), energy, limit)
 
     def statistics(self) -> "PathStatistics":
-        """Return itself, so that statistics serve wherever a problem does."""
+        """Return itself, so that statistics work wherever a problem does."""
         return self
 
     def once(self, derive: Callable[["PathStatistics", *Given], Derived], *given: *Given) -> Derived:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = 4
 STATUS = ("running", "converged", "diverged")
-FEWEST_LOOKS = 50  # evaluations of the loss in a run, to tell whether it has settled
+FEWEST_EVALUATIONS = 50  # evaluations of the loss in a run, to tell whether it has settled
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,7 +199,7 @@ def status_of(loss: np.ndarray) -> np.ndarray:
         late = loss[:, -max(loss.shape[1] // 10, 2) :]
         still = (late.max(axis=1) - late.min(axis=1) < 1e-3 * fallen) & (fallen > 1e-3 * loss[:, 0])
         exploded = ~np.isfinite(loss).all(axis=1) | (loss.max(axis=1) > 1e6 * first)
-    status[still & (loss.shape[1] >= FEWEST_LOOKS)] = STATUS.index("converged")
+    status[still & (loss.shape[1] >= FEWEST_EVALUATIONS)] = STATUS.index("converged")
     status[exploded] = STATUS.index("diverged")
     return status
 

@@ -139,7 +139,7 @@ def test_arrays_of_files(tmp_path):
     task = nr.tasks.routed_images("features", 2, 1, folder=tmp_path)
     np.testing.assert_array_equal(task.inputs_of(1), arrays["images"][1])
     assert task.settings["inputs"] == "given"
-    with pytest.raises(TaskError, match="has the images of 2 domains; 3 were asked for"):
+    with pytest.raises(TaskError, match="has the images of 2 domains; 3 are required"):
         nr.tasks.routed_images(arrays, 3, 1)
     np.save(tmp_path / "labels.npy", np.array([object()] * 6))
     with pytest.raises(FileFormatError, match="Object arrays cannot be loaded"):

@@ -37,7 +37,7 @@ def test_a_second_training_of_the_same_shape_compiles_nothing():
 
 
 def test_a_callback_sees_the_losses_and_may_stop(monkeypatch):
-    monkeypatch.setattr(loop, "CHUNK_SECONDS", 1e-9)  # a look at a time
+    monkeypatch.setattr(loop, "CHUNK_SECONDS", 1e-9)  # one evaluation at a time
     seen = []
 
     def callback(step, losses):
@@ -59,7 +59,7 @@ def test_steps_in_blocks_and_in_turn_are_the_same_steps(monkeypatch, pace):
     conditions = [
         Condition(XOR, LAW, Momentum(np.asarray(rate), np.asarray(0.5)), rate, batch_size=2) for rate in (0.1, 0.2)
     ]
-    monkeypatch.setattr(loop, "FEWEST_LOOKS", 6)  # several steps from look to look
+    monkeypatch.setattr(loop, "FEWEST_EVALUATIONS", 6)  # several steps from one evaluation to the next
     options = {"seeds": 1, "at": [0, 20, 60], "progress": False}
     usual = train_together(conditions, 60, **options)
     asked = []

@@ -166,7 +166,7 @@ class Network(eqx.Module):
     constant_loss: Array  # what no weights can remove
     neuron_gates: dict[str, Array]  # node -> (rows, size), where every neuron has a gate of its own
     row_weights: dict[str, Array]  # node with an activation -> weight of the examples behind each row, (rows,)
-    examples: dict[str, ConstantMatrix]  # node -> from its basis rows to every example; empty unless asked for
+    examples: dict[str, ConstantMatrix]  # node -> from its basis rows to every example; empty unless requested
 
     def stack(self, weights: Weights) -> Stacks:
         """Gather the matrices of each group into one array; leading axes are kept."""

@@ -1,4 +1,4 @@
-"""One call from a task to its story: ReLU networks predicted, trained, and taken apart into modules."""
+"""Explain one task: predict ReLU networks, train them, and describe them by modules."""
 
 from neuralrace.explanation.explain import explain, resolve
 from neuralrace.explanation.result import Explanation

@@ -223,12 +223,12 @@ def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.nd
 
 def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:
     """Cautions about the data, the rule of the training, and networks that still move."""
-    task, told = named.task, [caution] if caution else []
+    task, sentences = named.task, [caution] if caution else []
     if network.biases and BIAS not in task.inputs:
         task = Task({**task.inputs, BIAS: np.ones((len(task), 1))}, task.targets, task.weights)
     cosine, running = along_gradient(run), int(np.sum(run.status == "running"))
     if cosine < ALONG:
-        told.append(
+        sentences.append(
             f"the weights did not move down the gradient of the squared error (cosine {cosine:.2f}; 1 is along it): "
             "another loss, an adaptive optimizer, a schedule, or examples that were prepared in another way "
             "(standardized, say) moved them; nothing was predicted, and reconstructions descend that gradient, so "
@@ -239,12 +239,12 @@ def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str)
         fall, late = mean[0] - mean[-1], mean[half] - mean[-1]
         how = f"the later half of them brought {late / fall:.1%} of the fall" if fall > 0 else "the loss did not fall"
         last = int(run.data["step"].values[-1])
-        told.append(
+        sentences.append(
             f"{running} of {len(run.loss)} networks were still moving after {last} steps ({how}): this explains them "
             "up to there"
         )
     notes = (f"of the data: {note}" for note in named.notes)
-    return (*cautions(task, named.labels), *told, *notes)
+    return (*cautions(task, named.labels), *sentences, *notes)
 
 
 def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:

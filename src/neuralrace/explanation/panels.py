@@ -8,18 +8,19 @@ from matplotlib.figure import Figure
 from neuralrace.plotting import COLORS, TIME, heat_map, label_axes, loss_curves, new_panels, reconstruction_line
 
 
-def draw(told: Any) -> Figure:
+def draw(explained: Any) -> Figure:
     """Draw all panels of an Explanation side by side."""
-    run, chosen, modules, groups, race = told.run, told.found.chosen, told.modules, told.groups, told.race
+    run, chosen, forecast = explained.run, explained.found.chosen, explained.forecast
+    modules, groups, race = explained.modules, explained.groups, explained.race
     figure, axes = new_panels(1 + 2 * bool(modules) + (race is not None), width=4.6, height=3.2)
-    label = "forecast, before training" if told.before else "forecast"
-    theory = {} if told.forecast is None else {label: np.interp(run.time, told.forecast.time, told.forecast.loss)}
+    label = "forecast, before training" if explained.before else "forecast"
+    theory = {} if forecast is None else {label: np.interp(run.time, forecast.time, forecast.loss)}
     finite = np.isfinite(chosen.loss).all()
     replayed = {f"reconstruction, modules: {chosen.modules}": chosen.loss} if finite else {}
     axes[0].set_yscale("log")
     loss_curves(axes[0], "learning", run.time, {"ReLU networks": ("relu", run.loss)}, theory, replayed)
     if modules:
-        patterns, axis = told.found.patterns.astype(float), axes[1]
+        patterns, axis = explained.found.patterns.astype(float), axes[1]
         order = np.arange(patterns.shape[1]) if groups is None else np.argsort(groups, kind="stable")
         look: dict[str, Any] = {"cmap": "Greys", "vmin": 0, "vmax": 1.4, "interpolation": "nearest"}
         axis.imshow(patterns[:, order], aspect="auto", **look).set_rasterized(True)
@@ -31,7 +32,7 @@ def draw(told: Any) -> Figure:
             axis.set_xticks(starts, [str(name) for name in names], fontsize=8)
         label_axes(axis, "modules: on (grey) and off", "example" if groups is None else "example, by group", "")
 
-        written, outputs = {one.name: one.written for one in modules if one.written is not None}, told.outputs
+        written, outputs = {one.name: one.written for one in modules if one.written is not None}, explained.outputs
         added = np.array([np.abs(each).mean(axis=0) for each in written.values()])
         titles = tuple(written), outputs or None
         heat_map(axes[2], added, "what modules add to the outputs", "output", "", "mean size", names=titles)

@@ -82,11 +82,11 @@ def choose_recipe(
             if not len(drops):
                 return start, rate, steps, ""
             if drops[0] > most:
-                told = (
+                warning = (
                     f"still on a plateau: the next drop of the loss is expected near t = {rate * drops[0]:.3g}, after "
                     f"about {drops[0]:,} steps, by a simulation of a few neurons; give more steps to see it"
                 )
-                return start, rate, steps, told
+                return start, rate, steps, warning
             while 4 * steps <= min(most, drops[0]):  # the drop is ahead: no need to look from here to there
                 steps *= 2
         if 2 * steps > most:

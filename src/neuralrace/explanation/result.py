@@ -47,7 +47,7 @@ class Explanation:
     forecast and the modules predicted without a look at the training, None where there are none; before: whether that
     was before the training. groups: a label for each example. inputs, outputs: names of columns. race: the gatings
     that respect the groups, and the one that was found, in the order in which theory lets them finish. warnings:
-    cautions, and what reading the data changed without being told to.
+    cautions, and changes that reading made to the data.
     """
 
     name: str
@@ -105,19 +105,19 @@ class Explanation:
     @property
     def verdict(self) -> str:
         """The answer in a few sentences."""
-        told = []
+        sentences = []
         if self.held is not None:
             made = "before any training" if self.before else "without a look at the training"
             held = "held" if self.held else "did not hold"
-            told.append(f"The forecast, made {made}, {held}: {_distances(self.agreements['forecast'])}.")
+            sentences.append(f"The forecast, made {made}, {held}: {_distances(self.agreements['forecast'])}.")
         if self.remaining > 0.8:
-            advice = "Mind the warnings first." if self.warnings else "Give more steps, or a larger network."
+            advice = "Read the warnings first." if self.warnings else "Give more steps, or a larger network."
             left = f"{self.remaining:.0%} of the initial loss is left, so there is little to explain."
-            return " ".join([f"The networks hardly learned: {left} {advice}", *told])
+            return " ".join([f"The networks hardly learned: {left} {advice}", *sentences])
         classes, reached = self._classes[0], self._worth()[1]
         constant = 0.0 if classes is None else float(np.bincount(classes, self._task.weights).max())
         if reached <= constant:
-            told.append(
+            sentences.append(
                 f"But the networks answer no better than a constant: {self._measure} {reached:.3f}, and {constant:.3f} "
                 "without inputs."
             )
@@ -125,8 +125,8 @@ class Explanation:
             expected, there, same = np.sum(
                 [(one.first is not None, one.second is not None, one.same) for one in self.matches], axis=0
             )
-            told.append(f"Modules predicted: {expected}; found: {there}; the same: {same}.")
-        return " ".join([of_modules(self.found.tried, self.found.chosen), *told])
+            sentences.append(f"Modules predicted: {expected}; found: {there}; the same: {same}.")
+        return " ".join([of_modules(self.found.tried, self.found.chosen), *sentences])
 
     def words(self, module: Module) -> tuple[str, str]:
         """What a module is on for, and what it writes."""
@@ -225,7 +225,7 @@ class Explanation:
         held["descent follows its flow"] = (
             f"learning rate times a bound on the curvature is {bound:.2g}; 2 would be unstable"
         )
-        return [{"assumption": name, "measured": told} for name, told in held.items()]
+        return [{"assumption": name, "measured": measured} for name, measured in held.items()]
 
     @property
     def _task(self) -> Task:
@@ -272,21 +272,22 @@ class Explanation:
 
     def summary(self) -> dict[str, Any]:
         """The explanation in plain values, as JSON can hold them; None for what is not finite."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in ("settings", "explained", "verdict", "warnings")}
-        told |= {"status": self.run.status.tolist(), "held": self.held, "before_training": self.before}
+        kept = "settings", "explained", "verdict", "warnings"
+        values: dict[str, Any] = {name: getattr(self, name) for name in kept}
+        values |= {"status": self.run.status.tolist(), "held": self.held, "before_training": self.before}
         if self.forecast is not None:
-            told["certificate"] = str(self.forecast.certificate).splitlines()
+            values["certificate"] = str(self.forecast.certificate).splitlines()
         for title, rows in self.tables().items():
-            told[title] = [
+            values[title] = [
                 {
                     name: None if isinstance(value, float) and not math.isfinite(value) else value
                     for name, value in row.items()
                 }
                 for row in rows
             ]
-        for row, module in zip(told.get("Modules", ()), self.modules, strict=True):
+        for row, module in zip(values.get("Modules", ()), self.modules, strict=True):
             row |= {"layer": module.layer, "pattern": module.pattern.tolist()}
-        return {"task": self.name, **told}
+        return {"task": self.name, **values}
 
     def figure(self) -> Figure:
         """All panels side by side."""
@@ -300,7 +301,8 @@ class Explanation:
         write_text(out / "summary.json", json.dumps(self.summary(), indent=2))
         write_whole(out / "figure.png", lambda part: figure.savefig(part, dpi=150))
         title = f"neuralrace: {self.name} explained"
-        values = {"title": title, "told": self, "tables": self.tables(), "panels": _page.panels(figure), "shown": shown}
+        values = {"title": title, "explanation": self, "tables": self.tables(), "shown": shown}
+        values["panels"] = _page.panels(figure)
         body = _page.render("neuralrace.explanation", "explanation.html", values)
         return write_text(out / "report.html", _page.document(title, body))
 

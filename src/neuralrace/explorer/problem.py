@@ -164,4 +164,4 @@ def times_of(scene: Scene, setup: Setup) -> np.ndarray:
             f"steps x networks x examples x weights must be at most {WORK:.0e} here; they come to {work:.1e}: take "
             f"fewer steps, networks or neurons"
         )
-    return make_schedule(scene["steps"], 1, frames_of(scene, setup).tolist()).looks
+    return make_schedule(scene["steps"], 1, frames_of(scene, setup).tolist()).steps

@@ -16,7 +16,7 @@ QUIET = 2.0  # seconds after an answer in which a hand may still be on a slider
 
 
 class SupersededError(NeuralRaceError):
-    """A request whose page has asked for something newer, or has gone away."""
+    """A request whose page has sent a newer one, or is closed."""
 
 
 class Token(threading.Event):
@@ -29,7 +29,7 @@ class Token(threading.Event):
 
 
 class Cache:
-    """The results that were used last. A result that is asked for while it is being made is waited for."""
+    """The most recently used results. A request for a result that is being computed waits for it."""
 
     def __init__(self, most: int) -> None:
         self._most, self._lock = most, threading.Lock()

@@ -13,7 +13,7 @@ from neuralrace.papers.experiment import setting
 
 __all__ = ["NEAR", "Claims", "apart", "conserved", "enumerated", "follows", "panels", "setting"]
 
-NEAR = 0.05  # normalized L1 that cannot be told apart in a printed figure; the papers give no number
+NEAR = 0.05  # normalized L1 that is not visible in a printed figure; the papers give no number
 
 
 def panels(*letters: str, **size: Any) -> tuple[Figure, list[Axes]]:

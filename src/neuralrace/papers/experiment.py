@@ -153,8 +153,8 @@ class Result:
         figure = self.experiment.draw(self.data)
         others = sum(not claim.as_recorded for claim in self.claims) if self.judged else 0
         if others:
-            told = f"Titles state the results at the usual settings; {others} of {len(self.claims)} verdicts"
-            figure.suptitle(f"{told} are others here.", fontsize="small")
+            note = f"Titles state the results at the usual settings; {others} of {len(self.claims)} verdicts"
+            figure.suptitle(f"{note} are others here.", fontsize="small")
         return figure
 
     @cached_property

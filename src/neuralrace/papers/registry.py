@@ -30,14 +30,14 @@ class Listed:
 @functools.cache
 def _listing() -> tuple[dict[str, dict[str, str]], dict[str, Listed]]:
     """Read the file once, when it is first needed; parts of texts in braces are shared by several figures."""
-    told = tomllib.loads((files("neuralrace.papers") / "figures.toml").read_text(encoding="utf-8"))
+    listing = tomllib.loads((files("neuralrace.papers") / "figures.toml").read_text(encoding="utf-8"))
 
     def entry(given: Mapping[str, Any]) -> dict[str, Any]:
-        texts = {key: value.format(**told["shared"]) for key, value in given.items() if isinstance(value, str)}
+        texts = {key: value.format(**listing["shared"]) for key, value in given.items() if isinstance(value, str)}
         return {**given} | {key: " ".join(text.split()) for key, text in texts.items()}
 
-    papers = {sign: entry(given) for sign, given in told["papers"].items()}
-    return papers, {name: Listed(name, **entry(given)) for name, given in told["figures"].items()}
+    papers = {sign: entry(given) for sign, given in listing["papers"].items()}
+    return papers, {name: Listed(name, **entry(given)) for name, given in listing["figures"].items()}
 
 
 def papers() -> Mapping[str, Mapping[str, str]]:

@@ -134,7 +134,7 @@ def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.n
 
 
 def require_relu_chain(network: Any) -> None:
-    """Refuse what is no chain of ReLU layers of one slope, from one input to one output."""
+    """Require a chain of ReLU layers of one slope, from one input to one output."""
     require_kind("network", network, Problem, ProblemError)
     graph, kinds, gates = network.architecture, network.activations, network.gates
     nodes = [node for node in graph.nodes if not (network.biases and node == BIAS)]

@@ -53,8 +53,8 @@ def tally(claims: Sequence[Claim]) -> str:
     """Write all counts in one line, and whether all came out as recorded."""
     other = sum(not claim.as_recorded for claim in claims)
     recorded = f"{other} came out other than recorded." if other else "All came out as recorded."
-    told = "; ".join(f"{kind}: {counted(kind, numbers)}" for kind, numbers in counts(claims).items())
-    return f"{told}. {recorded}"
+    text = "; ".join(f"{kind}: {counted(kind, numbers)}" for kind, numbers in counts(claims).items())
+    return f"{text}. {recorded}"
 
 
 def verdict(claim: Claim) -> str:
@@ -78,7 +78,7 @@ def render_report(results: Sequence[Result], drawn: Mapping[str, str] | None = N
     for sign, names in by_paper(list(found)).items():
         chosen = [found[name] for name in names]
         judged = [claim for result in chosen if result.judged for claim in result.claims]
-        numbers = {kind: counted(kind, told) for kind, told in counts(judged).items()}
+        numbers = {kind: counted(kind, count) for kind, count in counts(judged).items()}
         rows = [{"result": result, "claims": _judged(result)} for result in chosen]
         sections = [(drawn or {}).get(name) or render_section(found[name]) for name in names]
         groups.append(
@@ -91,7 +91,7 @@ def render_report(results: Sequence[Result], drawn: Mapping[str, str] | None = N
         "results": results,
         "judged": judged,
         "tally": tally(judged).rpartition(". ")[2] if judged else "",
-        "counts": {kind: counted(kind, told) for kind, told in counts(judged).items()},
+        "counts": {kind: counted(kind, count) for kind, count in counts(judged).items()},
         "groups": groups,
         "papers": {group["sign"]: papers()[group["sign"]] for group in groups},
         "kinds": {kind: WHOSE[kind] for kind in KINDS},
@@ -114,9 +114,9 @@ def render_section(result: Result) -> str:
     folds = []
     for kind, chosen in by_kind(result.claims).items():
         rest = [claim for claim in claims if claim["claim"].kind == kind and claim not in first]
-        told = counted(kind, counts(chosen)[kind]) if result.judged else f"{len(chosen)}, not judged"
+        summary = counted(kind, counts(chosen)[kind]) if result.judged else f"{len(chosen)}, not judged"
         above = len(chosen) - len(rest)
-        folds.append((WHOSE[kind], f"{told}, {above} shown above" if above else told, rest))
+        folds.append((WHOSE[kind], f"{summary}, {above} shown above" if above else summary, rest))
     values = {
         "name": result.experiment.name,
         "experiment": result.experiment,

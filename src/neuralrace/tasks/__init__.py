@@ -29,7 +29,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Callable[..., NamedTask]:
     if not name.startswith("_") and name in (known := factories()):
-        globals().update(known)  # asked for once
+        globals().update(known)  # found without this function from now on
         return known[name]
     hint = "" if name.startswith("_") else f"; {nearest(name, names())}"
     raise AttributeError(f"there is no task or function {name!r} in {__name__}{hint}")

@@ -40,7 +40,7 @@ def read(
     and numeric targets get mean 0 and standard deviation 1, constant ones size 1. bias: a constant input is added
     unless there is one.
 
-    `notes` of the task say what was done without being asked; `tasks.cautions` warns about its scales.
+    `notes` of the task list what reading changed; `tasks.cautions` warns about its scales.
     """
     source = as_path("path", path)
     if not source.is_file():

@@ -1,4 +1,4 @@
-"""Tasks from tables with named columns: which are learned, which hold classes, and at what scale they stand."""
+"""Tasks from tables with named columns: which are learned, which hold classes, and their scales."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -110,7 +110,7 @@ def routed_images(
     arrays = _check_arrays(name, data if isinstance(data, Mapping) else _read(data, folder))
     images, by_domain = arrays["images"], len(arrays["images"]) != len(arrays["labels"])
     if by_domain and len(images) != count:
-        raise TaskError(f"{name} has the images of {len(images)} domains; {count} were asked for")
+        raise TaskError(f"{name} has the images of {len(images)} domains; {count} are required")
     if not by_domain and (inputs == "given" or (inputs == "rotated" and images.ndim != 3)):
         needed = "(M, N, features)" if inputs == "given" else "(N, rows, columns)"
         raise TaskError(f"inputs={inputs!r} needs images of shape {needed}; those of {name} are {images.shape}")

@@ -23,10 +23,10 @@ Gating = Callable[[int], Problem]  # width of each pathway -> the gated network 
 class NamedTask:
     """A dataset with the gatings that are known for it.
 
-    gatings: name -> builder. hidden: the usual width of each pathway, or of a layer. groups: a label for every example,
-    by what it tells apart. labels: data node -> the names of its columns. whole: makes the same task with all its
-    examples, where training sees only a part. notes: what was done unasked when it was read. name, settings: what it
-    was made by.
+    gatings: name -> builder. hidden: the usual width of each pathway, or of a layer. groups: name of a grouping -> a
+    label for every example. labels: data node -> the names of its columns. whole: makes the same task with all its
+    examples, where training sees only a part. notes: what reading it from a file changed. name, settings: the name of
+    the factory, and its arguments.
     """
 
     task: Task

@@ -62,7 +62,7 @@ class Certificate:
     """All assumptions of the method that made a forecast, and why no stronger method applies.
 
     method: its name. assumptions: those it requires, including the check against the exact flow where it was made, and
-    others measured for information. declined: the stronger methods. notes: facts that are no conditions, such as modes
+    others measured for information. declined: the stronger methods. notes: other facts, such as modes
     that are lost, a saddle, or why nothing was checked.
     """
 

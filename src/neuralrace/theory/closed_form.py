@@ -28,7 +28,7 @@ class ClosedForm(Method[tuple[ReducedSystem, StateCurves]]):
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], tuple[ReducedSystem, StateCurves] | None]:
         """Gradient flow, a reduced system, and a formula for every term of it."""
         rate = request.descent or 0.0
-        steps = f"descent in steps of {rate:g} was asked for" if rate else "no steps are taken"
+        steps = f"descent in steps of {rate:g} was requested" if rate else "no steps are taken"
         flow, listed = Assumption("gradient flow", rate, 0.0, steps), request.statistics.once(listed_paths)
         if not flow.holds or not listed.holds:
             return (flow, listed), None

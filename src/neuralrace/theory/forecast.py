@@ -45,7 +45,7 @@ class Modes:
     linear: bool = True
 
     def require_linear(self) -> None:
-        """Refuse where nodes have activations: a path then is no product of matrices."""
+        """Refuse networks with activations, where a path is not a product of matrices."""
         if not self.linear:
             raise ProblemError(
                 "modes of paths, and their order, are those of linear nodes; this network has activations: look at "
@@ -115,7 +115,7 @@ class Forecast(Trajectory):
         """The predicted weights at increasing times."""
         require_place("draw", draw, len(self.losses))
         moments = real_array("times", times, RangeError)
-        inside = (moments >= 0) & (moments <= self.time[-1] * (1 + 1e-12))  # what is no number is not
+        inside = (moments >= 0) & (moments <= self.time[-1] * (1 + 1e-12))  # False for NaN too
         if not inside.all() or (np.diff(moments) < 0).any():
             raise RangeError(f"times must increase and lie between 0 and {self.time[-1]:g}, the end of the forecast")
         return self.modes.draws[draw].weights(moments)

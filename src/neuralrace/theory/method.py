@@ -78,7 +78,7 @@ class Outcome:
     """The solution of a method.
 
     losses: (draws, T). assumptions: those that only the solution can show. simulated: the smaller network that the
-    weights belong to, where one stands in for the network of the request.
+    weights belong to, where it replaces that of the request.
     """
 
     losses: np.ndarray
@@ -116,11 +116,11 @@ class Method(ABC, Generic[Prepared]):
 
     @abstractmethod
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Prepared | None]:
-        """Measure the assumptions, as far as possible without solving; without prepared there is nothing to solve."""
+        """Measure the assumptions, as far as possible without solving; prepared: None if there is nothing to solve."""
 
     @abstractmethod
     def solve(self, request: Request, prepared: Prepared) -> Outcome:
-        """Solve from the prepared that `setup` found."""
+        """Solve from what `setup` prepared."""
 
     def __repr__(self) -> str:
         chosen = [(option.name, getattr(self, option.name)) for option in fields(self)]

@@ -123,7 +123,7 @@ def predict(
             rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0]))
     finite = np.isfinite(outcome.losses).all(axis=1)
     if not finite.all():
-        notes.append(f"{np.sum(~finite)} of {len(finite)} draws diverge: their loss, and the mean, is no number")
+        notes.append(f"{np.sum(~finite)} of {len(finite)} draws diverge: neither their loss nor the mean is a number")
     if linear:
         notes += saddle_notes(request.weights)
     certificate = Certificate(name, rows, declined, tuple(dict.fromkeys(notes)))

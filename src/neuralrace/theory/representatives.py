@@ -1,4 +1,4 @@
-"""The method `representatives`: a few neurons that stand for a rectified hidden layer of any width.
+"""The method `representatives`: a few neurons that represent a rectified hidden layer of any width.
 
 By 2-homogeneity a neuron scaled by sqrt(w) counts w times.
 """
@@ -55,7 +55,7 @@ class Representatives(Method["Spans"]):
         return (there, layer, normal, tiny), Spans.of(problem)
 
     def solve(self, request: Request, prepared: "Spans") -> Outcome:
-        """Follow the layer itself, or those that stand for it."""
+        """Follow the layer itself, or the drawn neurons."""
         assert isinstance(request.initial, Gaussian)
         width = prepared.problem.architecture.nodes[prepared.hidden]
         count = min(self.most, width)

@@ -41,7 +41,7 @@ class Checkpoint:
         arrays = {f"state {i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
         arrays |= {f"record {name}": array for name, array in training.arrays.items()}
         arrays["curve"] = np.concatenate(training.curve)
-        arrays["place"] = np.array([training.next, training.filled, len(training.schedule.looks)])
+        arrays["place"] = np.array([training.next, training.filled, len(training.schedule.steps)])
         arrays["identity"] = np.array(self.identity)
 
         def write(part: Path) -> None:
@@ -75,9 +75,9 @@ class Checkpoint:
         records = {name.removeprefix("record "): array for name, array in found.items() if name.startswith("record ")}
         training.arrays = {name: array.copy() for name, array in records.items()}  # they are written into
         training.curve = [found["curve"].copy()]
-        training.next, training.filled, looks = (int(number) for number in found["place"])
-        if looks < len(training.schedule.looks):  # it came to rest, and so ends early
-            training.schedule = training.schedule.until(looks - 1)
+        training.next, training.filled, evaluations = (int(number) for number in found["place"])
+        if evaluations < len(training.schedule.steps):  # it came to rest, and so ends early
+            training.schedule = training.schedule.until(evaluations - 1)
 
 
 def digest(settings: Mapping[str, Any], arrays: Mapping[Any, np.ndarray]) -> str:

@@ -23,7 +23,7 @@ from neuralrace.progress import Meter
 from neuralrace.training.learner import Learner, Parameters
 from neuralrace.training.records import Recorder
 from neuralrace.training.rules import Rule
-from neuralrace.trajectory import FEWEST_LOOKS
+from neuralrace.trajectory import FEWEST_EVALUATIONS
 
 STRIDE = 100  # the most steps between two evaluations of the loss, recorded or not
 CHUNK_BYTES = 64 << 20  # records that are held on the device at once
@@ -39,24 +39,24 @@ Watcher = Callable[["Training"], bool]  # called between chunks; returning True 
 class Schedule:
     """The steps at which the loss is evaluated.
 
-    looks: ascending steps, the last is the end. kept: whether each is recorded. regular: whether each is evaluated
-    whatever is recorded.
+    steps: ascending, the last is the end. kept: whether each is recorded. regular: whether each is evaluated whatever
+    is recorded.
     """
 
-    looks: np.ndarray
+    steps: np.ndarray
     kept: np.ndarray
     regular: np.ndarray
 
     @property
     def recorded(self) -> np.ndarray:
         """The steps to record."""
-        return self.looks[self.kept]
+        return self.steps[self.kept]
 
-    def until(self, look: int) -> "Schedule":
+    def until(self, last: int) -> "Schedule":
         """End at an evaluation, which is recorded in any case."""
-        kept = self.kept[: look + 1].copy()
+        kept = self.kept[: last + 1].copy()
         kept[-1] = True
-        return Schedule(self.looks[: look + 1], kept, self.regular[: look + 1])
+        return Schedule(self.steps[: last + 1], kept, self.regular[: last + 1])
 
 
 def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
@@ -70,10 +70,10 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
         whole = len(recorded) > 0 and recorded.dtype.kind in "iu"
         if not whole or recorded[0] < 0 or recorded[-1] > steps:
             raise RangeError(f"at must name whole steps from 0 to {steps}; it was {at!r:.80}")
-    stride = int(np.clip(steps // FEWEST_LOOKS, 1, STRIDE))
+    stride = int(np.clip(steps // FEWEST_EVALUATIONS, 1, STRIDE))
     regular = np.append(np.arange(0, steps, stride), steps)
-    looks = np.union1d(recorded, regular)
-    return Schedule(looks, np.isin(looks, recorded), np.isin(looks, regular))
+    evaluated = np.union1d(recorded, regular)
+    return Schedule(evaluated, np.isin(evaluated, recorded), np.isin(evaluated, regular))
 
 
 class TrainState(NamedTuple):
@@ -228,12 +228,12 @@ class Training:
     @property
     def finished(self) -> bool:
         """Whether every evaluation was made, or nothing is left to see."""
-        return self.next >= len(self.schedule.looks)
+        return self.next >= len(self.schedule.steps)
 
     @property
     def step(self) -> int:
         """The step before which it is."""
-        return int(self.schedule.looks[min(self.next, len(self.schedule.looks) - 1)])
+        return int(self.schedule.steps[min(self.next, len(self.schedule.steps) - 1)])
 
     def keep(self, found: Records, kept: np.ndarray) -> None:
         """Finish and store the evaluations that are recorded, and the loss of all."""
@@ -251,7 +251,7 @@ class Training:
     def records(self) -> dict[str, np.ndarray]:
         """All records, and the loss at every evaluation as "curve", constant after divergence."""
         seen = np.concatenate(self.curve).T
-        curve = np.repeat(seen[:, -1:], len(self.schedule.looks), axis=1)
+        curve = np.repeat(seen[:, -1:], len(self.schedule.steps), axis=1)
         curve[:, : seen.shape[1]] = seen
         planned = len(self.schedule.recorded)  # fewer than at the start if training ended early
         return {name: array[:, :planned] for name, array in self.arrays.items()} | {"curve": curve}
@@ -288,11 +288,11 @@ def run(
     pending: tuple[Records, np.ndarray] | None = None
     while not training.finished:
         schedule, first = training.schedule, training.next
-        last, began = len(schedule.looks) - 1, time.monotonic()
+        last, began = len(schedule.steps) - 1, time.monotonic()
         count = min(count, capacity)
         stop = min(first + count, last) if first < last else last + 1
-        gaps = np.append(np.diff(schedule.looks), 1)[first:stop]  # the step after the last evaluation is thrown away
-        number, step = np.asarray(stop - first, dtype=np.int32), np.asarray(schedule.looks[first], dtype=np.int32)
+        gaps = np.append(np.diff(schedule.steps), 1)[first:stop]  # the step after the last evaluation is thrown away
+        number, step = np.asarray(stop - first, dtype=np.int32), np.asarray(schedule.steps[first], dtype=np.int32)
         kept = schedule.kept[first:stop]
         chunk = np.resize(gaps, capacity).astype(np.int32), np.resize(kept, capacity), number, step
         after, found = _advance(own, shared, training.state, keys, chunk, buffers, block, at_once)
@@ -303,7 +303,7 @@ def run(
             training.state = after
         diverged = not np.isfinite(np.asarray(found["loss"])[stop - first - 1]).any()
         training.next = last + 1 if diverged else stop
-        meter.advance(float(schedule.looks[min(stop, last)] - schedule.looks[first]) * seeds)
+        meter.advance(float(schedule.steps[min(stop, last)] - schedule.steps[first]) * seeds)
         # chunks that take about CHUNK_SECONDS, growing by at most eight at a time
         count = int(np.clip(count * CHUNK_SECONDS / max(time.monotonic() - began, 1e-6), 1, 8 * count))
         if watchers:
@@ -322,7 +322,7 @@ def _pace(program: Program, parameters: Parameters, schedule: Schedule, seeds: i
     On a CPU seeds take turns where the weights of several do not fit into its caches from step to step. On a GPU every
     question to the host costs a good part of a small step, so steps are taken in blocks of known length.
     """
-    gaps, cpu, devices = np.diff(schedule.looks), jax.default_backend() == "cpu", jax.local_device_count()
+    gaps, cpu, devices = np.diff(schedule.steps), jax.default_backend() == "cpu", jax.local_device_count()
     block = 0 if (gaps == 1).all() else 1
     if block and not cpu:
         common = int(np.gcd.reduce(gaps))
@@ -355,5 +355,5 @@ def _buffers(program: Program, training: Training, seeds: int) -> dict[str, jax.
             "record less often with every=... or at=..., leave it out, or give fewer seeds",
         )
     bytes_at_once = seeds * sum(leaf.size * leaf.dtype.itemsize for leaf in shapes.values())
-    capacity = int(min(max(CHUNK_BYTES // max(bytes_at_once, 1), 1), bucket_size(len(training.schedule.looks))))
+    capacity = int(min(max(CHUNK_BYTES // max(bytes_at_once, 1), 1), bucket_size(len(training.schedule.steps))))
     return {name: space((capacity, seeds, *leaf.shape), leaf.dtype) for name, leaf in shapes.items()}

@@ -101,14 +101,13 @@ def train(
 
     initial: an initializer, drawn anew for each seed, a set of weights, or a list with one set per seed. learning_rate:
     the step size; time is learning_rate * step. optimizer: an optax gradient transformation; learning_rate (default: 1)
-    is then the unit of time. loss: "squared", "cross-entropy", or an
-    Objective. batch_size: examples per step (default: all). coupling: "joint" or "residual", for gated networks.
-    record: any of loss, outputs, weights, path_singular_values, weight_singular_values, activity, gate_patterns, or of
-    single nodes, edges and paths ("weights[x->h1]"); taken `every` n steps and at the end, or `at` given steps.
-    callback: called about twice a second with the step and the losses so far, (seeds, evaluations); returning True ends
-    the training. checkpoint: a file from which an interrupted training resumes. precision: "single" computes in 32
-    bits, many times faster on a GPU; initial weights and times are in 64 bits. A diverging seed is marked in `status`
-    and does not stop the others.
+    is then the unit of time. loss: "squared", "cross-entropy", or an Objective. batch_size: examples per step (default:
+    all). coupling: "joint" or "residual", for gated networks. record: any of loss, outputs, weights,
+    path_singular_values, weight_singular_values, activity, gate_patterns, or of single nodes, edges and paths
+    ("weights[x->h1]"); taken `every` n steps and at the end, or `at` given steps. callback: called about twice a second
+    with the step and the losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from
+    which an interrupted training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial
+    weights and times are in 64 bits. A diverging seed is marked in `status` and does not stop the others.
     """
     check_memory(network, steps, every if at is None else None, seeds)
     if callback is not None:
@@ -182,15 +181,15 @@ def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
     count, last = require_count("seeds", seeds), require_count("steps", steps, least=0)
     if last >= 1 << 31:  # they are counted in 32 bits
         raise RangeError(f"steps must be at most {2**31 - 1:,}; it was {last:,}: a larger learning_rate needs fewer")
-    looks = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
+    evaluations = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
     if not isinstance(network, Problem | RoutedNetwork):
         return  # refused elsewhere
     weights = network.architecture.weight_count
     smaller = "give fewer seeds, fewer neurons, or fewer steps"
     require_memory(f"{count:,} seeds of {weights:,} weights", 8 * 3 * count * weights, smaller)
     require_memory(
-        f"the loss of {count:,} seeds at {looks:,} steps",
-        looks * (40 + 8 * count),  # bytes of an evaluation: its step, its kind and the loss
+        f"the loss of {count:,} seeds at {evaluations:,} steps",
+        evaluations * (40 + 8 * count),  # bytes of an evaluation: its step, its kind and the loss
         "record less often with every=..., or give fewer seeds or steps",
     )
 
@@ -289,7 +288,7 @@ def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, pr
     objective = as_objective(condition.loss)
     return {
         "learning_rate": float(condition.time),
-        "steps": int(schedule.looks[-1]),
+        "steps": int(schedule.steps[-1]),
         "seeds": seeds,
         "key": key_as_data(key),
         **({} if precision == "double" else {"precision": precision}),
@@ -321,7 +320,7 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
             moved, state = rule.optimizer.update({"w": jnp.array([0.3, 2.0])}, state, weights)
             arrays[f"optimizer {number}"] = np.asarray(moved["w"])
     arrays |= {f"initial {edge}": matrix for edge, matrix in prepared.initial.items()}
-    arrays |= {"looks": schedule.looks, "kept": schedule.kept}
+    arrays |= {"evaluated": schedule.steps, "kept": schedule.kept}
     described = {"problem": problem, "record": prepared.program.recorder.chosen, "format": 3}
     return digest({**settings, **described, "version": version("neuralrace")}, arrays)
 

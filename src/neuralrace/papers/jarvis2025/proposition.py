@@ -14,7 +14,7 @@ from neuralrace.papers.jarvis2025 import _contextual as p2
 CONTEXTS = 3
 TEXT, SINGLE, ALL = "2+3", "1+3", "1+2+3"  # gatings by the numbers of contexts in which their pathways are open
 PROTOCOL = {TEXT: p2.GATING, SINGLE: "common + single", ALL: p2.EVERY_MODULE}
-SAME = 1e-3  # of the first loss, or of the largest output: less is not told apart
+SAME = 1e-3  # of the first loss, or of the largest output: smaller differences do not count
 
 
 @dataclass(frozen=True)

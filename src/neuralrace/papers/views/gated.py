@@ -54,7 +54,7 @@ def compute(settings: Settings) -> xarray.Dataset:
         return problem
 
     def maps_of(problem: nr.Problem, weights: list[Any]) -> list[Any]:
-        """The map of each pathway, (looks, M, K, K)."""
+        """The map of each pathway, (records, M, K, K)."""
         return [[path.product(each) for path in problem.architecture.paths()] for each in weights]
 
     def flow(depth: int, scale: float = settings.scale, sizes: tuple[float, ...] = (1.0,) * VIEWS) -> xarray.Dataset:
@@ -222,7 +222,7 @@ def growth_rates(data: xarray.Dataset) -> list[nr.analysis.Interval]:
 
 
 def log_ratio(curve: np.ndarray) -> np.ndarray:
-    """log(mean losing strength / winning strength), (seeds, looks, K); the winner is the one at the end."""
+    """log(mean losing strength / winning strength), (seeds, records, K); the winner is the one at the end."""
     ahead = curve[:, -1].argmax(axis=-1)
     best = np.take_along_axis(curve, ahead[:, None, :, None], axis=-1)[..., 0]
     return np.asarray(np.log((curve.sum(axis=-1) - best) / (curve.shape[-1] - 1) / best))

@@ -1,4 +1,4 @@
-"""Classes that can be told by any of several views: the data of the race of views (P3)."""
+"""Classes that can be recognized by any of several views: the data of the race of views (P3)."""
 
 import itertools
 from collections.abc import Sequence

@@ -80,7 +80,7 @@ class NetworkFlow(Method[Problem]):
 
 
 def examples(request: Request) -> tuple[Problem | None, Assumption]:
-    """The problem with its examples, which statistics have not."""
+    """The problem with its examples, if these were given and not statistics alone."""
     if request.problem is not None:
         return request.problem, Assumption("examples and squared error", 0.0, 0.0, "those of the problem")
     return None, Assumption("examples and squared error", 1.0, 0.0, "only statistics were given")

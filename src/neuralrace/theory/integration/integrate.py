@@ -190,7 +190,7 @@ class Solution:
         return self.curve(float(times[-1]) if len(times) else 0.0).at(times)
 
     def curve(self, end: float, states: bool = False) -> Curve:
-        """The curve from zero to `end`; a known one that goes far enough serves."""
+        """The curve from zero to `end`; reused if it is known far enough."""
         states = states or self.keeps
         if states not in self._known or self._known[states].times[-1] < end:
             self._known[states] = integrate(

@@ -76,7 +76,7 @@ class Checkpoint:
         training.arrays = {name: array.copy() for name, array in records.items()}  # they are written into
         training.curve = [found["curve"].copy()]
         training.next, training.filled, evaluations = (int(number) for number in found["place"])
-        if evaluations < len(training.schedule.steps):  # it came to rest, and so ends early
+        if evaluations < len(training.schedule.steps):  # it was ended early
             training.schedule = training.schedule.until(evaluations - 1)
 
 

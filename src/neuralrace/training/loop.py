@@ -227,12 +227,12 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether every evaluation was made, or nothing is left to see."""
+        """Whether every evaluation was made."""
         return self.next >= len(self.schedule.steps)
 
     @property
     def step(self) -> int:
-        """The step before which it is."""
+        """The step that comes next."""
         return int(self.schedule.steps[min(self.next, len(self.schedule.steps) - 1)])
 
     def keep(self, found: Records, kept: np.ndarray) -> None:

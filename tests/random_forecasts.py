@@ -12,6 +12,7 @@ from scipy.integrate import solve_ivp
 
 import neuralrace as nr
 from oracle import gradient, loss
+from theory_problems import flatten, unflatten
 
 TOLERANCE = 0.01  # normalized L1 that a certificate promises
 ORACLE = 1e-3  # accuracy of the fixed steps that rectified networks are integrated by
@@ -219,26 +220,19 @@ def exact_losses(case: Case) -> np.ndarray:
 
 
 def _integrated(problem, weights, times):
-    edges = list(weights)
-    ends = np.cumsum([weights[edge].size for edge in edges])[:-1]
     calls = 0
-
-    def unpacked(vector):
-        parts = np.split(vector, ends)
-        return {edge: part.reshape(weights[edge].shape) for edge, part in zip(edges, parts, strict=True)}
 
     def velocity(_, vector):
         nonlocal calls
         calls += 1
         if calls > EVALUATIONS:
             raise TooLongError
-        slope = gradient(problem, unpacked(vector))
-        return -np.concatenate([slope[edge].ravel() for edge in edges])
+        return -flatten(problem, gradient(problem, unflatten(problem, vector)))
 
     def losses(states):
-        return np.array([loss(problem, unpacked(state)) for state in states])
+        return np.array([loss(problem, unflatten(problem, state)) for state in states])
 
-    start = np.concatenate([weights[edge].ravel() for edge in edges])
+    start = flatten(problem, weights)
     if not problem.activations:
         smallest = min(float(np.abs(matrix).max(initial=0.0)) for matrix in weights.values())
         atol = 1e-6 * max(min(smallest, 1e-3), 1e-12)

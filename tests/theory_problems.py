@@ -3,7 +3,9 @@
 import itertools
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
+import oracle
 from neuralrace.architecture import Architecture
 from neuralrace.gates import Gates
 from neuralrace.problem import Problem
@@ -74,11 +76,6 @@ def tangled(seed=0):
     return Problem(architecture, task, gates)
 
 
-def small_weights(problem, seed=0, scale=0.3):
-    random = np.random.default_rng(seed)
-    return {edge: scale * random.normal(size=problem.architecture.shape(edge)) for edge in problem.architecture.edges}
-
-
 def flatten(problem, weights):
     return np.concatenate([weights[edge].ravel() for edge in problem.architecture.edges])
 
@@ -92,12 +89,18 @@ def unflatten(problem, vector):
     return found
 
 
+def scipy_flow(problem, weights, times, method="DOP853", **tolerances):
+    """The weights at the times, by scipy's integrator on back-propagation written out."""
+
+    def velocity(_, vector):
+        return -flatten(problem, oracle.gradient(problem, unflatten(problem, vector)))
+
+    start = flatten(problem, weights)
+    states = solve_ivp(velocity, (0, times[-1]), start, method, t_eval=times, **tolerances).y.T
+    return [unflatten(problem, state) for state in states]
+
+
 def descent(problem, weights, rate, steps):
-    """Plain gradient descent in numpy on the gradient of the examples."""
-    statistics = problem.statistics()
-    losses = [statistics.loss(weights)]
-    for _ in range(steps):
-        gradient = statistics.gradient(weights)
-        weights = {edge: weights[edge] - rate * gradient[edge] for edge in weights}
-        losses.append(statistics.loss(weights))
-    return np.array(losses), weights
+    """Losses and last weights of plain gradient descent in numpy, by back-propagation written out."""
+    history = oracle.descend(lambda at: oracle.gradient(problem, at), weights, rate, steps)
+    return np.array([oracle.loss(problem, at) for at in history]), history[-1]

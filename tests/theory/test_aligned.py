@@ -11,7 +11,8 @@ from neuralrace.gates import Gates
 from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import Aligned, predict
-from theory_problems import chain, flatten
+from oracle import loss
+from theory_problems import chain, flatten, scipy_flow
 
 
 def overlapping(contexts=3, size=3):
@@ -106,17 +107,7 @@ def test_narrow_layers_are_followed_whole(hidden):
     forecast = predict(problem, weights, times, "aligned")
     assert [entry.failed.name for entry in forecast.certificate.declined] == ["modes that grow apart"]
     assert not forecast.certificate["modes that grow apart"].needed
-    inputs, targets = problem.task.inputs["x"], problem.task.targets["y"]
-
-    def flow(_, vector):
-        first, last = vector[: 3 * hidden].reshape(hidden, 3), vector[3 * hidden :].reshape(3, hidden)
-        error = (targets - inputs @ first.T @ last.T).T @ inputs / len(inputs)
-        return np.concatenate([(last.T @ error).ravel(), (error @ first.T).ravel()])
-
-    start = np.concatenate([weights["x", "h0"].ravel(), weights["h0", "y"].ravel()])
-    states = solve_ivp(flow, (0, 30), start, "DOP853", times, rtol=1e-11, atol=1e-14).y.T
-    maps = [state[3 * hidden :].reshape(3, hidden) @ state[: 3 * hidden].reshape(hidden, 3) for state in states]
-    exact = [0.5 * np.mean(np.sum((targets - inputs @ one.T) ** 2, axis=1)) for one in maps]
+    exact = [loss(problem, at) for at in scipy_flow(problem, weights, times, rtol=1e-11, atol=1e-14)]
     np.testing.assert_allclose(forecast.loss, exact, atol=1e-5 * exact[0])
 
 

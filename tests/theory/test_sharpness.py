@@ -7,13 +7,14 @@ from neuralrace.arrays import float64
 from neuralrace.theory.flow.linear import flow_sharpness
 from neuralrace.theory.flow.system import NetworkSystem
 from neuralrace.theory.sharpness import sharpness
-from theory_problems import flatten, small_weights, tangled, unflatten
+from oracle import random_weights
+from theory_problems import flatten, tangled, unflatten
 
 
 @float64
 def test_sharpness_is_the_largest_eigenvalue_of_the_hessian():
     problem = tangled()
-    weights = small_weights(problem, scale=0.6)
+    weights = random_weights(problem.architecture, 0, 0.6)
     point, width = flatten(problem, weights), 1e-5
     sides = [
         [flatten(problem, problem.gradient(unflatten(problem, point + sign * width * unit))) for sign in (1, -1)]

@@ -1,7 +1,8 @@
-"""Training of gated networks against gradient descent written by hand in numpy."""
+"""Training of gated and ReLU networks against gradient descent written by hand in numpy."""
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import neuralrace as nr
 import oracle
@@ -58,6 +59,21 @@ def test_wide_hidden_nodes(kind):
     """Forty units between three inputs and two outputs are trained as five."""
     problem = linear(40)
     assert_trained_as_by_hand(probable(problem) if kind == "cross-entropy" else problem, kind)
+
+
+@pytest.mark.parametrize(
+    ("hidden", "slope", "kind"),
+    [(6, 0.0, "squared"), ((5, 4), -0.5, "squared"), ((5, 4, 3), 0.1, "cross-entropy")],
+)
+def test_relu_networks_of_every_depth_slope_and_loss(hidden, slope, kind):
+    """Inputs and outputs of two nodes stand side by side; inputs repeat, targets do not."""
+    random = np.random.default_rng(0)
+    rows, wanted = random.normal(size=(6, 3))[[0, 1, 2, 3, 4, 5, 0, 0, 2]], random.normal(size=(9, 3))
+    inputs, targets = {"x": rows[:, :2], "z": rows[:, 2:]}, {"y": wanted[:, :1], "w": wanted[:, 1:]}
+    targets = {"y": softmax(wanted, axis=1)} if kind == "cross-entropy" else targets
+    network = nr.ReLUNetwork(nr.Task(inputs, targets, random.uniform(size=9)), hidden, slope)
+    np.testing.assert_array_equal(network.task.inputs["x"], rows)
+    assert_trained_as_by_hand(network, kind, rate=0.1)
 
 
 @pytest.mark.parametrize(("hidden", "kind"), [(30, "squared"), (3, "cross-entropy")])

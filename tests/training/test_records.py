@@ -23,24 +23,33 @@ def expected_shapes(problem):
     for path in problem.architecture.paths():
         count = min(nodes[path.source], nodes[path.target])
         shapes[f"path_singular_values[{path}]"] = ((f"mode_of_{count}",), (count,))
-    for kind, chosen in (("outputs", problem.architecture.outputs), ("activity", problem.architecture.hidden)):
-        for node in chosen:
+    chosen = {"outputs": problem.architecture.outputs, "activity": problem.architecture.hidden}
+    chosen |= {"gate_patterns": problem.activations}
+    for kind, recorded in chosen.items():
+        for node in recorded:
             shapes[f"{kind}[{node}]"] = (("example", f"{node}_unit"), (examples, nodes[node]))
     return shapes
 
 
-@pytest.mark.parametrize("name", ["wide", "random"])
-def test_every_variable_of_a_gated_network(name):
-    """Once with hidden nodes that are narrowed for computing, and must come back in full width."""
-    problem = random_problem(19) if name == "random" else nr.tasks.xor(0.5).problem("linear", hidden=30)
-    run = nr.train(problem, nr.initial.gaussian(0.3), 0.05, STEPS, seeds=SEEDS, record=EVERYTHING)
+PROBLEMS = {
+    "random": random_problem(19),
+    "wide": nr.tasks.xor(0.5).problem("linear", hidden=30),  # narrowed for computing; must come back in full width
+    "relu": nr.ReLUNetwork(nr.tasks.xor(0.3).task, (5, 4), slope=0.1),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_variable(name):
+    problem = PROBLEMS[name]
+    record = (*EVERYTHING, "gate_patterns") if problem.activations else EVERYTHING
+    run = nr.train(problem, nr.initial.gaussian(0.3), 0.05, STEPS, seeds=SEEDS, record=record)
     shapes = expected_shapes(problem)
     recorded = {n: v for n, v in run.data.data_vars.items() if n != "status" and not n.startswith(("final", "initial"))}
     assert set(recorded) == set(shapes)
     for variable, (dimensions, shape) in shapes.items():
         assert recorded[variable].dims == ("seed", "time", *dimensions), variable
         assert recorded[variable].shape == (SEEDS, STEPS + 1, *shape), variable
-        assert recorded[variable].dtype == np.float64
+        assert recorded[variable].dtype == (bool if variable.startswith("gate_patterns") else np.float64)
     for seed in range(SEEDS):
         for moment in (0, 3, STEPS):
             weights = run.weights(seed, record=moment)
@@ -52,6 +61,8 @@ def test_every_variable_of_a_gated_network(name):
             for node in problem.architecture.hidden:
                 at = run.values(f"activity[{node}]")[seed, moment]
                 np.testing.assert_allclose(at, found[node], rtol=0, atol=ROUNDING)
+            for node in problem.activations:  # a slope above zero keeps signs
+                np.testing.assert_array_equal(run.values(f"gate_patterns[{node}]")[seed, moment], found[node] > 0)
             for edge, matrix in weights.items():
                 label = edge if isinstance(edge, str) else "->".join(edge)
                 at = run.values(f"weight_singular_values[{label}]")[seed, moment]
@@ -63,31 +74,6 @@ def test_every_variable_of_a_gated_network(name):
                 at = run.values(f"path_singular_values[{path}]")[seed, moment]
                 np.testing.assert_allclose(at, np.linalg.svd(product, compute_uv=False), rtol=0, atol=ROUNDING)
         oracle.assert_weights_close(run.weights(seed), run.weights(seed, record=-1), ROUNDING)
-
-
-def test_every_variable_of_a_relu_network():
-    network = nr.ReLUNetwork(nr.tasks.xor(0.3).task, (5, 4), slope=0.1)
-    record = (*EVERYTHING, "gate_patterns")
-    run = nr.train(network, nr.initial.gaussian(0.7), 0.05, STEPS, seeds=2, record=record, at=[0, STEPS])
-    assert run.data["gate_patterns[h2]"].dims == ("seed", "time", "example", "h2_unit")
-    assert run.data["gate_patterns[h2]"].shape == (2, 2, 4, 4)
-    assert run.data["gate_patterns[h2]"].dtype == bool
-    assert run.data["outputs[y]"].dims == ("seed", "time", "example", "y_unit")
-    for seed in range(2):
-        for moment in range(2):
-            weights = run.weights(seed, record=moment)
-            activity = network.task.inputs["x"]
-            for layer, edge in (("h1", ("x", "h1")), ("h2", ("h1", "h2"))):
-                received = activity @ weights[edge].T
-                activity = np.where(received > 0, received, 0.1 * received)
-                np.testing.assert_array_equal(run.values(f"gate_patterns[{layer}]")[seed, moment], received > 0)
-                found = run.values(f"activity[{layer}]")[seed, moment]
-                np.testing.assert_allclose(found, activity, rtol=0, atol=ROUNDING)
-            outputs = activity @ weights["h2", "y"].T
-            np.testing.assert_allclose(run.values("outputs[y]")[seed, moment], outputs, rtol=0, atol=ROUNDING)
-            product = weights["h2", "y"] @ weights["h1", "h2"] @ weights["x", "h1"]
-            found = run.values("path_singular_values[x->h1 . h1->h2 . h2->y]")[seed, moment]
-            np.testing.assert_allclose(found, np.linalg.svd(product, compute_uv=False), rtol=0, atol=ROUNDING)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ from neuralrace.training import Condition, train_together
 from neuralrace.training.objectives import as_objective
 from neuralrace.training.routed import make_routed_learner
 from neuralrace.training.rules import Momentum
+from oracle import random_weights
 
 M, HIDDEN, PIXELS, CLASSES, COUNT = 3, 5, 9, 4, 7
 
@@ -26,12 +27,6 @@ def small_arrays(seed=0, count=COUNT):
 def small_task(trained=2, inputs="rotated", **arrays):
     pictures = {name: a.reshape(-1, 3, 3) if "images" in name else a for name, a in (small_arrays() | arrays).items()}
     return nr.tasks.routed_images(pictures, M, trained, inputs, pairs="circulant")
-
-
-def random_weights(network, seed=1):
-    random = np.random.default_rng(seed)
-    shape = network.architecture.shape
-    return {edge: random.normal(size=shape(edge)) / 2 for edge in network.architecture.edges}
 
 
 def gated_problem(network):
@@ -51,7 +46,7 @@ def gated_problem(network):
 @pytest.mark.parametrize("activation", [None, nr.leaky_relu(0.01)])
 def test_loss_and_gradient_are_those_of_the_gated_network(activation):
     network = nr.RoutedNetwork(small_task(), HIDDEN, activation)
-    problem, weights = gated_problem(network), random_weights(network)
+    problem, weights = gated_problem(network), random_weights(network.architecture)
     with jax.enable_x64(True):
         learner = make_routed_learner(network, as_objective("squared"), batches=False, test=False)
         loss, gradient = jax.jit(lambda at: learner.loss_and_gradient(at))(learner.pack(weights))
@@ -85,7 +80,7 @@ def test_permutations_are_a_gauge():
     arrays = small_arrays()
     task = nr.tasks.routed_images(arrays, M, 2)
     network = nr.RoutedNetwork(task, HIDDEN)
-    random, plain = np.random.default_rng(5), random_weights(network)
+    random, plain = np.random.default_rng(5), random_weights(network.architecture)
     pixels, names = ([random.permutation(size) for _ in range(M)] for size in (PIXELS, CLASSES))
     # the encoder of a permuted domain has its columns in the order of the pixels, a decoder its rows in that of labels
     carried = dict(plain)
@@ -113,22 +108,20 @@ def test_images_of_each_domain_may_be_given():
         "images": np.stack([rotated.inputs_of(i) for i in range(M)]),
         "test_images": np.stack([rotated.inputs_of(i, test=True) for i in range(M)]),
     }
-    losses = [
-        nr.train(network, random_weights(network), 0.1, 5, record="pair_errors", progress=False)
-        for network in (
-            nr.RoutedNetwork(task, HIDDEN, biases=False)
-            for task in (rotated, nr.tasks.routed_images(given, M, 2, "given"))
-        )
-    ]
-    np.testing.assert_allclose(losses[0].loss, losses[1].loss, rtol=1e-13)
+    runs = []
+    for task in (rotated, nr.tasks.routed_images(given, M, 2, "given")):
+        network = nr.RoutedNetwork(task, HIDDEN, biases=False)
+        weights = random_weights(network.architecture)
+        runs.append(nr.train(network, weights, 0.1, 5, record="pair_errors", progress=False))
+    np.testing.assert_allclose(runs[0].loss, runs[1].loss, rtol=1e-13)
     for kind in ("trained", "untrained"):
-        np.testing.assert_array_equal(*(run.values(f"pair_errors[{kind}]") for run in losses))
+        np.testing.assert_array_equal(*(run.values(f"pair_errors[{kind}]") for run in runs))
 
 
 def test_errors_are_counted_pair_by_pair():
     task = small_task()
     network = nr.RoutedNetwork(task, HIDDEN)
-    weights = random_weights(network)
+    weights = random_weights(network.architecture)
     run = nr.train(network, weights, 0.1, 0, record="pair_errors", progress=False)
     wrong = np.zeros((M, M))
     for i in range(M):

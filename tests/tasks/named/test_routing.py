@@ -4,11 +4,7 @@ import pytest
 from neuralrace import tasks
 from neuralrace.tasks.named.routing import TARGETS
 from neuralrace.tasks.pairs import trained_pairs
-
-
-def random_weights(architecture, seed):
-    random = np.random.default_rng(seed)
-    return {edge: random.normal(size=architecture.shape(edge)) for edge in architecture.edges}
+from oracle import random_weights
 
 
 def test_default_data_set_has_the_published_modes():

@@ -5,9 +5,9 @@ import itertools
 import jax
 import numpy as np
 import pytest
-from scipy.integrate import solve_ivp
 
 import neuralrace as nr
+import oracle
 from neuralrace import initial
 from neuralrace.architecture import Architecture
 from neuralrace.arrays import float64
@@ -17,6 +17,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import NetworkFlow, predict
 from neuralrace.theory.flow.system import smoothed_relu
+from theory_problems import descent, flatten, scipy_flow
 
 RANDOM = np.random.default_rng(0)
 INPUTS, TARGETS = RANDOM.normal(size=(6, 3)), RANDOM.normal(size=(6, 2))
@@ -32,53 +33,26 @@ def network(slope=0.0, hidden=(5,), biases=False):
     return Problem(chain, Task({"x": INPUTS}, {"y": TARGETS}), activations=activations, biases=biases)
 
 
-def by_hand(first, second, slope, bias=None):
-    """Loss and gradient of one rectified layer, written out; bias: of the hidden neurons."""
-    received = INPUTS @ first.T + (0 if bias is None else bias)
-    gate = np.where(received > 0, 1.0, slope)
-    hidden = gate * received
-    wrong = (hidden @ second.T - TARGETS) / len(INPUTS)
-    back = (wrong @ second) * gate
-    loss = 0.5 * len(INPUTS) * (wrong**2).sum()
-    return loss, back.T @ INPUTS, wrong.T @ hidden
-
-
 def test_the_flow_is_that_of_the_network_written_out():
     problem = network(slope=0.1)
     forecast = predict(problem, initial.gaussian(0.4), TIMES, rtol=1e-5, key=3, draws=2)
     assert forecast.method == "flow"
-
-    def velocity(_, state):
-        _, first, second = by_hand(state[:15].reshape(5, 3), state[15:].reshape(2, 5), 0.1)
-        return -np.concatenate([first.ravel(), second.ravel()])
-
     for draw in (0, 1):  # both are followed in one program
-        start = np.concatenate([matrix.ravel() for matrix in forecast.weights(0.0, draw).values()])
-        exact = solve_ivp(velocity, (0, 6), start, rtol=1e-6, atol=1e-8, t_eval=TIMES).y
-        losses = [by_hand(y[:15].reshape(5, 3), y[15:].reshape(2, 5), 0.1)[0] for y in exact.T]
+        exact = scipy_flow(problem, forecast.weights(0.0, draw), TIMES, "RK45", rtol=1e-6, atol=1e-8)
+        losses = [oracle.loss(problem, weights) for weights in exact]
         # the width of a gate is 5e-5 of what a neuron receives, and that is what the flow differs by
         np.testing.assert_allclose(forecast.losses[draw], losses, rtol=1e-3)
-    np.testing.assert_allclose(forecast.weights(draw=1)[("x", "h1")].ravel(), exact[:15, -1], atol=1e-3)
-    np.testing.assert_allclose(forecast.weights_at(TIMES, 1)[7][("h1", "y")].ravel(), exact[15:, 7], atol=1e-3)
+    for found, wanted in ((forecast.weights(draw=1), exact[-1]), (forecast.weights_at(TIMES, 1)[7], exact[7])):
+        np.testing.assert_allclose(flatten(problem, found), flatten(problem, wanted), atol=1e-3)
 
 
 def test_descent_is_descent():
     problem = network()
     weights = initial.gaussian(0.4)(problem, 1)
-    first, second = weights.values()
-    losses = []
-    for _ in range(31):
-        loss, slope, other = by_hand(first, second, 0.0)
-        losses.append(loss)
-        first, second = first - 0.1 * slope, second - 0.1 * other
+    losses, _ = descent(problem, weights, 0.1, 30)
     forecast = predict(problem, weights, 0.1 * np.arange(31), learning_rate=0.1, dynamics="descent")
     np.testing.assert_allclose(forecast.loss, losses, rtol=1e-10)  # the same steps, up to rounding
     assert "steps of gradient descent" in str(forecast.certificate)
-
-
-def linear():
-    """The same chain with no activation."""
-    return Problem(network().architecture, network().task)
 
 
 def test_the_correction_keeps_the_gates_of_neurons_that_a_step_turns_around():
@@ -93,13 +67,12 @@ def test_the_correction_keeps_the_gates_of_neurons_that_a_step_turns_around():
 
 
 def test_a_first_step_that_is_longer_than_the_weights_is_told():
-    """The gradient is the oracle's: by hand, of the gates that are open."""
     wide, times = network(hidden=(40,)), STEP * np.arange(31)
     random = np.random.default_rng(0)
     into, out = random.normal(size=(40, 3)), random.normal(size=(2, 40))
     for small, large, holds in ((1e-3, 0.5, False), (0.1, 0.1, True)):
         weights = {("x", "h1"): small * into, ("h1", "y"): large * out}
-        slope = by_hand(small * into, large * out, 0.0)[1]
+        slope = oracle.gradient(wide, weights)["x", "h1"]
         row = predict(wide, weights, times, "flow", learning_rate=STEP).certificate["first step"]
         asked = STEP * np.linalg.norm(slope) / np.linalg.norm(weights["x", "h1"])
         assert row.residual == pytest.approx(asked, rel=1e-12)  # the same sums in another order
@@ -157,7 +130,8 @@ def test_the_correction_makes_the_gap_to_descent_second_order():
     problem = network(slope=1.0)  # without thresholds both orders are plain
     weights = initial.gaussian(0.4)(problem, 1)
     times = np.linspace(0.0, 6.0, 76)  # every second step, and every fourth
-    plain = predict(linear(), weights, times, NetworkFlow(), rtol=1e-7).loss  # the same network, and one program less
+    linear = Problem(problem.architecture, problem.task)
+    plain = predict(linear, weights, times, NetworkFlow(), rtol=1e-7).loss  # the same network, and one program less
     gaps = {}
     for rate in (0.04, 0.02):
         descent = predict(problem, weights, times, learning_rate=rate, dynamics="descent").loss

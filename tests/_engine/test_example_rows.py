@@ -47,11 +47,6 @@ def test_a_large_data_set_costs_what_a_small_one_does():
     assert problem.loss(weights) == pytest.approx(oracle.loss(problem, weights), rel=EXACT)
 
 
-def test_a_task_that_cannot_shrink_is_kept():
-    problem = nr.tasks.xor(0.5).problem("xor", hidden=2)
-    assert problem.compress() is problem
-
-
 def test_examples_without_weight_are_dropped():
     architecture = nr.Architecture({"x": 2, "y": 1}, [("x", "y")])
     problem = nr.Problem(architecture, nr.Task({"x": np.eye(2)}, {"y": [[1.0], [2.0]]}, [0, 1]))

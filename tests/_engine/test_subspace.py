@@ -30,9 +30,3 @@ def test_descent_in_the_subspace_is_descent():
             np.testing.assert_allclose(lift(narrow[edge], *back), wide[edge], rtol=0, atol=1e-12)
             np.testing.assert_allclose(project(wide[edge], *back), narrow[edge], rtol=0, atol=1e-12)
     assert lift(np.ones((2, 4, 3, 10)), columns=bases["h"]).shape == (2, 4, 3, 30)
-
-
-def test_narrow_nodes_stay():
-    problem = nr.tasks.xor(0.3).problem("xor", hidden=2)
-    weights = oracle.random_weights(problem.architecture)
-    assert project_hidden(problem.architecture, weights) == (weights, {}, {})

@@ -75,7 +75,6 @@ def test_arrays_on_disk_and_dask_arrays_on_a_cluster(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"inputs": {"x": np.ones((400, 3))}}, "node 'z' has none"),
-        ({"inputs": {"x": np.ones((3, 3))}}, "one row per example"),
         ({"inputs": 5}, "inputs must be a Mapping"),
         ({"gates": {"h": np.ones((400, 4))}}, "one gate per node is required"),
         ({"weights": -np.ones(400)}, "no weight negative"),

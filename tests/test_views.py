@@ -64,7 +64,6 @@ def test_a_view_that_another_explains_away_does_decay():
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (([0.1], [1.0], [[1.0]]), "at least two views"),
         (([0.1, 0.1], [1.0], np.eye(2)), r"drive of at least two views.*\(2,\), \(1,\) and \(2, 2\)"),
         (([0.1, 0.0], [1.0, 1.0], np.eye(2)), "strengths must be finite and above 0"),
         (([0.1, 0.1], [1.0, 1.0], [[1.0, 0.2], [0.3, 1.0]]), "coupling must be symmetric"),

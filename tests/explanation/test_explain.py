@@ -112,7 +112,6 @@ def test_the_width_is_a_rule():
     ("task", "options", "error", "words"),
     [
         ("contextul", {}, UnknownNameError, "did you mean 'contextual'"),
-        (3, {}, TaskError, "a file is required; int came"),
         (NAMED, {"modules": "many"}, RangeError, "modules must be"),
         (NAMED, {"initial": {}}, WeightError, "initial must be an initializer"),
         (NAMED, {"groups": "color"}, UnknownNameError, "has no grouping 'color'"),

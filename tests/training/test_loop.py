@@ -7,7 +7,7 @@ import pytest
 
 import neuralrace as nr
 import oracle
-from neuralrace.errors import ProblemError, RangeError, WeightError
+from neuralrace.errors import WeightError
 from neuralrace.training import Condition, loop, train_together
 from neuralrace.training.rules import Descent, Momentum
 
@@ -111,15 +111,3 @@ def test_examples_drawn_by_weight_have_the_mean_of_the_whole():
     moved = np.array([run.weights(seed)["x", "y"][0] for seed in range(400)])
     assert set(np.unique(moved)) <= {0.0, 0.25, 0.5, 0.75, 1.0}
     np.testing.assert_allclose(moved.mean(axis=0), [0.2, 0.3, 0.5], atol=4 * 0.25 / np.sqrt(400))
-
-
-@pytest.mark.parametrize(
-    ("parts", "error", "words"),
-    [
-        ({"rule": "adam"}, ProblemError, "rule must be a Rule; it was 'adam'"),
-        ({"time": -1.0}, RangeError, "time must be a finite number, at least 0; it was -1.0"),
-    ],
-)
-def test_parts_of_a_condition_are_checked_when_it_is_made(parts, error, words):
-    with pytest.raises(error, match=words):
-        Condition(**({"network": XOR, "initial": LAW, "rule": Descent(np.asarray(0.1)), "time": 0.1} | parts))

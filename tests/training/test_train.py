@@ -111,14 +111,13 @@ def test_status_tells_settled_from_running():
 
 # bad input
 
-PROBLEM, RELU = nr.tasks.xor().problem("xor", hidden=2), nr.ReLUNetwork(nr.tasks.xor().task, 4)
+PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
 
 
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
         ({"learning_rate": 0}, RangeError, "learning_rate must be a finite number, above 0; it was 0"),
-        ({"learning_rate": "fast"}, RangeError, "learning_rate must be a finite number, above 0; it was 'fast'"),
         ({"learning_rate": None}, RangeError, "learning_rate is required: give learning_rate=..., or an optax"),
         ({"steps": -1}, RangeError, "steps must be a whole number, at least 0; it was -1"),
         ({"seeds": 0}, RangeError, "seeds must be a whole number, at least 1; it was 0"),
@@ -126,23 +125,15 @@ PROBLEM, RELU = nr.tasks.xor().problem("xor", hidden=2), nr.ReLUNetwork(nr.tasks
         ({"loss": "cross-entropy"}, TaskError, "probabilities, each row summing to one; example 0 of 'y' sums to -1"),
         ({"coupling": "residul"}, UnknownNameError, r"it was 'residul'; did you mean 'residual'\?"),
         ({"coupling": "residual"}, ProblemError, "0 of 8 edges are on always-open paths: use coupling='joint'"),
-        ({"network": RELU, "coupling": "residual"}, ProblemError, "2 of 2 edges are on always-open paths: use"),
         ({"initial": 0.1}, WeightError, "initial must be an initializer .* or weights by edge; it was 0.1"),
         ({"network": PROBLEM.task}, ProblemError, "must be a Problem or RoutedNetwork; .* make a network"),
         ({"batch_size": 5}, RangeError, "batch_size must be at most the number of examples, 4; it was 5"),
-        ({"batch_size": 0}, RangeError, "batch_size must be a whole number, at least 1; it was 0"),
         ({"batch_size": 2, "coupling": "residual"}, ProblemError, "mini-batches go with coupling='joint'"),
         ({"record": "lss"}, UnknownNameError, "record can hold .*it held 'lss'"),
         ({"record": "weights[x->h9]"}, UnknownNameError, r"no 'weights\[x->h9\]' to record"),
-        (
-            {"record": "gate_patterns"},
-            ProblemError,
-            "no gate_patterns to record; record can hold loss, outputs",
-        ),
+        ({"record": "gate_patterns"}, ProblemError, "no gate_patterns to record; record can hold loss, outputs"),
         ({"every": 0}, RangeError, "every must be a whole number, at least 1; it was 0"),
-        ({"at": []}, RangeError, r"at must name whole steps from 0 to 5; it was \[\]"),
         ({"at": [6]}, RangeError, r"at must name whole steps from 0 to 5; it was \[6\]"),
-        ({"at": [0.5]}, RangeError, r"at must name whole steps from 0 to 5; it was \[0.5\]"),
     ],
 )
 def test_runs_that_cannot_be(options, error, words):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuralrace.plotting import difference_strip, heat_map, label_axes, new_panels, training_band
+from neuralrace.plotting import heat_map, label_axes, new_panels
 
 
 def test_a_legend_stands_below_the_axis() -> None:
@@ -26,17 +26,3 @@ def test_shares_have_a_scale_from_zero_to_one_and_signs_a_white_middle(matrix, l
     _, (axis,) = new_panels(1)
     heat_map(axis, np.array(matrix), "shares", horizontal="x", vertical="y", value="share")
     assert axis.images[0].get_clim() == limits
-
-
-def test_a_strip_shows_what_is_tolerated_below_a_log_axis() -> None:
-    figure, (axis,) = new_panels(1)
-    time = np.arange(1.0, 5.0)
-    training_band(axis, time, np.exp(-time)[None], "relu", "training")
-    label_axes(axis, "loss", "time", "loss")
-    difference_strip(axis, time, [("theory", 0.1 * time)], 0.15)
-    figure.draw_without_rendering()
-    (strip,) = axis.child_axes
-    assert axis.get_yscale() == "log"
-    assert strip.bbox.y1 < axis.bbox.y0
-    assert axis.xaxis.label.get_window_extent().y1 < strip.bbox.y0
-    assert strip.get_xlim() == axis.get_xlim()

@@ -25,13 +25,7 @@ def test_long_work_on_a_terminal_shows_a_bar(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("terminal", "options"),
-    [
-        (False, {}),
-        (True, {"patience": 60.0}),
-        (True, {"shown": False}),
-        (True, {"total": 0.5}),
-    ],
+    ("terminal", "options"), [(False, {}), (True, {"patience": 60.0}), (True, {"shown": False}), (True, {"total": 0.5})]
 )
 def test_silent_when_piped_short_or_not_wanted(monkeypatch, terminal, options):
     assert run(monkeypatch, terminal, **options) == ""

@@ -7,7 +7,7 @@ import pytest
 
 from neuralrace.analysis import Interval
 from neuralrace.errors import RangeError, UnknownNameError
-from neuralrace.papers.claims import Claim, Claims, enumerated
+from neuralrace.papers.claims import Claim, Claims
 from neuralrace.report import verdict
 
 WIDE = Interval(0.5, 0.3, 0.7)
@@ -22,12 +22,6 @@ def made(*conditions, kind="finding", fails=None):
     claim.fails(fails)
     (only,) = claim
     return only
-
-
-def test_a_threshold_writes_the_sentence_and_decides():
-    low = made(("at_most", "its size", 0.04, 0.05))
-    assert (low.measured, low.low, low.high, low.holds) == (0.04, None, 0.05, True)
-    assert (low.asked, low.shown) == ("its size at most 0.05", "0.04")
 
 
 @pytest.mark.parametrize(
@@ -97,14 +91,6 @@ def test_a_sentence_without_a_measurement_is_refused_and_so_is_the_reverse():
         made(("at_most", "its size", 2, 1), kind="theirs")
 
 
-def test_values_are_listed_for_a_person():
-    assert enumerated({}) == enumerated([]) == "none"
-    assert enumerated(range(9)) == "0 to 8 over 9"
-    assert enumerated([np.nan, *range(9)]) == "0 to 8 over 9"
-    assert enumerated({"a": 1.0, "b": WIDE}) == "a: 1; b: 0.5 [0.3, 0.7]"
-    assert enumerated([WIDE, WIDE], ".1f") == "0.5 [0.3, 0.7]; 0.5 [0.3, 0.7]"
-
-
 def test_a_verdict_is_compared_with_the_record():
     for fails, value, recorded in (("why", 2, True), ("why", 1, False), (None, 1, True), (None, 2, False)):
         assert made(("at_most", "its size", value, 1), fails=fails).as_recorded is recorded
@@ -117,7 +103,6 @@ def test_a_verdict_is_compared_with_the_record():
         (("at_most", "x", 0.14, 0.15), True),  # holds, and would fail at 0.135
         (("at_most", "x", 0.13, 0.15), False),
         (("at_least", "x", 0.9905, 0.99), True),  # a share: the distance counts from the whole
-        (("at_least", "x", 0.993, 0.99), False),
         (("at_least", "x", 0.95, 1), True),  # a ratio
         (("at_least", "x", 4, 4), False),  # a count
         (("within", "x", 0.81, (0.80, 0.82)), False),  # a tenth of the width

@@ -13,7 +13,7 @@ from neuralrace.papers.claims import Claim, Quantity
 from neuralrace.papers.experiment import Result
 from neuralrace.papers.registry import papers
 from neuralrace.plotting import heat_map, new_panels
-from neuralrace.report import counted, counts, render_report, tally, verdict
+from neuralrace.report import counts, render_report, tally
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +95,14 @@ def test_every_claim_has_its_mark_and_refuted_ones_are_not_folded(tiny: Result) 
     assert places == sorted(places)
 
 
+def test_counts_keep_kinds_apart() -> None:
+    claims = [claim(True, kind="finding"), claim(False, "so"), claim(True), claim(False, kind="check")]
+    assert [list(found.values()) for found in counts(claims).values()] == [[1, 1, 0], [1, 0, 0], [0, 1, 1]]
+    assert tally(claims) == (
+        "paper: 1 holds, 1 refuted; finding: 1 holds; check: 1 does not hold. 1 came out other than recorded."
+    )
+
+
 def test_text_is_escaped(tiny: Result) -> None:
     page = render_report([judged(tiny, claim(True)), other(tiny, name="jarvis2025-fig2", differs="Fewer <seeds>.")])
     assert "It is &lt;so&gt; &amp; so." in page
@@ -115,36 +123,3 @@ def test_panels_are_taken_apart_with_what_belongs_to_them() -> None:
     assert b"<image" in second.svg
     assert b"<image" not in first.svg
     assert all(axis.get_visible() for axis in figure.axes)
-
-
-@pytest.mark.parametrize(
-    ("one", "words"),
-    [
-        (claim(True), "holds"),
-        (claim(False, "for a reason"), "refuted"),
-        (claim(False, "for a reason", kind="finding"), "does not hold"),
-        (claim(False, kind="finding"), "does not hold, other than recorded"),
-        (claim(True, "for a reason"), "holds, other than recorded"),
-    ],
-)
-def test_verdicts_in_words(one: Claim, words: str) -> None:
-    assert verdict(one) == words
-
-
-def test_counts_keep_kinds_apart() -> None:
-    claims = [
-        claim(True, kind="finding"),
-        claim(False, "so"),
-        claim(True),
-        claim(False, kind="check"),
-    ]
-    assert counts(claims) == {
-        "paper": {"hold": 1, "do_not": 1, "other_than_recorded": 0},
-        "finding": {"hold": 1, "do_not": 0, "other_than_recorded": 0},
-        "check": {"hold": 0, "do_not": 1, "other_than_recorded": 1},
-    }
-    assert counted("paper", {"hold": 30, "do_not": 11}) == "30 hold, 11 refuted"
-    assert counted("check", {"hold": 0, "do_not": 0}) == "0 hold"
-    assert tally(claims) == (
-        "paper: 1 holds, 1 refuted; finding: 1 holds; check: 1 does not hold. 1 came out other than recorded."
-    )

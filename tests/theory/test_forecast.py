@@ -29,10 +29,9 @@ def test_observables():
     assert forecast.time_to(-1.0) == np.inf
     ranked = forecast.order()
     assert [entry.mode for entry in ranked[: len(forecast.modes.paths)]] == [0] * len(forecast.modes.paths)
-    with pytest.raises(RangeError, match="between 0"):
-        forecast.weights(100.0)
-    with pytest.raises(RangeError, match="between 0"):
-        forecast.weights(float("nan"))
+    for time in (100.0, float("nan")):
+        with pytest.raises(RangeError, match="between 0"):
+            forecast.weights(time)
     with pytest.raises(TaskError, match="architecture"):
         forecast.outputs(chain())
     with pytest.raises(UnknownNameError, match=r"one of modes\.paths; 'h1' is not one"):
@@ -73,13 +72,3 @@ def test_all_strengths_at_once_are_those_one_by_one(method):
         found = np.diagonal(output.T @ maps @ source.T)[: len(strengths)]
         np.testing.assert_allclose(strengths[:, -1], found, atol=1e-3 * np.abs(found).max())  # rtol of 1e-4 per step
     assert forecast.order()[0].time <= forecast.order()[-1].time
-
-
-def test_a_short_description_and_a_drawing():
-    forecast = predict(tasks.xor().problem("linear", hidden=2), START, TIMES)
-    assert repr(forecast) == "Forecast(1 seeds, 41 times from 0 to 10: loss, status)"
-    axis = forecast.plot()
-    (line,) = axis.get_lines()
-    np.testing.assert_array_equal(line.get_ydata(), forecast.loss)
-    assert line.get_color() == "#000000"
-    assert forecast.plot(axis) is axis

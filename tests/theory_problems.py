@@ -76,6 +76,16 @@ def tangled(seed=0):
     return Problem(architecture, task, gates)
 
 
+def without_ties(problem, seed=0):
+    """The same network on changed targets: no two modes are equally strong, so LAPACK leaves no choice of bases."""
+    changes = np.random.default_rng(seed)
+    targets = {
+        node: rows * changes.uniform(0.8, 1.2, rows.shape[1]) + 0.05 * changes.normal(size=rows.shape)
+        for node, rows in problem.task.targets.items()
+    }
+    return Problem(problem.architecture, Task(problem.task.inputs, targets, problem.task.weights), problem.gates)
+
+
 def flatten(problem, weights):
     return np.concatenate([weights[edge].ravel() for edge in problem.architecture.edges])
 

@@ -12,7 +12,7 @@ from neuralrace.problem import Problem
 from neuralrace.task import Task
 from neuralrace.theory import Aligned, predict
 from oracle import loss
-from theory_problems import chain, flatten, scipy_flow
+from theory_problems import chain, flatten, scipy_flow, without_ties
 
 
 def overlapping(contexts=3, size=3):
@@ -56,7 +56,7 @@ def test_appendix_f_is_exact_with_diagonal_strengths():
 
 
 def test_the_diagonal_equation_is_that_of_scipy():
-    problem = tasks.contextual(structure="mixed", items=8).problem("common + all-but-one, items only", 10)
+    problem = without_ties(tasks.contextual(3, "mixed").problem("common + all-but-one, items only", 10))
     statistics, modes, weights = problem.statistics(), decomposed(problem), initial.gaussian(1e-3)(problem, 0)
     forecast = predict(problem, weights, [0.0, 20.0, 40.0], Aligned(force=True), rtol=1e-9)
     coupled = {}

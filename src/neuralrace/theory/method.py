@@ -78,7 +78,7 @@ class Outcome:
     """The solution of a method.
 
     losses: (draws, T). assumptions: those that only the solution can show. simulated: the smaller network that the
-    weights belong to, where it replaces that of the request.
+    weights belong to, where one replaces the requested network.
     """
 
     losses: np.ndarray

@@ -17,8 +17,7 @@ from neuralrace.plotting import COLORS, SERIES, label_axes, theory_line
 from neuralrace.tasks.pairs import trained_pairs
 from neuralrace.theory.exact import PairRace
 from neuralrace.theory.routed import wide_errors
-from neuralrace.training import Condition, RoutedNetwork, train_together
-from neuralrace.training.rules import Descent
+from neuralrace.training import Condition, Descent, RoutedNetwork, train_together
 
 SOURCE = "docs/theory/pairs.md"
 ITEMS = 2  # one-hot in and out: two modes with s = d = 1/2, so that a path has to reach one

@@ -18,8 +18,7 @@ from neuralrace.papers._common import Claims, panels, setting
 from neuralrace.plotting import COLORS, label_axes
 from neuralrace.tasks import RoutedImages
 from neuralrace.tasks.pairs import trained_pairs
-from neuralrace.training import Condition, RoutedNetwork, train_together
-from neuralrace.training.rules import Momentum
+from neuralrace.training import Condition, Momentum, RoutedNetwork, train_together
 
 Scan = dict[str, Any]
 

@@ -1,6 +1,5 @@
 """The neural race reduction (P1 eq. 10): its lumped system, solved, and written out for a reader."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,16 +23,6 @@ from neuralrace.theory.integration.system import System
 from neuralrace.theory.reduction.terms import Terms, lump, path_terms
 
 StateCurves = Callable[[np.ndarray], np.ndarray]  # times -> (times, draws, variables)
-# from plain text to LaTeX
-LATEX = (
-    (r"^d (\S+)/dt =", r"\\frac{d}{dt} \1 &="),
-    (r"^conserved:", r"\\text{const.} &="),
-    (r"B(\d+)\[(\d+)\]\^(\d+)", r"\\left(B_{\1}^{(\2)}\\right)^{\3}"),
-    (r"B(\d+)\[(\d+)\]", r"B_{\1}^{(\2)}"),
-    (r"\[", r"\\left[ "),
-    (r"\]", r" \\right]"),
-    (r"(\d)e([+-])0*(\d+)", r"\1 \\times 10^{\2\3}"),
-)
 
 
 @dataclass(frozen=True)
@@ -241,38 +230,48 @@ class ReducedSystem:
 
 
 def write_equations(terms: Terms, variables: tuple[Variable, ...]) -> Equations:
-    """Write one equation per variable, then what each variable is and what is conserved."""
+    """Write one equation per variable, then what each variable is and what is conserved, as text and as LaTeX."""
+    invariants = _invariants(terms) if len(variables) <= 200 else []  # a longer list is of no use
 
-    def product(number: float, factors: list[int], power: int = 1) -> str:
+    def number(value: float, tex: bool) -> str:
+        mantissa, _, exponent = f"{value:.6g}".partition("e")
+        return rf"{mantissa} \times 10^{{{int(exponent)}}}" if tex and exponent else f"{value:.6g}"
+
+    def power(variable: Variable, times: int, tex: bool) -> str:
+        symbol = rf"{variable.name[0]}_{{{variable.name[1:]}}}^{{({variable.modes[0]})}}" if tex else variable.symbol
+        if times == 1:
+            return symbol
+        return rf"\left({symbol}\right)^{{{times}}}" if tex else f"{symbol}^{times}"
+
+    def product(value: float, factors: list[int], tex: bool, times: int = 1) -> str:
         """A number, unless it is one, times variables."""
-        powers = {v: power * factors.count(v) for v in factors}
-        symbols = [variables[v].symbol + (f"^{power}" if power > 1 else "") for v, power in powers.items()]
-        return " ".join([f"{number:.6g}", *symbols] if number != 1 or not factors else symbols)
+        symbols = [power(variables[v], times * factors.count(v), tex) for v in dict.fromkeys(factors)]
+        return " ".join([number(value, tex), *symbols] if value != 1 or not factors else symbols)
 
-    lines = []
-    for number, variable in enumerate(variables):
-        drives = []
-        through = terms.through[[number]].tocoo()
+    def equation(variable: int, tex: bool) -> str:
+        opened, closed, drives = (r"\left[ ", r" \right]", []) if tex else ("[", "]", [])
+        through = terms.through[[variable]].tocoo()
         for term, count in zip(through.col, through.data, strict=True):  # count * (other factors) * [S - couplings]
             others, coupled = terms.of(term), terms.coupling[[term]].tocoo()
-            others.remove(number)
-            inside = f"{terms.strengths[term]:.6g}"
+            others.remove(variable)
+            inside = number(terms.strengths[term], tex)
             for other, value in zip(coupled.col, coupled.data, strict=True):
-                inside += f" {'-' if value >= 0 else '+'} {abs(value):.6g} " + product(1, terms.of(other))
-            lead = product(count, others) if others or count != 1 else ""
-            drives.append(f"{lead} [{inside}]".strip())
-        lines.append(f"d {variable.symbol}/dt = {' + '.join(drives) or 0}")
-    conserved = []
-    for invariant in _invariants(terms) if len(variables) <= 200 else []:  # a longer list is of no use
-        parts = [("- " if c < 0 else "+ ") + product(abs(c), [v], 2) for v, c in enumerate(invariant) if c]
-        conserved.append(" ".join(parts).removeprefix("+ "))
-    shown = [f"conserved: {one}" for one in conserved]
-    latex = [*lines, *shown]
-    for plain, tex in LATEX:
-        latex = [re.sub(plain, tex, line) for line in latex]
-    body = " \\\\\n".join(latex)
-    text = "\n".join([*lines, *(f"  {variable}" for variable in variables), *shown])
-    return Equations(text, f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}", tuple(conserved))
+                inside += f" {'-' if value >= 0 else '+'} {number(abs(value), tex)} {product(1, terms.of(other), tex)}"
+            lead = product(count, others, tex) if others or count != 1 else ""
+            drives.append(f"{lead} {opened}{inside}{closed}".strip())
+        symbol = power(variables[variable], 1, tex)
+        return (rf"\frac{{d}}{{dt}} {symbol} &= " if tex else f"d {symbol}/dt = ") + (" + ".join(drives) or "0")
+
+    def conserved(tex: bool) -> list[str]:
+        signed = [[("- " if c < 0 else "+ ", abs(c), v) for v, c in enumerate(one) if c] for one in invariants]
+        sums = (" ".join(sign + product(size, [v], tex, 2) for sign, size, v in parts) for parts in signed)
+        return [one.removeprefix("+ ") for one in sums]
+
+    plain, latex = ([equation(v, tex) for v in range(len(variables))] for tex in (False, True))
+    told = [f"  {variable}" for variable in variables] + [f"conserved: {one}" for one in conserved(False)]
+    body = " \\\\\n".join([*latex, *(rf"\text{{const.}} &= {one}" for one in conserved(True))])
+    latex_block = f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}"
+    return Equations("\n".join([*plain, *told]), latex_block, tuple(conserved(False)))
 
 
 def _invariants(terms: Terms) -> list[list[int]]:

@@ -110,12 +110,14 @@ def row_basis(
     bipartite = sparse.bmat([[None, matrix], [matrix.T, None]], format="csr")
     part = csgraph.connected_components(bipartite, directed=False)[1][:count]
     order = np.argsort(part, kind="stable")
-    kept, members, expansions, bases, rank = [], [], [], [], 0
-    for rows in np.split(order, np.flatnonzero(np.diff(part[order])) + 1):
+    alone = np.bincount(part)[part[order]] == 1
+    kept, members, expansions, bases = [order[alone]], [], [], []
+    order = order[~alone]
+    for rows in np.split(order, np.flatnonzero(np.diff(part[order])) + 1) if len(order) else ():
         block = matrix[rows]
         columns = np.unique(block.indices)
         # a decomposition of more operations than this is not worth the rows that it saves
-        if len(rows) > 1 and len(rows) * len(columns) * min(len(rows), len(columns)) <= 2e9:
+        if len(rows) * len(columns) * min(len(rows), len(columns)) <= 2e9:
             root = np.ones(len(rows)) if weights is None else np.sqrt(weights[rows])
             left, values, right = np.linalg.svd(root[:, None] * block[:, columns].toarray(), full_matrices=False)
             some = int((values > values[0] * max(len(rows), len(columns)) * np.finfo(float).eps).sum())
@@ -125,15 +127,14 @@ def row_basis(
                 members.append(rows)
                 expansions.append(left[:, :some] / root[:, None])
                 bases.append(sparse.csr_matrix(basis))
-                rank += some
                 continue
         kept.append(rows)
-        rank += int((np.diff(block.indptr) > 0).sum())
     if not members:
         return sparse.identity(count, format="csr"), matrix
+    first = np.sort(np.concatenate(kept))  # rows that are kept come first
+    rank = int((np.diff(matrix.indptr)[first] > 0).sum()) + sum(basis.shape[0] for basis in bases)
     if weights is None and rank == matrix.shape[1]:  # the rows span everything: there is no better basis
         return matrix, sparse.identity(rank, format="csr")
-    first = np.sort(np.concatenate([np.zeros(0, dtype=int), *kept]))  # rows that are kept come first
     back = np.argsort(np.concatenate([first, *members]))
     whole = sparse.block_diag([sparse.identity(len(first), format="csr"), *expansions], format="csr")
     return sparse.csr_matrix(whole)[back], sparse.vstack([matrix[first], *bases], format="csr")

@@ -79,16 +79,18 @@ def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -
     """Find at most `count` modules, given what samples carry if they are open, and what of it they pass on."""
     shape, examples = carried.shape[:-1], carried.shape[-1]
     active = passed.sum(axis=-1) > 0.01 * carried.sum(axis=-1)  # the others are on for nothing
-    inside, on = carried[active], passed[active]
+    both = np.hstack([passed[active], carried[active]])
     members = np.full(shape, -1)
-    if not len(inside):
+    if not len(both):
         return Modules(np.zeros((0, examples)), members, np.zeros(0), np.zeros(0))
     # the strongest samples, 1.5 million numbers and at least 1024 samples, from six starts
-    strong = np.argsort(-inside.sum(axis=1), kind="stable")[: max(1024, 1_500_000 // examples)]
+    strong = np.argsort(-both[:, examples:].sum(axis=1), kind="stable")[: max(1024, 1_500_000 // examples)]
     random = np.random.default_rng([key, count])
-    tries = [_descend(inside[strong], on[strong], count, random) for _ in range(6)]
+    among = both[strong]
+    own = among[:, :examples] / np.where(among[:, examples:] > 0, among[:, examples:], 1.0)
+    tries = [_descend(among, own, count, random) for _ in range(6)]
     gates = min(tries, key=lambda found: found[0])[1]
-    members[active] = np.argmin(_changes(inside, on, gates), axis=1)
+    members[active] = np.argmin(_changes(both, gates), axis=1)
     # where a module carries less than a hundredth of what it would if it treated all examples alike, its neurons sit at
     # their threshold and its gate is the sign of next to nothing: it counts as closed
     amount = np.array([carried[members == m].sum(axis=0) for m in range(len(gates))])
@@ -102,35 +104,37 @@ def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -
     return Modules(gates[kept], numbers[members], np.array(agree), whole[kept] / max(whole[kept].sum(), TINY))
 
 
-def _descend(
-    carried: np.ndarray, passed: np.ndarray, count: int, random: np.random.Generator
-) -> tuple[float, np.ndarray]:
-    """Descend from the gates of single samples, each drawn by how much the others before it would change it."""
-    own, whole = passed / np.where(carried > 0, carried, 1.0), carried.sum(axis=1)
-    least = np.sum(passed * (1 - own), axis=1)  # the change of a sample under its own gate
+def _descend(both: np.ndarray, own: np.ndarray, count: int, random: np.random.Generator) -> tuple[float, np.ndarray]:
+    """Descend from the gates of single samples, each drawn by how much the others before it would change it.
+
+    both: what samples pass on and what they carry, side by side, (samples, 2 N). own: their gates, (samples, N).
+    """
+    passed, carried = np.split(both, 2, axis=1)
+    on, whole = float(passed.sum()), carried.sum(axis=1)
+    least = -np.einsum("sn,sn->s", passed, own)  # of a sample under its own gate
     chosen = [int(random.choice(len(own), p=whole / whole.sum()))]
     left = np.full(len(own), np.inf)
     while len(chosen) < count:
-        left = np.minimum(left, _changes(carried, passed, own[chosen[-1:]])[:, 0] - least)
+        left = np.minimum(left, _changes(both, own[chosen[-1:]])[:, 0] - least)
         left[left <= 1e-9 * whole] = 0.0
         if not left.any():  # there are no more patterns
             break
         chosen.append(int(random.choice(len(own), p=left / left.sum())))
     gates, before = own[chosen], np.inf
     for _ in range(100):
-        changes = _changes(carried, passed, gates)
-        nearest, total = changes.argmin(axis=1), float(changes.min(axis=1).sum())
+        changes = _changes(both, gates)
+        nearest, total = changes.argmin(axis=1), on + float(changes.min(axis=1).sum())
         if total >= before * (1 - 1e-9):
             break
-        before, inside = total, np.eye(len(gates))[:, nearest]
-        amount = inside @ carried
-        gates = inside @ passed / np.where(amount > 0, amount, 1.0)
+        before = total
+        through, amount = np.split(np.eye(len(gates))[:, nearest] @ both, 2, axis=1)
+        gates = through / np.where(amount > 0, amount, 1.0)
     return before, gates
 
 
-def _changes(carried: np.ndarray, passed: np.ndarray, gates: np.ndarray) -> np.ndarray:
-    """(samples, modules): how much of what is passed on would change."""
-    return np.asarray(passed.sum(axis=1)[:, None] - 2 * passed @ gates.T + carried @ (gates**2).T)
+def _changes(both: np.ndarray, gates: np.ndarray) -> np.ndarray:
+    """(samples, modules): how much of what is passed on would change, less what is passed on."""
+    return np.asarray(both @ np.hstack([-2 * gates, gates**2]).T)
 
 
 def require_relu_chain(network: Any) -> None:

@@ -83,8 +83,8 @@ def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -
     members = np.full(shape, -1)
     if not len(both):
         return Modules(np.zeros((0, examples)), members, np.zeros(0), np.zeros(0))
-    # the strongest samples, 1.5 million numbers and at least 1024 samples, from six starts
-    strong = np.argsort(-both[:, examples:].sum(axis=1), kind="stable")[: max(1024, 1_500_000 // examples)]
+    # the strongest samples, 300,000 numbers and at least 1024 samples, from six starts
+    strong = np.argsort(-both[:, examples:].sum(axis=1), kind="stable")[: max(1024, 300_000 // examples)]
     random = np.random.default_rng([key, count])
     among = both[strong]
     own = among[:, :examples] / np.where(among[:, examples:] > 0, among[:, examples:], 1.0)

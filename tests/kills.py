@@ -39,7 +39,7 @@ COMMANDS = {
         _line("reproduce", *("--only", "views-law", "--only", "saxe2022-fig3", "--size", "tiny", "--workers", "2")), 25
     ),
     "run": Command(_line("run", "views-law", "--size", "tiny"), 10),
-    "explain": Command(_line("explain", "xor", "--quick", "--hidden", "6", "--seeds", "1", "--steps", "40"), 30),
+    "explain": Command(_line("explain", "xor", "--quick", "--hidden", "6", "--seeds", "1"), 30),
     "sweep": Command(_line("sweep", "saxe2022-fig3", *SWEPT, "--size", "tiny", "--seeds", "1", "--workers", "2"), 25),
     "train": Command(lambda folder: ["-c", CHECKPOINTED, str(folder)], 15),
 }

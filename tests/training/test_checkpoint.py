@@ -87,6 +87,9 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path):
         nr.train(RELU, LAW, steps=20, optimizer=optax.adam(0.1), checkpoint=tmp_path / "adam.npz")
     with pytest.raises(FileFormatError, match="checkpoint of another training"):
         nr.train(RELU, LAW, steps=20, optimizer=optax.adam(0.2), checkpoint=tmp_path / "adam.npz")
+    first, *_ = RELU.architecture.edges  # one that names edges is tried on the network's own
+    some = optax.masked(optax.sgd(0.1), {edge: edge == first for edge in RELU.architecture.edges})
+    nr.train(RELU, LAW, steps=20, optimizer=some, checkpoint=tmp_path / "masked.npz")
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
     path.write_bytes(content)

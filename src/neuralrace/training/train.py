@@ -8,7 +8,6 @@ from importlib.metadata import version
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from neuralrace._engine.devices import bucket_size, compiled
@@ -313,12 +312,9 @@ def _identity(prepared: Prepared, schedule: Schedule, settings: Mapping[str, Any
         variables, problem = problem_data(network)
         own = {name: array for name, (_, array) in variables.items()}
     arrays |= own
-    if isinstance(rule, Optax):  # an optimizer is known by its first steps on some numbers
-        weights = {"w": jnp.array([1.0, -0.5])}
-        state = rule.optimizer.init(weights)
-        for number in range(3):
-            moved, state = rule.optimizer.update({"w": jnp.array([0.3, 2.0])}, state, weights)
-            arrays[f"optimizer {number}"] = np.asarray(moved["w"])
+    if isinstance(rule, Optax):  # it cannot be described, but its first update can be made
+        update = rule.optimizer.update(prepared.initial, rule.optimizer.init(prepared.initial), prepared.initial)[0]
+        arrays |= {f"update {i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(update))}
     arrays |= {f"initial {edge}": matrix for edge, matrix in prepared.initial.items()}
     arrays |= {"evaluated": schedule.steps, "kept": schedule.kept}
     described = {"problem": problem, "record": prepared.program.recorder.chosen, "format": 3}

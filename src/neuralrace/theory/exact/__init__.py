@@ -1,8 +1,9 @@
 """Exact learning curves, for plain numbers and arrays.
 
-Each solution is a frozen value with `strength(times)`, `loss(times)` and `time(level)`. Time is learning_rate * step,
-the loss is half the mean squared error, and results are NumPy arrays. Derivations and assumptions are in
-docs/theory/exact.md.
+Each solution is a frozen value. Learning curves have `strength(times)`, `loss(times)` and `time(level)`; a `Race` of
+views has the strengths and times of its views, and a `PairRace` the strengths and the untrained error at its end. Time
+is learning_rate * step, the loss is half the mean squared error, and results are NumPy arrays. Derivations and
+assumptions are in docs/theory/exact.md.
 """
 
 from neuralrace.theory.exact.contextual import Contextual

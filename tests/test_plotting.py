@@ -9,12 +9,12 @@ from neuralrace.plotting import heat_map, label_axes, new_panels
 def test_a_legend_stands_below_the_axis() -> None:
     figure, (axis,) = new_panels(1)
     axis.plot([0, 1], [0, 1], alpha=0.1, label="a faint line")
-    label_axes(axis, "c  a title that is much too long for the panel that it stands above, and more", "x", "y")
+    label_axes(axis, "a title that is much too long for the panel that it stands above, and more", "x", "y")
     figure.draw_without_rendering()
     legend = axis.get_legend()
     assert legend.get_window_extent().y1 < axis.xaxis.label.get_window_extent().y1
     assert legend.legend_handles[0].get_alpha() == 1.0
-    assert axis.get_title().startswith("c  a title")
+    assert axis.get_title().startswith("a title")
     assert axis.title.get_window_extent().x1 < figure.bbox.x1
 
 

@@ -26,7 +26,7 @@ def simple():
     figure, axes = new_panels(2)
     axes[0].plot([0, 1], [0, 1])
     axes[0].set_label("c")
-    axes[0].set_title("c  one")
+    axes[0].set_title("one")
     heat_map(axes[1], np.array([[0.0, 1.0]]), "two", horizontal="x", vertical="y", value="share")
     return figure
 

@@ -71,9 +71,8 @@ def panels(figure: Figure) -> list[Panel]:
     lay_out(figure)  # what is hidden must not move the rest
     found, axes = [], [axis for axis in figure.axes if axis.get_visible()]
     for axis in axes:
-        title = (axis.title.get_text() or axis.get_title(loc="left")).replace("\n", " ")
-        label = str(axis.get_label())
-        named, words = tuple(label.split(", ")) if label else (), " ".join(title.removeprefix(label).split())
+        words = " ".join((axis.title.get_text() or axis.get_title(loc="left")).split())
+        named = tuple(filter(None, str(axis.get_label()).split(", ")))
         for other in axes:
             other.set_visible(other is axis)
         axis.title.set_visible(False)
@@ -88,7 +87,7 @@ def panels(figure: Figure) -> list[Panel]:
         with matplotlib.rc_context({"svg.hashsalt": "neuralrace", "svg.fonttype": "path"}):
             figure.savefig(buffer, format="svg", bbox_inches=around, dpi=200, metadata={"Date": None, "Creator": None})
         svg = buffer.getvalue()
-        found.append(Panel(named, words.strip(), svg[svg.index(b"<svg") :], round(INCH * around.width)))
+        found.append(Panel(named, words, svg[svg.index(b"<svg") :], round(INCH * around.width)))
         axis.title.set_visible(True)
     for axis in axes:
         axis.set_visible(True)

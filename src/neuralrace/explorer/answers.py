@@ -105,14 +105,13 @@ def equations_data(forecast: Forecast, linear: bool) -> dict[str, Any]:
         if linear
         else r"-\frac{\partial L}{\partial W_e}"
     )
-    lines, where = [rf"\frac{{d W_e}}{{d t}} = {gated}"], []
+    lines, where, invariants = [rf"\frac{{d W_e}}{{d t}} = {gated}"], list[str](), list[str]()
     if forecast.reduction is not None:
         written = forecast.reduction.equations()
-        body = written.latex.removeprefix("\\begin{aligned}\n").removesuffix("\n\\end{aligned}")
-        lines = [line.replace("&=", "=") for line in body.split(" \\\\\n")]
-        where = [str(variable) for variable in forecast.reduction.variables[:MOST_EQUATIONS]]
-    invariants = [line for line in lines if line.startswith("\\text{const.}")]
-    lines = lines[: len(lines) - len(invariants)]
+        lines, invariants = (
+            [" = ".join(pair) for pair in pairs] for pairs in (written.latex_lines, written.latex_conserved)
+        )
+        where = list(written.where[:MOST_EQUATIONS])
     shown = [line for line in lines if len(line) < LONGEST_EQUATION][:MOST_EQUATIONS]
     equations = [convert(line, display="block") for line in [*shown, *invariants[:MOST_EQUATIONS]]]
     return {"equations": equations, "where": where, "more": len(lines) - len(shown)}

@@ -58,13 +58,12 @@ def lay_out(figure: Figure) -> Figure:
 
 def label_axes(axis: Axes, title: str, horizontal: str, vertical: str) -> None:
     """Write title, axes and, below them, the legend."""
-    letter, gap, rest = title.partition("  ")
     spec, figure = axis.get_subplotspec(), axis.get_figure(root=True)
     assert figure is not None
     inches = figure.get_size_inches()[0] / (1 if spec is None else spec.get_gridspec().ncols)
     # lines that fit the axis, at about eleven letters an inch
-    lines = textwrap.wrap(rest if gap else title, max(20, int(11 * (inches - 0.55))))
-    axis.set_title(f"{letter}{gap}" * bool(gap) + "\n".join(lines), fontsize=10, x=0.0, ha="left")
+    lines = textwrap.wrap(title, max(20, int(11 * (inches - 0.55))))
+    axis.set_title("\n".join(lines), fontsize=10, x=0.0, ha="left")
     axis.set_xlabel(horizontal, fontsize=SIZE)
     axis.set_ylabel(vertical, fontsize=SIZE)
     if axis.get_legend_handles_labels()[0]:

@@ -49,12 +49,16 @@ def counted(kind: str, numbers: Mapping[str, int]) -> str:
     return ", ".join(parts)
 
 
+def recorded(claims: Sequence[Claim]) -> str:
+    """Say whether all verdicts came out as recorded."""
+    other = sum(not claim.as_recorded for claim in claims)
+    return f"{other} came out other than recorded." if other else "All came out as recorded."
+
+
 def tally(claims: Sequence[Claim]) -> str:
     """Write all counts in one line, and whether all came out as recorded."""
-    other = sum(not claim.as_recorded for claim in claims)
-    recorded = f"{other} came out other than recorded." if other else "All came out as recorded."
     text = "; ".join(f"{kind}: {counted(kind, numbers)}" for kind, numbers in counts(claims).items())
-    return f"{text}. {recorded}"
+    return f"{text}. {recorded(claims)}"
 
 
 def verdict(claim: Claim) -> str:
@@ -90,7 +94,7 @@ def render_report(results: Sequence[Result], drawn: Mapping[str, str] | None = N
     values = {
         "results": results,
         "judged": judged,
-        "tally": tally(judged).rpartition(". ")[2] if judged else "",
+        "recorded": recorded(judged) if judged else "",
         "counts": {kind: counted(kind, count) for kind, count in counts(judged).items()},
         "groups": groups,
         "papers": {group["sign"]: papers()[group["sign"]] for group in groups},

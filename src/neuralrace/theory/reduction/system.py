@@ -46,11 +46,30 @@ class Variable:
 
 @dataclass(frozen=True)
 class Equations:
-    """A lumped system in words and in LaTeX; conserved: sums of squares that do not change."""
+    """A lumped system as text and as LaTeX.
 
-    text: str
-    latex: str
+    lines: one equation per variable. where: what each variable is. conserved: sums of squares that do not change.
+    latex_lines, latex_conserved: the left and right sides of the same.
+    """
+
+    lines: tuple[str, ...]
+    where: tuple[str, ...]
     conserved: tuple[str, ...]
+    latex_lines: tuple[tuple[str, str], ...]
+    latex_conserved: tuple[tuple[str, str], ...]
+
+    @property
+    def text(self) -> str:
+        """The equations, what the variables are, and what is conserved."""
+        where = (f"  {line}" for line in self.where)
+        return "\n".join([*self.lines, *where, *(f"conserved: {line}" for line in self.conserved)])
+
+    @property
+    def latex(self) -> str:
+        """The equations and what is conserved, as one aligned block."""
+        rows = (f"{left} &= {right}" for left, right in (*self.latex_lines, *self.latex_conserved))
+        body = " \\\\\n".join(rows)
+        return f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}"
 
     def __str__(self) -> str:
         return self.text
@@ -248,7 +267,7 @@ def write_equations(terms: Terms, variables: tuple[Variable, ...]) -> Equations:
         symbols = [power(variables[v], times * factors.count(v), tex) for v in dict.fromkeys(factors)]
         return " ".join([number(value, tex), *symbols] if value != 1 or not factors else symbols)
 
-    def equation(variable: int, tex: bool) -> str:
+    def equation(variable: int, tex: bool) -> tuple[str, str]:
         opened, closed, drives = (r"\left[ ", r" \right]", []) if tex else ("[", "]", [])
         through = terms.through[[variable]].tocoo()
         for term, count in zip(through.col, through.data, strict=True):  # count * (other factors) * [S - couplings]
@@ -260,18 +279,20 @@ def write_equations(terms: Terms, variables: tuple[Variable, ...]) -> Equations:
             lead = product(count, others, tex) if others or count != 1 else ""
             drives.append(f"{lead} {opened}{inside}{closed}".strip())
         symbol = power(variables[variable], 1, tex)
-        return (rf"\frac{{d}}{{dt}} {symbol} &= " if tex else f"d {symbol}/dt = ") + (" + ".join(drives) or "0")
+        return rf"\frac{{d}}{{dt}} {symbol}" if tex else f"d {symbol}/dt", " + ".join(drives) or "0"
 
-    def conserved(tex: bool) -> list[str]:
-        signed = [[("- " if c < 0 else "+ ", abs(c), v) for v, c in enumerate(one) if c] for one in invariants]
-        sums = (" ".join(sign + product(size, [v], tex, 2) for sign, size, v in parts) for parts in signed)
-        return [one.removeprefix("+ ") for one in sums]
+    def conserved(invariant: list[int], tex: bool) -> str:
+        parts = [("- " if c < 0 else "+ ") + product(abs(c), [v], tex, 2) for v, c in enumerate(invariant) if c]
+        return " ".join(parts).removeprefix("+ ")
 
     plain, latex = ([equation(v, tex) for v in range(len(variables))] for tex in (False, True))
-    told = [f"  {variable}" for variable in variables] + [f"conserved: {one}" for one in conserved(False)]
-    body = " \\\\\n".join([*latex, *(rf"\text{{const.}} &= {one}" for one in conserved(True))])
-    latex_block = f"\\begin{{aligned}}\n{body}\n\\end{{aligned}}"
-    return Equations("\n".join([*plain, *told]), latex_block, tuple(conserved(False)))
+    return Equations(
+        lines=tuple(f"{left} = {right}" for left, right in plain),
+        where=tuple(map(str, variables)),
+        conserved=tuple(conserved(invariant, False) for invariant in invariants),
+        latex_lines=tuple(latex),
+        latex_conserved=tuple((r"\text{const.}", conserved(invariant, True)) for invariant in invariants),
+    )
 
 
 def _invariants(terms: Terms) -> list[list[int]]:

@@ -41,8 +41,8 @@ hero: $(READY)  # the picture of the race, from a run
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-soak: $(READY)  # kills, changed files and other examples, for ten minutes; the source must not change meanwhile
-	$(BIN)/python tests/soak.py 600
+soak: $(READY)  # thousands of forecasts, kills and bad input, for an hour; the source must not change meanwhile
+	$(BIN)/python tests/soak.py 3600
 
 docs: $(READY)
 	$(BIN)/mkdocs serve

@@ -1,16 +1,20 @@
 """A long trial, bounded in time: python tests/soak.py [seconds] [--forecasts]. Other examples and moments every time.
 
-First `test_bad_input.py` with thousands of examples and all bad inputs of its corpus, then
-random forecasts against the exact flow (`random_forecasts.py`; these alone with --forecasts), then every command of
-`kills.py` is killed at random moments, some of them twice, and must end with the same results as one that was not.
+First thousands of random forecasts against the exact flow (`random_forecasts.py`), in a process for each core; these
+alone with --forecasts. Then `test_bad_input.py` with thousands of examples and all bad inputs of its corpus, and every
+command of `kills.py` is killed at random moments, some of them twice, and must end with the same results as one that
+was not.
 """
 
+import multiprocessing
+import os
 import random
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import jax
@@ -20,7 +24,7 @@ import random_forecasts
 from neuralrace.errors import RangeError
 
 PROPERTIES = [str(Path(__file__).parent / "test_bad_input.py")]
-SHARE = 0.3  # of the time, for the properties; and for the forecasts
+FORECASTS, SHARE = 0.6, 0.15  # of the time: for the forecasts, and for the properties
 SEEDS = 10  # of each shape, which compiles once
 PROGRAMS = 40  # shapes after which compiled programs are dropped
 
@@ -29,7 +33,7 @@ def main(seconds: float, seed: int) -> int:
     """Try until the time is over; the number of failures."""
     print(f"soak: {seconds:.0f} s, seed {seed}")
     end, chance = time.monotonic() + seconds, random.Random(seed)
-    failures = _properties(SHARE * seconds) + forecasts(SHARE * seconds, seed)
+    failures = forecasts(FORECASTS * seconds, seed) + _properties(SHARE * seconds)
     with tempfile.TemporaryDirectory() as place:
         whole = {name: Path(place) / "whole" / name for name in kills.COMMANDS}
         count = 0
@@ -60,7 +64,18 @@ def _properties(seconds: float) -> int:
 
 def forecasts(seconds: float, seed: int) -> int:
     """Compare random forecasts with the exact flow; the number of certificates that hold and break their promise."""
-    print(f"forecasts: {seconds:.0f} s, seed {seed}", flush=True)
+    cores = os.cpu_count() or 1
+    print(f"forecasts: {seconds:.0f} s on {cores} cores, seed {seed}", flush=True)
+    with ProcessPoolExecutor(cores, multiprocessing.get_context("spawn")) as pool:
+        found = list(pool.map(_forecasts, [seconds] * cores, range(seed, seed + cores)))
+    total: Counter[str] = sum((count for count, _ in found), Counter())
+    worst = {group: max(one[group] for _, one in found) for group in ("linear", "rectified")}
+    print(f"forecasts: {dict(total)}; worst under a certificate that holds: {worst}", flush=True)
+    return total["violations"]
+
+
+def _forecasts(seconds: float, seed: int) -> tuple[Counter[str], dict[str, tuple]]:
+    """Try forecasts in one process: counts, and the largest distance under a certificate that holds."""
     end, chance, count = time.monotonic() + seconds, random.Random(seed), Counter[str]()
     worst = {"linear": (0.0, ()), "rectified": (0.0, ())}
     while time.monotonic() < end:
@@ -68,7 +83,6 @@ def forecasts(seconds: float, seed: int) -> int:
         count["shapes"] += 1
         if count["shapes"] % PROGRAMS == 0:
             jax.clear_caches()
-            print(f"forecasts: {dict(count)}", flush=True)
         for _ in range(SEEDS):
             name = (kind, shape, chance.randrange(2**31))
             case = random_forecasts.make_case(*name)
@@ -91,8 +105,7 @@ def forecasts(seconds: float, seed: int) -> int:
             if not distance <= random_forecasts.promised(case):
                 count["violations"] += 1
                 print(f"VIOLATION {name}: {forecast.method}, {distance:.3g} from the flow", flush=True)
-    print(f"forecasts: {dict(count)}; worst under a certificate that holds: {worst}", flush=True)
-    return count["violations"]
+    return count, worst
 
 
 def _killed(name: str, folder: Path, whole: Path, chance: random.Random, end: float) -> bool:
@@ -113,4 +126,4 @@ def _killed(name: str, folder: Path, whole: Path, chance: random.Random, end: fl
 if __name__ == "__main__":
     numbers = [float(word) for word in sys.argv[1:] if word != "--forecasts"]
     trial = forecasts if "--forecasts" in sys.argv else main
-    sys.exit(bool(trial(*(numbers or [600.0]), random.randrange(2**32))))
+    sys.exit(bool(trial(*(numbers or [3600.0]), random.randrange(2**32))))

@@ -83,7 +83,7 @@ def test_a_cycle_names_its_nodes_in_the_direction_of_the_edges():
         ({"x": 1, "y": 1}, ["xy"], ProblemError, r"must be a \(source, target\) pair; one was 'xy'"),
         ({"x": 1, "y": 1}, {3: ("x", "y")}, ProblemError, "names must be non-empty strings"),
         ({"x": 1, "y": 1, "lost": 2}, [("x", "y")], ProblemError, "node 'lost' has none, so nothing reaches it"),
-        ({"x": 1, "hidden": 1}, [("x", "hiden")], UnknownNameError, r"'hiden', which is .*; did you mean 'hidden'\?"),
+        ({"x": 1, "hidden": 1}, [("x", "hiden")], UnknownNameError, r"unknown node 'hiden'; did you mean 'hidden'\?"),
         ({"x": 1, "y": 1}, [("x", "y")] * 2, ProblemError, r"\('x', 'y'\) is given twice: .*name them"),
     ],
 )

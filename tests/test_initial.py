@@ -126,7 +126,7 @@ def test_scales_by_edge_must_name_every_edge_and_no_other(problem):
     first, *rest = problem.architecture.edges
     with pytest.raises(WeightError, match="std must have a value for every edge; x->positive has none"):
         nr.initial.gaussian(dict.fromkeys(rest, 1.0))(problem, 0)
-    with pytest.raises(UnknownNameError, match=r"std names edge \('x', 'positve'\), .* did you mean .*positive"):
+    with pytest.raises(UnknownNameError, match=r"std names unknown edge \('x', 'positve'\); did you mean .*positive"):
         nr.initial.gaussian({("x", "positve"): 1.0})(problem, 0)
     with pytest.raises(
         RangeError, match=r"std of edge x->positive must be a finite number, at least 0 and .*; it was -1"
@@ -136,7 +136,7 @@ def test_scales_by_edge_must_name_every_edge_and_no_other(problem):
 
 def test_decoupled_weights_need_modes():
     network = nr.ReLUNetwork(nr.tasks.xor().task, hidden=(4,))
-    with pytest.raises(ProblemError, match="statistics are those of linear nodes"):
+    with pytest.raises(ProblemError, match="statistics require linear nodes"):
         nr.initial.decoupled(0.1)(network, 0)
     random = np.random.default_rng(0)
     architecture = nr.Architecture({"x": 3, "y": 3}, [("x", "y")])

@@ -43,7 +43,7 @@ def test_errors_of_files(tmp_path):
         read_folder(tmp_path)
     (tmp_path / "last.npz").rename(tmp_path / "a5.npz")
     np.savez(tmp_path / "b5.npz", **ARRAYS)
-    with pytest.raises(FileFormatError, match=r"a5.npz and b5.npz are of the same step"):
+    with pytest.raises(FileFormatError, match=r"a5.npz and b5.npz have the same step"):
         read_folder(tmp_path)
     for name in ("bad1.safetensors", "bad1.npz"):
         (tmp_path / name).write_bytes(b"\x80\x04\x95 no weights")

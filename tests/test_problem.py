@@ -114,7 +114,7 @@ def test_biases_are_the_weights_of_an_input_that_is_always_one():
     ("activations", "gates", "error", "words"),
     [
         ({"h": "rellu"}, None, UnknownNameError, "did you mean 'relu'"),
-        ({"k": "relu"}, None, UnknownNameError, "node 'k', which is not there"),
+        ({"k": "relu"}, None, UnknownNameError, "activations name unknown node 'k'"),
         ({"x": "relu"}, None, ProblemError, "nothing enters input node 'x'"),
         ("relu", None, ProblemError, "activations must be a Mapping"),
         ({"h": "relu"}, nr.Gates({"h": [-1.0, 1.0]}), GateError, "example 0 has -1"),
@@ -175,7 +175,7 @@ IN, OUT = ("x", "h"), ("h", "y")
         ({IN: np.ones((2, 3))}, WeightError, r"\('x', 'h'\) must have shape .* = \(3, 2\); they have \(2, 3\)"),
         ({IN: np.full((3, 2), np.nan)}, WeightError, r"\('x', 'h'\) must be finite; it has nan at row 0, column 0"),
         ({OUT: "abc"}, WeightError, r"\('h', 'y'\) must be an array of numbers; it was str"),
-        ({("h", "z"): np.ones((1, 1))}, UnknownNameError, r"edge \('h', 'z'\), which is not there; did you mean .*'y'"),
+        ({("h", "z"): np.ones((1, 1))}, UnknownNameError, r"unknown edge \('h', 'z'\); did you mean .*'y'"),
     ],
 )
 @pytest.mark.parametrize("method", ["forward", "loss", "gradient"])

@@ -57,7 +57,7 @@ def test_examples_that_form_no_data_set(inputs, targets, weights, words):
 @pytest.mark.parametrize(
     ("gates", "words"),
     [
-        ({"nodes": {"hiden": np.ones(4)}}, r"gate for node 'hiden', which is not there; did you mean 'hidden'\?"),
+        ({"nodes": {"hiden": np.ones(4)}}, r"gates name unknown node 'hiden'; did you mean 'hidden'\?"),
         ({"nodes": {"hidden": np.ones(3)}}, "gate of node 'hidden' must have one value per example, 4; it has 3"),
         ({"nodes": {"hidden": np.ones((4, 2))}}, r"'hidden' have shape \(4, 2\), and it has 3 neurons"),
         ({"edges": {"e": [np.inf]}}, "the gate of edge 'e' must be finite; it has inf at example 0"),

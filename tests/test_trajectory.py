@@ -163,7 +163,7 @@ def test_a_forecast_and_a_run_in_one_figure_with_their_distance(run):
 def test_what_was_not_recorded_is_named(run):
     with pytest.raises(UnknownNameError, match=r"'weights\[x->y\]' was not recorded; did you mean 'weights\[up\]'\?"):
         run.values("weights[x->y]")
-    with pytest.raises(UnknownNameError, match=r"\(ask for it with record=...\)"):
+    with pytest.raises(UnknownNameError, match=r"\(request it with record=...\)"):
         replace(run, data=run.data.drop_vars("weights[bridge]")).weights(0, record=0)
 
 

@@ -1,4 +1,4 @@
-"""What a node does to what it receives: nothing, a (leaky) rectifier, or a subclass of `Activation`."""
+"""Activation functions: linear, the (leaky) rectifier, or a subclass of `Activation`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from neuralrace.errors import require_known, require_number
 
 
 class Activation(ABC):
-    """A function of what a neuron receives, applied to each neuron alone; a frozen dataclass with a name.
+    """An elementwise activation function: a frozen dataclass with a name.
 
     homogeneous: whether f(g z) = g f(z) for every g that is not negative; otherwise gates can only be 0 or 1.
     """
@@ -22,16 +22,16 @@ class Activation(ABC):
 
     @abstractmethod
     def __call__(self, received: jax.Array) -> jax.Array:
-        """The activity; zero where nothing is received."""
+        """Return the activity for these inputs; zero must map to zero."""
 
     def as_data(self) -> dict[str, Any]:
-        """The activation in plain values, from which it can be made again."""
+        """Describe the activation in plain values, which `as_activation` reads."""
         return {"name": self.name, **vars(self)}
 
 
 @dataclass(frozen=True)
 class LeakyReLU(Activation):
-    """slope: what a negative input is multiplied by; 0 is the ReLU, 1 a linear node."""
+    """slope: the factor for negative inputs; 0 is the ReLU, 1 a linear node."""
 
     slope: float = 0.0
     name: ClassVar = "leaky_relu"
@@ -48,12 +48,12 @@ def leaky_relu(slope: float = 0.01) -> LeakyReLU:
 
 
 def named() -> dict[str, Callable[..., Activation]]:
-    """Name -> what makes the activation: all subclasses of `Activation` that have been imported."""
+    """Map names to constructors of activations: all imported subclasses of `Activation`."""
     return {kind.name: kind for kind in Activation.__subclasses__()} | {"relu": LeakyReLU, "leaky_relu": leaky_relu}
 
 
 def as_activation(given: Any) -> Activation:
-    """An activation from its name, from its `as_data`, or itself."""
+    """Make an activation from its name or its `as_data`; return an activation unchanged."""
     if isinstance(given, Activation):
         return given
     data = dict(given) if isinstance(given, Mapping) else {"name": given}

@@ -67,7 +67,7 @@ class Architecture:
                 raise ProblemError(f"an edge must be a (source, target) pair; one was {ends!r}")
             edge: Edge = (ends[0], ends[1]) if name is None else name
             for end in ends:
-                require_known(end, list(nodes), f"edge {edge!r} names node {end!r}, which is not there")
+                require_known(end, list(nodes), f"edge {edge!r} names unknown node {end!r}")
             if edge in checked:
                 raise ProblemError(
                     f"edge {edge!r} is given twice: to join two nodes by parallel edges name them, "
@@ -112,7 +112,7 @@ class Architecture:
 
     @property
     def listed_edges(self) -> Mapping[str, tuple[str, str]] | list[tuple[str, str]]:
-        """The edges as they were given: by name, or as pairs."""
+        """The edges in their original form: by name, or as pairs."""
         named = {edge: ends for edge, ends in self.edges.items() if isinstance(edge, str)}
         return named or list(self.edges.values())
 
@@ -137,7 +137,7 @@ class Architecture:
 
     @cached_property
     def order(self) -> tuple[str, ...]:
-        """The nodes so that every edge points forward."""
+        """The nodes in topological order."""
         before: dict[str, set[str]] = {node: set() for node in self.nodes}
         for source, target in self.edges.values():
             before[target].add(source)
@@ -174,7 +174,7 @@ class Architecture:
 
     @cached_property
     def level(self) -> Mapping[str, int]:
-        """Node -> the number of edges on the longest way to it."""
+        """Node -> the number of edges on the longest path to it."""
         level: dict[str, int] = {}
         for node in self.order:
             level[node] = max((level[self.source(e)] + 1 for e in self.incoming[node]), default=0)
@@ -218,7 +218,7 @@ class Architecture:
         return sum(ways[node] for node in self.outputs)
 
     def paths(self, limit: int = PATH_LIMIT) -> tuple[Path, ...]:
-        """Enumerate the paths in the order of the edges, or say how many there are if they are more than `limit`."""
+        """Enumerate the paths in the order of the edges; more than `limit` are an error that states their number."""
         count = self.count_paths()
         if count > limit:
             raise RangeError(
@@ -236,11 +236,11 @@ class Architecture:
 
 
 def check_weights(architecture: Architecture, weights: Weights) -> dict[Edge, np.ndarray]:
-    """Return the weights as float64 matrices in the order of the edges, or name the edge that does not fit."""
+    """Return the weights as float64 matrices in the order of the edges, or raise an error that names the faulty one."""
     if not isinstance(weights, Mapping):
         raise WeightError(f"weights must map every edge to its matrix; it was {type(weights).__name__}")
     for edge in weights:
-        require_known(edge, architecture.edges, f"weights name edge {edge!r}, which is not there")
+        require_known(edge, architecture.edges, f"weights name unknown edge {edge!r}")
     checked: dict[Edge, np.ndarray] = {}
     for edge in architecture.edges:
         if edge not in weights:

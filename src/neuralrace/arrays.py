@@ -1,4 +1,4 @@
-"""Arrays of the package: float64 without a flag, finite, of the right rank, and read-only where they are kept."""
+"""Arrays of the package: float64 without a flag, finite, of the right rank, and read-only where they are stored."""
 
 import contextlib
 import functools

@@ -32,11 +32,11 @@ OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
 Ending = tuple[int, object]  # status, and plain values for --json
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-JSON = "With --json a command prints one JSON object on standard output and nothing else there."
+JSON = "With --json a command prints exactly one JSON object on standard output."
 
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
-Workers = Annotated[int | None, typer.Option(help="Processes on this machine (default: one per core).")]
+Workers = Annotated[int | None, typer.Option(help="Processes (default: one per core; reproduce: memory permitting).")]
 Out = Annotated[str | None, typer.Option(help="Folder for results.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value; in a sweep key=a,b (see `list NAME`).")]
 
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _discard_standard_output() -> None:
-    """Write the rest nowhere: a reader such as head has seen enough."""
+    """Discard further output: the reader of the pipe, such as head, has closed it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -98,7 +98,7 @@ def perform(arguments: Sequence[str]) -> Ending:
 
 @contextlib.contextmanager
 def _standard_output_kept_clear() -> Iterator[None]:
-    """Send to standard error what others write to standard output, libraries in C included."""
+    """Redirect what libraries (those in C included) write to standard output to standard error."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -122,12 +122,12 @@ def front(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command("list", epilog=JSON)
 def list_what_there_is(
-    name: Annotated[str | None, typer.Argument(help="An experiment: list its settings, and what they may be.")] = None,
+    name: Annotated[str | None, typer.Argument(help="An experiment: list its settings and their values.")] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
     if name is not None and tasks:
-        raise RangeError(f"list takes the name of an experiment or --tasks; both came: {name!r} --tasks")
+        raise RangeError(f"list takes the name of an experiment or --tasks; got both: {name!r} --tasks")
     if name is not None:
         from neuralrace.papers.experiment import described
 
@@ -237,7 +237,7 @@ def explain_task(
     hidden: Annotated[list[int] | None, typer.Option(help="Width of a hidden layer (700); may be repeated.")] = None,
     seeds: Seeds = None,
     checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer and smaller networks, a coarser forecast.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer, smaller networks; coarser forecast; no race.")] = False,
     changes: Changes = None,
     out: Out = None,
 ) -> Ending:

@@ -26,7 +26,7 @@ class WeightError(NeuralRaceError):
 
 
 class RangeError(NeuralRaceError):
-    """A number outside the range in which it means something."""
+    """A number outside its valid range."""
 
 
 class UnknownNameError(NeuralRaceError):
@@ -34,11 +34,11 @@ class UnknownNameError(NeuralRaceError):
 
 
 class FileFormatError(NeuralRaceError):
-    """A file that is not what it should be."""
+    """A file in the wrong format, or damaged."""
 
 
 class ResourceError(NeuralRaceError):
-    """Work that would take more memory than there is."""
+    """Work that needs more memory than is available."""
 
 
 class AssumptionError(NeuralRaceError):
@@ -56,7 +56,7 @@ def nearest(name: object, known: Iterable[object]) -> str:
 
 
 def bounds_in_words(above: float | None, least: float | None, most: float | None) -> list[str]:
-    """The bounds of a number in words, those that there are."""
+    """Describe the bounds of a number in words; None is no bound."""
     bounds = (("above", above), ("at least", least), ("at most", most))
     return [f"{word} {bound:g}" for word, bound in bounds if bound is not None]
 
@@ -98,7 +98,7 @@ def require_call(name: str, value: object, of: str, *arguments: object) -> None:
         inspect.signature(value).bind(*arguments)  # type: ignore[arg-type]
     except TypeError:
         fits = False
-    except ValueError:  # a function that does not tell its arguments
+    except ValueError:  # a function without an inspectable signature
         pass
     if not fits:
         raise RangeError(f"{name} must be a function of {of}; it was {shortened(value)}")
@@ -119,7 +119,7 @@ def require_known(value: object, known: Collection[object], fact: str) -> None:
 
 
 def require_kind(name: str, value: object, kind: type | tuple[type, ...], error: type[NeuralRaceError]) -> None:
-    """Refuse a value of another type; its own `leads_to`, if it has one, says how to get the right one."""
+    """Refuse a value of another type; if its class has a `leads_to`, the message ends with this advice."""
     if not isinstance(value, kind):
         wanted = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
         way = getattr(type(value), "leads_to", None)

@@ -14,7 +14,7 @@ from neuralrace.errors import GateError, nearest
 
 @dataclass(frozen=True, eq=False)
 class Gates:
-    """Gate values per example, of any real value; 0 is closed, 1 is open, what is not named is open.
+    """Gate values per example, of any real value; 0 is closed, 1 is open; nodes and edges not named are open.
 
     nodes: name -> g_v, (N,), or (N, size) for a gate of every neuron. edges: edge -> g_e, (N,). neurons: those of the
     nodes with a gate for every neuron.
@@ -55,7 +55,7 @@ class Gates:
         ):
             for name, values in given.items():
                 if name not in known:
-                    raise GateError(f"there is a gate for {kind} {name!r}, which is not there; {nearest(name, known)}")
+                    raise GateError(f"gates name unknown {kind} {name!r}; {nearest(name, known)}")
                 if len(values) != examples:
                     raise GateError(
                         f"the gate of {kind} {name!r} must have one value per example, {examples}; it has {len(values)}"

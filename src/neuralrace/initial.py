@@ -55,11 +55,11 @@ class ByShape(ABC):
 
 
 def _by_edge(name: str, given: Any, architecture: Architecture) -> dict[Edge, Any]:
-    """A value for every edge in order: one for all, or those given by edge."""
+    """Return a value for every edge, in order, from one value for all or from values by edge."""
     if not isinstance(given, Mapping):
         return dict.fromkeys(architecture.edges, given)
     for edge in given:
-        require_known(edge, architecture.edges, f"{name} names edge {edge!r}, which is not there")
+        require_known(edge, architecture.edges, f"{name} names unknown edge {edge!r}")
     for edge in architecture.edges:
         if edge not in given:
             raise WeightError(f"{name} must have a value for every edge; {edge_name(edge)} has none")

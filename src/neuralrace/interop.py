@@ -1,4 +1,4 @@
-"""Networks that another framework trained: checkpoint files, names of layers, learning rate, and the record of a run.
+"""Networks trained in another framework: checkpoint files, names of layers, learning rate, and the record of a run.
 
 A chain of linear layers is read as its framework names it: PyTorch and Equinox call a matrix `weight`, (outputs,
 inputs); Flax calls it `kernel`, (inputs, outputs). All call the rest `bias`. The text before these words names the
@@ -50,7 +50,7 @@ def read_folder(folder: str | os.PathLike[str]) -> tuple[Checkpoints, ...]:
             )
         other = found.setdefault(path.parent, {}).setdefault(int(number[1]), path)
         if other != path:
-            raise FileFormatError(f"every step must come once; {other.name} and {path.name} are of the same step")
+            raise FileFormatError(f"every step must occur once; {other.name} and {path.name} have the same step")
     if not found:
         raise FileFormatError(
             f"{folder} must be a folder with checkpoints as .npz or .safetensors files, or with folders of them, one "
@@ -67,7 +67,7 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
 
     try:
         return load_file(path)
-    except Exception as error:  # whatever damaged bytes lead to
+    except Exception as error:  # any error that damaged bytes can cause
         raise FileFormatError(
             f"{path} is not a readable .safetensors file of float16, float32 or float64 ({shortened(error, 300)})"
         ) from None
@@ -115,7 +115,7 @@ def weights_by_edge(arrays: Mapping[Any, Any], architecture: Architecture, biase
     """Read the weights of a chain by edge: from edges themselves, or from the names of a framework."""
     numbers: dict[Any, np.ndarray] = {}
     for name, values in arrays.items():
-        try:  # types that numpy learns from others, as half precision of JAX, serve as well
+        try:  # types registered by other packages, such as bfloat16, are accepted too
             numbers[name] = np.asarray(values, dtype=np.float64)
         except (TypeError, ValueError):
             raise WeightError(f"the weights of {name!r} must be numbers; they were {shortened(values)}") from None
@@ -146,9 +146,9 @@ def estimate_learning_rate(
 ) -> tuple[float, float]:
     """Find the learning rate whose steps lead from one checkpoint to the next, and the cosine of their directions.
 
-    First from how the weights moved over the mean gradient of both ends, where the gradient changes least among those
-    that moved by more than rounding. From there by steps of descent between these two checkpoints, until they come as
-    far as the weights did.
+    The first estimate is the change of the weights over the mean gradient of both ends, for the two checkpoints between
+    which the gradient changes least (of those that differ by more than rounding). It is refined by descent between
+    these two checkpoints, until the steps move the weights as far.
     """
 
     def flat(by_edge: Mapping[Edge, np.ndarray]) -> np.ndarray:

@@ -117,7 +117,7 @@ def load_dataset(path: str | os.PathLike[str]) -> "xarray.Dataset":
     """Read a file of `save_dataset` into memory; nothing in it is executed.
 
     The checksum comes first. HDF5 has some of its own, but none over the lists of an array's axes, and a flipped byte
-    there can keep it busy for ever.
+    there can make it loop forever.
     """
     import xarray
 
@@ -153,7 +153,7 @@ def read_archive(path: Path) -> dict[str, np.ndarray]:
             raise ValueError(f"{others[0]} is no array")
     except ResourceError:
         raise
-    except Exception as error:  # of zipfile, zlib, tokenize and numpy: whatever damaged bytes lead to
+    except Exception as error:  # of zipfile, zlib, tokenize and numpy: any error that damaged bytes can cause
         raise FileFormatError(
             f"{path} is not a readable .npz of plain arrays ({shortened(error, 120)}); write it with numpy.savez"
         ) from None

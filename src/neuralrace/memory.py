@@ -1,4 +1,4 @@
-"""Refuse work that surely needs more memory than is free."""
+"""Refuse work that cannot fit in free memory."""
 
 from pathlib import Path
 

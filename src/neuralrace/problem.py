@@ -64,7 +64,7 @@ class Problem:
             architecture, task = _with_biases(architecture, task)
         made: dict[str, Activation] = {}
         for node, given in (activations or {}).items():
-            require_known(node, architecture.nodes, f"there is an activation for node {node!r}, which is not there")
+            require_known(node, architecture.nodes, f"activations name unknown node {node!r}")
             if node in architecture.inputs:
                 raise ProblemError(
                     f"an activation acts on what a node receives, and nothing enters input node {node!r}: leave it out"
@@ -102,13 +102,13 @@ class Problem:
 
     @float64
     def activity(self, weights: Weights, *, received: bool = False) -> dict[str, np.ndarray]:
-        """The activity of every hidden and output node for every example: {node: (N, size)}; received: what enters."""
+        """The activity of every hidden and output node for every example: {node: (N, size)}; received: before f_v."""
         network = self.every_example
         found = compiled_examples(network, network.stack(check_weights(self.architecture, weights)), received)
         return {node: np.asarray(found[node]) for node in (*self.architecture.hidden, *self.architecture.outputs)}
 
     def preactivations(self, weights: Weights) -> dict[str, np.ndarray]:
-        """What every node with an activation receives for every example: {node: (N, size)}."""
+        """The input of the activation of every node that has one, for every example: {node: (N, size)}."""
         received = self.activity(weights, received=True)
         return {node: received[node] for node in self.architecture.order if node in self.activations}
 
@@ -127,7 +127,7 @@ class Problem:
         return {edge: by_edge[edge] for edge in self.architecture.edges}
 
     def compress(self) -> "Problem":
-        """An equal problem with few examples: the same loss and gradient at every weight.
+        """Return an equivalent problem with few examples: the same loss and gradient at all weights.
 
         With activations or gates of single neurons only examples without weight can be left out.
         """
@@ -145,14 +145,14 @@ class Problem:
 
     @cached_property
     def with_weight(self) -> "Problem":
-        """The same without the examples that have no weight."""
+        """Return the problem without the examples of weight zero."""
         kept = np.flatnonzero(self.task.weights > 0)
         if len(kept) == len(self.task):
             return self
         return Problem(self.architecture, self.task.take(kept), self.gates.take(kept), self.activations)
 
     def resized(self, sizes: Mapping[str, int], neurons: Mapping[str, Any] | None = None) -> "Problem":
-        """The same network at other widths; made and planned once for each.
+        """Return the same network with other widths; built and planned once for each choice of widths.
 
         neurons: gates of single neurons that fit these widths, in place of those that do not.
         """
@@ -171,12 +171,12 @@ class Problem:
         """The moments of the examples that each path lets through (P1 eqs 5-6); linear nodes only."""
         if self.gates.neurons:
             raise ProblemError(
-                f"statistics go with one gate per node; {', '.join(map(repr, self.gates.neurons))} have one for every "
+                f"statistics require one gate per node; {', '.join(map(repr, self.gates.neurons))} have one for every "
                 f"neuron: make each neuron, or each group with equal gates, a node of its own"
             )
         if self.activations:
             raise ProblemError(
-                f"statistics are those of linear nodes; {', '.join(map(repr, self.activations))} have an activation, "
+                f"statistics require linear nodes; {', '.join(map(repr, self.activations))} have an activation, "
                 f"so moments do not determine how the network learns: predict it with method='flow', or train it"
             )
         return self._statistics
@@ -209,8 +209,8 @@ def ReLUNetwork(  # noqa: N802 (named after what it makes)
 ) -> Problem:
     """A fully connected network x -> h1 -> h2 -> ... -> y with rectified hidden layers, and its task, as a problem.
 
-    Several input nodes of the task are put side by side as one, several outputs likewise. hidden: the width of each
-    hidden layer. slope: what a negative pre-activation is multiplied by; 0 is the ReLU. biases: see Problem.
+    Several input nodes of the task are concatenated into one, several outputs likewise. hidden: the width of each
+    hidden layer. slope: the factor for negative pre-activations; 0 is the ReLU. biases: see Problem.
     """
     require_kind("task", task, Task, TaskError)
     widths: tuple[Any, ...] = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)  # type: ignore[arg-type]
@@ -224,12 +224,12 @@ def ReLUNetwork(  # noqa: N802 (named after what it makes)
 
 
 def side_by_side(by_node: Any) -> np.ndarray:
-    """The rows of several nodes as one array."""
+    """Concatenate the rows of several nodes."""
     return np.hstack(list(by_node.values()))
 
 
 def _with_biases(architecture: Architecture, task: Task) -> tuple[Architecture, Task]:
-    """Join an input node that is always one to every other node, unless it is there already."""
+    """Connect an input node that is always one to every other node, unless there is one already."""
     if BIAS in architecture.nodes:
         rows = task.inputs.get(BIAS)
         if rows is None or rows.shape[1] != 1 or not (rows == 1).all():

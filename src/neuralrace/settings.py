@@ -1,4 +1,4 @@
-"""Settings that come as text or values, read as the type that an annotation names."""
+"""Convert settings, given as text or values, to their annotated types."""
 
 import types
 import typing

@@ -97,7 +97,7 @@ class PathStatistics:
 
     @property
     def listable(self) -> bool:
-        """Whether no more paths are open than may be listed."""
+        """Whether the number of open paths is within `limit`."""
         return self._listed is not None
 
     @property
@@ -137,7 +137,7 @@ class PathStatistics:
         return tuple(dict.fromkeys(chosen))
 
     def loss(self, weights: Weights) -> float:
-        """The loss from the moments alone: half <|y|^2>, less what the network explains."""
+        """The loss from the moments alone: half <|y|^2>, less the part that the network explains."""
         loss = 0.5 * self.target_energy
         for c, here in enumerate(self.moments):
             maps: dict[str, np.ndarray] = {}  # the linear map from all open inputs, stacked, to each active node
@@ -210,7 +210,7 @@ class PathStatistics:
                 yield Path(edges, source, node), (configurations, gates)
             for edge in architecture.outgoing[node]:
                 both, here, _ = np.intersect1d(configurations, open_in[edge], assume_unique=True, return_indices=True)
-                if len(both):  # a way that no configuration leaves open is dropped at once
+                if len(both):  # a partial path that is closed in every configuration is dropped at once
                     through = gates[here] * self.edge_gates[edge][both]
                     yield from extend(architecture.target(edge), (*edges, edge), source, both, through)
 
@@ -258,7 +258,7 @@ class SharedBases:
     """One orthogonal basis per input and output node in which all statistics are nearly diagonal (P1 eqs 7-8).
 
     Sigma_yx(p) = U_t(p) S(p) V_s(p)^T and Sigma_x(j, p) = V_s(j) D(j, p) V_s(p)^T. outputs: U; inputs: V; columns are
-    modes. residuals: statistic -> relative size of what is off the diagonal.
+    modes. residuals: statistic -> relative size of its off-diagonal part.
     """
 
     outputs: Mapping[str, np.ndarray]
@@ -280,8 +280,8 @@ def _find_bases(statistics: PathStatistics) -> SharedBases:
     """Find the bases, strongest mode first.
 
     A random combination of all statistics is one symmetric matrix over all input and output nodes. If shared bases
-    exist, any function of it is diagonal in them between any two nodes, and a generic one tells apart all modes
-    that some statistic tells apart. Modes that no statistic tells apart may be rotated freely, but alike at all
+    exist, any function of it is diagonal in them between any two nodes, and a generic one separates all modes
+    that some statistic separates. Modes that no statistic separates may be rotated freely, but equally at all
     nodes: so they are chosen at one node and carried to the others. Modes of parts that do not interact
     are numbered by strength, so that equal numbers meet in the hidden nodes.
     """
@@ -335,14 +335,14 @@ def _find_bases(statistics: PathStatistics) -> SharedBases:
 
 
 def rounded(value: float) -> float:
-    """To nine digits, so that rounding does not decide an order."""
+    """Round to nine digits, so that rounding errors do not decide an order."""
     return float(f"{value:.8e}")
 
 
 def untied(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """The rotation of vectors with equal singular values to a basis that does not vary with LAPACK and the machine.
+    """The rotation of vectors with equal singular values to a basis that is the same on every machine.
 
-    In that basis the vectors lie apart along the coordinates.
+    This basis diagonalizes a fixed weight of the coordinates.
     """
     rotation = np.eye(len(values))
     ties = np.flatnonzero(np.abs(np.diff(values)) > 1e-9 * np.abs(values).max(initial=0.0)) + 1
@@ -354,7 +354,7 @@ def untied(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def _components(link: np.ndarray, place: Mapping[str, slice]) -> list[list[dict[str, np.ndarray]]]:
-    """Modes as one unit vector per node; each round starts at the node with most left to explain."""
+    """Find modes as one unit vector per node; each round starts at the node where most remains to be explained."""
     taken = {node: np.zeros((rows.stop - rows.start,) * 2) for node, rows in place.items()}  # directions of modes
     counts = dict.fromkeys(place, 0)
     tolerance = 1e-10 * max(float(np.abs(link).max(initial=0.0)), np.finfo(float).tiny)
@@ -365,7 +365,7 @@ def _components(link: np.ndarray, place: Mapping[str, slice]) -> list[list[dict[
         return np.asarray(image - known @ (known.T @ image))
 
     def unit(node: str, image: np.ndarray) -> np.ndarray:
-        """Along the projected image, projected again: rounding in a small image is large in its direction."""
+        """Normalize the projected image, projected again: rounding in a small image is large in its direction."""
         again = left(node, image / np.linalg.norm(image))
         return np.asarray(again / np.linalg.norm(again))
 

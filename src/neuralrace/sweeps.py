@@ -83,7 +83,7 @@ def sweep(
         futures = {}
         if missing:
             executor = opened.enter_context(_processes(len(missing), workers) if on == "local" else _cluster(on))
-            make_folder(folder / "points")  # not before: a cluster that cannot be reached leaves no trace
+            make_folder(folder / "points")  # not earlier, so that an unreachable cluster leaves no folder behind
             work = partial(_compute, name, size, code_version())
             for point in missing:
                 futures[executor.submit(work, common | {axis: point[axis] for axis in axes})] = point
@@ -142,7 +142,7 @@ def _reproduce(size: str, out: str, also: Callable[[Result], Any], name: str) ->
 
 
 def _compute(name: str, size: str, code: str, changes: Mapping[str, Any]) -> xarray.Dataset:
-    """Compute one point; its data go back to the client, for workers may have no disk in common with it."""
+    """Compute one point; its data go back to the client, because workers may share no disk with it."""
     if code_version() != code:
         raise ResourceError("every worker must run the same code as the client: install the same version there")
     result = papers.run(name, size, changes=changes)

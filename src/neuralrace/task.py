@@ -65,7 +65,7 @@ class Task:
         return len(self.weights)
 
     def take(self, examples: np.ndarray) -> "Task":
-        """Some of the examples, by number or by a mask, with their weights scaled to sum to one."""
+        """Select examples by number or by a mask; their weights are scaled to sum to one."""
         return Task(
             {node: rows[examples] for node, rows in self.inputs.items()},
             {node: rows[examples] for node, rows in self.targets.items()},

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 FORMAT = 4
 STATUS = ("running", "converged", "diverged")
-FEWEST_EVALUATIONS = 50  # evaluations of the loss in a run, to tell whether it has settled
+FEWEST_EVALUATIONS = 50  # the fewest evaluations of the loss from which a run can count as converged
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
-    """What was recorded over time for each seed, as an xarray dataset, and the problem that was learned.
+    """The records of each seed over time, as an xarray dataset, and the problem that was learned.
 
     Variables of `data`: loss (seed, time), status (seed), initial and final weights, and the records. Coordinates: time
     (learning_rate * step, so gradient flow has tau = 1) and step. problem: None for a forecast from statistics alone.
@@ -109,7 +109,7 @@ class Trajectory:
         """A recorded variable as a plain array."""
         if not isinstance(name, str) or name not in self.data:
             raise UnknownNameError(
-                f"{name!r} was not recorded; {nearest(name, self.data.data_vars)} (ask for it with record=...)"
+                f"{name!r} was not recorded; {nearest(name, self.data.data_vars)} (request it with record=...)"
             )
         return np.asarray(self.data[name].values)
 
@@ -158,7 +158,7 @@ class Trajectory:
     def from_checkpoints(
         cls, network: Problem, steps: Sequence[int], weights: Sequence[Any], *, learning_rate: float | None = None
     ) -> "Trajectory":
-        """Make the record of a training of your own, in any framework, from its weights at some steps.
+        """Make a trajectory from your own training, in any framework, given its weights at some steps.
 
         network: a ReLUNetwork on the examples that were learned. steps: increasing, the first is 0. weights: one set
         for each step, or a list of such for each network; arrays by edge, or by the names that PyTorch, Flax or Equinox
@@ -240,7 +240,7 @@ def _take_problem(data: xarray.Dataset) -> tuple[xarray.Dataset, Problem | None]
 
 
 def compare(forecast: Trajectory, run: Trajectory) -> "Figure":
-    """Draw a forecast and a run at the same times in one figure; its title says how far apart they are."""
+    """Draw a forecast and a run at the same times in one figure; its title gives their distance."""
     from matplotlib.figure import Figure
 
     from neuralrace.analysis import agreement

@@ -100,10 +100,10 @@ class RaceEquation(NamedTuple):
 
 
 def derive(problem: Problem, mode: int = 0) -> RaceEquation:
-    """Derive the equation of M parallel pathways with the reduction; nothing of it is assumed.
+    """Derive the equation of M parallel pathways by the reduction, without assuming its form.
 
-    Every pathway gets one amplitude for all its layers, different from the others', and the reduction lumps what stays
-    alike. mode: which of the modes of the statistics (for one-hot targets they are the classes, all alike).
+    Every pathway gets one amplitude for all its layers, different from the others', and the reduction lumps variables
+    that stay equal. mode: which of the modes of the statistics (for one-hot targets they are the classes, all alike).
     """
     require_kind("problem", problem, Problem, ProblemError)
     pathways = problem.architecture.paths()
@@ -125,7 +125,7 @@ def derive(problem: Problem, mode: int = 0) -> RaceEquation:
     if len(place) < len(pathways):
         raise AssumptionError(
             f"every pathway must learn mode {mode}; {len(pathways) - len(place)} of {len(pathways)} do not: their "
-            "views tell nothing about it, choose another mode"
+            "views carry no information about it; choose another mode"
         )
     order = [place[m] for m in range(len(pathways))]
     coupling = terms.coupling.toarray()[np.ix_(order, order)]

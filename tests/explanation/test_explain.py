@@ -189,7 +189,7 @@ def test_a_run_that_cannot_be_explained_says_why(options, error, words):
     run = nr.train(nr.ReLUNetwork(task, 4), nr.initial.gaussian(1.0), **how)
     with pytest.raises(error, match=words):
         nr.explain(run, progress=False)
-    with pytest.raises(RangeError, match="has its own hidden and steps: leave that out"):
+    with pytest.raises(RangeError, match="hidden and steps cannot be given: the run"):
         nr.explain(run, hidden=4, steps=3)
 
 

@@ -76,7 +76,7 @@ def test_depth_and_relu_keep_the_routes_of_a_task() -> None:
     ("given", "said"),
     [
         ({"task": "xor", "gating": "xro"}, "no gating 'xro'; did you mean 'xor'"),
-        ({"task": "xor", "flips": [[9, 0]]}, r"grid of 4 rows and 4 pathways; \[9, 0\] came"),
+        ({"task": "xor", "flips": [[9, 0]]}, r"grid of 4 rows and 4 pathways; got \[9, 0\]"),
         ({"task": "xor", "gating": "one open pathway", "flips": [[k, 0] for k in range(4)]}, "all are closed"),
         ({"task": "iris", "network": "relu", "width": 256, "depth": 4, "steps": 20_000}, "steps x networks"),
         ({"task": "contextual", "network": "relu", "width": 256, "depth": 4, "seeds": 20}, "networks times weights"),

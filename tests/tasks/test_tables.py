@@ -142,7 +142,7 @@ def test_bad_tables_are_one_line(table, text, options, words):
 
 def test_files_of_other_kinds(tmp_path):
     (tmp_path / "a.xlsx").write_text("1\n", encoding="utf-8")
-    with pytest.raises(FileFormatError, match=r"a table .* or an \.npz is required; a\.xlsx came"):
+    with pytest.raises(FileFormatError, match=r"a table .* or an \.npz is required; got a\.xlsx"):
         tasks.read(tmp_path / "a.xlsx")
     with pytest.raises(FileFormatError, match="there is no file"):
         tasks.read(tmp_path / "none.csv")

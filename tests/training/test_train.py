@@ -128,7 +128,7 @@ PROBLEM = nr.tasks.xor().problem("xor", hidden=2)
         ({"initial": 0.1}, WeightError, "initial must be an initializer .* or weights by edge; it was 0.1"),
         ({"network": PROBLEM.task}, ProblemError, "must be a Problem or RoutedNetwork; .* make a network"),
         ({"batch_size": 5}, RangeError, "batch_size must be at most the number of examples, 4; it was 5"),
-        ({"batch_size": 2, "coupling": "residual"}, ProblemError, "mini-batches go with coupling='joint'"),
+        ({"batch_size": 2, "coupling": "residual"}, ProblemError, "mini-batches require coupling='joint'"),
         ({"record": "lss"}, UnknownNameError, "record can hold .*it held 'lss'"),
         ({"record": "weights[x->h9]"}, UnknownNameError, r"no 'weights\[x->h9\]' to record"),
         ({"record": "gate_patterns"}, ProblemError, "no gate_patterns to record; record can hold loss, outputs"),

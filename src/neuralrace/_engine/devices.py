@@ -1,6 +1,6 @@
 """Compile programs, and place arrays on all local devices.
 
-A mapped axis (seeds, conditions, draws) is sharded over the devices, and the rest is on each.
+A mapped axis (seeds, conditions, draws) is sharded over the devices, other arrays are replicated.
 """
 
 import functools
@@ -40,13 +40,13 @@ def compiled(function: Callable[Given, Found]) -> Callable[Given, Found]:
 
 
 def _options() -> dict[str, Any] | None:
-    """Light optimization on a CPU: most time is spent in products, which are called and not compiled."""
+    """Light optimization on a CPU: most time is spent in matrix products, which are library calls."""
     if jax.default_backend() != "cpu":
         return None
     options: dict[str, Any] = {"xla_backend_optimization_level": 1}
     if version("jaxlib").startswith("0.10."):  # later versions do not know these
         options |= {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
-    flags = os.environ.get("XLA_FLAGS", "")  # what the user sets is left alone
+    flags = os.environ.get("XLA_FLAGS", "")  # flags set by the user take precedence
     return {name: value for name, value in options.items() if f"--{name}=" not in flags}
 
 
@@ -74,7 +74,7 @@ def shard(tree: Any) -> Any:
 def map_on_devices(work: Callable[[Item], Found], items: Sequence[Item], short: bool = False) -> list[Found]:
     """Map `work` over `items` that take steps of their own, round-robin across local devices.
 
-    short: the work takes moments, after which it can be interrupted; then a single CPU uses all of its threads.
+    short: the work is short, so that it can be interrupted between items; then a single CPU uses all of its threads.
     """
     devices, double = jax.local_devices(), jax.dtypes.canonicalize_dtype(np.float64) == np.float64
     alone = len(devices) == 1 and devices[0].platform == "cpu"

@@ -1,4 +1,4 @@
-"""Examples and their gates: which edges are open for which, which examples agree, and fewer with the same moments.
+"""Examples and their gates: which edges are open, which examples agree, and fewer rows with the same moments.
 
 Examples with equal gates enter loss and gradient only through the second moments of their stacked inputs and
 targets. The triangular factor of a thin QR of the weighted rows has the same moments in at most
@@ -98,7 +98,7 @@ def compress_task(
     arrays = {**task.inputs, **task.targets}
     sizes = np.array([rows.shape[1] for rows in arrays.values()])
     used = np.stack([rows.any(axis=1) & visible.get(node, True) for node, rows in arrays.items()], axis=1)
-    # whether there are more rows than columns that hold anything, without building these
+    # whether there are more rows than nonzero columns, without building these
     shrinks = [
         len(members) > sizes[used[members[0]]].sum() and len(members) > sizes[used[members].any(axis=0)].sum()
         for members in sets

@@ -48,7 +48,7 @@ batched_product.defvjp(_product_forward, _product_backward)
 
 
 def _turned(rows: jax.Array) -> jax.Array:
-    """Transpose each matrix; on a CPU in memory too, or a product that reads it across takes half as long again."""
+    """Transpose each matrix; on a CPU in memory too, because a product with strided reads takes 1.5 times as long."""
     across = jnp.swapaxes(rows, 1, 2)
     if jax.default_backend() == "cpu":  # on a GPU a copy costs more
         across = jax.lax.optimization_barrier(across)  # type: ignore[no-untyped-call]
@@ -73,9 +73,9 @@ known_product.defvjp(_known_forward, _known_backward)
 
 
 class SparseRows(eqx.Module):
-    """A sparse matrix; the derivative of its product is a gather too, where that of a gather would be a slow scatter.
+    """A sparse matrix whose transposed product is also a gather, which avoids a scatter in the backward pass.
 
-    index, value: what each row adds up, (rows, longest). back_index, back_value: the same of the transposed matrix.
+    index, value: the terms of each row, (rows, longest). back_index, back_value: those of the transposed matrix.
     """
 
     index: Array
@@ -114,7 +114,7 @@ def mapped(matrix: ConstantMatrix, rows: jax.Array) -> jax.Array:
 
 
 class OutputRows(eqx.Module):
-    """The rows of one output block that a loss is summed over; the squared error is, up to a constant."""
+    """The rows of one output block over which a loss is summed (the squared error up to a constant)."""
 
     weights: Array  # (rows,)
     targets: Array  # (rows, size)
@@ -141,7 +141,7 @@ class EdgeGroup(eqx.Module):
         return matrices.swapaxes(-1, -2) if self.source is None else matrices
 
     def __call__(self, weights: jax.Array, rows: BlockRows) -> jax.Array:
-        """What the edges add to the rows of the target block."""
+        """Compute the contribution of the edges to the rows of the target block."""
         if self.source is None:
             product = known_product(jnp.asarray(self.constant), weights)
         elif self.shared:
@@ -163,7 +163,7 @@ class Network(eqx.Module):
     activations: tuple[tuple[str, Callable[[jax.Array], jax.Array]], ...] = eqx.field(static=True)
     idle: tuple[Edge, ...] = eqx.field(static=True)  # edges that are closed for every example
     outputs: dict[Block, OutputRows]
-    constant_loss: Array  # what no weights can remove
+    constant_loss: Array  # the part of the loss that no weights can change
     neuron_gates: dict[str, Array]  # node -> (rows, size), where every neuron has a gate of its own
     row_weights: dict[str, Array]  # node with an activation -> weight of the examples behind each row, (rows,)
     examples: dict[str, ConstantMatrix]  # node -> from its basis rows to every example; empty unless requested
@@ -182,7 +182,7 @@ class Network(eqx.Module):
         return weights | {edge: stacks[f"idle {i}"] for i, edge in enumerate(self.idle)}
 
     def rows(self, stacks: Mapping[str, jax.Array]) -> tuple[BlockRows, BlockRows]:
-        """The basis rows of every node, block by block: activity, and what the nodes received before it."""
+        """The basis rows of every node, block by block: activity, and the input of the activations."""
         received: BlockRows = {}
         activity: BlockRows = {}
         for block, count in self.blocks:
@@ -214,7 +214,7 @@ class Network(eqx.Module):
         """Apply activations, and gates of single neurons, to the rows of their nodes."""
         kinds, nodes = dict(self.activations), [entry for entry in self.place if entry[1] == block]
         activity = received
-        if len({kinds.get(node) for node, *_ in nodes}) == 1:  # rows that no node owns are zero, and stay so
+        if len({kinds.get(node) for node, *_ in nodes}) == 1:  # rows of no node are zero, and stay zero
             activation = kinds.get(nodes[0][0])
             activity = received if activation is None else activation(received)
         else:
@@ -239,13 +239,13 @@ def squared_loss(network: Network, stacks: Mapping[str, jax.Array]) -> jax.Array
 
 
 def squared_gradient(network: Network, stacks: Stacks) -> Stacks:
-    """Its slope with respect to every weight."""
+    """The gradient of `squared_loss`."""
     return jax.grad(lambda inner: squared_loss(network, inner))(stacks)
 
 
 @compiled
 def compiled_examples(network: Network, stacks: Stacks, received: bool) -> dict[str, jax.Array]:
-    """The activity of every node for every example, or what the nodes received before it."""
+    """The activity of every node for every example, or the input of its activation."""
     rows = network.rows(stacks)[received]
     return {node: network.per_example(rows, node) for node in network.examples}
 
@@ -278,12 +278,12 @@ def as_numpy(weights: Mapping[Key, jax.Array]) -> dict[Key, np.ndarray]:
 
 
 def on_device(array: Any) -> jax.Array:
-    """An array of JAX; one on the host is put on the device, for which nothing is compiled."""
+    """Return an array on the device; moving one from the host compiles nothing."""
     return jax.device_put(array) if isinstance(array, np.ndarray) else jnp.asarray(array)
 
 
 def stack_matrices(matrices: list[Any]) -> jax.Array:
-    """Stack matrices behind their leading axes; those on the host are stacked there, which needs no compiling."""
+    """Stack matrices behind their leading axes; those on the host are stacked there, which compiles nothing."""
     if all(isinstance(matrix, np.ndarray) for matrix in matrices):
         return on_device(np.stack(matrices, axis=-3))
     return jnp.stack([jnp.asarray(matrix) for matrix in matrices], axis=-3)

@@ -1,4 +1,4 @@
-"""How a gated network is computed: which rows each edge multiplies, and which edges go together.
+"""Plan the computation of a gated network: which rows each edge multiplies, and which edges are batched.
 
 The examples are replaced by the states of `states`; an edge multiplies only the rows that it is open for; edges
 between nodes of the same sizes and levels are stacked into one batched product.
@@ -38,10 +38,10 @@ def make_network(
     every_example: bool = False,
     apart: bool = False,
 ) -> Network:
-    """Plan the forward pass of a network over its examples: for squared error, or with all distinct examples apart.
+    """Plan the forward pass of a network over its examples: for squared error, or with all distinct examples.
 
-    every_example: with the activity of every node for every example, whether an output hears it or not. apart: with a
-    row of every node for each example, equal or not.
+    every_example: with the activity of every node for every example, even if no output depends on it. apart: with a
+    row of every node for each example, duplicates included.
     """
     activated = activations or {}
     carrying = carrying_gates(architecture, task, gates, to_outputs_only=not every_example)
@@ -134,7 +134,7 @@ def _padded(matrix: sparse.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _buckets(rows: Mapping[Key, int]) -> list[list[Key]]:
-    """Split things by their number of rows, most first, so that padding to the first at most doubles the work."""
+    """Split keys by their number of rows, most first, so that padding to the first at most doubles the work."""
     buckets: list[list[Key]] = []
     for key in sorted(rows, key=lambda key: -rows[key]):
         if buckets and 2 * rows[key] > rows[buckets[-1][0]]:
@@ -149,7 +149,7 @@ def _selection(chosen: np.ndarray, count: int) -> sparse.csr_matrix:
 
 
 def _products(architecture: Architecture, states: Mapping[str, NodeStates]) -> dict[Edge, Product]:
-    """Mix before or after the product, whichever multiplies fewer rows; known rows are mixed beforehand for nothing."""
+    """Mix before or after the product, whichever multiplies fewer rows; known rows are mixed in advance at no cost."""
     products: dict[Edge, Product] = {}
     for node in architecture.order:
         start = 0

@@ -1,7 +1,7 @@
-"""What each node does over the examples: a few basis rows, and every example as a combination of them.
+"""The activity of each node over the examples: a few basis rows, and every example as a combination of them.
 
 In a gated linear network the activity of a node is linear in the activity of its sources, with known gates. Two
-examples that look alike from a node's upstream side share one state there; states that depend linearly on
+examples that agree in everything upstream of a node share one state there; states that depend linearly on
 others need no computation of their own. So a node costs as many rows as its states have rank, however many
 examples there are.
 """
@@ -32,7 +32,7 @@ class NodeStates(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many rows must be computed."""
+        """The number of rows to compute."""
         return int(self.generator.shape[0])
 
     def per_example(self) -> sparse.csr_matrix:
@@ -57,7 +57,7 @@ def node_states(
 
     With `reduce_outputs` output rows are reduced as well, to a basis that is orthonormal in the weights of the
     examples, so that a squared error over the states is one over the basis rows. activated: nodes with an activation,
-    whose states are all computed, because linear dependence ends there. apart: nodes that keep all examples apart.
+    whose states are all computed, because linear dependence ends there. apart: nodes with a state for each example.
     """
     found: dict[str, NodeStates] = {}
     for node in architecture.order:

@@ -68,7 +68,7 @@ def panels(figure: Figure) -> list[Panel]:
 
     The figure is laid out once, as a whole, and then shown one panel at a time.
     """
-    lay_out(figure)  # what is hidden must not move the rest
+    lay_out(figure)  # hidden parts must not move the rest
     found, axes = [], [axis for axis in figure.axes if axis.get_visible()]
     for axis in axes:
         words = " ".join((axis.title.get_text() or axis.get_title(loc="left")).split())

@@ -1,4 +1,4 @@
-"""How far two learning curves are apart."""
+"""Distances between learning curves."""
 
 import warnings
 from dataclasses import dataclass

@@ -80,7 +80,7 @@ def interval(values: Any) -> Interval:
     """Compute the mean over seeds and its 95 % interval by Student's t; without spread for a single seed."""
     numbers = np.asarray(values, dtype=np.float64).ravel()
     if not numbers.size:
-        raise RangeError("an interval needs at least one value; none came")
+        raise RangeError("an interval needs at least one value; got none")
     mean = float(numbers.mean())
     spread = float(numbers.std(ddof=1) / np.sqrt(numbers.size)) if numbers.size > 1 else 0.0
     half = float(stdtrit(numbers.size - 1, 0.975)) * spread if spread else 0.0
@@ -93,6 +93,6 @@ def proportion(hits: Any) -> Interval:
 
     outcomes = np.asarray(hits, dtype=bool).ravel()
     if not outcomes.size:
-        raise RangeError("a proportion needs at least one outcome; none came")
+        raise RangeError("a proportion needs at least one outcome; got none")
     found = binomtest(int(outcomes.sum()), outcomes.size).proportion_ci(method="wilson")
     return Interval(float(outcomes.mean()), float(found.low), float(found.high))

@@ -60,7 +60,7 @@ def explain(
     key: int = 0,
     progress: bool = True,
 ) -> Explanation:
-    """Explain what ReLU networks do on a task: what theory predicts, which modules they form, what those are worth.
+    """Explain what ReLU networks do on a task: what theory predicts, which modules they form, and their contributions.
 
     task: examples, a named task or its name, a file, or a run of ReLU networks with record=("gate_patterns",
     "weights"), or from checkpoints, which is explained as it is. hidden: the width of each hidden layer (700, fewer for
@@ -85,7 +85,7 @@ def explain(
     own = {"hidden": hidden, "seeds": seeds, "steps": steps, "learning_rate": given and learning_rate}
     names = [name for name, value in own.items() if value is not None]
     if names and (given is not None or checkpoints is not None):
-        raise RangeError(f"the run that is explained has its own {' and '.join(names)}: leave that out")
+        raise RangeError(f"{' and '.join(names)} cannot be given: the run that is explained has its own")
     named = resolve(task if given is None else examples_of(network_of(given)))
     labels, caution, predicted = _groups(named, groups), "", None
     network: Problem
@@ -123,7 +123,7 @@ def explain(
         if drawn is None:
             caution = "nothing was predicted, because the initializer is not known: give initial=..."
         elif along_gradient(run) >= ALONG:
-            say("predicting what the run should have done")
+            say("predicting the run")
             rate = float(run.settings["learning_rate"])
             moments = run.time
             predicted = reln.predict_modules(network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key)
@@ -157,7 +157,7 @@ def explain(
 
 
 def _with_measured_rate(network: Problem, run: Trajectory) -> Trajectory:
-    """Measure the learning rate of a run by an optimizer, where it is a unit of time only, as that of checkpoints."""
+    """Measure the learning rate of a run by an optimizer as for checkpoints; its own is only a unit of time."""
     if run.settings["rule"]["rule"] != "optax":
         return run
     if recorded_weights(run) is None:
@@ -173,7 +173,7 @@ def _with_measured_rate(network: Problem, run: Trajectory) -> Trajectory:
 
 
 def _initializer_of(run: Trajectory) -> Initializer | None:
-    """The initializer of a run; of checkpoints one of the same sizes, edge by edge; None for given weights."""
+    """The initializer of a run; of checkpoints a Gaussian of the same sizes by edge; None for given weights."""
     if run.settings["rule"]["rule"] != "checkpoints":
         return from_data(run.settings["initial"])
     sizes = {e: float(np.sqrt(np.mean(run.values(f"initial_weights[{edge_name(e)}]") ** 2))) for e in run.edges}
@@ -187,7 +187,7 @@ def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: flo
     for others, _ in saved[1:]:
         if others != steps:
             missing = sorted(set(steps) ^ set(others))
-            raise WeightError(f"all networks must be saved at the same steps; step {missing[0]} is not there for all")
+            raise WeightError(f"all networks must be saved at the same steps; step {missing[0]} is missing for some")
     layers = layers_of(arrays[0], side_by_side(task.inputs).shape[1], side_by_side(task.targets).shape[1])
     if len(layers) < 2:
         raise WeightError("a network with a hidden layer is required; the checkpoints have one linear layer")
@@ -199,7 +199,7 @@ def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: flo
 def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.ndarray | None) -> reln.Ranking:
     """Race the gatings that respect the groups and the one that was found; nothing is trained.
 
-    Candidates that are too large to be solved in seconds stay out: the time goes with the cube of pathways times
+    Candidates that cannot be solved in seconds are left out: the time grows with the cube of pathways times
     inputs.
     """
     network, sizes = found.network, found.network.architecture.nodes
@@ -262,7 +262,7 @@ def _groups(named: NamedTask, groups: Groups) -> np.ndarray | None:
 
 
 def _titles(named: NamedTask, nodes: Mapping[str, np.ndarray]) -> tuple[str, ...]:
-    """The names of the columns of inputs or targets; none where not all have some."""
+    """Return the names of the columns of inputs or targets; empty unless all nodes have them."""
     complete = all(node in named.labels for node in nodes)
     return tuple(label for node in nodes for label in named.labels[node]) if complete else ()
 
@@ -270,7 +270,7 @@ def _titles(named: NamedTask, nodes: Mapping[str, np.ndarray]) -> tuple[str, ...
 def resolve(
     task: Any, settings: Mapping[str, str] | None = None, reading: Mapping[str, Any] | None = None
 ) -> NamedTask:
-    """Find the task that is meant: examples, a named task or its name with settings, or a file and how to read it.
+    """Resolve `task` to a NamedTask: examples, a named task or its name with settings, or a file and reading options.
 
     settings: as text, each read as the type of its default.
     """
@@ -280,11 +280,11 @@ def resolve(
         return NamedTask(task)
     if not isinstance(task, (str, os.PathLike)):
         raise TaskError(
-            f"a task, the name of one or a file is required; {type(task).__name__} came: of arrays make "
+            f"a task, the name of one or a file is required; got {type(task).__name__}: from arrays make "
             "Task({'x': inputs}, {'y': targets}), one example per row"
         )
     text = os.fspath(task)
-    if text in tasks.names() and not os.path.isfile(text):  # a folder of that name is no data
+    if text in tasks.names() and not os.path.isfile(text):  # a folder of that name is not data
         if reading:
             raise TaskError(
                 f"{', '.join(reading)} is for files; {text!r} is a named task, whose settings are given as --set "

@@ -1,4 +1,4 @@
-"""How to train a network that has not been tuned: its width, small weights, small steps, until little is learned."""
+"""Default settings of a training: the width, small weights, small steps, and steps until little is learned."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ AHEAD = 16  # ... unless this many times as many steps bring more: then it is on
 def choose_width(task: Task, quick: bool = False) -> int:
     """Choose 700 neurons (P2), fewer for a large table: neurons times numbers in the data at most 600,000, at least 64.
 
-    A quick look has a third of that, and at least 32.
+    quick: a third of that, at least 32.
     """
     numbers = len(task) * sum(rows.shape[1] for rows in (*task.inputs.values(), *task.targets.values()))
     share, least = (3, 32) if quick else (1, 64)
@@ -39,12 +39,12 @@ def choose_recipe(
 
     One draw of a few neurons is simulated for longer and longer until it has learned or gains little. A loss that has
     settled may be on a plateau between two drops, so it is followed AHEAD times as long before it counts as settled.
-    The last entry warns of steps after which there would be more to learn; empty where there is nothing to say.
+    The last entry is a warning if more steps would reduce the loss further, otherwise empty.
     """
     if given is not None and not callable(given):
         raise WeightError(
             "initial must be an initializer such as initial.gaussian(std), from which networks and forecasts are "
-            f"drawn; {type(given).__name__} came"
+            f"drawn; got {type(given).__name__}"
         )
     graph, task = network.architecture, network.task
     widths = [graph.nodes[layer] for layer in graph.hidden]
@@ -87,7 +87,7 @@ def choose_recipe(
                     f"about {drops[0]:,} steps, by a simulation of a few neurons; give more steps to see it"
                 )
                 return start, rate, steps, warning
-            while 4 * steps <= min(most, drops[0]):  # the drop is ahead: no need to look from here to there
+            while 4 * steps <= min(most, drops[0]):  # the drop is ahead: skip the plateau in between
                 steps *= 2
         if 2 * steps > most:
             return start, rate, steps, f"{steps:,} steps are the most that are chosen: give more if it matters"
@@ -95,7 +95,7 @@ def choose_recipe(
 
 
 def small_weights(network: Problem) -> Initializer:
-    """Return the initializer unless another is given: P2 Figs 4-5, and P2 Fig 6 with two hidden layers."""
+    """Return the default initializer: P2 Figs 4-5, and P2 Fig 6 with two hidden layers."""
     widths = [network.architecture.nodes[layer] for layer in network.architecture.hidden]
     return initial.gaussian((0.005 if len(widths) == 1 else 0.25) / max(widths))
 

@@ -1,4 +1,4 @@
-"""What was found out about one task and how far it holds."""
+"""The result of `explain`."""
 
 import dataclasses
 import io
@@ -41,11 +41,11 @@ def along_gradient(run: Trajectory) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """The whole story of one task; print it, draw it, or save it.
+    """The result of `explain`. Print, draw or save it.
 
     run: the trained ReLU networks. found: the modules found in them, with the replays that were tried. predicted: the
-    forecast and the modules predicted without a look at the training, None where there are none; before: whether that
-    was before the training. groups: a label for each example. inputs, outputs: names of columns. race: the gatings
+    forecast and the modules predicted without using the training, None if there are none; before: whether that was
+    before the training. groups: a label for each example. inputs, outputs: names of columns. race: the gatings
     that respect the groups, and the one that was found, in the order in which theory lets them finish. warnings:
     cautions, and changes that reading made to the data.
     """
@@ -77,7 +77,7 @@ class Explanation:
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """Predicted modules beside those that were found."""
+        """Pairs of predicted and found modules."""
         return () if self.predicted is None else match(self.predicted, self.found)
 
     @property
@@ -88,7 +88,7 @@ class Explanation:
 
     @property
     def held(self) -> bool | None:
-        """Whether the forecast is as near to training as a replay has to be; None where there is none."""
+        """Whether the forecast is as close to training as a replay must be; None without a forecast."""
         return None if self.forecast is None else near(self.agreements["forecast"])
 
     @property
@@ -99,7 +99,7 @@ class Explanation:
 
     @property
     def explained(self) -> bool:
-        """Whether networks that learned, to at most 80 %, are met by a replay with few modules."""
+        """Whether the networks learned (to at most 80 % of the loss) and are matched by a replay with few modules."""
         return self.remaining <= 0.8 and self.found.chosen.explains
 
     @property
@@ -107,7 +107,7 @@ class Explanation:
         """The answer in a few sentences."""
         sentences = []
         if self.held is not None:
-            made = "before any training" if self.before else "without a look at the training"
+            made = "before any training" if self.before else "without using the training"
             held = "held" if self.held else "did not hold"
             sentences.append(f"The forecast, made {made}, {held}: {_distances(self.agreements['forecast'])}.")
         if self.remaining > 0.8:
@@ -129,7 +129,7 @@ class Explanation:
         return " ".join([of_modules(self.found.tried, self.found.chosen), *sentences])
 
     def words(self, module: Module) -> tuple[str, str]:
-        """What a module is on for, and what it writes."""
+        """Describe when a module is on and what it writes."""
         pattern, rows = module.pattern, side_by_side(self._task.inputs)
         on = f"{int(pattern.sum())} of {len(pattern)} examples"
         if pattern.all():
@@ -169,7 +169,7 @@ class Explanation:
             row = {"module": module.name, "neurons": module.neurons, "consistency": module.consistency}
             row |= {"share": module.share, "on for": on, "writes": writes}
             row["singular values"] = self.singular_values(module).tolist()
-            if module.size is not None:  # since when what it does had half of its last size
+            if module.size is not None:  # since when it has had at least half of its final size
                 grew, half = module.size[-1] > 2 * module.size[0], int(np.argmax(module.size >= module.size[-1] / 2))
                 row["half grown at"] = float(run.time[half]) if grew else math.inf
             rows.append(row)
@@ -211,7 +211,7 @@ class Explanation:
         return {title: rows for title, rows in found.items() if rows}
 
     def _assumptions(self) -> Rows:
-        """What the description by modules rests on, and how far that held."""
+        """Measure the assumptions of the description by modules."""
         run, layers, held = self.run, self.found.network.architecture.hidden, {}
         for layer in layers:
             samples, own = reln.gate_samples(run, layer), [one for one in self.modules if one.layer == layer]
@@ -338,7 +338,7 @@ def _columns(sizes: np.ndarray, labels: Sequence[str], kind: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A cell of a table."""
+    """Format a cell of a table."""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -362,7 +362,7 @@ def classes_of(targets: np.ndarray, names: Sequence[str]) -> tuple[np.ndarray | 
 
 
 def score(outputs: np.ndarray, targets: np.ndarray, classes: np.ndarray | None, weights: np.ndarray) -> float:
-    """Return accuracy or R^2; not a number for a network that is silent, whose zeros are no answers."""
+    """Return accuracy or R^2; NaN if all outputs are close to zero."""
     if np.abs(outputs).max(initial=0.0) <= 1e-3 * np.abs(targets).max(initial=0.0):
         return float("nan")
     if classes is not None:

@@ -108,7 +108,7 @@ def _mistake(message: str, status: int) -> JSONResponse:
 
 
 def _fail(_: Request | None, error: Exception) -> JSONResponse:
-    """Answer a visitor's mistake in one line, and a bug by its kind; the server continues."""
+    """Answer a visitor's mistake in one line, and a bug with the type of the exception; the server continues."""
     if isinstance(error, NeuralRaceError):
         return _mistake(str(error), 409 if isinstance(error, SupersededError) else 400)
     return _mistake(f"a bug: {type(error).__name__}: {error}", 500)
@@ -120,7 +120,7 @@ async def _read(request: Request) -> tuple[str, Scene]:
     async for part in request.stream():
         body += part
         if len(body) > MOST_BYTES:
-            raise RangeError(f"a request may have {MOST_BYTES:,} bytes; more came")
+            raise RangeError(f"a request may have at most {MOST_BYTES:,} bytes; got more")
     try:
         given = json.loads(body)
     except (ValueError, RecursionError):

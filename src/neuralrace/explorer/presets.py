@@ -16,7 +16,7 @@ PAUSE = 0.2  # seconds between two checks whether a page waits
 
 
 def about() -> dict[str, Any]:
-    """Return all that the page needs before it asks for a forecast."""
+    """Return everything that the page needs before the first forecast."""
     starts = {task: read_scene(scene) for task, scene in SCENES["starts"].items()}
 
     def step_of(given: dict[str, Any]) -> dict[str, Any]:

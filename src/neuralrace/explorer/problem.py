@@ -112,8 +112,8 @@ def _make_setup(scene: Scene) -> Setup:
         for row, column in scene["flips"]:
             if row >= len(rows) or column >= len(pathways):
                 raise RangeError(
-                    f"a flip must lie in the grid of {len(rows)} rows and {len(pathways)} pathways; [{row}, {column}] "
-                    "came"
+                    f"a flip must lie in the grid of {len(rows)} rows and {len(pathways)} pathways; got "
+                    f"[{row}, {column}]"
                 )
             toggled[pathways[column]][rows[row]] = 1.0 - toggled[pathways[column]][rows[row]]
         if not any(gate.any() for gate in toggled.values()):
@@ -149,7 +149,7 @@ def frames_of(scene: Scene, setup: Setup) -> np.ndarray:
     fitting = FRAME_BYTES // (8 * weights)
     if fitting < 8:
         raise RangeError(
-            f"networks times weights must be at most {FRAME_BYTES // 64:,} to be shown over time; {weights:,} came: "
+            f"networks times weights must be at most {FRAME_BYTES // 64:,} to be shown over time; got {weights:,}: "
             f"take fewer or narrower networks"
         )
     return np.unique(np.linspace(0, scene["steps"], int(min(fitting, 48)) + 1).astype(int))
@@ -161,7 +161,7 @@ def times_of(scene: Scene, setup: Setup) -> np.ndarray:
     work = float(scene["steps"]) * scene["seeds"] * rows * setup.problem.architecture.weight_count
     if work > WORK:
         raise RangeError(
-            f"steps x networks x examples x weights must be at most {WORK:.0e} here; they come to {work:.1e}: take "
+            f"steps x networks x examples x weights must be at most {WORK:.0e} here; their product is {work:.1e}: take "
             f"fewer steps, networks or neurons"
         )
     return make_schedule(scene["steps"], 1, frames_of(scene, setup).tolist()).steps

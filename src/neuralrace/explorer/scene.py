@@ -45,7 +45,7 @@ def read_scene(given: Any) -> Scene:
     pairs = isinstance(flips, list) and len(flips) <= MOST_FLIPS and all(isinstance(one, list) for one in flips)
     if not pairs or not all(len(one) == 2 and all(p in range(MOST_ROW) for p in one) for one in flips):
         raise RangeError(
-            f"flips must be at most {MOST_FLIPS} pairs [row, pathway] of whole numbers from 0; {str(flips)[:40]!r} came"
+            f"flips must be at most {MOST_FLIPS} pairs [row, pathway] of whole numbers from 0; got {str(flips)[:40]!r}"
         )
     found: set[tuple[int, int]] = set()
     for row, pathway in flips:

@@ -19,7 +19,7 @@ def serve(port: int | None = None, browser: bool = True) -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ResourceError(
-            f"the explorer needs {', '.join(missing)}: install what it needs with pip install 'neuralrace[explorer]'"
+            f"the explorer needs {', '.join(missing)}: install them with pip install 'neuralrace[explorer]'"
         )
     listening = _listen(port)
     import uvicorn

@@ -1,4 +1,4 @@
-"""What the server remembers: results by scene, and which work is still waited for. All bounded."""
+"""The state of the server: results by scene, and pending requests; all bounded."""
 
 import contextlib
 import threading
@@ -20,12 +20,12 @@ class SupersededError(NeuralRaceError):
 
 
 class Token(threading.Event):
-    """A request; set when its page does not wait for the answer anymore."""
+    """A request; set when its page no longer waits for the answer."""
 
     def check(self) -> None:
         """Stop if the request was canceled."""
         if self.is_set():
-            raise SupersededError("the page has asked for something newer")
+            raise SupersededError("the page has sent a newer request")
 
 
 class Cache:

@@ -1,6 +1,6 @@
 """Snapshots of a network over time, forecast or trained: strengths, lanes, similarity, units.
 
-One function serves both, so that a lane of theory and a lane of training measure the same thing.
+One function computes both, so that lanes of theory and of training measure the same quantity.
 """
 
 import re

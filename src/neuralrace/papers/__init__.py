@@ -1,4 +1,4 @@
-"""The figures of the papers, each with its claims measured.
+"""The figures of the papers, each with its measured claims.
 
 `figures()` lists them. A figure is a module with two settings, `full` and `tiny`, and three functions: `compute`,
 `claims` and `draw`. It is imported when the figure is run, so that a listing is quick.

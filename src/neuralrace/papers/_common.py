@@ -1,4 +1,4 @@
-"""What figures are made of: claims, settings, panels with letters, and how near a forecast is to its trainings."""
+"""Shared parts of figures: claims, settings, panels with letters, and the distance of forecasts from trainings."""
 
 from typing import Any
 

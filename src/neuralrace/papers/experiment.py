@@ -1,4 +1,4 @@
-"""What a figure is: settings, what it computes, what it claims, what it draws; and its result, kept on disk."""
+"""Figures: settings, computation, claims and drawing; and their results, kept on disk."""
 
 import dataclasses
 import json

@@ -32,7 +32,7 @@ def theory_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *
 
 
 def reconstruction_line(axis: Axes, time: NDArray, values: NDArray, label: str | None, *, dotted: bool = False) -> None:
-    """Draw what was made with the help of a run, which is no prediction; a second one on the same axis is dotted."""
+    """Draw a curve computed from a run, which is no prediction; a second one on the same axis is dotted."""
     style = DOTS if dotted else DASHES["reconstruction"]
     axis.plot(time, values, color=COLORS["reconstruction"], linewidth=1.5, linestyle=style, label=label)
 

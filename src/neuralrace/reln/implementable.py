@@ -83,7 +83,7 @@ def implementable_patterns(inputs: Any, bias: bool = False, *, strict: bool = Fa
         clear = TOLERANCE * (np.abs(rows[:count]).max(initial=0) or 1.0)
         for pattern, witness in known:
             free = float(rows[count - 1] @ witness)
-            for on in (False, True):  # the old witness serves for one of them
+            for on in (False, True):  # the old witness is valid for one of them
                 longer = np.append(pattern, on)
                 serves = free > clear if on else (free < -clear if strict else free <= 0)
                 weights, margin = (witness, 1.0) if serves else _witness(longer, rows[:count])

@@ -2,7 +2,7 @@
 
 The gate g in place of a neuron's own changes what it passes on for an example by |w|^2 z^2 (1[z > 0] - g)^2, with w its
 outgoing weights and z what it receives. Neurons are put into modules so that the sum over neurons, examples and records
-is least. A neuron so counts by its strength, and next to nothing where it sits at its threshold. With samples that all
+is least. So a neuron counts by its strength, and hardly at all where it sits at its threshold. With samples that all
 count the same this is k-means, and on gate patterns it is P2's Algorithm 1.
 """
 
@@ -76,9 +76,9 @@ def find_modules(samples: Any, count: int, key: int = 0) -> Modules:
 
 
 def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -> Modules:
-    """Find at most `count` modules, given what samples carry if they are open, and what of it they pass on."""
+    """Find at most `count` modules. carried: what samples pass on if open; passed: the part with an open gate."""
     shape, examples = carried.shape[:-1], carried.shape[-1]
-    active = passed.sum(axis=-1) > 0.01 * carried.sum(axis=-1)  # the others are on for nothing
+    active = passed.sum(axis=-1) > 0.01 * carried.sum(axis=-1)  # the others are on for hardly any example
     both = np.hstack([passed[active], carried[active]])
     members = np.full(shape, -1)
     if not len(both):
@@ -92,7 +92,7 @@ def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -
     gates = min(tries, key=lambda found: found[0])[1]
     members[active] = np.argmin(_changes(both, gates), axis=1)
     # where a module carries less than a hundredth of what it would if it treated all examples alike, its neurons sit at
-    # their threshold and its gate is the sign of next to nothing: it counts as closed
+    # their threshold and its gate is the sign of negligible values: it counts as closed
     amount = np.array([carried[members == m].sum(axis=0) for m in range(len(gates))])
     whole = amount.sum(axis=1)
     gates = np.where(amount > 0.01 * np.outer(whole, amount.sum(axis=0)) / max(whole.sum(), TINY), gates, 0.0)
@@ -105,7 +105,7 @@ def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -
 
 
 def _descend(both: np.ndarray, own: np.ndarray, count: int, random: np.random.Generator) -> tuple[float, np.ndarray]:
-    """Descend from the gates of single samples, each drawn by how much the others before it would change it.
+    """Descend from the gates of single samples, initialized as in k-means++.
 
     both: what samples pass on and what they carry, side by side, (samples, 2 N). own: their gates, (samples, N).
     """
@@ -160,7 +160,7 @@ def examples_of(network: Problem) -> Task:
 
 
 def network_of(run: Any) -> Problem:
-    """Return the ReLU network of a run that can be replayed, or say what the run lacks."""
+    """Return the ReLU network of a run that can be replayed, or raise an error that names what is missing."""
     require_kind("run", run, Trajectory, ProblemError)
     if not any(str(name).startswith("gate_patterns[") for name in run.data):
         raise GateError(
@@ -239,7 +239,7 @@ def gated_problem(task: Task, patterns: Any, widths: Any, biases: bool = False) 
 
     patterns: (k, N), or a list of these, one for each hidden layer: then nodes are named h1_m0, ..., h2_m0, ... and
     every node sends to all nodes of the next layer. widths: neurons of each node, one number or one for each, for each
-    layer. Several inputs or outputs of the task are put side by side, as in a ReLUNetwork. biases: as there.
+    layer. Several inputs or outputs of the task are concatenated, as in a ReLUNetwork. biases: as there.
     """
     require_kind("task", task, Task, TaskError)
     several = isinstance(patterns, list) and all(np.ndim(layer) == 2 for layer in patterns)

@@ -72,8 +72,8 @@ def race(
 
     candidates: name -> patterns (k, N), or a Problem. Patterns share the `neurons` equally, so that no gating has more
     of them. initial: an initializer (small weights); with a size for each edge of a ReLU network, every module has
-    those of its layer. times: at which losses are forecast (twice as long as the fastest candidate needs). criterion: a
-    loss (half of the initial one). Among candidates that never reach it, the lower last loss comes first.
+    those of its layer. times: of the forecast (default: twice as long as the fastest candidate needs). criterion: a
+    loss (default: half of the initial one). Among candidates that never reach it, the lower last loss comes first.
     """
     require_kind("task", task, Task, TaskError)
     require_kind("candidates", candidates, Mapping, ProblemError)

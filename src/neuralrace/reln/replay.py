@@ -1,7 +1,7 @@
 """Train the networks of a run again, from their own initial weights, under the gates of modules.
 
-How near a replay comes says what the modules leave out. The gates are read off the run, so it is a reconstruction: it
-describes the run and predicts nothing.
+The distance of a replay measures what the modules leave out. The gates are taken from the run, so it is a
+reconstruction: it describes the run and predicts nothing.
 
 With one hidden layer the examples are seen through moments alone: of pairs of modules, S_mn = <g_m g_n x x^T>, and of
 modules with the targets, C_m = <g_m y x^T>. And the neurons of a module are a linear layer: what they span, at most
@@ -162,7 +162,7 @@ def replay(
 
 
 def _gates_of(network: Problem, layer: str, found: Modules) -> np.ndarray:
-    """What neurons of each module let through, (modules + 1, N); the last row, of zeros, serves members -1."""
+    """Gates of the neurons of each module, (modules + 1, N); the last row, of zeros, is for those outside all (-1)."""
     kind = network.activations[layer]
     assert isinstance(kind, LeakyReLU)
     return np.vstack([kind.slope + (1 - kind.slope) * found.gates, np.zeros((1, len(network.task)))])
@@ -171,7 +171,7 @@ def _gates_of(network: Problem, layer: str, found: Modules) -> np.ndarray:
 def _deep(
     network: Problem, initial: Sequence[Weights], gating: Gating, steps: np.ndarray, rate: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean loss and the last outputs of networks with a gate for every neuron; those in no module stay shut."""
+    """Mean loss and last outputs of networks with a gate for every neuron; neurons outside all modules are off."""
     graph, losses, ends = network.architecture, [], []
     for seed, weights in enumerate(initial):
         gates = {k: _gates_of(network, k, found)[found.members[seed]].T for k, found in gating.items()}
@@ -221,7 +221,7 @@ def play(
                 inside = neurons[number, seed, gating.members[seed] == module]
                 bases[number, seed, module], triangle = np.linalg.qr(inside)
                 blocks[number, seed, module, : len(triangle)] = triangle
-        gaps = np.zeros(len(steps), dtype=np.int32)  # one program serves all stretches
+        gaps = np.zeros(len(steps), dtype=np.int32)  # one program for all stretches
         gaps[: last - first] = np.diff(steps[first : last + 1])
         moved = _descend((rows, wanted, task.weights), gates, (blocks, offset), rates, gaps)
         (blocks, offset), curve = jax.tree.map(np.asarray, moved)

@@ -55,7 +55,7 @@ def read(
     elif source.suffix.lower() in TABLES:
         frame = _read_table(source, csv)
     else:
-        raise FileFormatError(f"a table ({', '.join(TABLES)}) or an .npz is required; {source.name} came")
+        raise FileFormatError(f"a table ({', '.join(TABLES)}) or an .npz is required; got {source.name}")
     try:
         options: dict[str, Any] = {"classes": classes, "standardize": standardize, "bias": bias}
         found = from_frame(frame, targets, weights=arrays.get("weights"), **options)

@@ -2,7 +2,7 @@
 
 # isort: off
 
-# The front door
+# The entry point
 from neuralrace.theory.predict import LADDER, METHODS, predict
 
 # Its methods, strongest first: for linear nodes, and for nodes with activations
@@ -12,7 +12,7 @@ from neuralrace.theory.aligned import Aligned
 from neuralrace.theory.flow.method import Flow, NetworkFlow
 from neuralrace.theory.representatives import Representatives
 
-# What it returns
+# Its results
 from neuralrace.theory.forecast import Forecast
 from neuralrace.theory.certificate import Assumption, Certificate
 from neuralrace.theory.reduction.system import ReducedSystem

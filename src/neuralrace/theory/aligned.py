@@ -5,7 +5,7 @@ modes and
 
     dB_e/dt = B_rest [ S_p - sum_j (U_p^T U_j) B_j (V_j^T Sigma_x(j, p) V_p) ].
 
-With diagonal strengths only the diagonal of the bracket is followed: a reduced system. Without, whole matrices are: the
+With diagonal strengths only the diagonal of the bracket is followed: a reduced system. With whole matrices it is the
 exact flow of the aligned part of the weights. For two-layer paths it is smaller than the flow over nodes: a velocity is
 four products.
 """
@@ -42,8 +42,8 @@ Layers = tuple[jax.Array, jax.Array]  # A (paths, modes, inputs) and B (paths, m
 class Aligned(Method[ReducedSystem]):
     """Every path in its own modes, for paths that share no edge and no hidden node.
 
-    diagonal: follow one strength per mode, which must stay alone, or whole matrices. small: tolerance of what holds in
-    the limit of small initial weights.
+    diagonal: follow one strength per mode, which assumes that modes do not mix, or whole matrices. small: tolerance of
+    what holds in the limit of small initial weights.
     """
 
     name: ClassVar[str] = "aligned"
@@ -52,11 +52,11 @@ class Aligned(Method[ReducedSystem]):
 
     @property
     def way(self) -> str:
-        """One strength per mode, or whole matrices."""
+        """The label of this variant: one strength per mode, or whole matrices."""
         return "one strength per mode" if self.diagonal else "whole matrices"
 
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], ReducedSystem | None]:
-        """Paths apart from each other, and weights that are aligned to their modes."""
+        """Check that paths share nothing and that weights are aligned to their modes."""
         rows, system = reduced_system(request, self.small, own=True, force=self.force)
         if system is None or (self.diagonal and self.force):
             return rows, system
@@ -65,7 +65,7 @@ class Aligned(Method[ReducedSystem]):
         return (*rows[:-1], replace(rows[-1], needed=False)), system  # whole matrices may overlap
 
     def solve(self, request: Request, prepared: ReducedSystem) -> Outcome:
-        """The reduced system in the paths' own modes, or the flow of the aligned part of the weights."""
+        """Solve the reduced system in the paths' own modes, or the flow of the aligned part of the weights."""
         if self.diagonal:
             return reduced_outcome(request, prepared)
         modes = path_modes(request.statistics, own=True)
@@ -102,7 +102,7 @@ class PathSystem(System):
         return -0.5 * jnp.sum(self._pull(gap) * gap), strengths
 
     def modes(self, state: Layers) -> list[jax.Array]:
-        """Those of each path, in each layer."""
+        """Sizes of the modes of each path and layer."""
         return [jnp.sqrt(jnp.stack([jnp.sum(layer**2, 2) for layer in state]))]  # (2, paths, modes)
 
     def _gap(self, state: Layers) -> jax.Array:
@@ -110,12 +110,12 @@ class PathSystem(System):
         return _product(jnp.swapaxes(state[0], 1, 2), state[1]) - self.best
 
     def _pull(self, gap: jax.Array) -> jax.Array:
-        """E, the input-output correlation that is left to learn, transposed; (paths, inputs, outputs)."""
+        """E, the input-output correlation that remains to be learned, transposed; (paths, inputs, outputs)."""
         return (self.against @ gap.reshape(len(self.against), -1)).reshape(gap.shape)
 
 
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    """Products of many small matrices: written out they are one loop, where each would be a call of its own."""
+    """Multiply many small matrices; written out, this compiles to one loop and not to a library call for each."""
     count = left.shape[2]
     if count > 16:
         return left @ right

@@ -132,7 +132,7 @@ def _align(
     for edge, (start, end) in places.items():
         source = entering[edge] if edge in entering else bases[start]
         target = leaving[edge] if edge in leaving else bases[end]
-        matrix = weights[edge] @ source @ source.T if edge in entering else weights[edge]  # what some example shows
+        matrix = weights[edge] @ source @ source.T if edge in entering else weights[edge]  # what examples show
         size = float(np.linalg.norm(matrix))
         strength = np.sum(target * (matrix @ source), axis=0)
         rest = matrix - (target * strength) @ source.T

@@ -23,7 +23,7 @@ STEPS = 3_000
 def check_outcome(
     request: Request, outcome: Outcome, required: tuple[Assumption, ...]
 ) -> tuple[tuple[Assumption, ...], str]:
-    """Measure the forecast; return rows for its certificate, and why the flow was not followed, if it was not.
+    """Measure the forecast; return rows for its certificate, and the reason if the flow was not followed.
 
     First the exact loss at the forecast's own weights, plus the initial weights outside the modes that
     the method follows. This costs 20 losses and shows how grown layers multiply that part. It cannot show what a saddle
@@ -72,7 +72,7 @@ def check_outcome(
 
 
 def _some_times(request: Request, losses: np.ndarray) -> np.ndarray:
-    """Places of about 20 times: half of them by the clock, half by the change of the loss."""
+    """Places of about 20 times, spaced equally in the sum of elapsed time and change of the loss, both as fractions."""
     change, tiny = np.cumsum(np.abs(np.diff(losses, prepend=losses[:1]))), np.finfo(float).tiny
     progress = request.times / max(request.end, tiny) + change / max(change[-1], tiny)
     return np.unique(np.searchsorted(progress, np.linspace(progress[0], progress[-1], TIMES)))

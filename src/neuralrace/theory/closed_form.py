@@ -26,7 +26,7 @@ class ClosedForm(Method[tuple[ReducedSystem, StateCurves]]):
     small: float = SMALL
 
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], tuple[ReducedSystem, StateCurves] | None]:
-        """Gradient flow, a reduced system, and a formula for every term of it."""
+        """Require gradient flow, a reduced system, and a formula for each of its terms."""
         rate = request.descent or 0.0
         steps = f"descent in steps of {rate:g} was requested" if rate else "no steps are taken"
         flow, listed = Assumption("gradient flow", rate, 0.0, steps), request.statistics.once(listed_paths)
@@ -46,7 +46,7 @@ class ClosedForm(Method[tuple[ReducedSystem, StateCurves]]):
 
 
 def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], StateCurves]:
-    """Why some terms have no formula, one reason each, and the formula of all; start: (draws, variables)."""
+    """Return reasons why terms have no formula, and the solution for all terms; start: (draws, variables)."""
     missing, curves = [_together(terms)] if _together(terms) else [], []
     for k, (strength, variance) in enumerate(zip(terms.strengths, terms.coupling.diagonal(), strict=True)):
         variables, powers = np.unique(terms.of(k), return_counts=True)
@@ -67,7 +67,7 @@ def closed_form(terms: Terms, start: np.ndarray) -> tuple[list[str], StateCurves
 
 
 def _together(terms: Terms) -> str:
-    """Where the system does not split into terms that share nothing; then every variable is in one term alone."""
+    """Say where terms are coupled or share a variable; empty if every variable is in one uncoupled term."""
     coupled = terms.coupling.tocoo()
     for k in coupled.row[coupled.row != coupled.col][:1]:
         others = int(((coupled.row == k) & (coupled.col != k)).sum())

@@ -1,4 +1,4 @@
-"""The weights and mode strengths of one draw of a forecast over time, whatever method predicts them."""
+"""The weights and mode strengths of one draw of a forecast over time, by any method."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

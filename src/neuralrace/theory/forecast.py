@@ -1,4 +1,4 @@
-"""A forecast: the predicted learning curve, its certificate, and everything that can be read off the weights."""
+"""A forecast: the predicted learning curve, its certificate, and quantities computed from the weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from neuralrace.trajectory import Trajectory
 
 
 class Learned(NamedTuple):
-    """When a mode of a path reached half of what it comes to; infinite if it comes to nothing."""
+    """When a mode of a path reached half of its final strength; infinite if it was not learned."""
 
     path: Path
     mode: int
@@ -48,7 +48,7 @@ class Modes:
         """Refuse networks with activations, where a path is not a product of matrices."""
         if not self.linear:
             raise ProblemError(
-                "modes of paths, and their order, are those of linear nodes; this network has activations: look at "
+                "modes of paths, and their order, require linear nodes; this network has activations: look at "
                 "weights(), outputs() or modes.edge(e)"
             )
 
@@ -140,7 +140,7 @@ class Forecast(Trajectory):
         return float(time_to(self.time, self.loss, criterion))
 
     def order(self) -> tuple[Learned, ...]:
-        """The modes of all paths in the order in which they are learned: half of their last strength reached."""
+        """The modes of all paths in the order in which they reach half of their final strength."""
         self.modes.require_linear()
         strengths = [np.abs(values) for values in self.modes.of_paths(self.modes.paths)]
         scale = max((float(values.max(initial=0.0)) for values in strengths), default=0.0)

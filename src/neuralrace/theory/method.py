@@ -20,7 +20,7 @@ from neuralrace.theory.certificate import SADDLE, Assumption
 from neuralrace.theory.evolution import Evolution
 from neuralrace.theory.reduction.system import ReducedSystem
 
-Prepared = TypeVar("Prepared")  # what a method found in its setup and solves from
+Prepared = TypeVar("Prepared")  # the result of a method's setup, from which it solves
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +30,8 @@ class Request:
     make_statistics: of linear nodes. problem: the network with its examples, given only to methods that
     need them. linear: no node has an activation, and no neuron a gate of its own. initial: checked sets of weights, or
     an initializer. draw: draws weights from it, `draws` times from the stream. learning_rate: the planned step size.
-    descent: the same, where steps are to be taken. tolerance: of assumptions that must be exact. Statistics and weights
-    are computed on first use.
+    descent: the same for dynamics="descent", else None. tolerance: of assumptions that must be exact. Statistics and
+    weights are computed on first use.
     """
 
     architecture: Architecture
@@ -92,7 +92,7 @@ class Outcome:
 
 @dataclass(frozen=True, repr=False)
 class Method(ABC, Generic[Prepared]):
-    """One rung of the ladder; its options are its fields.
+    """A method of `predict`; its options are its fields.
 
     force: use this method's solution although an assumption fails; the certificate then does not hold.
     """
@@ -111,7 +111,7 @@ class Method(ABC, Generic[Prepared]):
 
     @property
     def way(self) -> str:
-        """What tells this method from others of its name."""
+        """Label that distinguishes variants of one method."""
         return ""
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""From a problem to its learning curve: the front door of the theory, and the one loop over its methods."""
+"""Predict the learning curve of a problem, by one loop over the methods of the theory."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -72,7 +72,7 @@ def predict(
     the draws, which differ from those of a training with the same key. learning_rate: the planned step size: the
     certificate compares it with the sharpness, and with activations the flow is corrected for it. dynamics: "flow", or
     "descent", gradient descent at that step size. rtol: relative error per step, of each mode (1e-6); with activations
-    of all weights of a layer and of the loss that is left (5e-4, and less where it is checked). tolerance: for
+    of all weights of a layer and of the remaining loss (5e-4, and less where it is checked). tolerance: for
     assumptions that must be exact. check: measure the distance of the forecast from the exact flow of one of its draws,
     `certificate.checked`; a forecast that is off by more than 1 % is declined, and "auto" tries the next method.
     "auto": where that flow is affordable, unless the assumptions hold with a factor of 100 to spare; True: always;
@@ -123,7 +123,7 @@ def predict(
             rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0]))
     finite = np.isfinite(outcome.losses).all(axis=1)
     if not finite.all():
-        notes.append(f"{np.sum(~finite)} of {len(finite)} draws diverge: neither their loss nor the mean is a number")
+        notes.append(f"{np.sum(~finite)} of {len(finite)} draws diverge: their loss and the mean are not finite")
     if linear:
         notes += saddle_notes(request.weights)
     certificate = Certificate(name, rows, declined, tuple(dict.fromkeys(notes)))
@@ -131,7 +131,7 @@ def predict(
     settings = {"dynamics": dynamics, "rtol": request.rtol, "key": str(key), "learning_rate": rate, "asked": asked}
     settings |= {"method": certificate.method, "certificate": str(certificate)}
     steps = np.arange(len(at)) if rate is None else np.rint(at / rate).astype(int)
-    losses = np.maximum(outcome.losses, 0.0)  # interpolated between two steps, the last rest can pass below zero
+    losses = np.maximum(outcome.losses, 0.0)  # interpolated between two steps, the remaining loss can fall below zero
     status = np.where(finite, STATUS.index("running"), STATUS.index("diverged"))
     return Forecast(
         make_dataset(at, steps, {"loss": (("seed", "time"), losses)}, status, settings),

@@ -39,7 +39,7 @@ class Representatives(Method["Spans"]):
     at_once: int = 6
 
     def setup(self, request: Request) -> "tuple[tuple[Assumption, ...], Spans | None]":
-        """One rectified layer of independent normal neurons, with a small initial output."""
+        """Require one rectified layer of independent normal neurons with a small initial output."""
         problem, there = examples(request)
         if problem is None:
             return (there,), None
@@ -55,13 +55,13 @@ class Representatives(Method["Spans"]):
         return (there, layer, normal, tiny), Spans.of(problem)
 
     def solve(self, request: Request, prepared: "Spans") -> Outcome:
-        """Follow the layer itself, or the drawn neurons."""
+        """Follow the layer itself, or a subsample of its neurons."""
         assert isinstance(request.initial, Gaussian)
         width = prepared.problem.architecture.nodes[prepared.hidden]
         count = min(self.most, width)
         streams = [jax.random.fold_in(request.stream, draw) for draw in range(request.draws)]
         first = [drawn_neurons(prepared, request.initial, count, width, stream) for stream in streams]
-        each = "each for itself" if count == width else f"each for {width / count:.4g} of {width}"
+        each = "the whole layer" if count == width else f"each for {width / count:.4g} of {width}"
         inputs, outputs = (sum(prepared.bases[node].shape[1] for node in side) for side in prepared.sides)
         note = (
             f"simulated: {request.draws} draws of {count} neurons from the initializer, {each}, in {inputs} inputs and "
@@ -157,9 +157,9 @@ class Spans:
 def drawn_neurons(spans: Spans, initial: Gaussian, count: int, width: int, key: jax.Array) -> dict[Edge, np.ndarray]:
     """Draw `count` neurons in the coordinates of the spans, each for width / count of them.
 
-    Fewer than there are get what many have and single draws lack by chance: opposites, and the exact second moments. A
+    A subsample of the layer is drawn in opposite pairs and given the exact second moments, as a wide layer has them. A
     cone of neurons, such as those that some examples open, then has with its opposite the expected mass; on the mixed
-    task a thousand are as near to a wide layer as four thousand plain draws.
+    task a thousand are as close to a wide layer as four thousand independent draws.
     """
     network = spans.network(count)
     weights = initial(network, key)
@@ -185,7 +185,7 @@ def whitened(neurons: np.ndarray, scales: np.ndarray) -> np.ndarray:
 
 
 def initial_output(problem: Problem, initial: Gaussian) -> float:
-    """The root mean square of what the hidden layer initially adds to the outputs, relative to the targets."""
+    """The root mean square of the hidden layer's initial contribution to the outputs, relative to the targets."""
     graph, task, scales = problem.architecture, problem.task, initial.scales(problem)
     (hidden,) = graph.hidden
     kind = problem.activations[hidden]

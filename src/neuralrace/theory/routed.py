@@ -1,7 +1,7 @@
 """The flow of routing networks of infinite width, for any trained pairs of domains that all show one mode of data.
 
-A linear network cannot tell data sets with the same second moments apart, and a permutation of the inputs or outputs of
-a domain is absorbed by its encoder or decoder. In wide layers the initial encoders and decoders, seen through the
+A linear network cannot distinguish data sets with the same second moments, and a permutation of the inputs or outputs
+of a domain is absorbed by its encoder or decoder. In wide layers the initial encoders and decoders, seen through the
 hidden layers, are orthogonal to each other: encoder i starts as gain times unit vector i, decoder j as that of M + j,
 and hidden matrices as gain times the identity: nothing in them is random.
 """

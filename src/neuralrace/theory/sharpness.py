@@ -1,4 +1,4 @@
-"""The largest curvature of the loss, against which a step size must be small."""
+"""The largest curvature of the loss, which bounds the step size."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

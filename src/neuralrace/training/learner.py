@@ -51,7 +51,7 @@ class Learner(eqx.Module):
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
         """Compute the gradient of the loss over some examples, as an estimate of that over all.
 
-        by_weight: each counts by its weight; otherwise all alike, for examples that were drawn by their weights.
+        by_weight: weight the examples; otherwise all count equally, as examples drawn by their weights must.
         """
 
     @abstractmethod
@@ -115,7 +115,7 @@ class NetworkLearner(Learner):
         return jax.random.choice(key, self.example_count, (size,), p=jnp.asarray(self.examples["weights"]))
 
     def per_example(self, parameters: Stacks, nodes: tuple[str, ...], received: bool = False) -> dict[str, jax.Array]:
-        """Compute the activity of some nodes, or what they receive, for every example, (N, size) each."""
+        """Compute the activity of some nodes, or their input, for every example, (N, size) each."""
         assert self.everything is not None
         rows = self.everything.rows(self.everything.stack(self.unpack(parameters)))[received]
         return {node: self.everything.per_example(rows, node) for node in nodes}
@@ -147,7 +147,7 @@ def make_learner(
     batch_size: int | None = None,
     every_example: bool = False,
 ) -> NetworkLearner:
-    """Plan what a training needs.
+    """Plan the loss and the gradient of a training.
 
     coupling "joint": every pathway descends the loss of the whole network. "residual" (as published for P2): the
     pathways that are open for all examples descend their own loss, and the others the loss of what those leave.
@@ -160,7 +160,7 @@ def make_learner(
     folded = edge_gates(problem.architecture, problem.gates, len(problem.task))
     if coupling == "residual":
         if batch_size is not None:
-            raise ProblemError("mini-batches go with coupling='joint'; leave batch_size out for 'residual'")
+            raise ProblemError("mini-batches require coupling='joint'; leave batch_size out for 'residual'")
         common_edges = _always_open_edges(problem, folded)
         closed = {edge: np.zeros(len(problem.task)) for edge in problem.architecture.edges if edge not in common_edges}
         gates = Gates(problem.gates.nodes, {**problem.gates.edges, **closed})

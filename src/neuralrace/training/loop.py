@@ -77,7 +77,7 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
 
 
 class TrainState(NamedTuple):
-    """What a seed carries from step to step."""
+    """The state of one seed."""
 
     parameters: Parameters
     memory: Any  # the rule's
@@ -118,7 +118,7 @@ class Program(eqx.Module):
         return TrainState(parameters, memory, order)
 
     def _batch(self, order: Any, key: jax.Array, number: Array, size: int) -> tuple[jax.Array, Any]:
-        """Choose the examples of this step; those that do not fill a batch are left out of their epoch."""
+        """Choose the examples of this step; a last, incomplete batch is dropped from its epoch."""
         if self.drawn:
             return self.learner.draw(jax.random.fold_in(key, number), size), order
         count = self.learner.example_count
@@ -266,7 +266,7 @@ def run(
     watchers: Sequence[Watcher] = (),
     resume: Callable[[Training], None] | None = None,
 ) -> Training:
-    """Train to the end, to divergence of every seed, or until a watcher says stop.
+    """Train to the end, to divergence of every seed, or until a callback stops it.
 
     programs: of conditions of one shape, each for as many seeds. parameters, keys: seeds first; they are spread over
     the local devices. resume: puts a training where a checkpoint left it.
@@ -320,7 +320,7 @@ def _pace(program: Program, parameters: Parameters, schedule: Schedule, seeds: i
     """Choose the steps in a block, and how many seeds take them side by side.
 
     On a CPU seeds take turns where the weights of several do not fit into its caches from step to step. On a GPU every
-    question to the host costs a good part of a small step, so steps are taken in blocks of known length.
+    synchronization with the host costs a good part of a small step, so steps are taken in blocks of known length.
     """
     gaps, cpu, devices = np.diff(schedule.steps), jax.default_backend() == "cpu", jax.local_device_count()
     block = 0 if (gaps == 1).all() else 1

@@ -32,7 +32,7 @@ class Objective(ABC):
         """Compute the loss of each row."""
 
     def check(self, task: Task) -> None:
-        """Refuse targets that mean nothing to the objective; any are allowed unless overridden."""
+        """Raise if targets are invalid for this objective (default: accept all)."""
         return
 
 

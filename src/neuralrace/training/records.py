@@ -30,7 +30,7 @@ OF_EXAMPLES = ("outputs", "activity", "gate_patterns")
 
 
 class Recorder(eqx.Module):
-    """The kinds of record that were chosen, and the things that each is of; all of it static."""
+    """The chosen kinds of record, and the nodes, edges or paths of each; all of it static."""
 
     chosen: tuple[tuple[str, tuple[Any, ...]], ...] = eqx.field(static=True, default=())
 

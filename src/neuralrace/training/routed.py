@@ -112,7 +112,7 @@ class RoutedLearner(Learner):
         return jax.value_and_grad(self._mean_loss)(parameters, jnp.arange(self.example_count))
 
     def batch_gradient(self, parameters: Stacks, chosen: jax.Array, *, by_weight: bool) -> Stacks:
-        """Return the gradient of the loss over some images; all images weigh alike."""
+        """Return the gradient of the loss over some images; all images have equal weight."""
         return jax.grad(self._mean_loss)(parameters, chosen)
 
     def draw(self, key: jax.Array, size: int) -> jax.Array:

@@ -1,4 +1,4 @@
-"""How weights move once the gradient is known: rules are pytrees whose numbers are leaves."""
+"""Update rules: how the gradient moves the weights; pytrees whose numbers are leaves."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -117,6 +117,6 @@ def _working(function: Callable[..., Any], *arguments: Any) -> Any:
     except (TypeError, ValueError, KeyError) as error:
         raise WeightError(
             f"the optimizer must make a step from gradients and weights alone, and this one fails: "
-            f"{shortened(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) do not "
-            "serve, and a schedule that an optimizer follows takes jnp.where in place of if"
+            f"{shortened(error, 120)}; those that ask for the loss too (lbfgs, polyak_sgd, reduce_on_plateau) are "
+            "not supported; write schedules with jnp.where instead of if"
         ) from error

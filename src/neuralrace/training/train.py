@@ -175,7 +175,7 @@ def train_together(
 def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
     """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given.
 
-    Only what is certain is counted, so nothing possible is refused.
+    Only memory that is certainly needed is counted, so no feasible training is refused.
     """
     count, last = require_count("seeds", seeds), require_count("steps", steps, least=0)
     if last >= 1 << 31:  # they are counted in 32 bits
@@ -283,7 +283,7 @@ def _initial_weights(problem: Network, initial: Any, seeds: int, key: Any) -> di
 
 
 def _settings(condition: Condition, schedule: Schedule, seeds: int, key: Any, precision: str) -> dict[str, Any]:
-    """How a network is trained, in plain values."""
+    """Describe a training in JSON-serializable values."""
     objective = as_objective(condition.loss)
     return {
         "learning_rate": float(condition.time),

@@ -81,7 +81,7 @@ def test_a_pathway_reads_its_own_view_and_is_open_when_it_is_present():
     [
         ({"views": 1}, RangeError, "views must be a whole number, at least 2"),
         ({"probability": 1.2}, RangeError, "probability of view 0 must be .* at most 1; it was 1.2"),
-        ({"probability": (0.5, 0.5)}, RangeError, "probability must be one number or one per view, 3; 2 came"),
+        ({"probability": (0.5, 0.5)}, RangeError, "probability must be one number or one per view, 3; got 2"),
         ({"presence": "chance", "probability": 0.0}, RangeError, "above 0 for at least one view"),
         ({"overlap": 1.0}, RangeError, "overlap must lie between -0.125 and 1.*linearly dependent"),
         ({"noise": -1.0}, RangeError, "noise must be .* at least 0"),

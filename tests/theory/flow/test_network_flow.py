@@ -114,9 +114,9 @@ def test_what_only_linear_networks_have_is_refused():
     problem = network()
     weights = initial.gaussian(0.3)(problem, 0)
     forecast = predict(problem, weights, [0.0])
-    with pytest.raises(ProblemError, match="those of linear nodes"):
+    with pytest.raises(ProblemError, match="require linear nodes"):
         forecast.order()
-    with pytest.raises(ProblemError, match="those of linear nodes"):
+    with pytest.raises(ProblemError, match="require linear nodes"):
         forecast.modes.path(problem.architecture.paths()[0])
     assert forecast.reduction is None
     assert forecast.modes.edge(("x", "h1")).shape == (3, 1)  # singular values, times

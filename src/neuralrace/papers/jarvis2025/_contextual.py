@@ -1,4 +1,4 @@
-"""What P2's contextual figures share: the paper's parameters and protocols, and how near is near."""
+"""Shared parts of P2's contextual figures: the paper's parameters and protocols, and tolerances."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

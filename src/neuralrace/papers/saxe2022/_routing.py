@@ -1,4 +1,4 @@
-"""What the routing figures share: the paper's units, errors on trained and untrained routes, and their pictures."""
+"""Shared parts of the routing figures: the paper's units, errors on trained and untrained routes, drawing."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -29,7 +29,7 @@ def diabetes(standardize: bool = True, bias: bool = True) -> NamedTask:
 
 
 def _measured(name: str, standardize: bool, bias: bool) -> NamedTask:
-    """The data without columns that are the same for all; classes as one output each."""
+    """The data without constant columns; one output for each class."""
     from sklearn import datasets  # a second of imports that other tasks do not need
 
     found = getattr(datasets, f"load_{name}")(as_frame=True)

@@ -106,5 +106,5 @@ def feature_vectors(classes: int, views: int, overlap: float = 0.0) -> np.ndarra
 def _per_view(name: str, value: float | Sequence[float], views: int, **bounds: float) -> np.ndarray:
     given: list[Any] = [value] * views if np.ndim(value) == 0 else list(np.asarray(value))
     if len(given) != views:
-        raise RangeError(f"{name} must be one number or one per view, {views}; {len(given)} came")
+        raise RangeError(f"{name} must be one number or one per view, {views}; got {len(given)}")
     return np.array([require_number(f"{name} of view {m}", one, **bounds) for m, one in enumerate(given)])

@@ -1,4 +1,4 @@
-"""What exact solutions share: checked fields, roots of increasing functions, and the time along a learning curve."""
+"""Parts of exact solutions: checked fields, roots of increasing functions, and the time along a learning curve."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, get_type_hints
@@ -13,7 +13,7 @@ STRENGTH_HINT = "a mode of zero strength sits on a saddle and never learns: star
 Evaluated = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # x -> value and slope
 NODES, WEIGHTS = legendre.leggauss(20)
 
-# what a field holds; entries are finite
+# the entries of a field, which are finite
 Real = Annotated[Any, {}]
 Positive = Annotated[Any, {"above": 0.0}]
 Strength = Annotated[Any, {"above": 0.0, "hint": STRENGTH_HINT}]

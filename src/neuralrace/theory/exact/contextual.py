@@ -16,7 +16,7 @@ class Contextual(Solution):
     """The contextual network, from its targets, in "residual" training; derived in docs/theory/exact.md.
 
     A common path that is always open descends its own loss, and C contextual paths, open in every context but one,
-    descend the loss of what it leaves; all start aligned and balanced, the contextual paths equally strong.
+    descend the loss of its residual; all start aligned and balanced, the contextual paths equally strong.
 
     structure: H (features, items), shown in every context, and once more in each context in a block of its own (P2
     section 5); the mean over items must be a mode of its own, as in a balanced hierarchy. contexts: C. common_strength,
@@ -66,7 +66,7 @@ class Contextual(Solution):
 
     @cached_property
     def contextual(self) -> TwoLayer:
-        """The modes of the contextual paths, strongest first, with S(p) of one path and D/(C - 1), which all feel."""
+        """The modes of the contextual paths, strongest first, with S(p) and effective variance D/(C - 1) of each."""
         examples = self.structure.shape[1] * self.contexts
         values = self._centered_values * np.sqrt(1 - 1 / self.contexts) / examples
         return TwoLayer(values, 1 / examples, self.contextual_strength)
@@ -77,7 +77,7 @@ class Contextual(Solution):
         return self.common.strength(t), self.contextual.strength(t)
 
     def loss(self, times: Any) -> np.ndarray:
-        """Return the loss of the whole network: what common and contextual paths leave is orthogonal, and adds up."""
+        """Return the loss of the whole network: the residuals of common and contextual paths are orthogonal and add."""
         t = np.asarray(times)[..., None]
         # a contextual mode as one of variance 1/(N C) has (A - B)^2/(2 N C), in each of C paths
         return np.asarray(self.common.loss(t).sum(-1) + self.contexts * self.contextual.loss(t).sum(-1))

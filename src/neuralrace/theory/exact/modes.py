@@ -46,7 +46,7 @@ class TwoLayer(Solution):
         return np.asarray(self.initial_strength / self._decay(times)[1])
 
     def loss(self, times: Any) -> np.ndarray:
-        """Return the loss still to be lost, half d times (s/d - a)^2, accurate in its tail."""
+        """Return the loss above its limit, half d times (s/d - a)^2, accurate in its tail."""
         decay, denominator = self._decay(times)
         gap = (self.singular_value / self.input_variance - self.initial_strength) * decay / denominator
         return np.asarray(0.5 * self.input_variance * gap**2)
@@ -168,7 +168,7 @@ class Mode(Solution):
         return tuple(np.moveaxis(self._layers_at(self._log_strength(times)), -1, 0))
 
     def loss(self, times: Any) -> np.ndarray:
-        """Return the loss still to be lost, half d times (s/d - a)^2, accurate in its tail.
+        """Return the loss above its limit, half d times (s/d - a)^2, accurate in its tail.
 
         For the routing network it is averaged over the trained routes, and the sum over modes is the loss of the
         network.

@@ -1,4 +1,4 @@
-"""The race of the graph of trained pairs: what untrained pairs of domains have learned when the trained ones are done.
+"""The race of the graph of trained pairs: the strengths and untrained errors when trained pairs are learned.
 
 Each singular value g_l of the trained pairs has a mode, in whose plane the encoder e, the hidden chain W and the
 decoder d of wide layers stay. In the race's own time theta, which stops where trained pairs are right on average,
@@ -20,14 +20,14 @@ from neuralrace.theory.exact._base import Positive, Solution, Strength
 
 @dataclass(frozen=True, eq=False)
 class PairRace(Solution):
-    """The strengths of the modes of the trained pairs when these are right on average, and the error of the others.
+    """Mode strengths once the trained pairs are right on average, and the error of the untrained pairs.
 
     pairs: which are trained, (M, M), the same number for every domain. first: every singular value of each layer's
     initial weights. final: s/d, the strength that a path has to reach. first and final broadcast against each other.
 
-    At infinite width the strengths are exact while one residual drives all modes, which the trained pairs end. Then
-    they settle what error they have left, over up to hundreds of times the time of the race, and untrained errors fall
-    further, most where g_2/g_1 is near one; `theory.routed.wide_errors` follows this too.
+    At infinite width the strengths are exact as long as one residual drives all modes, until the trained pairs are
+    right on average. Their remaining error then decays over up to hundreds of times the time of the race, and
+    untrained errors fall further, most where g_2/g_1 is near one; `theory.routed.wide_errors` follows this too.
     """
 
     pairs: Any
@@ -47,7 +47,7 @@ class PairRace(Solution):
         counts = np.concatenate([graph.sum(axis=0), graph.sum(axis=1)])
         if counts.min() < counts.max():
             raise AssumptionError(
-                f"the race has one clock only where every domain is in as many trained pairs; here domains are in "
+                f"every domain must be in the same number of trained pairs, to share one clock; here domains are in "
                 f"{counts.min():g} to {counts.max():g}: use theory.routed.wide_errors"
             )
         object.__setattr__(self, "pairs", graph.astype(bool))

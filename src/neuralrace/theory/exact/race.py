@@ -1,7 +1,7 @@
 """The race of views: paths of depth L >= 2 that feed one output and share the error.
 
 Every view runs on one clock T, dT/dt = 1 - sum_n a_n^L / A^L, that stops at the end of the race, a scalar root; so the
-end is exact. As clock serves y = -log(1 - (L-2) x T)/(L-2), with x the largest r_m a_m(0)^(L-2): the logarithm of the
+end is exact. The clock is y = -log(1 - (L-2) x T)/(L-2), with x the largest r_m a_m(0)^(L-2): the logarithm of the
 growth that a view with that x has made. It stays of order log(A/a) where T runs into a blow-up.
 """
 
@@ -55,7 +55,7 @@ class Race(Solution):
 
     @cached_property
     def _log_speeds(self) -> np.ndarray:
-        """log r_m a_m(0)^(L-2), which no depth brings below the smallest double."""
+        """log r_m a_m(0)^(L-2), in logarithms so that it does not underflow at large depth."""
         return np.asarray(np.log(self.rates) + (self.depth - 2)[..., None] * np.log(self.strengths))
 
     @cached_property

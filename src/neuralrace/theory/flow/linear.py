@@ -59,7 +59,7 @@ def linear_flow(
     max_steps: int = 0,
     descent: float | None = None,
 ) -> LinearFlow:
-    """Start the flow at some weights, accurate to rtol up to `end`; descent: the width of steps to take instead."""
+    """Start the flow at some weights, accurate to rtol up to `end`; descent: step size, to take steps instead."""
     architecture = statistics.architecture
     inputs, outputs, plans = statistics.once(_data_bases)
     bases = dict(inputs)

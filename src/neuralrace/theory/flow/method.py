@@ -30,13 +30,13 @@ STEPS = 4_000  # most steps of a flow that is only a check
 
 @dataclass(frozen=True, repr=False)
 class Flow(Method[PathStatistics]):
-    """P1 eqs 3-4 as they stand, for linear nodes."""
+    """The exact gradient flow of linear nodes (P1 eqs 3-4)."""
 
     name: ClassVar[str] = "flow"
     last: ClassVar[bool] = True
 
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], PathStatistics | None]:
-        """Nothing but the accuracy of the integration."""
+        """Assume nothing; report the accuracy of the integration."""
         row = Assumption(CHECKED, 0.0, request.rtol, "the forecast is the exact flow, integrated to this rtol")
         accurate = request.rtol <= 1e-3  # then the error is far below one percent of the loss
         return (row,) if accurate else (), request.statistics
@@ -65,7 +65,7 @@ class NetworkFlow(Method[Problem]):
     last: ClassVar[bool] = True
 
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], Problem | None]:
-        """The examples are given."""
+        """Require the examples."""
         problem, assumption = examples(request)
         return (assumption,), problem
 
@@ -80,7 +80,7 @@ class NetworkFlow(Method[Problem]):
 
 
 def examples(request: Request) -> tuple[Problem | None, Assumption]:
-    """The problem with its examples, if these were given and not statistics alone."""
+    """Return the problem with its examples; None if only statistics were given."""
     if request.problem is not None:
         return request.problem, Assumption("examples and squared error", 0.0, 0.0, "those of the problem")
     return None, Assumption("examples and squared error", 1.0, 0.0, "only statistics were given")
@@ -89,7 +89,7 @@ def examples(request: Request) -> tuple[Problem | None, Assumption]:
 def outcome_of(
     simulation: Simulation, note: str, simulated: Problem | None = None, translate: Translate | None = None
 ) -> Outcome:
-    """Follow the draws; note: what was simulated, as the problem `simulated` in other coordinates where it is given."""
+    """Follow the draws. note: describes the simulation; simulated: the problem in other coordinates, if any."""
     draws, rate = len(simulation.first), simulation.request.learning_rate
     losses, curvature = simulation.follow()
     checked: Assumption | str

@@ -1,7 +1,7 @@
 """The gradient flow of a planned network, for several draws at once, with or without a correction for finite steps.
 
-Many neurons of a rectified layer come to the threshold of some example and stay there: the velocity drives them back
-from both sides, and the gate takes a value in between (sliding). An integrator that sees the bare gate jump in every
+Many neurons of a rectified layer reach the threshold of some example and stay there: the velocity drives them back
+from both sides, and the gate takes a value in between (sliding). An integrator that sees the gate jump in every
 step can only take first-order steps; with a gate that rises over a small width the same motion is smooth.
 """
 
@@ -35,8 +35,8 @@ def smoothed_relu(slope: float, width: Array, weights: Array, received: jax.Arra
 def smoothed(network: Network, width: Array | None, at: Stacks | None = None) -> Network:
     """Smooth every rectifier, or hold its gates as they are at the weights `at`: it becomes its tangent there.
 
-    width: None changes nothing. Called where a program is traced, so that one program serves all widths and weights of
-    examples.
+    width: None changes nothing. Called where a program is traced, so that one program works for all widths and weights
+    of examples.
     """
     if width is None:
         return network
@@ -70,7 +70,7 @@ class NetworkSystem(System):
 
     network: Network
     step: Array | None = None  # None: the flow itself
-    width: Array | None = None  # over which gates open; None: bare gates
+    width: Array | None = None  # over which gates open; None: discontinuous gates
     by_mode: bool = eqx.field(static=True, default=False)
 
     def gradient(self, state: Stacks) -> Stacks:

@@ -1,10 +1,10 @@
 """Gradient descent in plain steps, or several steps at a time.
 
-A step of descent moves by the slope where it begins, that is by the slope half a step ago. A stride of several steps
-moves by the slope that the line through its own start and the start of the stride before has at that moment, half a
-step before the middle of the stride: the method of Adams and Bashforth with the lag of descent. A stride of one step is
-descent itself. Rounding is far below the difference between two draws of initial weights, so that single precision
-serves until little is left of the loss.
+A step of descent uses the gradient at its start, which lags the midpoint by half a step. A stride of several steps uses
+the gradient with the same lag, half a step before the middle of the stride, extrapolated linearly from its own start
+and the start of the stride before: the method of Adams and Bashforth with the lag of descent. A stride of one step is
+descent itself. Rounding is far below the difference between two draws of initial weights, so single precision suffices
+until little of the loss remains.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ AT_ONCE = 1 << 16  # steps of descent in one compiled call; more are several, so
 LOOK = 128  # steps after which the curvature is measured again
 ROUNDS = 8  # of the power iteration when it is first measured; one each time after
 CALL = 8  # stretches in one compiled call, between which the work can be interrupted
-SINGLE = 1e-6  # of the loss at zero output, down to which single precision serves
+SINGLE = 1e-6  # of the loss at zero output, down to which single precision suffices
 
 
 def steps_between(times: np.ndarray, learning_rate: float) -> np.ndarray:

@@ -172,7 +172,7 @@ class Solution:
     """A system from its start, to any times: its record and its states, integrated as far as needed.
 
     always: up to this many unknowns the states are kept from the first; others are integrated once more when states are
-    requested, and the largest from one time to the next. descent: the width of steps of descent in place of the flow.
+    requested, and the largest from one time to the next. descent: step size, for gradient descent instead of the flow.
     """
 
     system: System

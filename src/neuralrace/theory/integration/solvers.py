@@ -2,7 +2,7 @@
 
 `StabilizedTsit5` changes its method where stability and not accuracy would limit the step: Tsitouras' method of fifth
 order, and stabilized ones of fourth (tableaus.py). The Jacobian of a gradient flow is symmetric, so its eigenvalues are
-real, which is what the stabilized methods are made for. All are one program, a recurrence and then a few stages that
+real, for which the stabilized methods are designed. All are one program, a recurrence and then a few stages that
 each mix the slopes before them, because a velocity is slow to compile.
 """
 
@@ -18,7 +18,7 @@ from neuralrace.axes import Array
 from neuralrace.theory.integration.system import norm, velocity_of
 from neuralrace.theory.integration.tableaus import APART, LONGEST, SLOTS, tableaus
 
-STABLE = 2.8  # width times radius up to which Tsitouras' method damps what it should (it is stable to 3.5)
+STABLE = 2.8  # width times radius up to which Tsitouras' method damps fast modes (it is stable to 3.5)
 MARGIN = 1.1  # of the radius, which the power iteration finds from below
 
 
@@ -65,7 +65,7 @@ class ModewiseController(diffrax.PIDController):
         """Begin with the given width; the state comes from the previous call."""
         return t0 + self.first, None
 
-    @eqx.filter_jit  # diffrax asks for it several times in one program: it is traced once
+    @eqx.filter_jit  # used several times in one program, traced once
     def adapt_step_size(
         self,
         t0: Any,
@@ -95,7 +95,7 @@ class KeptStep(diffrax.AbstractLocalInterpolation):
     parts: Any
 
     def evaluate(self, t0: Any, t1: Any = None, left: bool = True) -> Any:
-        """Not available."""
+        """Raise NotImplementedError: `integrate.Curve` interpolates instead."""
         raise NotImplementedError
 
 
@@ -132,7 +132,7 @@ class StabilizedTsit5(diffrax.AbstractAdaptiveSolver[Any]):
     def step(
         self, terms: Any, t0: Any, t1: Any, y0: Any, args: Any, solver_state: SolverState, made_jump: Any
     ) -> tuple[Any, StepError, dict[str, Any], SolverState, Any]:
-        """Take one step by the method that the width asks for."""
+        """Take one step by the method that suits the width."""
         known, width, table = solver_state, t1 - t0, tableaus()
 
         def velocity(state: Any) -> Any:

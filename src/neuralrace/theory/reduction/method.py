@@ -35,7 +35,7 @@ class Reduction(Method[ReducedSystem]):
     small: float = SMALL
 
     def setup(self, request: Request) -> tuple[Rows, ReducedSystem | None]:
-        """Shared bases, and a start in them."""
+        """Require shared bases, and initial strengths in them."""
         return reduced_system(request, self.small, own=False, force=self.force)
 
     def solve(self, request: Request, prepared: ReducedSystem) -> Outcome:
@@ -44,7 +44,7 @@ class Reduction(Method[ReducedSystem]):
 
 
 def reduced_system(request: Request, small: float, own: bool, force: bool) -> tuple[Rows, ReducedSystem | None]:
-    """Measure what a reduced system needs, and set it up where there are modes to follow.
+    """Measure the assumptions of a reduced system, and set it up where there are modes to follow.
 
     It starts from the strengths that come nearest to the initial weights. In shared bases they are read off decoupled
     weights, or are those of the growing part of small ones. If an assumption fails they are only a projection.
@@ -116,9 +116,9 @@ def _outside_modes(request: Request, starts: Starts, losses: list[float], small:
 
 
 def plainly_turning(request: Request, starts: Starts, small: float) -> Rows:
-    """Say that own modes do not stay diagonal if two-layer paths show it by what each would learn alone.
+    """Report that own modes do not stay diagonal if this shows in what each two-layer path would learn alone.
 
-    Then nothing needs to be solved to see it. The product of two equal layers is a logistic curve.
+    This needs no solution of the system. The product of two equal layers is a logistic curve.
     """
     modes, products = path_modes(request.statistics, own=True), {}
     for path, one in modes.items():
@@ -131,7 +131,7 @@ def plainly_turning(request: Request, starts: Starts, small: float) -> Rows:
     turning, place = off_diagonal(request.statistics, products)
     if turning <= max(small, request.tolerance):
         return ()
-    return (Assumption(DIAGONAL, turning, request.tolerance, f"{place}, with all learned that each would alone,"),)
+    return (Assumption(DIAGONAL, turning, request.tolerance, f"{place}, with every mode learned as if alone,"),)
 
 
 def reduced_outcome(request: Request, system: ReducedSystem, states: StateCurves | None = None) -> Outcome:

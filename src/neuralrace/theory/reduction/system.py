@@ -101,7 +101,7 @@ class Polynomial(System):
         return self.least + 0.5 * jnp.sum(self.multiplicity * gap * pull, axis=-1)
 
     def modes(self, state: jax.Array) -> list[jax.Array]:
-        """Every variable is one."""
+        """Treat each variable as a mode."""
         return [jnp.abs(state)]
 
     def _products(self, state: jax.Array) -> jax.Array:
@@ -211,7 +211,7 @@ class ReducedSystem:
         return Polynomial(*jax.device_put((*arrays, np.asarray(least))))
 
     def solve(self, rtol: float, max_steps: int, descent: float | None = None) -> StateCurves:
-        """The variables at increasing times, under the flow or under descent in steps of a width."""
+        """Solve for the variables at increasing times, under the flow or under descent with a step size."""
         if not self.state.size:
             return lambda times: np.zeros((len(times), *self.state.shape))
         solution = Solution(self.polynomial, shard(self.state), rtol, max_steps, 0, descent)
@@ -228,7 +228,7 @@ class ReducedSystem:
         start = self.starts[draw]
 
         def strengths(times: np.ndarray) -> dict[Edge, np.ndarray]:
-            """Those of every edge, (times, modes); without dynamics they stay."""
+            """Strengths of every edge, (times, modes); those without dynamics are constant."""
             found = np.concatenate([states(times)[:, draw], np.zeros((len(times), 1))], axis=1)
             first = start.strengths
             return {edge: np.where(label < 0, first[edge], found[:, label]) for edge, label in self._labels.items()}

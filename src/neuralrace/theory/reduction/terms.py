@@ -142,7 +142,7 @@ def off_diagonal(statistics: PathStatistics, products: Mapping[Path, np.ndarray]
         inputs = np.hstack([statistics.input(path, partner) @ modes[partner].input for partner in partners])
         written, read = own.output.T @ outputs, own.input.T @ inputs
         outside = (outputs - own.output @ written, inputs - own.input @ read)
-        # in as few rows as keep lengths and angles
+        # in the fewest rows that preserve lengths and angles
         out, into = (np.asarray(np.linalg.qr(columns, mode="r")) for columns in outside)
         within = written * strengths @ read.T
         within[:, np.arange(len(written)), np.arange(len(written))] = 0.0

@@ -69,7 +69,7 @@ def agreement(forecast: Any, run: Any) -> Agreement:
         return Agreement(float("inf"), float("inf"), float("inf"))
 
     def area(values: np.ndarray) -> float:
-        return float(np.trapezoid(values, time)) if len(time) > 1 else float(values[0])
+        return float(np.trapezoid(values, time)) if time[-1] > time[0] else float(values.mean())
 
     def ratio(part: float, whole: float) -> float:
         return part / whole if whole > 0 else (0.0 if part == 0 else float("inf"))

@@ -90,7 +90,7 @@ def snapshots_data(session: Session, scene: Scene) -> dict[str, Any]:
         regime = []
         if not setup.problem.activations:
             draw = forecast.modes.draws[0]
-            regime = [_chip(flow_regime(setup.problem.statistics(), scene["rate"], forecast.time, draw))]
+            regime = [_chip(flow_regime(setup.problem.statistics(), scene["rate"], forecast.time, draw, needed=True))]
         problem = setup.problem if forecast.simulated is None else forecast.simulated
         found = take_snapshots(setup, problem, frames, forecast.weights_at(frames))
         return found | {"equations": equations_data(forecast, not setup.problem.activations), "regime": regime}

@@ -31,7 +31,7 @@ from neuralrace.theory.flow.method import start_flow
 from neuralrace.theory.integration.integrate import KEPT_UNKNOWNS, Solution
 from neuralrace.theory.integration.system import System
 from neuralrace.theory.method import Method, Outcome, Request
-from neuralrace.theory.reduction.method import SMALL, plainly_turning, reduced_outcome, reduced_system
+from neuralrace.theory.reduction.method import SMALL, modes_at_rest, plainly_turning, reduced_outcome, reduced_system
 from neuralrace.theory.reduction.system import ReducedSystem
 from neuralrace.theory.reduction.terms import RANK, path_modes
 
@@ -72,8 +72,12 @@ class Aligned(Method[ReducedSystem]):
         quick = request.descent is None and all(len(path.edges) == 2 for path in modes)
         follow = _follow_paths if quick else _follow_nodes
         losses, draws = zip(*map_on_devices(partial(follow, request), prepared.starts), strict=True)
+        largest = max(
+            (float(one.reach.max(initial=0.0)) ** (1 / len(path.edges)) for path, one in modes.items()), default=0
+        )
+        row = modes_at_rest(request, prepared, largest or 1.0)
         note = "whole matrices are followed in each path's own modes"
-        return Outcome(np.array(losses), draws, tuple(modes), notes=(note,))
+        return Outcome(np.array(losses), draws, tuple(modes), (row,), notes=(note,))
 
 
 def _follow_nodes(request: Request, start: Alignment) -> tuple[np.ndarray, Evolution]:

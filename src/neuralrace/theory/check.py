@@ -31,8 +31,9 @@ def check_outcome(
     that nothing is left to amplify. Where the flow is too long, the velocity of the predicted weights is compared with
     the exact gradient instead. The flow comes from the statistics; nothing is trained.
     """
+    late = _late(request, outcome)
     if request.check is False:
-        return (), "not checked, as requested (check=False)"
+        return late, "not checked, as requested (check=False)"
     # multiplications in one loss, about: every weight once per gate configuration and direction of the inputs
     width = sum(request.architecture.nodes[node] for node in request.architecture.inputs)
     work = float(request.statistics.configuration_count * request.architecture.weight_count * width)
@@ -47,28 +48,42 @@ def check_outcome(
         if row.residual > 5 * TOLERANCE:
             return (row,), "the flow was not followed: not needed"
         spare = all(one.residual <= 0.01 * one.tolerance for one in required if one.needed)
-        if spare and row.residual <= 0.1 * TOLERANCE and request.check == "auto":
+        if spare and all(one.holds for one in late) and row.residual <= 0.1 * TOLERANCE and request.check == "auto":
             return (row,), "the flow was not followed: every assumption holds with a factor of 100 to spare"
         if not affordable:
-            return (row, *_defect(request, outcome, worst)), "the flow was not followed: too large for a check"
+            return (*late, row, *_defect(request, outcome, worst)), "the flow was not followed: too large for a check"
         rows = (replace(row, needed=False),)  # an upper bound: in truth the part outside the modes decays
     if not affordable:
-        return (), "the flow was not followed: too large for a check"
+        return late, "the flow was not followed: too large for a check"
     steps = request.max_steps if request.check is True else min(request.max_steps, STEPS)
-    rtol = max(0.01 * TOLERANCE, request.rtol)
-    flow = linear_flow(request.statistics, request.weights[worst], request.end, rtol, steps, request.descent)
+    draw, rtol = request.weights[worst], 0.01 * TOLERANCE
+    flow = linear_flow(request.statistics, draw, request.end, rtol, steps, request.descent)
     try:
         exact = flow.losses(request.times)
     except RangeError:
         if request.check is True:
             raise
-        rows = (*(replace(row, needed=True) for row in rows), *_defect(request, outcome, worst))
+        rows = (*late, *(replace(row, needed=True) for row in rows), *_defect(request, outcome, worst))
         return rows, f"the flow was not followed to its end: it takes more than {steps:,} steps"
     floor = FLOOR * 0.5 * request.statistics.target_energy
     curves = [Line(request.times, np.maximum(losses, floor)) for losses in (outcome.losses[worst], exact)]
     distance = agreement(*curves)
     detail = f"the forecast of draw {worst} (normalized L1; mean gap of log10 loss {distance.log10_gap:.2g})"
     return (*rows, Assumption(CHECKED, distance.normalized_l1, TOLERANCE, detail)), ""
+
+
+def _late(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
+    """Require that a tenth of the initial loss is left at the requested times, on average, if these start later.
+
+    Assumptions are measured relative to the initial loss, and an error that is small there may be most of what is left.
+    """
+    if request.times[0] == 0:
+        return ()
+    silent, tiny = 0.5 * request.statistics.target_energy, np.finfo(float).tiny
+    begun = np.mean([min(silent, request.statistics.loss(weights)) for weights in request.weights])
+    learned = 1 - min(float(outcome.losses.mean() / max(float(begun), tiny)), 1.0)
+    detail = "the part of the initial loss that is gone on average, when the times do not start at 0"
+    return (Assumption("loss at the requested times", learned, 0.9, detail),)
 
 
 def _some_times(request: Request, losses: np.ndarray) -> np.ndarray:

@@ -120,7 +120,7 @@ def predict(
         name, outcome, declined = _climb(request, methods)
         rows, notes = outcome.assumptions, list(outcome.notes)
         if linear and rate is not None:
-            rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0]))
+            rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0], request.descent is None))
     finite = np.isfinite(outcome.losses).all(axis=1)
     if not finite.all():
         notes.append(f"{np.sum(~finite)} of {len(finite)} draws diverge: their loss and the mean are not finite")

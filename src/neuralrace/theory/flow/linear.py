@@ -123,10 +123,12 @@ def flow_sharpness(statistics: PathStatistics, weights: Mapping[Edge, np.ndarray
     return sharpness(solution.system.velocity, solution.start)
 
 
-def flow_regime(statistics: PathStatistics, rate: float, times: np.ndarray, draw: Evolution) -> Assumption:
+def flow_regime(
+    statistics: PathStatistics, rate: float, times: np.ndarray, draw: Evolution, needed: bool
+) -> Assumption:
     """Compare a planned step size with the largest curvature at five times."""
     chosen = np.concatenate([[0.0], times[np.unique(np.linspace(0, len(times) - 1, 5).astype(int))]])
-    return regime(rate, chosen, [flow_sharpness(statistics, weights) for weights in draw.weights(chosen)])
+    return regime(rate, chosen, [flow_sharpness(statistics, weights) for weights in draw.weights(chosen)], needed)
 
 
 def own_vectors(statistics: PathStatistics, path: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -93,7 +93,8 @@ def integrate(
         if failed:
             raise RangeError(
                 f"the integration needs a step below {width:.2g} at time {time:.6g}: rtol={rtol:.2g} is too tight for "
-                f"double precision, or the velocity overflows; raise rtol, or start from smaller weights"
+                f"double precision, or the velocity overflows; raise rtol, start from smaller weights, or take "
+                f"steps, dynamics='descent' with a small learning_rate"
             )
         if time < end and taken >= max_steps:
             raise RangeError(

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from neuralrace.architecture import edge_name
 from neuralrace.statistics import shared_bases
 from neuralrace.theory.alignment import Alignment, align_own, align_shared, growing_part, is_two_layer
 from neuralrace.theory.certificate import SADDLE, Assumption, first_failing
@@ -134,12 +135,12 @@ def plainly_turning(request: Request, starts: Starts, small: float) -> Rows:
     return (Assumption(DIAGONAL, turning, request.tolerance, f"{place}, with every mode learned as if alone,"),)
 
 
-def reduced_outcome(request: Request, system: ReducedSystem, states: StateCurves | None = None) -> Outcome:
-    """Losses and weights of a solution, integrated where there is no formula `states`.
+def reduced_outcome(request: Request, system: ReducedSystem, formula: StateCurves | None = None) -> Outcome:
+    """Losses and weights of a solution, integrated where there is no formula.
 
     Also whether anything turns one mode of a path into another on the way.
     """
-    found = states or system.solve(request.rtol, request.max_steps, request.descent)
+    found = formula or system.solve(request.rtol, request.max_steps, request.descent)
     last = lru_cache(maxsize=1)(lambda times: found(np.frombuffer(times)))  # each draw takes them in turn
 
     def kept(times: np.ndarray) -> np.ndarray:
@@ -147,22 +148,56 @@ def reduced_outcome(request: Request, system: ReducedSystem, states: StateCurves
 
     paths = tuple(request.statistics.open_paths)
     draws = tuple(system.evolution(kept, draw) for draw in range(len(system.starts)))
-    rows: Rows = ()
+    states = kept(request.times)
+    rows: Rows = (modes_at_rest(request, system, float(np.abs(states).max(initial=0.0)) or 1.0),)
     if system.own:
         by_draw = zip(*(draw.paths(paths, request.times) for draw in draws), strict=True)
         products = {path: np.concatenate(strengths) for path, strengths in zip(paths, by_draw, strict=True)}
         turning, place = off_diagonal(request.statistics, products)
-        rows = (Assumption(DIAGONAL, turning, request.tolerance, place),)
-    losses = system.loss(kept(request.times)).T
+        rows = (*rows, Assumption(DIAGONAL, turning, request.tolerance, place))
+    losses = system.loss(states).T
     return Outcome(losses, draws, paths, rows, reduction=system, notes=_lost_modes(system))
+
+
+def _stuck(system: ReducedSystem) -> np.ndarray:
+    """The terms with a correlation to learn and two layers or more without strength: a saddle."""
+    terms, _ = system.unlumped
+    zeros = (np.pad(system.initial, ((0, 0), (0, 1)), constant_values=1.0)[:, terms.factors] == 0).sum(axis=2)
+    wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
+    return np.asarray((zeros >= 2) & wanted)  # (draws, terms)
+
+
+def modes_at_rest(request: Request, system: ReducedSystem, largest: float) -> Assumption:
+    """Bound what modes without strength may grow to from weights that are too small to be told from rounding.
+
+    They grow no faster than exponentially, at the sum of the correlations of all terms of a layer, times the largest
+    strength of each further layer. A mode that has no hidden direction left has nothing to grow from.
+    """
+    terms, names = system.unlumped
+    stuck, worst, where = _stuck(system), 0.0, "every mode"
+    rates = np.append(terms.through @ np.abs(terms.strengths), 0.0)[terms.factors].max(axis=1)
+    hidden = request.architecture.hidden
+    for start, weights, rest in zip(system.starts, request.weights, stuck, strict=True):
+        if not rest.any():
+            continue
+        followed = start.weights(start.matrices)
+        for term in map(int, np.flatnonzero(rest)):
+            further = largest ** max(len(terms.of(term)) - 2, 0)
+            for edge, mode in (names[v] for v in terms.of(term)):
+                ends = zip(request.architecture.edges[edge], start.ends[edge][::-1], strict=True)
+                if any(node in hidden and basis.any(axis=0).sum() == len(basis) for node, basis in ends):
+                    continue
+                left_out = float(np.linalg.norm(weights[edge] - followed[edge]))
+                grown = left_out * np.exp(min(rates[term] * further * request.end, 600.0)) / largest
+                if grown > worst:
+                    worst, where = grown, f"mode {mode} of edge {edge_name(edge)}, relative to the largest strength,"
+    return Assumption("modes without strength", worst, 0.1, where)
 
 
 def _lost_modes(system: ReducedSystem) -> tuple[str, ...]:
     """Say which modes have a correlation to learn and no strength to start from."""
-    terms, names = system.unlumped
-    zeros = (np.pad(system.initial, ((0, 0), (0, 1)), constant_values=1.0)[:, terms.factors] == 0).sum(axis=2)
+    (terms, names), stuck = system.unlumped, _stuck(system).any(axis=0)
     wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
-    stuck = (zeros >= 2).any(axis=0) & wanted
     if not stuck.any():
         return ()
     if stuck.all(where=wanted):

@@ -23,8 +23,9 @@ EVALUATIONS = 60_000  # a problem that takes scipy more than this is not counted
 @dataclass
 class Case:
     problem: nr.Problem
-    weights: list[dict]
+    weights: list[dict] | nr.initial.Initializer
     times: np.ndarray
+    late: int = 0  # times before it are not asked for
 
 
 class TooLongError(Exception):
@@ -116,11 +117,11 @@ def routing(shape, random):
     return task.problem("shared", hidden=int(2 ** shape.uniform(1, 5)))
 
 
-def rectified(shape, random):
+def rectified(shape, random, layers=2):
     size, outputs = int(shape.integers(1, 5)), int(shape.integers(1, 4))
     hidden = int(2 ** shape.uniform(0, 6)) if shape.random() < 0.3 else int(shape.integers(1, 9))
     count = int(shape.integers(4, 14))
-    layers = (hidden,) if shape.random() < 0.7 else (hidden, hidden)
+    layers = (hidden,) if shape.random() < 0.7 or layers == 1 else (hidden, hidden)
     rows = random.normal(size=(count, size))
     weights = example_weights(random, count)
     targets = random.normal(size=(count, outputs)) if random.random() < 0.7 else np.abs(rows[:, :1]) * np.ones(outputs)
@@ -141,6 +142,13 @@ KINDS = {
 }
 
 
+# for the soak alone: saddles whose noise is near rounding, and draws from an initializer
+MORE = {
+    "flat saddle": KINDS["saddle"],
+    "drawn": lambda shape, random: rectified(shape, random, layers=1),
+}
+
+
 def depth(problem) -> int:
     return min(len(path.edges) for path in problem.architecture.paths())
 
@@ -151,8 +159,8 @@ def random_weights(kind, problem, random):
     layers = depth(problem)
     low = {1: -6.0, 2: -6.0, 3: -2.0}.get(layers, -1.0) if kind != "rectified" else (-3.0 if layers == 2 else -1.0)
     std = 10 ** random.uniform(low, 0.0)
-    if kind == "saddle":
-        return near_saddle(problem, random)
+    if kind in ("saddle", "flat saddle"):
+        return near_saddle(problem, random, least=-11 if kind == "saddle" else -14)
     ratio = 10 ** random.uniform(-1, 1) if random.random() < 0.2 and layers == 2 else 1.0
     weights = {}
     for number, edge in enumerate(edges):
@@ -162,7 +170,7 @@ def random_weights(kind, problem, random):
     return weights
 
 
-def near_saddle(problem, random):
+def near_saddle(problem, random, least):
     """Some modes of a chain learned, and noise of another size in every layer.
 
     Modes of equal strength are learned together, and hidden bases turn with them: the weights then do not depend on
@@ -184,7 +192,7 @@ def near_saddle(problem, random):
     for shape in shapes[:-1]:
         basis.append(polar(random.normal(size=shape) @ basis[-1]))
     basis.append(left[:, :kept])
-    noise = 10 ** random.uniform(-11, -1, len(edges))
+    noise = 10 ** random.uniform(least, -1, len(edges))
     return {
         edge: (basis[i + 1] * layer) @ basis[i].T + noise[i] * random.normal(size=shapes[i])
         for i, edge in enumerate(edges)
@@ -199,7 +207,8 @@ def polar(matrix):
 
 def make_case(kind, shape, seed) -> Case:
     random = np.random.default_rng([seed, 1])
-    problem = KINDS[kind](np.random.default_rng([shape, list(KINDS).index(kind)]), random)
+    kinds = KINDS | MORE
+    problem = kinds[kind](np.random.default_rng([shape, list(kinds).index(kind)]), random)
     weights = [random_weights(kind, problem, random) for _ in range(int(random.choice([1, 1, 2])))]
     scale = max(float(np.abs(matrix).max()) for matrix in weights[0].values())
     drive = [
@@ -211,12 +220,13 @@ def make_case(kind, shape, seed) -> Case:
     layers = depth(problem)
     wait = 2 * max(-np.log(min(scale, 0.5)), 1.0) if layers <= 2 else min(min(scale, 0.5) ** (2 - layers), 100.0)
     end = random.uniform(0.5, 3.0) * (wait + 3) / rate
-    return Case(problem, weights, np.linspace(0, min(end, 400.0), 81))
+    drawn = nr.initial.gaussian(10 ** random.uniform(-3, -1)) if kind == "drawn" else weights
+    return Case(problem, drawn, np.linspace(0, min(end, 400.0), 81))
 
 
-def exact_losses(case: Case) -> np.ndarray:
+def exact_losses(case: Case, weights: list[dict]) -> np.ndarray:
     """(sets of weights, T): the gradient flow of the oracle's gradient."""
-    return np.array([_integrated(case.problem, weights, case.times) for weights in case.weights])
+    return np.array([_integrated(case.problem, one, case.times)[case.late :] for one in weights])
 
 
 def _integrated(problem, weights, times):
@@ -263,12 +273,15 @@ def _heun(velocity, start, times, width):
 
 
 def judge(case: Case, **options) -> tuple[nr.theory.Forecast, float]:
-    """The forecast by `auto`, and its distance from the exact learning curve."""
-    forecast = nr.predict(case.problem, case.weights, case.times, **options)
-    task = case.problem.task
+    """The forecast by `auto`, and its distance from the exact learning curve of the same weights."""
+    task, times = case.problem.task, case.times[case.late :]
+    forecast = nr.predict(case.problem, case.weights, times, **options)
+    drawn = [forecast.weights(0.0, draw) for draw in range(len(forecast.losses))] if callable(case.weights) else []
     silent = 0.5 * sum(float(task.weights @ (rows**2).sum(axis=1)) for rows in task.targets.values())
-    curves = [np.maximum(losses, FLOOR * silent) for losses in (forecast.losses, exact_losses(case))]
-    return forecast, nr.agreement(*(nr.analysis.Line(case.times, losses) for losses in curves)).normalized_l1
+    curves = [
+        np.maximum(losses, FLOOR * silent) for losses in (forecast.losses, exact_losses(case, drawn or case.weights))
+    ]
+    return forecast, nr.agreement(*(nr.analysis.Line(times, losses) for losses in curves)).normalized_l1
 
 
 def promised(case: Case) -> float:

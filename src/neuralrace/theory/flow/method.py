@@ -41,19 +41,20 @@ class Flow(Method[PathStatistics]):
     last: ClassVar[bool] = True
 
     def setup(self, request: Request) -> tuple[tuple[Assumption, ...], PathStatistics | None]:
-        """Assume nothing; report the accuracy of the integration."""
-        row = Assumption(CHECKED, 0.0, request.rtol, "the forecast is the exact flow, integrated to this rtol")
-        if request.rtol > ROUGH:
-            row = Assumption("accuracy of the integration", request.rtol, ROUGH, "rtol of every step and mode")
-        return (row,), request.statistics
+        """Assume nothing."""
+        return (), request.statistics
 
     def solve(self, request: Request, prepared: PathStatistics) -> Outcome:
         """Integrate, or take steps, draw by draw."""
         flows = [start_flow(request, weights) for weights in request.weights]
+        row = Assumption(CHECKED, 0.0, request.rtol, "the forecast is the exact flow, integrated to this rtol")
+        if request.rtol > ROUGH:
+            row = Assumption("accuracy of the integration", request.rtol, ROUGH, "rtol of every step and mode")
         return Outcome(
             np.array(map_on_devices(lambda flow: flow.losses(request.times), flows)),
             tuple(matrix_evolution(flow.weights_at, partial(own_vectors, prepared)) for flow in flows),
             tuple(prepared.open_paths) if prepared.listable else (),
+            (row,),
         )
 
 

@@ -246,3 +246,5 @@ def test_the_recipe_trains_until_the_task_is_learned():
     run = nr.train(network, SMALLER, rate, steps)
     assert run.loss[0, -1] < 0.02 * run.loss[0, 0]
     assert choose_recipe(network, None, None, 10, key=0)[::2] == (nr.initial.gaussian(0.005 / 16), 10)
+    assert "still on a plateau: the next drop" in choose_recipe(network, SMALLER, 0.02, 2000, key=0)[3]
+    assert choose_recipe(network, SMALLER, 0.02, steps, key=0)[3] == ""

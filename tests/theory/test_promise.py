@@ -91,15 +91,19 @@ def test_where_the_flow_is_too_large_the_velocity_is_compared_with_the_gradient(
     assert nr.agreement(*lines).normalized_l1 <= TOLERANCE
 
 
-def test_a_saddle_amplifies_what_the_modes_leave_out() -> None:
-    random, inputs = np.random.default_rng(0), np.sqrt(3) * np.eye(3)
+def three_modes(hidden) -> nr.Problem:
+    inputs = np.sqrt(3) * np.eye(3)
     task = nr.Task({"x": inputs}, {"y": inputs * [1, 0.8, 0.6]})
-    problem = nr.Problem(nr.Architecture({"x": 3, "h": 64, "y": 3}, [("x", "h"), ("h", "y")]), task)
+    return nr.Problem(nr.Architecture({"x": 3, "h": hidden, "y": 3}, [("x", "h"), ("h", "y")]), task)
+
+
+def test_a_saddle_amplifies_what_the_modes_leave_out() -> None:
+    random = np.random.default_rng(0)
     learned = random.normal(size=(64, 1))
     learned = learned @ np.eye(1, 3) / np.linalg.norm(learned)
     noise = (1e-11 * random.normal(size=(64, 3)), 4e-8 * random.normal(size=(3, 64)))
     weights = {("x", "h"): learned + noise[0], ("h", "y"): learned.T + noise[1]}
-    keeps_its_promise(Case(problem, [weights], np.linspace(0, 60, 121)))
+    keeps_its_promise(Case(three_modes(64), [weights], np.linspace(0, 60, 121)))
 
 
 def rectified(scaled: bool) -> Case:
@@ -142,12 +146,6 @@ def test_gates_that_were_not_resolved_are_not_certified() -> None:
 @pytest.mark.parametrize("check", [False, "auto"])
 def test_problems_on_which_a_certificate_once_held_and_was_wrong(name, check) -> None:
     keeps_its_promise(make_case(*name), check=check)
-
-
-def three_modes(hidden) -> nr.Problem:
-    inputs = np.sqrt(3) * np.eye(3)
-    task = nr.Task({"x": inputs}, {"y": inputs * [1, 0.8, 0.6]})
-    return nr.Problem(nr.Architecture({"x": 3, "h": hidden, "y": 3}, [("x", "h"), ("h", "y")]), task)
 
 
 # Weights that cannot be told from rounding grow all the same: 1.7 and 1.9 off under certificates that held.

@@ -24,7 +24,7 @@ from neuralrace.errors import (
     require_known,
     require_number,
 )
-from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence
+from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence, plateau
 from neuralrace.explanation.result import Explanation, along_gradient
 from neuralrace.initial import Initializer, as_data, from_data
 from neuralrace.interop import layers_of, read_folder
@@ -127,6 +127,7 @@ def explain(
             rate = float(run.settings["learning_rate"])
             moments = run.time
             predicted = reln.predict_modules(network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key)
+            caution = plateau(network, drawn, rate, int(run.data["step"].values[-1]), key=key)
     say("finding modules and replaying them")
     found = reln.discover(run, modules, key=key)
     ranking: reln.Ranking | None = None

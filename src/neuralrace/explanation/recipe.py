@@ -9,8 +9,9 @@ from neuralrace.problem import Problem, ReLUNetwork, side_by_side
 from neuralrace.reln.discover import largest_curvature
 from neuralrace.reln.modules import examples_of
 from neuralrace.task import Task
-from neuralrace.theory import predict
+from neuralrace.theory import NetworkFlow, Representatives, predict
 
+PILOT = 64  # neurons that are simulated
 LEARNED = 0.01  # of the initial loss
 SETTLED = 0.02  # of all that the loss fell: if the later half of the time brings less, it has settled ...
 AHEAD = 16  # ... unless this many times as many steps bring more: then it is on a plateau
@@ -53,45 +54,80 @@ def choose_recipe(
     start = small_weights(network) if given is None else given
     initial.draw(start, network, key)  # an initializer that does not fit is refused here
     if steps is not None:
-        return start, rate, steps, ""
+        return start, rate, steps, plateau(network, start, rate, steps, key=key)
     pilot, own = network, start
-    if given is None and len(widths) == 1 and widths[0] > 64:
-        pilot = ReLUNetwork(examples_of(network), 64, biases=network.biases)
+    if given is None and len(widths) == 1 and widths[0] > PILOT:
+        pilot = ReLUNetwork(examples_of(network), PILOT, biases=network.biases)
         own = small_weights(pilot)
-
-    def simulated(steps: int) -> tuple[np.ndarray, np.ndarray]:
-        moments = np.round(np.linspace(0, steps, 101)).astype(int)
-        times = rate * moments
-        loss = predict(pilot, own, times, learning_rate=rate, dynamics="descent", draws=1, key=key).losses[0]
-        if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
-            raise divergence(network.task, rate)
-        return moments, loss
-
-    # steps, neurons and numbers in the data, times each other, are bounded, unless that leaves under 1,000 steps
-    one = side_by_side(task.inputs).size * widths[0] + side_by_side(task.targets).size * widths[-1]
-    most, steps = int(np.clip((5e9 if quick else 2e10) / one, 1000, 32_000)), 500
+    most, steps = most_steps(network, quick), 500
     while True:
-        moments, loss = simulated(steps)
+        moments, loss = simulated(pilot, own, rate, steps, key)
         below = np.flatnonzero(loss <= LEARNED * loss[0])
         if len(below):
             return start, rate, min(most, int(np.ceil(1.5 * moments[below[0]]))), ""
-        fallen, late = loss[0] - loss[-1], loss[moments >= steps / 2]
-        if fallen > LEARNED * loss[0] and late[0] - late[-1] < SETTLED * fallen:
-            ahead, later = simulated(min(AHEAD * steps, max(2 * most, steps)))
-            drops = ahead[later < loss[-1] - SETTLED * fallen]
-            if not len(drops):
+        if settled(moments, loss):
+            drop = next_drop(pilot, own, rate, steps, max(2 * most, steps), loss, key)
+            if drop is None:
                 return start, rate, steps, ""
-            if drops[0] > most:
-                warning = (
-                    f"still on a plateau: the next drop of the loss is expected near t = {rate * drops[0]:.3g}, after "
-                    f"about {drops[0]:,} steps, by a simulation of a few neurons; give more steps to see it"
-                )
-                return start, rate, steps, warning
-            while 4 * steps <= min(most, drops[0]):  # the drop is ahead: skip the plateau in between
+            if drop > most:
+                return start, rate, steps, still_on_a_plateau(rate, drop)
+            while 4 * steps <= min(most, drop):  # the drop is ahead: skip the plateau in between
                 steps *= 2
         if 2 * steps > most:
             return start, rate, steps, f"{steps:,} steps are the most that are chosen: give more if it matters"
         steps *= 2
+
+
+def most_steps(network: Problem, quick: bool = False) -> int:
+    """Bound steps times neurons times numbers in the data, unless that leaves under 1,000 steps."""
+    widths = [network.architecture.nodes[layer] for layer in network.architecture.hidden]
+    one = side_by_side(network.task.inputs).size * widths[0] + side_by_side(network.task.targets).size * widths[-1]
+    return int(np.clip((5e9 if quick else 2e10) / one, 1000, 32_000))
+
+
+def plateau(network: Problem, start: Initializer, rate: float, steps: int, *, key: int) -> str:
+    """Warn if a training of a given length ends on a plateau, by a simulation of a few neurons; empty if not."""
+    if not steps:
+        return ""
+    moments, loss = simulated(network, start, rate, steps, key)
+    if loss[-1] <= LEARNED * loss[0] or not settled(moments, loss):
+        return ""
+    drop = next_drop(network, start, rate, steps, max(2 * most_steps(network), steps), loss, key)
+    return "" if drop is None else still_on_a_plateau(rate, drop)
+
+
+def simulated(network: Problem, start: Initializer, rate: float, steps: int, key: int) -> tuple[np.ndarray, np.ndarray]:
+    """Simulate one draw; a few neurons represent a wide hidden layer. Returns steps, and the loss there."""
+    moments = np.unique(np.round(np.linspace(0, steps, 101)).astype(int))
+    methods = Representatives(most=PILOT), NetworkFlow()
+    forecast = predict(network, start, rate * moments, methods, key, learning_rate=rate, dynamics="descent", draws=1)
+    loss = forecast.losses[0]
+    if not np.isfinite(loss).all() or loss[-1] > 2 * loss[0]:
+        raise divergence(network.task, rate)
+    return moments, loss
+
+
+def settled(moments: np.ndarray, loss: np.ndarray) -> bool:
+    """Whether the loss has fallen, and the later half of the time brought little of it."""
+    fallen, late = loss[0] - loss[-1], loss[moments >= moments[-1] / 2]
+    return bool(fallen > LEARNED * loss[0] and late[0] - late[-1] < SETTLED * fallen)
+
+
+def next_drop(
+    network: Problem, start: Initializer, rate: float, steps: int, most: int, loss: np.ndarray, key: int
+) -> int | None:
+    """The step at which a settled loss drops again, up to AHEAD times as many steps or `most`; None if it does not."""
+    ahead, later = simulated(network, start, rate, min(AHEAD * steps, most), key)
+    drops = ahead[later < loss[-1] - SETTLED * (loss[0] - loss[-1])]
+    return int(drops[0]) if len(drops) else None
+
+
+def still_on_a_plateau(rate: float, drop: int) -> str:
+    """Say when the next drop is expected."""
+    return (
+        f"still on a plateau: the next drop of the loss is expected near t = {rate * drop:.3g}, after about {drop:,} "
+        "steps, by a simulation of a few neurons; give more steps to see it"
+    )
 
 
 def small_weights(network: Problem) -> Initializer:

@@ -75,7 +75,8 @@ def check_outcome(
 def _late(request: Request, outcome: Outcome) -> tuple[Assumption, ...]:
     """Require that a tenth of the initial loss is left at the requested times, on average, if these start later.
 
-    Assumptions are measured relative to the initial loss, and an error that is small there may be most of what is left.
+    Assumptions are measured relative to the initial loss, and an error that is small there may exceed the loss of late
+    times.
     """
     if request.times[0] == 0:
         return ()

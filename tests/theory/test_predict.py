@@ -240,4 +240,4 @@ def test_step_size_is_compared_with_the_sharpness():
     assert fine.holds
     coarse = predict(chain(), START, TIMES, learning_rate=0.5).certificate
     assert not coarse["flow regime"].holds
-    assert coarse.holds  # the flow is what it is; only descent at that rate would not follow it
+    assert not coarse.holds  # descent at that rate does not follow the flow

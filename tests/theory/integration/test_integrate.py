@@ -112,7 +112,7 @@ class Pushed(Bowl):
 
 @float64
 def test_steps_that_would_have_no_length_are_refused():
-    with pytest.raises(RangeError, match=r"needs a step below .* at time 1: .*raise rtol, or start from smaller"):
+    with pytest.raises(RangeError, match=r"needs a step below .* at time 1: .*raise rtol, start from smaller"):
         integrate(Bursting(np.ones(2)), np.ones(2), 2.0, rtol=1e-6, max_steps=10**6)
     with pytest.raises(RangeError, match=r"needs a step below .* at time 0: .*the velocity overflows"):
         integrate(Bursting(np.ones(2)), 1e200 * np.ones(2), 2.0, rtol=1e-6, max_steps=10**6)

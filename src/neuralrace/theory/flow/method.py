@@ -111,6 +111,7 @@ def outcome_of(
         made, unchecked = f"simulated by steps of gradient descent of {rate:g}", ""
     else:
         row, unchecked = single_neurons(simulation.problem), "not checked: steps of descent are taken several at once"
+        row = replace(row, needed=False)  # as many as the curvature allows
         most = f"up to {simulation.strides} at once where the loss has halved"
         made = f"simulated by steps of gradient descent of {rate:g}, {most if simulation.strides > 1 else 'one by one'}"
         made = f"{made}; in single precision down to {SINGLE:g} of the loss"

@@ -71,9 +71,3 @@ def test_an_error_inside_restores_the_setting():
     with pytest.raises(TypeError):
         third()
     assert jnp.asarray(1.0).dtype == jnp.float32
-
-
-def test_inside_a_transformation_the_ambient_precision_holds():
-    square = float64(lambda x: x * x)
-    assert jax.grad(square)(jnp.float32(3.0)).dtype == jnp.float32
-    assert float64(jax.grad(lambda x: jnp.asarray(x) ** 2))(3.0).dtype == jnp.float64

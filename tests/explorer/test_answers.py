@@ -10,7 +10,7 @@ import pytest
 import neuralrace as nr
 from neuralrace.explorer.answers import ADVICE, certificate_data, equations_data
 from neuralrace.explorer.problem import make_setup
-from neuralrace.explorer.scene import numbers, read_scene
+from neuralrace.explorer.scene import read_scene
 from neuralrace.explorer.session import Session
 from neuralrace.explorer.snapshots import race, take_snapshots
 from neuralrace.tasks.named.routing import TARGETS
@@ -81,8 +81,3 @@ def test_equations_are_set_with_their_numbers() -> None:
     assert "<mn>0.5</mn>" in found["equations"][0]
     flow = nr.predict(problem, nr.initial.gaussian(1e-3), [0.0, 1.0], "flow", draws=1)
     assert "&#x02202;" in equations_data(flow, linear=False)["equations"][0]  # as of networks with activations
-
-
-def test_numbers_are_short_and_missing_ones_are_null() -> None:
-    assert numbers([1 / 3, np.nan, np.inf, 0, 1e-20]) == [0.333333, None, None, 0.0, 1e-20]
-    assert numbers(np.float64(2.0)) == 2.0

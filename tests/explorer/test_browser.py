@@ -164,27 +164,6 @@ def test_a_gate_is_toggled(page: Page) -> None:
     assert "flips" not in page.js("return location.hash")
 
 
-def test_one_cursor_moves_all_panels(page: Page) -> None:
-    page.wait("document.querySelector('#race svg')")
-
-    def seen() -> list[str]:
-        return page.js("""
-            const [line, clock] = ["cursor-line", "clock"].map((name) => document.getElementById(name));
-            const [disc, caption] = ["#race circle", "#graph p"].map((name) => document.querySelector(name));
-            return [line.getAttribute("x1"), clock.textContent, disc.getAttribute("cx"), caption.textContent]
-        """)
-
-    page.slide("scrub", 1000)
-    late = seen()
-    page.slide("scrub", 200)
-    assert all(one != other for one, other in zip(late, seen(), strict=True))
-    for tab, shown in (("values", ".curve"), ("similarity", "canvas"), ("units", "canvas"), ("equations", "math")):
-        page.find(f"tab-{tab}").click()
-        page.wait(f"document.querySelector('#panel {shown}')")
-    page.put("example", "2")
-    assert page.js("return document.querySelector('#grid tr.lit').dataset.row") == "2"
-
-
 def test_guess_first(page: Page) -> None:
     from selenium.webdriver import ActionChains
 

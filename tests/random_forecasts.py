@@ -25,7 +25,7 @@ class Case:
     problem: nr.Problem
     weights: list[dict] | nr.initial.Initializer
     times: np.ndarray
-    late: int = 0  # times before it are not asked for
+    late: int = 0  # the first that is requested
 
 
 class TooLongError(Exception):
@@ -278,9 +278,8 @@ def judge(case: Case, **options) -> tuple[nr.theory.Forecast, float]:
     forecast = nr.predict(case.problem, case.weights, times, **options)
     drawn = [forecast.weights(0.0, draw) for draw in range(len(forecast.losses))] if callable(case.weights) else []
     silent = 0.5 * sum(float(task.weights @ (rows**2).sum(axis=1)) for rows in task.targets.values())
-    curves = [
-        np.maximum(losses, FLOOR * silent) for losses in (forecast.losses, exact_losses(case, drawn or case.weights))
-    ]
+    exact = exact_losses(case, drawn or case.weights)
+    curves = [np.maximum(losses, FLOOR * silent) for losses in (forecast.losses, exact)]
     return forecast, nr.agreement(*(nr.analysis.Line(times, losses) for losses in curves)).normalized_l1
 
 

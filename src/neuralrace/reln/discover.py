@@ -86,7 +86,7 @@ class Modular:
 
     @property
     def problem(self) -> Problem:
-        """The gated network of these modules, ready to train or to predict; as wide as the modules are on average."""
+        """The gated network of these modules, whose `Gates` they are; each as wide as its module is on average."""
         layers = [[one for one in self.modules if one.layer == layer] for layer in self.network.architecture.hidden]
         patterns = [np.array([one.pattern for one in layer]) for layer in layers]
         widths = [[max(1, round(one.neurons)) for one in layer] for layer in layers]

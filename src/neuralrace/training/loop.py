@@ -7,6 +7,7 @@ program, so it is compiled once for a shape; conditions that differ in numbers o
 import math
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -285,34 +286,34 @@ def run(
         resume(training)
     block, at_once = _pace(programs[0], parameters, schedule, seeds)
     count, capacity = 16, buffers["loss"].shape[0]
-    pending: tuple[Records, np.ndarray] | None = None
-    while not training.finished:
-        schedule, first = training.schedule, training.next
-        last, began = len(schedule.steps) - 1, time.monotonic()
-        count = min(count, capacity)
-        stop = min(first + count, last) if first < last else last + 1
-        gaps = np.append(np.diff(schedule.steps), 1)[first:stop]  # the step after the last evaluation is thrown away
-        number, step = np.asarray(stop - first, dtype=np.int32), np.asarray(schedule.steps[first], dtype=np.int32)
-        kept = schedule.kept[first:stop]
-        chunk = np.resize(gaps, capacity).astype(np.int32), np.resize(kept, capacity), number, step
-        after, found = _advance(own, shared, training.state, keys, chunk, buffers, block, at_once)
-        if pending is not None:  # while the device works on
-            training.keep(*pending)
-        pending = found, kept
-        if stop <= last:  # after the last evaluation nothing moves
-            training.state = after
-        diverged = not np.isfinite(np.asarray(found["loss"])[stop - first - 1]).any()
-        training.next = last + 1 if diverged else stop
-        meter.advance(float(schedule.steps[min(stop, last)] - schedule.steps[first]) * seeds)
-        # chunks that take about CHUNK_SECONDS, growing by at most eight at a time
-        count = int(np.clip(count * CHUNK_SECONDS / max(time.monotonic() - began, 1e-6), 1, 8 * count))
-        if watchers:
-            training.keep(*pending)
-            pending = None
-            if any(watch(training) for watch in watchers) and not training.finished:
-                training.schedule, watchers = training.schedule.until(training.next), ()
-    if pending is not None:
-        training.keep(*pending)
+    pending: Future[None] | None = None
+    with ThreadPoolExecutor(1) as host:  # finishes the records of a chunk while the device computes the next one
+        while not training.finished:
+            schedule, first = training.schedule, training.next
+            last, began = len(schedule.steps) - 1, time.monotonic()
+            count = min(count, capacity)
+            stop = min(first + count, last) if first < last else last + 1
+            gaps = np.append(np.diff(schedule.steps), 1)[first:stop]  # the step after the last evaluation is discarded
+            number, step = np.asarray(stop - first, dtype=np.int32), np.asarray(schedule.steps[first], dtype=np.int32)
+            kept = schedule.kept[first:stop]
+            chunk = np.resize(gaps, capacity).astype(np.int32), np.resize(kept, capacity), number, step
+            after, found = _advance(own, shared, training.state, keys, chunk, buffers, block, at_once)
+            if pending is not None:
+                pending.result()
+            pending = host.submit(training.keep, found, kept)
+            if stop <= last:  # after the last evaluation nothing moves
+                training.state = after
+            diverged = not np.isfinite(np.asarray(found["loss"])[stop - first - 1]).any()
+            training.next = last + 1 if diverged else stop
+            meter.advance(float(schedule.steps[min(stop, last)] - schedule.steps[first]) * seeds)
+            # chunks that take about CHUNK_SECONDS, growing by at most eight at a time
+            count = int(np.clip(count * CHUNK_SECONDS / max(time.monotonic() - began, 1e-6), 1, 8 * count))
+            if watchers:
+                pending.result()
+                if any(watch(training) for watch in watchers) and not training.finished:
+                    training.schedule, watchers = training.schedule.until(training.next), ()
+        if pending is not None:
+            pending.result()
     return training
 
 

@@ -30,7 +30,7 @@ def test_modules_of_trained_networks():
     assert found.patterns.all(axis=1).sum() == 1  # one module is always open
     assert all(reln.implementable(pattern, task.inputs["x"], bias=True) for pattern in found.patterns)
     assert {(row.modules, row.stretches) for row in found.tried} == {(4, 1), (4, 2), (4, 4)}
-    assert found.problem.architecture.hidden == tuple(module.name for module in found.modules)
+    assert found.problem.architecture.hidden == tuple(found.gates.nodes) == tuple(one.name for one in found.modules)
     assert ("bias", "m0") in found.problem.architecture.edges
     # what all modules write is what the networks answer, but for the bias of the outputs
     weights, members = [runs[0].weights(seed) for seed in range(2)], [module.members for module in found.modules]

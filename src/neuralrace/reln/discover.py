@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from neuralrace.analysis import Agreement, Line
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import GateError, RangeError, WeightError, require_count, shortened
+from neuralrace.gates import Gates
 from neuralrace.initial import Initializer
 from neuralrace.problem import Problem, side_by_side
 from neuralrace.reln.modules import (
@@ -86,11 +87,16 @@ class Modular:
 
     @property
     def problem(self) -> Problem:
-        """The gated network of these modules, whose `Gates` they are; each as wide as its module is on average."""
+        """The gated network of these modules, ready to train or to predict; as wide as the modules are on average."""
         layers = [[one for one in self.modules if one.layer == layer] for layer in self.network.architecture.hidden]
         patterns = [np.array([one.pattern for one in layer]) for layer in layers]
         widths = [[max(1, round(one.neurons)) for one in layer] for layer in layers]
         return gated_problem(examples_of(self.network), patterns, widths, self.network.biases)
+
+    @property
+    def gates(self) -> Gates:
+        """The modules as gates: switches by example, one node for each module."""
+        return self.problem.gates
 
 
 def discover(

@@ -71,11 +71,11 @@ def find_modules(samples: Any, count: int, key: int = 0) -> Modules:
     packed = np.packbits(rows, axis=1) if rows.dtype == bool else rows
     _, first, inverse, times = np.unique(packed, axis=0, return_index=True, return_inverse=True, return_counts=True)
     carried = np.repeat(times[:, None].astype(float), rows.shape[1], axis=1)
-    found = cluster(carried, carried * rows[first], size, key)
+    found = cluster(carried, carried * rows[first], size, key, most=1_500_000)  # patterns of many records
     return replace(found, members=found.members[inverse.ravel()].reshape(gates.shape[:-1]))
 
 
-def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -> Modules:
+def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0, most: int = 300_000) -> Modules:
     """Find at most `count` modules. carried: what samples pass on if open; passed: the part with an open gate."""
     shape, examples = carried.shape[:-1], carried.shape[-1]
     active = passed.sum(axis=-1) > 0.01 * carried.sum(axis=-1)  # the others are on for hardly any example
@@ -83,8 +83,8 @@ def cluster(carried: np.ndarray, passed: np.ndarray, count: int, key: int = 0) -
     members = np.full(shape, -1)
     if not len(both):
         return Modules(np.zeros((0, examples)), members, np.zeros(0), np.zeros(0))
-    # the strongest samples, 300,000 numbers and at least 1024 samples, from six starts
-    strong = np.argsort(-both[:, examples:].sum(axis=1), kind="stable")[: max(1024, 300_000 // examples)]
+    # the strongest samples, `most` numbers and at least 1024 samples, from six starts
+    strong = np.argsort(-both[:, examples:].sum(axis=1), kind="stable")[: max(1024, most // examples)]
     random = np.random.default_rng([key, count])
     among = both[strong]
     own = among[:, :examples] / np.where(among[:, examples:] > 0, among[:, examples:], 1.0)

@@ -1,5 +1,6 @@
 """Predict, train, find modules, replay them, judge: one call from a task, or from a run, to its explanation."""
 
+import contextlib
 import inspect
 import math
 import os
@@ -127,7 +128,8 @@ def explain(
             rate = float(run.settings["learning_rate"])
             moments = run.time
             predicted = reln.predict_modules(network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key)
-            caution = plateau(network, drawn, rate, int(run.data["step"].values[-1]), key=key)
+            with contextlib.suppress(RangeError):  # the simulation may diverge where the run did not
+                caution = plateau(network, drawn, rate, int(run.data["step"].values[-1]), key=key)
     say("finding modules and replaying them")
     found = reln.discover(run, modules, key=key)
     ranking: reln.Ranking | None = None

@@ -70,7 +70,7 @@ def predict(
     linear nodes; representatives, flow for networks with activations; auto, the first of these whose assumptions hold;
     or methods with options of their own, `theory.Aligned(diagonal=False)`, one or several to be tried in order. key: of
     the draws, which differ from those of a training with the same key. learning_rate: the planned step size: the
-    certificate compares it with the sharpness, and with activations the flow is corrected for it. dynamics: "flow", or
+    certificate requires that it is stable, and with activations the flow is corrected for it. dynamics: "flow", or
     "descent", gradient descent at that step size. rtol: relative error per step, of each mode (1e-6); with activations
     of all weights of a layer and of the remaining loss (5e-4, and less where it is checked). tolerance: for
     assumptions that must be exact. check: measure the distance of the forecast from the exact flow of one of its draws,

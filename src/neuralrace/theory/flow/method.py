@@ -24,9 +24,7 @@ from neuralrace.theory.sharpness import regime
 # With activations the flow of P2's mixed task is .001 to .002 in normalized L1 and .003 to .014 in log10 from descent
 # at this rtol; two trained networks differ by .002 to .014 and .004 to .076.
 ACTIVATED_RTOL = 5e-4
-MANY = (
-    64  # neurons in a layer, of which none decides: forecasts of such layers are not refused where they are unchecked
-)
+MANY = 64  # neurons of a layer, of which none decides the loss, so that an unchecked forecast may hold
 AGREED = 0.0025  # normalized L1 of flows at two tolerances, a quarter of what a certificate promises
 FINER = 0.04  # ratio of the two tolerances that are compared: gates that open over 2.5e-3, and over 1e-4
 ROUGH = 1e-3  # rtol of linear flows, at which their error is still far below one percent of the loss

@@ -159,12 +159,12 @@ def reduced_outcome(request: Request, system: ReducedSystem, formula: StateCurve
     return Outcome(losses, draws, paths, rows, reduction=system, notes=_lost_modes(system))
 
 
-def _stuck(system: ReducedSystem) -> np.ndarray:
-    """The terms with a correlation to learn and two layers or more without strength: a saddle."""
+def _stuck(system: ReducedSystem) -> tuple[np.ndarray, np.ndarray]:
+    """Which terms have a correlation to learn, and of these two layers or more without strength, (draws, terms)."""
     terms, _ = system.unlumped
     zeros = (np.pad(system.initial, ((0, 0), (0, 1)), constant_values=1.0)[:, terms.factors] == 0).sum(axis=2)
     wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
-    return np.asarray((zeros >= 2) & wanted)  # (draws, terms)
+    return wanted, (zeros >= 2) & wanted
 
 
 def modes_at_rest(request: Request, system: ReducedSystem, largest: float) -> Assumption:
@@ -174,7 +174,7 @@ def modes_at_rest(request: Request, system: ReducedSystem, largest: float) -> As
     strength of each further layer. A mode that has no hidden direction left has nothing to grow from.
     """
     terms, names = system.unlumped
-    stuck, worst, where = _stuck(system), 0.0, "every mode"
+    (_, stuck), worst, where = _stuck(system), 0.0, "every mode"
     rates = np.append(terms.through @ np.abs(terms.strengths), 0.0)[terms.factors].max(axis=1)
     hidden = request.architecture.hidden
     for start, weights, rest in zip(system.starts, request.weights, stuck, strict=True):
@@ -196,8 +196,8 @@ def modes_at_rest(request: Request, system: ReducedSystem, largest: float) -> As
 
 def _lost_modes(system: ReducedSystem) -> tuple[str, ...]:
     """Say which modes have a correlation to learn and no strength to start from."""
-    (terms, names), stuck = system.unlumped, _stuck(system).any(axis=0)
-    wanted = np.abs(terms.strengths) > 1e-12 * max(float(np.abs(terms.strengths).max(initial=0.0)), 1e-300)
+    (terms, names), (wanted, in_draws) = system.unlumped, _stuck(system)
+    stuck = in_draws.any(axis=0)
     if not stuck.any():
         return ()
     if stuck.all(where=wanted):

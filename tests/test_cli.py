@@ -74,8 +74,29 @@ def test_explain_passes_what_it_is_given(
     assert ending([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
     page = str(tmp_path / "out" / "report.html")
     assert json.loads(capsys.readouterr().out) == {"verdict": "explained", "page": page}
-    named, *sizes = explain.call_args.args
-    assert (named.settings["contexts"], sizes) == (2, [(9, 8), 3])
+    (named,), given = explain.call_args.args, explain.call_args.kwargs
+    assert (named.settings["contexts"], given["hidden"], given["seeds"]) == (2, (9, 8), 3)
+    ending(
+        [
+            "explain",
+            "t.csv",
+            "--target",
+            "a",
+            "--drop",
+            "b",
+            "--drop",
+            "c",
+            "--missing",
+            "mean",
+            "--test",
+            ".2",
+            "--raw",
+        ]
+    )
+    given = explain.call_args.kwargs
+    expected = {"target": ["a"], "drop": ["b", "c"], "missing": "mean", "test": 0.2, "raw": True}
+    assert {name: given[name] for name in expected} == expected
+    assert "standardize" not in given
 
 
 def test_a_verdict_other_than_recorded_is_status_one(

@@ -6,6 +6,7 @@ JSON object and nothing else; the text goes to standard error.
 """
 
 import contextlib
+import contextvars
 import ctypes
 import fnmatch
 import importlib.metadata
@@ -22,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from neuralrace import papers
-from neuralrace.errors import NeuralRaceError, RangeError, require_known, require_name, shortened
+from neuralrace.errors import COMMAND_LINE, NeuralRaceError, RangeError, require_known, require_name, shortened
 
 if TYPE_CHECKING:
     from neuralrace.papers.experiment import Result
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     message: str | None = None
     try:
         with _standard_output_kept_clear() if as_json else contextlib.nullcontext():
-            status, result = perform(given)
+            status, result = contextvars.copy_context().run(perform, given)
     except KeyboardInterrupt:
         sys.unraisablehook = lambda _: None  # half-made objects of dask may fail to end
         status, message = INTERRUPTED, "interrupted"
@@ -83,6 +84,7 @@ def _discard_standard_output() -> None:
 
 def perform(arguments: Sequence[str]) -> Ending:
     """Run one command: its status, and plain values for --json."""
+    COMMAND_LINE.set(True)
     command = typer.main.get_command(app)
     try:
         with command.make_context("neuralrace", list(arguments) or ["--help"]) as context:
@@ -230,10 +232,20 @@ def sweep(
 
 @app.command("explain", epilog=JSON)
 def explain_task(
-    task: Annotated[str, typer.Argument(help="A named task, an .npz file, or a .csv file with --target.")],
-    target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,
-    standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
-    bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,
+    task: Annotated[str, typer.Argument(help="A named task, a .csv file with --target, or an .npz file.")],
+    target: Annotated[list[str] | None, typer.Option(help="Column of a table to learn; may be repeated.")] = None,
+    classes: Annotated[
+        bool | None, typer.Option("--classes/--no-classes", help="Whether targets are classes (words, few integers).")
+    ] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")] = None,
+    missing: Annotated[str | None, typer.Option(help="Cells without a value: error, drop, or mean.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Neither standardize a table nor add a constant input.")] = False,
+    standardize: Annotated[bool, typer.Option("--standardize", help="Standardize columns (a table's are).")] = False,
+    bias: Annotated[bool, typer.Option("--bias", help="Add a constant input (a table gets one).")] = False,
+    sep: Annotated[str | None, typer.Option(help="Separator of a table's cells (,).")] = None,
+    decimal: Annotated[str | None, typer.Option(help="Decimal point of a table's numbers (.).")] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of a table's text (utf-8).")] = None,
+    test: Annotated[float | None, typer.Option(help="Fraction of the examples to keep for a test, like 0.2.")] = None,
     hidden: Annotated[list[int] | None, typer.Option(help="Width of a hidden layer (700); may be repeated.")] = None,
     seeds: Seeds = None,
     checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
@@ -246,11 +258,16 @@ def explain_task(
     from neuralrace.io import make_folder
 
     folder = None if out is None else make_folder(out)
-    reading = {"targets": target, "standardize": standardize, "bias": bias}
-    named = explanation.resolve(task, _read_changes(changes), {k: v for k, v in reading.items() if v})
-    explained = explanation.explain(
-        named, tuple(hidden) if hidden else None, seeds, checkpoints=checkpoints, quick=quick
-    )
+    reading: dict[str, Any] = {"classes": classes, "drop": drop, "missing": missing}
+    reading |= {"sep": sep, "decimal": decimal, "encoding": encoding}
+    reading |= {"raw": raw or None, "standardize": standardize or None, "bias": bias or None}
+    reading = {name: value for name, value in reading.items() if value is not None}
+    given: Any = task
+    if changes:
+        given = explanation.resolve(task, None, target, settings=_read_changes(changes), reading=reading)
+        target, reading = None, {}
+    how: dict[str, Any] = {"hidden": tuple(hidden) if hidden else None, "seeds": seeds, "quick": quick, "test": test}
+    explained = explanation.explain(given, target=target, checkpoints=checkpoints, **how, **reading)
     print(explained)
     if folder is None:
         return 0, explained.summary()

@@ -24,18 +24,15 @@ class NamedTask:
     """A dataset with the gatings that are known for it.
 
     gatings: name -> builder. hidden: the usual width of each pathway, or of a layer. groups: name of a grouping -> a
-    label for every example. labels: data node -> the names of its columns. whole: makes the same task with all its
-    examples, where training sees only a part. notes: what reading it from a file changed. name, settings: the name of
-    the factory, and its arguments.
+    label for every example. whole: makes the same task with all its examples, where training sees only a part. name,
+    settings: the name of the factory, and its arguments.
     """
 
     task: Task
     gatings: Mapping[str, Gating] = field(default_factory=dict, repr=False)
     hidden: int = 100
     groups: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
     whole: Callable[[], "NamedTask"] | None = field(default=None, repr=False)
-    notes: tuple[str, ...] = ()
     name: str = "task"
     settings: Mapping[str, Any] = field(default_factory=dict)
     leads_to: ClassVar = "its examples are its .task, and its .problem(gating) is a network that learns them"

@@ -28,7 +28,7 @@ from neuralrace.errors import (
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence, plateau
 from neuralrace.explanation.result import Explanation, along_gradient
-from neuralrace.initial import Initializer, as_data, from_data
+from neuralrace.initial import Initializer, absolute, as_data, from_data
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
@@ -251,7 +251,7 @@ def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.nd
         widths = [*(sizes[layer] for layer in before), max(1, sizes[last] // len(rows))]
         problems[name] = reln.gated_problem(task, patterns, widths, network.biases)
     finish = 0.1 * 0.5 * float(task.weights @ np.sum(side_by_side(task.targets) ** 2, axis=1))  # of the initial loss
-    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2)
+    return reln.race(task, problems, initial=absolute(initial, network), times=times, criterion=finish, draws=2)
 
 
 def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:

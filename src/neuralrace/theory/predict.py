@@ -23,7 +23,7 @@ from neuralrace.errors import (
     require_number,
     shortened,
 )
-from neuralrace.initial import Initializer, as_key, draw
+from neuralrace.initial import Initializer, absolute, as_key, draw
 from neuralrace.problem import Problem, problems_to_evaluate
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned import Aligned
@@ -89,7 +89,7 @@ def predict(
     others = _checked_evaluate(network, evaluate)
     linear = problem is None or not (problem.activations or problem.gates.neurons)
     methods = _named(method, linear)
-    given: Any = initial
+    given: Any = absolute(initial, network)
     if not callable(initial):
         sets = [initial] if isinstance(initial, Mapping) else initial
         if not isinstance(sets, Sequence) or not sets or not all(isinstance(one, Mapping) for one in sets):

@@ -123,7 +123,7 @@ def test_a_verdict_other_than_recorded_is_status_one(
         (["run", NAME, "--set", "steps"], "--set needs key=value; it was 'steps'"),
         (["run", NAME, "--set", "steps=3", "--set", "steps=4"], "setting 'steps' is given twice"),
         (["run", NAME, "--set", "steps=few"], "'steps' must be a whole number"),
-        (["sweep", NAME], "a sweep needs at least one setting with its values, each setting once; saxe2022-fig3 has"),
+        (["sweep", NAME], "a sweep needs at least one setting with its values, each setting once; 'saxe2022-fig3' has"),
         (["reproduce", "--only", "nothing"], "no experiment 'nothing'"),
         (["run", NAME, "--out", ""], "out must be the name of a folder; it was empty"),
     ],

@@ -174,7 +174,7 @@ def reproduce(
     from neuralrace.io import make_folder
     from neuralrace.papers.experiment import SIZES
     from neuralrace.report import counts, render_section, tally, write_report
-    from neuralrace.sweeps import reproduced
+    from neuralrace.workers import reproduced
 
     require_name("size", size, SIZES)
     known = papers.names()
@@ -206,28 +206,49 @@ def reproduce(
 
 @app.command(epilog=JSON)
 def sweep(
-    name: str,
+    name: Annotated[str, typer.Argument(help="A named task, or an experiment.")],
     changes: Changes = None,
     size: Size = "full",
     seeds: Seeds = None,
     on: Annotated[str, typer.Option(help="local, or the address of a dask scheduler.")] = "local",
     workers: Workers = None,
-    out: Annotated[str, typer.Option(help="Folder for points and data.")] = "sweep",
+    out: Annotated[str, typer.Option(help="Folder for points, data and figure.")] = "sweep",
 ) -> Ending:
-    """Run an experiment for every combination of settings, on many workers. Interrupted sweeps resume."""
+    """Train and forecast networks on a task, or run an experiment, over settings. Interrupted sweeps resume."""
     from neuralrace import sweeps
 
-    data = sweeps.sweep(name, _read_changes(changes), out=out, size=size, seeds=seeds, on=on, workers=workers)
-    once = data.drop_duplicates(["file", "claim"]).groupby("claim", sort=False)["holds"]
-    claims = [{"claim": claim, "points": len(holds), "holds": int(holds.sum())} for claim, holds in once]
-    _print_table(("claim", "holds at points"), ([c["claim"], f"{c['holds']} of {c['points']}"] for c in claims))
-    failed = data[data["failed"].notna()].drop(columns=["claim", "holds", "quantity", "lowest", "highest", "file"])
-    values = {"experiment": name, "points": data["file"].nunique(), "failed": failed.to_dict("records")}
+    wanted = _read_changes(changes)
+    table = sweeps.sweep(name, wanted, out=out, size=size, seeds=seeds, on=on, workers=workers).table
+    values: dict[str, Any] = {"experiment" if name in papers.names() else "task": name}
+    values["points"] = table["file"].nunique()
+    if "claim" in table:
+        once = table.drop_duplicates(["file", "claim"]).groupby("claim", sort=False)["holds"]
+        values["claims"] = [{"claim": claim, "points": len(holds), "holds": int(holds.sum())} for claim, holds in once]
+        rows = ([each["claim"], f"{each['holds']} of {each['points']}"] for each in values["claims"])
+        _print_table(("claim", "holds at points"), rows)
+    else:
+        values["rows"] = json.loads(table.to_json(orient="records"))  # null where a number is not finite
+        titles = {"loss": "loss", "predicted_loss": "forecast", "half_step": "half at step"}
+        titles |= {"predicted_half_step": "forecast", "normalized_l1": "L1"}
+        titles = {name: name for name in wanted} | {name: titles[name] for name in titles if name in table}
+        done = table.loc[table["failed"].isna(), list(titles)].to_numpy(object)
+        _print_table(
+            [*titles.values()], ([f"{v:.3g}" if isinstance(v, float) else str(v) for v in row] for row in done)
+        )
+        for caution in dict.fromkeys(table.get("caution", [])):
+            if caution and isinstance(caution, str):  # not NaN, of a point that failed
+                print(f"note: {caution}")
+    failed = table.loc[table["failed"].notna(), [*wanted, "failed"]]
+    values["failed"] = failed.to_dict("records")
     for point in values["failed"]:
         print(f"failed: {point}")
-    file = os.path.join(out, "data.csv")
-    print(f"points: {values['points']}, failed: {len(failed)}\ndata: {file}")
-    return OTHER if len(failed) else 0, values | {"claims": claims, "data": file}
+    print(f"points: {values['points']}, failed: {len(failed)}")
+    values["data"] = os.path.join(out, "data.csv")
+    print(f"data: {values['data']}")
+    if "loss" in table:
+        values["figure"] = os.path.join(out, "figure.png")
+        print(f"figure: {values['figure']}")
+    return OTHER if len(failed) else 0, values
 
 
 @app.command("explain", epilog=JSON)

@@ -212,7 +212,12 @@ def test_a_script_needs_no_guard_and_its_points_are_found_again(tmp_path: Path, 
         ("saxe2022-fig33", {"std": [1]}, {}, "no task, figure or file 'saxe2022-fig33'; did you mean 'saxe2022-fig3'"),
         (one, {"kind": ["run"]}, {}, r"arguments of the function, .*: missing a required argument: 'size'"),
         (one, {"kind": ["run"], "size": [object()]}, {}, "must be numbers, words"),
-        (one, {"kind": ["run"], "size": [2]}, {"seeds": 3}, "seeds is for figures and tasks"),
+        (
+            one,
+            {"kind": ["run"], "size": [2]},
+            {"seeds": 3},
+            "seeds for figures and tasks: leave it out, or make it a setting",
+        ),
         (lambda a, stream=sys.stdout: {}, {"a": [1]}, {}, "cannot be sent to other processes"),
     ],
 )

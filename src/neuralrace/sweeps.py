@@ -41,7 +41,7 @@ from neuralrace.plotting.panels import curve_panels
 from neuralrace.problem import ReLUNetwork
 from neuralrace.progress import Meter
 from neuralrace.task import Task
-from neuralrace.theory import predict
+from neuralrace.theory import Forecast, predict
 from neuralrace.training import train
 from neuralrace.training.checkpoint import digest
 from neuralrace.training.objectives import NAMED
@@ -86,7 +86,7 @@ class Sweep:
     folder: Path
 
     def __repr__(self) -> str:
-        return str(self.table.drop(columns="file").to_string(float_format="{:.4g}".format))
+        return str(self.table.drop(columns="file").to_string(float_format="{:.4g}".format, max_colwidth=50))
 
     def _repr_html_(self) -> str:
         return str(self.table.drop(columns="file").to_html(float_format="{:.4g}".format))
@@ -205,11 +205,9 @@ def _resolve(
         experiment = papers.get(what)
         base = override(getattr(experiment, require_name("size", size, SIZES)), common)
         return base, experiment.check, [what, size], partial(_figure, what, size, common)
-    if size != "full":
-        raise RangeError(f"size is for figures of papers; it was {shortened(size)}: leave it out")
+    if size != "full" or (common and callable(what)):
+        raise RangeError("size is for figures, and seeds for figures and tasks: leave it out, or make it a setting")
     if callable(what):
-        if common:
-            raise RangeError("seeds is for figures and tasks; a function takes its settings alone: add it to them")
         with contextlib.suppress(ValueError):  # a function without an inspectable signature
             try:
                 (signature := inspect.signature(what)).bind(**dict.fromkeys(names))
@@ -288,8 +286,9 @@ def _trained(task: Task, common: Mapping[str, Any], /, **point: Any) -> xarray.D
     start, rate, steps, caution = choose_recipe(network, given, chosen.learning_rate, chosen.steps, key=0)
     at = np.unique(np.round([*np.linspace(0, steps, 101), *np.geomspace(1, max(steps, 1), 50)]).astype(int)).tolist()
     run = train(network, start, rate, steps, seeds=chosen.seeds, loss=chosen.loss, at=at, progress=False)
-    forecast = predict(network, start, run.time, learning_rate=rate) if chosen.loss == "squared" else None
-    more = {"learning_rate": rate, "steps": steps, "caution": caution}
+    squared = chosen.loss == "squared"
+    forecast = predict(network, start, run.time, learning_rate=rate) if squared else None
+    more = {"learning_rate": rate, "steps": steps, "caution": caution if squared else ""}
     return _curves(run, forecast, {name: value for name, value in more.items() if name not in point})
 
 
@@ -301,20 +300,16 @@ def _returned(function: Callable, /, **point: Any) -> xarray.Dataset:
         by_kind = {"method" in one.settings: one for one in curves}
         if len(by_kind) == len(curves) > 0:
             return _curves(by_kind.get(False), by_kind.get(True), {})
-    if isinstance(found, xarray.Dataset):
-        data, numbers = (
-            found.load(),
-            {name: v.item() for name, v in found.items() if not v.ndim and v.dtype.kind in "biuf"},
-        )
-    elif isinstance(found, Mapping):
-        data, numbers = xarray.Dataset(), {name: _plain(f"the number {name!r}", v) for name, v in found.items()}
-    else:
+    if not isinstance(found, Mapping | xarray.Dataset):
         raise RangeError(
             "the function must return a trajectory, a forecast and a run, numbers by name, or an xarray dataset; it "
             f"returned {shortened(found)}"
         )
-    if taken := {*point, "file", "failed"} & set(numbers):
+    data = found.load() if isinstance(found, xarray.Dataset) else xarray.Dataset()
+    named = {name: value for name, value in found.items() if not (data and value.ndim)}
+    if taken := {*point, "file", "failed"} & set(named):
         raise RangeError(f"the function returns {min(taken)!r}, which the table has already: give it another name")
+    numbers = {name: _plain(f"the number {name!r}", value) for name, value in named.items()}
     return data.assign_attrs(numbers=json.dumps(numbers))
 
 
@@ -324,18 +319,18 @@ def _curves(run: Trajectory | None, forecast: Trajectory | None, more: Mapping[s
     rate = None if run is None else run.settings["learning_rate"]
     for name, prefix, axis, curve in (("run", "", "seed", run), ("forecast", "predicted_", "draw", forecast)):
         if curve is not None:
-            data = data.assign_coords(time=curve.time).assign({name: ((axis, "time"), curve.losses)})
-            rate = curve.settings["learning_rate"] if rate is None else rate
-            half = float(np.median(time_to(curve.time, curve.losses, 0.5 * curve.losses[:, 0])))
-            steps = {} if rate is None else {f"{prefix}half_step": float(np.ceil(half / rate))}
-            numbers |= {f"{prefix}loss": float(np.median(curve.losses[:, -1])), f"{prefix}half_time": half, **steps}
+            losses, rate = curve.losses, rate or curve.settings["learning_rate"]
+            data = data.assign_coords(time=curve.time).assign({name: ((axis, "time"), losses)})
+            half = float(np.median(time_to(curve.time, losses, 0.5 * losses[:, 0])))
+            numbers |= {f"{prefix}loss": float(np.median(losses[:, -1])), f"{prefix}half_time": half}
+            numbers |= {f"{prefix}half_step": float(np.ceil(half / rate))} if rate else {}
     if run is not None:
         kinds, counts = np.unique(run.status, return_counts=True)
         numbers["status"] = ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
     if run is not None and forecast is not None:
         numbers["normalized_l1"] = agreement(forecast, run).normalized_l1
-    if certificate := getattr(forecast, "certificate", None):
-        numbers["certificate_holds"], data.attrs["certificate"] = certificate.holds, str(certificate)
+    if isinstance(forecast, Forecast):  # a loaded one has its certificate as text
+        numbers["certificate_holds"] = forecast.certificate.holds
     return data.assign_attrs(numbers=json.dumps({**numbers, **more}))
 
 

@@ -31,13 +31,14 @@ def curve_panels(titles: Sequence[str], labels: Sequence[str], curves: Sequence[
     figure, axes = new_panels(len(panels), width=4.2 if len(panels) > 1 else 6.0)
     for title, axis in zip(panels, axes, strict=True):
         mine = [place for place, panel in enumerate(titles) if panel == title]
+        named_forecast = next((place for place in mine if {"run", "forecast"} <= arrays[place].keys()), None)
         for place in mine:
             one, label = arrays[place], labels[place]
             look: dict[str, Any] = {"color": colors[label], "label": label if label in named else None}
             if "run" in one:
                 axis.plot(one["time"], one["run"].T, color=colors[label], linewidth=0.7, alpha=0.3)
                 axis.plot(one["time"], np.median(one["run"], axis=0), linewidth=1.8, **look)
-                look = {"color": COLORS["theory"], "label": "forecast" if place == mine[-1] else None}
+                look = {"color": COLORS["theory"], "label": "forecast" if place == named_forecast else None}
             if "forecast" in one:
                 look |= {"linestyle": DASHES["theory"], "linewidth": 1.3}
                 axis.plot(one["time"], np.median(one["forecast"], axis=0), **look)
@@ -46,6 +47,6 @@ def curve_panels(titles: Sequence[str], labels: Sequence[str], curves: Sequence[
             axis.set_ylim(seen.min() / 1.3, 1.3 * seen.max())
         if 0 < early < 0.05 * end:
             axis.set_xscale("log")
-            axis.set_xlim(0.1 * early, end)
+            axis.set_xlim(max(0.1 * early, min(float(time[time > 0].min(initial=early)) for time, _ in losses)), end)
         label_axes(axis, title, TIME, "loss")
     return figure

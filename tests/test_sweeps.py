@@ -228,6 +228,12 @@ def test_bad_requests_leave_no_trace(what, settings, options, words, tmp_path: P
     assert not (tmp_path / "out").exists() or not list((tmp_path / "out").iterdir())
 
 
+def test_a_name_of_both_a_task_and_a_figure_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(nr.tasks.registry._factories, NAME, nr.tasks.xor)
+    with pytest.raises(NeuralRaceError, match="names a figure and a task: give the task itself"):
+        nr.sweep(NAME, {"hidden": [4]}, out=tmp_path)
+
+
 def test_figures_side_by_side_come_in_the_order_of_their_names(tmp_path: Path) -> None:
     names = ["saxe2022-linear", "saxe2022-fig3"]
     found = list(workers.reproduced(names, "tiny", tmp_path, 1, str))

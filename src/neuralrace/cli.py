@@ -238,6 +238,7 @@ def explain_task(
     seeds: Seeds = None,
     checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer, smaller networks; coarser forecast; no race.")] = False,
+    key: Annotated[int, typer.Option(help="Seed of all draws, any whole number.")] = 0,
     changes: Changes = None,
     out: Out = None,
 ) -> Ending:
@@ -249,7 +250,7 @@ def explain_task(
     reading = {"targets": target, "standardize": standardize, "bias": bias}
     named = explanation.resolve(task, _read_changes(changes), {k: v for k, v in reading.items() if v})
     explained = explanation.explain(
-        named, tuple(hidden) if hidden else None, seeds, checkpoints=checkpoints, quick=quick
+        named, tuple(hidden) if hidden else None, seeds, checkpoints=checkpoints, quick=quick, key=key
     )
     print(explained)
     if folder is None:

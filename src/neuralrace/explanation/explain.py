@@ -27,7 +27,7 @@ from neuralrace.errors import (
 )
 from neuralrace.explanation.recipe import choose_recipe, choose_width, divergence, plateau
 from neuralrace.explanation.result import Explanation, along_gradient
-from neuralrace.initial import Initializer, as_data, from_data
+from neuralrace.initial import Initializer, as_data, as_key, from_data
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
@@ -72,6 +72,7 @@ def explain(
     networks, and no race. progress: report progress on standard error.
     """
     check_modules(modules)
+    as_key(key)
     if learning_rate is not None:
         require_number("learning_rate", learning_rate, above=0)
     if steps is not None:

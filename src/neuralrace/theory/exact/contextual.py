@@ -84,9 +84,8 @@ class Contextual(Solution):
 
     def time(self, fraction: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
         """Return when common and contextual modes are learned to a fraction of their final strength."""
-        fraction = read("fraction", fraction)[..., None]
+        level = read("fraction", fraction)[..., None]
         common, contextual = (
-            modes.time(fraction * modes.singular_value / modes.input_variance)
-            for modes in (self.common, self.contextual)
+            modes.time(level * modes.singular_value / modes.input_variance) for modes in (self.common, self.contextual)
         )
         return common, contextual

@@ -106,7 +106,9 @@ def explain(
         records = np.unique(np.round(records).astype(int))
         say(f"predicting {last} steps")
         times = rate * records
-        predicted = reln.predict_modules(relu, start, times, modules, learning_rate=rate, draws=draws, key=key)
+        predicted = reln.predict_modules(
+            relu, start, times, modules, learning_rate=rate, draws=draws, key=key, progress=progress
+        )
         say(f"training {count} networks")
         record = ("gate_patterns", "weights") if len(layers) == 1 else ("gate_patterns",)
         at = records.tolist()
@@ -128,15 +130,17 @@ def explain(
             say("predicting the run")
             rate = float(run.settings["learning_rate"])
             moments = run.time
-            predicted = reln.predict_modules(network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key)
+            predicted = reln.predict_modules(
+                network, drawn, moments, modules, learning_rate=rate, draws=draws, key=key, progress=progress
+            )
             with contextlib.suppress(RangeError):  # the simulation may diverge where the run did not
                 caution = plateau(network, drawn, rate, int(run.data["step"].values[-1]), key=key)
     say("finding modules and replaying them")
-    found = reln.discover(run, modules, key=key)
+    found = reln.discover(run, modules, key=key, progress=progress)
     ranking: reln.Ranking | None = None
     if drawn is not None and not quick:
         say("racing gatings")
-        ranking = _race(found, run.time, drawn, labels)
+        ranking = _race(found, run.time, drawn, labels, progress)
     return Explanation(
         name=named.name,
         settings={
@@ -200,7 +204,9 @@ def run_of_folder(task: Task, folder: str | os.PathLike[str], learning_rate: flo
     return Trajectory.from_checkpoints(network, steps, [arrays for _, arrays in saved], learning_rate=learning_rate)
 
 
-def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.ndarray | None) -> reln.Ranking:
+def _race(
+    found: Modular, times: np.ndarray, initial: Initializer, groups: np.ndarray | None, progress: bool
+) -> reln.Ranking:
     """Race the gatings that respect the groups and the one that was found; nothing is trained.
 
     Candidates that cannot be solved in seconds are left out: the time grows with the cube of pathways times
@@ -222,7 +228,7 @@ def _race(found: Modular, times: np.ndarray, initial: Initializer, groups: np.nd
         widths = [*(sizes[layer] for layer in before), max(1, sizes[last] // len(rows))]
         problems[name] = reln.gated_problem(task, patterns, widths, network.biases)
     finish = 0.1 * 0.5 * float(task.weights @ np.sum(side_by_side(task.targets) ** 2, axis=1))  # of the initial loss
-    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2)
+    return reln.race(task, problems, initial=initial, times=times, criterion=finish, draws=2, progress=progress)
 
 
 def _warnings(named: NamedTask, run: Trajectory, network: Problem, caution: str) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ def race(
     neurons: int = 120,
     draws: int = 2,
     key: Any = 0,
+    progress: bool = True,
 ) -> Ranking:
     """Rank candidate gatings by the time at which the theory says they reach a loss; nothing is trained.
 
@@ -101,7 +102,7 @@ def race(
     for doublings in range(8):  # until some candidate meets the criterion in the first half of the time
         moments = np.linspace(0.0, end * 2**doublings, 401) if times is None else times
         forecasts = {
-            name: predict(problem, own, moments, methods, draws=draws, key=key, rtol=1e-4)
+            name: predict(problem, own, moments, methods, draws=draws, key=key, rtol=1e-4, progress=progress)
             for name, (problem, own) in entered.items()
         }
         level = 0.5 * max(float(one.loss[0]) for one in forecasts.values()) if criterion is None else float(criterion)

@@ -24,6 +24,7 @@ from neuralrace.errors import (
 )
 from neuralrace.initial import Initializer, as_key, draw
 from neuralrace.problem import Problem
+from neuralrace.progress import Meter
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned import Aligned
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
@@ -62,6 +63,7 @@ def predict(
     max_steps: int = 100_000,
     tolerance: float = 1e-6,
     check: bool | Literal["auto"] = "auto",
+    progress: bool = True,
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
 
@@ -76,7 +78,8 @@ def predict(
     assumptions that must be exact. check: measure the distance of the forecast from the exact flow of one of its draws,
     `certificate.checked`; a forecast that is off by more than 1 % is declined, and "auto" tries the next method.
     "auto": where that flow is affordable, unless the assumptions hold with a factor of 100 to spare; True: always;
-    False: never, and then the certificate rests on the assumptions alone.
+    False: never, and then the certificate rests on the assumptions alone. progress: say on standard error what is being
+    computed, when it takes more than two seconds.
     """
     require_kind("network", network, (Problem, PathStatistics), ProblemError)
     at = _checked_times(times)
@@ -116,8 +119,8 @@ def predict(
         check="auto" if isinstance(check, str) else bool(check),
     )
     overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # descent may diverge
-    with np.errstate(over=overflow, invalid=overflow):
-        name, outcome, declined = _climb(request, methods)
+    with Meter("predicting", shown=progress) as meter, np.errstate(over=overflow, invalid=overflow):
+        name, outcome, declined = _climb(request, methods, meter)
         rows, notes = outcome.assumptions, list(outcome.notes)
         if linear and rate is not None:
             rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0], request.descent is None))
@@ -160,10 +163,13 @@ def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool
     return tuple(rung for rung in named if rung.linear == linear) or named
 
 
-def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Outcome, tuple[Declined, ...]]:
+def _climb(
+    request: Request, methods: tuple[Method[Any], ...], meter: Meter
+) -> tuple[str, Outcome, tuple[Declined, ...]]:
     """Return the name and the outcome of the first method that applies, and the methods before it."""
     declined: dict[Declined, None] = {}
     for method in methods:
+        meter.label = f"predicting by {method.name}"
         outcome = _attempt(method, request)
         if isinstance(outcome, Outcome):
             return method.name, outcome, tuple(declined)

@@ -305,7 +305,7 @@ def run(
                 training.state = after
             diverged = not np.isfinite(np.asarray(found["loss"])[stop - first - 1]).any()
             training.next = last + 1 if diverged else stop
-            meter.advance(float(schedule.steps[min(stop, last)] - schedule.steps[first]) * seeds)
+            meter.advance(float(schedule.steps[min(stop, last)] - schedule.steps[first]) * len(programs))
             # chunks that take about CHUNK_SECONDS, growing by at most eight at a time
             count = int(np.clip(count * CHUNK_SECONDS / max(time.monotonic() - began, 1e-6), 1, 8 * count))
             if watchers:

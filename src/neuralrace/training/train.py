@@ -115,18 +115,19 @@ def train(
     schedule = make_schedule(steps, every, at)
     rule, time = make_rule(learning_rate, optimizer)
     condition = Condition(network, initial, rule, time, loss, coupling, batch_size)
-    prepared = _prepare(condition, seeds, key, record)
     settings = _settings(condition, schedule, seeds, key, precision)
     watchers: list[Watcher] = []
     resume = None
-    if path is not None:
-        kept = Checkpoint(path, _identity(prepared, schedule, settings))
-        watchers, resume = [kept], kept.resume
-    if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
-        watchers.append(lambda training: bool(callback(training.step, np.concatenate(training.curve).T)))
-    with Meter("training", max(steps, 1) * seeds, shown=progress) as meter, in_precision(precision):
-        training = _run([prepared], schedule, seeds, key, meter, watchers, resume)
-    return _trajectory(prepared, training, settings, slice(None))
+    with Meter("training", steps, "steps", shown=progress) as meter:
+        prepared = _prepare(condition, seeds, key, record)
+        if path is not None:
+            kept = Checkpoint(path, _identity(prepared, schedule, settings))
+            watchers, resume = [kept], kept.resume
+        if callback is not None:  # after the checkpoint: an error of the caller's loses nothing
+            watchers.append(lambda training: bool(callback(training.step, np.concatenate(training.curve).T)))
+        with in_precision(precision):
+            training = _run([prepared], schedule, seeds, key, meter, watchers, resume)
+        return _trajectory(prepared, training, settings, slice(None))
 
 
 @float64
@@ -152,10 +153,6 @@ def train_together(
         require_kind("each of the conditions", one, Condition, ProblemError)
         check_memory(one.network, steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
-    prepared = [_prepare(one, seeds, key, record) for one in conditions]
-    alike: dict[Any, list[Prepared]] = {}
-    for ready in prepared:
-        alike.setdefault(shape_of(ready.program), []).append(ready)
     found: dict[int, Trajectory] = {}
 
     def train_group(group: list[Prepared]) -> None:
@@ -166,8 +163,11 @@ def train_together(
             mine = slice(place * seeds, (place + 1) * seeds)
             found[id(one)] = _trajectory(one, training, settings, mine, keep_weights)
 
-    work = max(steps, 1) * seeds * max(len(prepared), 1)
-    with Meter("training", work, shown=progress) as meter, ThreadPoolExecutor(2) as pool:
+    with Meter("training", steps * len(conditions), "steps", shown=progress) as meter, ThreadPoolExecutor(2) as pool:
+        prepared = [_prepare(one, seeds, key, record) for one in conditions]
+        alike: dict[Any, list[Prepared]] = {}
+        for ready in prepared:
+            alike.setdefault(shape_of(ready.program), []).append(ready)
         list(pool.map(train_group, alike.values()))  # an error shows here
     return [found[id(one)] for one in prepared]
 

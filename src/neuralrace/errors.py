@@ -38,7 +38,7 @@ class FileFormatError(NeuralRaceError):
 
 
 class ResourceError(NeuralRaceError):
-    """Work that needs more memory than is available."""
+    """Work that needs more memory than is available, or longer than is reasonable."""
 
 
 class AssumptionError(NeuralRaceError):

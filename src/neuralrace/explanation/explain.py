@@ -30,6 +30,7 @@ from neuralrace.explanation.result import Explanation, along_gradient
 from neuralrace.initial import Initializer, as_data, as_key, from_data
 from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
+from neuralrace.memory import require_size
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
 from neuralrace.reln.discover import Modular, check_modules
 from neuralrace.reln.modules import examples_of, network_of, recorded_weights
@@ -38,7 +39,6 @@ from neuralrace.task import Task
 from neuralrace.tasks import NamedTask, cautions
 from neuralrace.tasks.files import TABLES
 from neuralrace.training import train
-from neuralrace.training.train import check_memory
 from neuralrace.trajectory import Trajectory
 
 ALONG = 0.9  # the cosine of a training that went down the gradient, at least
@@ -96,8 +96,8 @@ def explain(
     if before:
         relu = ReLUNetwork(named.task, choose_width(named.task, quick) if hidden is None else hidden)
         count = (3 if quick else 5) if seeds is None else require_count("seeds", seeds)
-        check_memory(relu, 0 if steps is None else steps, None, count)
         layers = relu.architecture.hidden
+        require_size([relu], count, records=60 * relu.architecture.weight_count if len(layers) == 1 else 0)
         widths = " and ".join(str(relu.architecture.nodes[layer]) for layer in layers)
         say(f"{named.name}: {len(named.task)} examples, {widths} neurons; choosing steps")
         start, rate, last, caution = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)

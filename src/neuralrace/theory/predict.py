@@ -23,6 +23,7 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.initial import Initializer, as_key, draw
+from neuralrace.memory import require_size
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.statistics import PathStatistics
@@ -118,6 +119,7 @@ def predict(
         tolerance=require_number("tolerance", tolerance, least=0),
         check="auto" if isinstance(check, str) else bool(check),
     )
+    require_size([], request.draws, "draws", evaluations=len(at))
     overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # descent may diverge
     with Meter("predicting", shown=progress) as meter, np.errstate(over=overflow, invalid=overflow):
         name, outcome, declined = _climb(request, methods, meter)

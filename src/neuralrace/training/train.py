@@ -26,7 +26,7 @@ from neuralrace.errors import (
 )
 from neuralrace.initial import Initializer, as_data, as_key, draw, key_as_data
 from neuralrace.io import check_place
-from neuralrace.memory import require_memory
+from neuralrace.memory import require_size
 from neuralrace.problem import Problem
 from neuralrace.progress import Meter
 from neuralrace.training.checkpoint import Checkpoint, digest
@@ -108,7 +108,8 @@ def train(
     which an interrupted training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial
     weights and times are in 64 bits. A diverging seed is marked in `status` and does not stop the others.
     """
-    check_memory(network, steps, every if at is None else None, seeds)
+    require_kind("network", network, (Problem, RoutedNetwork), ProblemError)
+    _check_size([network], steps, every if at is None else None, seeds)
     if callback is not None:
         require_call("callback", callback, "the step and the losses", 0, None)
     path = None if checkpoint is None else check_place("checkpoint", checkpoint)
@@ -151,7 +152,7 @@ def train_together(
     require_kind("conditions", conditions, (list, tuple), ProblemError)
     for one in conditions:
         require_kind("each of the conditions", one, Condition, ProblemError)
-        check_memory(one.network, steps, every if at is None else None, seeds)
+    _check_size([one.network for one in conditions], steps, every if at is None else None, seeds)
     schedule = make_schedule(steps, every, at)
     found: dict[int, Trajectory] = {}
 
@@ -172,25 +173,13 @@ def train_together(
     return [found[id(one)] for one in prepared]
 
 
-def check_memory(network: Any, steps: Any, every: Any, seeds: Any) -> None:
-    """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given.
-
-    Only memory that is certainly needed is counted, so no feasible training is refused.
-    """
+def _check_size(networks: Sequence[Any], steps: Any, every: Any, seeds: Any) -> None:
+    """Refuse weights and a curve of the loss that do not fit into memory; every: None where the records are given."""
     count, last = require_count("seeds", seeds), require_count("steps", steps, least=0)
     if last >= 1 << 31:  # they are counted in 32 bits
         raise RangeError(f"steps must be at most {2**31 - 1:,}; it was {last:,}: a larger learning_rate needs fewer")
     evaluations = last // min(STRIDE, STRIDE if every is None else require_count("every", every)) + 1
-    if not isinstance(network, Problem | RoutedNetwork):
-        return  # refused elsewhere
-    weights = network.architecture.weight_count
-    smaller = "give fewer seeds, fewer neurons, or fewer steps"
-    require_memory(f"{count:,} seeds of {weights:,} weights", 8 * 3 * count * weights, smaller)
-    require_memory(
-        f"the loss of {count:,} seeds at {evaluations:,} steps",
-        evaluations * (40 + 8 * count),  # bytes of an evaluation: its step, its kind and the loss
-        "record less often with every=..., or give fewer seeds or steps",
-    )
+    require_size(networks, count, evaluations=evaluations)
 
 
 @dataclass(frozen=True, eq=False)

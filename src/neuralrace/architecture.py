@@ -67,7 +67,8 @@ class Architecture:
                 raise ProblemError(f"an edge must be a (source, target) pair; one was {ends!r}")
             edge: Edge = (ends[0], ends[1]) if name is None else name
             for end in ends:
-                require_known(end, nodes, f"edge {edge!r} names unknown node {end!r}")
+                if not isinstance(end, str) or end not in nodes:
+                    require_known(end, list(nodes), f"edge {edge!r} names unknown node {end!r}")
             if edge in checked:
                 raise ProblemError(
                     f"edge {edge!r} is given twice: to join two nodes by parallel edges name them, "

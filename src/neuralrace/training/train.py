@@ -78,11 +78,11 @@ class Condition:
 @float64
 def train(
     network: Network,
-    initial: Initializer | Weights | Sequence[Weights],
+    initial: Initializer | Weights | Sequence[Weights] | Trajectory,
     learning_rate: Any = None,
     steps: int = 1000,
     *,
-    seeds: int = 1,
+    seeds: int | None = None,
     key: Any = 0,
     loss: str | Objective = "squared",
     optimizer: Any = None,
@@ -107,8 +107,14 @@ def train(
     with the step and the losses so far, (seeds, evaluations); returning True ends the training. checkpoint: a file from
     which an interrupted training resumes. precision: "single" computes in 32 bits, many times faster on a GPU; initial
     weights and times are in 64 bits. A diverging seed is marked in `status` and does not stop the others.
+
+    An earlier run as `initial` is continued from its final weights, one set per seed, by default with as many seeds;
+    time, steps and the state of the optimizer start anew, and so do mini-batches: give another key for other ones.
     """
     require_kind("network", network, (Problem, RoutedNetwork), ProblemError)
+    if isinstance(initial, Trajectory):
+        initial = _final_weights(network, initial)
+    seeds = (len(initial) if isinstance(initial, list | tuple) else 1) if seeds is None else seeds
     _check_size([network], steps, every if at is None else None, seeds)
     if callback is not None:
         require_call("callback", callback, "the step and the losses", 0, None)
@@ -255,6 +261,24 @@ def _folded(root: jax.Array, numbers: Array) -> tuple[jax.Array, jax.Array]:
     # apart from the streams of the initial weights, which are numbered from zero
     batches = jax.vmap(lambda one: jax.random.fold_in(one, 1 << 30))(own)
     return jax.random.key_data(own), jax.random.key_data(batches)
+
+
+def _final_weights(network: Network, run: Trajectory) -> list[Weights]:
+    """Return the weights with which each seed of a run ended."""
+    diverged = np.flatnonzero(run.status == "diverged").tolist()
+    if diverged:
+        raise WeightError(
+            f"a run that diverged cannot be continued; seeds {diverged} did: give those of other seeds, "
+            "[run.weights(seed) for seed in ...]"
+        )
+    final = {edge: f"final_weights[{edge_name(edge)}]" for edge in network.architecture.edges}
+    for edge, name in final.items():
+        if name not in run.data:
+            raise WeightError(
+                f"initial, an earlier run, has no final weights of edge {edge_name(edge)}: continue a run of this "
+                "network that kept its weights; those of a forecast are forecast.weights(time, draw)"
+            )
+    return [{edge: run.values(name)[seed] for edge, name in final.items()} for seed in range(len(run.losses))]
 
 
 def _initial_weights(problem: Network, initial: Any, seeds: int, key: Any) -> dict[Edge, np.ndarray]:

@@ -181,6 +181,33 @@ def test_what_only_answers_imports_nothing_heavy(code: str) -> None:
     assert not imported & HEAVY
 
 
+AT_EXIT = """
+import atexit, os, signal, sys, threading
+from neuralrace import cli
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+    threading.Event().wait(20)
+
+def interrupted():
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background ignores Ctrl-C
+if sys.argv[1] == "130":
+    cli.perform = lambda arguments: interrupted()
+atexit.register(interrupt)
+sys.argv = ["neuralrace", "--version"]
+cli.main()
+"""
+
+
+@pytest.mark.parametrize(("status", "said"), [(0, ""), (130, "neuralrace: interrupted\n")])
+def test_an_interruption_at_exit_leaves_no_trace(status: int, said: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", AT_EXIT, str(status)], capture_output=True, text=True, timeout=60)
+    assert (ran.returncode, ran.stderr) == (status, said)
+    assert ran.stdout.startswith("neuralrace ") == (status == 0)
+
+
 def test_a_reader_that_stops_early_is_no_error() -> None:
     command = [sys.executable, "-m", "neuralrace", "list", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:

@@ -11,6 +11,7 @@ import fnmatch
 import importlib.metadata
 import json
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -63,6 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with open(handle, "w", encoding="utf-8") as file:
             file.write(f"neuralrace {' '.join(given)}\n\n{traceback.format_exc()}")
         status, message = FAULT, f"internal error: {type(error).__name__}: {error} (details: {log})"
+    if arguments is None:  # in a process of its own
+        _interrupt_with(INTERRUPTED)
     if message is not None:
         line = " ".join(message.split())
         print(f"neuralrace: {line}", file=sys.stderr)
@@ -73,7 +76,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_standard_output()
+    if arguments is None:  # all is done and said
+        _interrupt_with(status)
     sys.exit(status)
+
+
+def _interrupt_with(status: int) -> None:
+    """Let Ctrl-C end the process at once: while Python shuts down it would print a trace, and end with status 0."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(status))
 
 
 def _discard_standard_output() -> None:

@@ -3,6 +3,7 @@
 import ctypes
 import importlib.metadata
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -206,6 +207,18 @@ def test_an_interruption_at_exit_leaves_no_trace(status: int, said: str) -> None
     ran = subprocess.run([sys.executable, "-c", AT_EXIT, str(status)], capture_output=True, text=True, timeout=60)
     assert (ran.returncode, ran.stderr) == (status, said)
     assert ran.stdout.startswith("neuralrace ") == (status == 0)
+
+
+def test_names_are_completed_by_the_shell() -> None:
+    for words, names in (
+        ("run views-l", "views-law"),
+        ("explain xo", "xor"),
+        ("reproduce --only views-l", "views-law"),
+    ):
+        asked = {"COMP_WORDS": f"neuralrace {words}", "COMP_CWORD": str(len(words.split()))}
+        command, shell = [sys.executable, "-m", "neuralrace"], {"_NEURALRACE_COMPLETE": "complete_bash"}
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | asked | shell)
+        assert ran.stdout.split() == [names]
 
 
 def test_a_reader_that_stops_early_is_no_error() -> None:

@@ -32,9 +32,21 @@ OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
 
 Ending = tuple[int, object]  # status, and plain values for --json
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(pretty_exceptions_enable=False)
 JSON = "With --json a command prints exactly one JSON object on standard output."
 
+
+def _figures(incomplete: str) -> list[str]:
+    return [name for name in papers.names() if name.startswith(incomplete)]
+
+
+def _tasks(incomplete: str) -> list[str]:
+    from neuralrace import tasks
+
+    return [name for name in tasks.names() if name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(help="A figure (see `list`).", autocompletion=_figures)]
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
 Workers = Annotated[int | None, typer.Option(help="Processes (default: one per core; reproduce: memory permitting).")]
@@ -44,6 +56,8 @@ Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value; in 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process."""
+    if arguments is None and "_NEURALRACE_COMPLETE" in os.environ:  # the shell completes a command line
+        app(prog_name="neuralrace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json, given = "--json" in given, [word for word in given if word != "--json"]
     result: object = None
@@ -132,7 +146,10 @@ def front(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command("list", epilog=JSON)
 def list_what_there_is(
-    name: Annotated[str | None, typer.Argument(help="An experiment: list its settings and their values.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="An experiment: list its settings and their values.", autocompletion=_figures),
+    ] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
@@ -156,7 +173,7 @@ def list_what_there_is(
 
 
 @app.command(epilog=JSON)
-def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
+def run(name: Name, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.io import make_folder
 
@@ -173,7 +190,10 @@ def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = 
 
 @app.command(epilog=JSON)
 def reproduce(
-    only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.", autocompletion=_figures),
+    ] = None,
     size: Size = "full",
     out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
     workers: Workers = None,
@@ -214,7 +234,7 @@ def reproduce(
 
 @app.command(epilog=JSON)
 def sweep(
-    name: str,
+    name: Name,
     changes: Changes = None,
     size: Size = "full",
     seeds: Seeds = None,
@@ -240,7 +260,10 @@ def sweep(
 
 @app.command("explain", epilog=JSON)
 def explain_task(
-    task: Annotated[str, typer.Argument(help="A named task, an .npz file, or a .csv file with --target.")],
+    task: Annotated[
+        str,
+        typer.Argument(help="A named task, an .npz file, or a .csv file with --target.", autocompletion=_tasks),
+    ],
     target: Annotated[list[str] | None, typer.Option(help="Column of a .csv that is learned; may be repeated.")] = None,
     standardize: Annotated[bool, typer.Option("--standardize", help="Mean 0 and deviation 1 for columns.")] = False,
     bias: Annotated[bool, typer.Option("--bias", help="Add a constant input.")] = False,

@@ -67,6 +67,7 @@ def make_schedule(steps: int, every: int, at: Sequence[int] | None) -> Schedule:
         every = require_count("every", every)
         recorded = np.unique(np.append(np.arange(0, steps + 1, every), steps))
     else:
+        require_memory("at, the steps to record,", 40 * len(at) if hasattr(at, "__len__") else 0, "give fewer of them")
         recorded = np.unique(np.asarray(at))
         whole = len(recorded) > 0 and recorded.dtype.kind in "iu"
         if not whole or recorded[0] < 0 or recorded[-1] > steps:

@@ -72,11 +72,13 @@ def test_explain_passes_what_it_is_given(
     explain = MagicMock(return_value=report)
     monkeypatch.setattr("neuralrace.explanation.explain", explain)
     command = ["explain", "contextual", "--set", "contexts=2", "--hidden", "9", "--hidden", "8", "--seeds", "3"]
+    command += ["--key", "-1"]
     assert ending([*command, "--out", str(tmp_path / "out"), "--json"]) == 0
     page = str(tmp_path / "out" / "report.html")
     assert json.loads(capsys.readouterr().out) == {"verdict": "explained", "page": page}
     named, *sizes = explain.call_args.args
     assert (named.settings["contexts"], sizes) == (2, [(9, 8), 3])
+    assert explain.call_args.kwargs["key"] == -1
 
 
 def test_a_verdict_other_than_recorded_is_status_one(

@@ -15,12 +15,18 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 LARGEST = 1e100  # of inputs, targets, gates and weights: their products and squares are still numbers
 
 
-def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarray:
-    """Copy a value into a float64 array; refuse values that would lose something."""
-    if any(np.ma.is_masked(part) for part in (value, *(value if isinstance(value, list | tuple) else ()))):
+def require_unmasked(name: str, value: Any, error: type[NeuralRaceError]) -> None:
+    """Refuse masked entries, whose numbers would be used."""
+    parts = (value, *(value if isinstance(value, list | tuple) else ()))
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise error(
             f"{name} has masked entries, which are no numbers: leave them out, or fill them with .filled(value)"
         )
+
+
+def real_array(name: str, value: Any, error: type[NeuralRaceError]) -> np.ndarray:
+    """Copy a value into a float64 array; refuse values that would lose something."""
+    require_unmasked(name, value, error)
     try:
         given = np.asarray(value)
     except ValueError:

@@ -15,7 +15,7 @@ import numpy as np
 
 from neuralrace.activations import LeakyReLU
 from neuralrace.architecture import Architecture, edge_name
-from neuralrace.arrays import real_array
+from neuralrace.arrays import real_array, require_unmasked
 from neuralrace.axes import Edge, Weights
 from neuralrace.errors import (
     GateError,
@@ -63,6 +63,7 @@ def find_modules(samples: Any, count: int, key: int = 0) -> Modules:
 
     samples: (..., N) from 0 to 1, the gates of neurons, at one record or at many. key: of the starts.
     """
+    require_unmasked("gates", samples, GateError)
     gates, size = np.asarray(samples), require_count("modules", count)
     if gates.dtype.kind not in "fiub" or not gates.ndim or not gates.size:
         raise GateError(f"gates must be numbers, one for each example of each neuron; they were {shortened(samples)}")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas
 
 from neuralrace.axes import Edge
-from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind
+from neuralrace.errors import ProblemError, RangeError, TaskError, require_count, require_kind, require_number
 from neuralrace.initial import ByShape, Initializer, gaussian
 from neuralrace.problem import Problem
 from neuralrace.reln.modules import gated_problem
@@ -80,6 +80,8 @@ def race(
     require_kind("candidates", candidates, Mapping, ProblemError)
     if not candidates:
         raise ProblemError("a race needs at least one candidate; none was given")
+    if criterion is not None:
+        require_number("criterion", criterion)
     drawn = gaussian(0.005 / neurons) if initial is None else initial  # P2 Fig 4
     entered: dict[str, tuple[Problem, Initializer]] = {}
     rates: dict[str, float] = {}

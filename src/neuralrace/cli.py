@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _discard_standard_output()
         status = 0
-    except (NeuralRaceError, OSError) as error:
+    except (NeuralRaceError, OSError, MemoryError) as error:
         status, message = MISTAKE, str(error)
     except Exception as error:
         handle, log = tempfile.mkstemp(prefix="neuralrace-", suffix=".log", text=True)

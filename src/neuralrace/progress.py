@@ -1,5 +1,6 @@
 """Progress of long work on standard error: a bar on a terminal or in a notebook, elsewhere one line now and then."""
 
+import contextlib
 import multiprocessing
 import sys
 import threading
@@ -33,7 +34,7 @@ class Meter:
         console: Console | None = None,
     ) -> None:
         self.label, self._total, self._unit, self._done = label, total, unit, 0.0
-        self._shown = shown and multiprocessing.parent_process() is None
+        self._shown = shown and sys.stderr is not None and multiprocessing.parent_process() is None
         self._console = Console(file=sys.stderr) if console is None else console
         self._ended, self._watching = threading.Event(), threading.Thread(target=self._watch, daemon=True)
 
@@ -66,9 +67,12 @@ class Meter:
 
     def _watch(self) -> None:
         """Show the progress until the work has ended; the cursor of the terminal is restored then."""
-        if self._ended.wait(PATIENCE):
-            return
-        if not (self._console.is_terminal or self._console.is_jupyter):
+        if not self._ended.wait(PATIENCE):
+            with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
+                self._show()
+
+    def _show(self) -> None:
+        if self._console.is_dumb_terminal or not (self._console.is_terminal or self._console.is_jupyter):
             while True:
                 self._console.print("{}: {}".format(*self._state()), markup=False, highlight=False, soft_wrap=True)
                 if self._ended.wait(LINES):

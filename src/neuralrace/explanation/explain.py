@@ -32,6 +32,7 @@ from neuralrace.interop import layers_of, read_folder
 from neuralrace.io import as_path
 from neuralrace.memory import require_size
 from neuralrace.problem import BIAS, Problem, ReLUNetwork, side_by_side
+from neuralrace.progress import Meter
 from neuralrace.reln.discover import Modular, check_modules
 from neuralrace.reln.modules import examples_of, network_of, recorded_weights
 from neuralrace.settings import read_setting
@@ -100,7 +101,8 @@ def explain(
         require_size([relu], count, records=60 * relu.architecture.weight_count if len(layers) == 1 else 0)
         widths = " and ".join(str(relu.architecture.nodes[layer]) for layer in layers)
         say(f"{named.name}: {len(named.task)} examples, {widths} neurons; choosing steps")
-        start, rate, last, caution = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)
+        with Meter("choosing steps", shown=progress):
+            start, rate, last, caution = choose_recipe(relu, initial, learning_rate, steps, key=key, quick=quick)
         # evenly, and as densely in the beginning, where gates turn first
         records = np.concatenate([np.linspace(0, last, 61), np.geomspace(1, max(last, 1), 60)])
         records = np.unique(np.round(records).astype(int))

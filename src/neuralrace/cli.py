@@ -12,6 +12,7 @@ import fnmatch
 import importlib.metadata
 import json
 import os
+import signal
 import sys
 import tempfile
 import traceback
@@ -32,9 +33,21 @@ OTHER, MISTAKE, FAULT, INTERRUPTED = 1, 2, 3, 130
 
 Ending = tuple[int, object]  # status, and plain values for --json
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(pretty_exceptions_enable=False)
 JSON = "With --json a command prints exactly one JSON object on standard output."
 
+
+def _figures(incomplete: str) -> list[str]:
+    return [name for name in papers.names() if name.startswith(incomplete)]
+
+
+def _tasks(incomplete: str) -> list[str]:
+    from neuralrace import tasks
+
+    return [name for name in tasks.names() if name.startswith(incomplete)]
+
+
+Name = Annotated[str, typer.Argument(help="A figure (see `list`).", autocompletion=_figures)]
 Size = Annotated[str, typer.Option(help="full: the paper's parameters. tiny: seconds, claims not judged.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, or networks.")]
 Workers = Annotated[int | None, typer.Option(help="Processes (default: one per core; reproduce: memory permitting).")]
@@ -44,6 +57,8 @@ Changes = Annotated[list[str] | None, typer.Option("--set", help="key=value; in 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and end the process."""
+    if arguments is None and "_NEURALRACE_COMPLETE" in os.environ:  # the shell completes a command line
+        app(prog_name="neuralrace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     as_json, given = "--json" in given, [word for word in given if word != "--json"]
     result: object = None
@@ -57,13 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _discard_standard_output()
         status = 0
-    except (NeuralRaceError, OSError) as error:
+    except (NeuralRaceError, OSError, MemoryError) as error:
         status, message = MISTAKE, str(error)
     except Exception as error:
         handle, log = tempfile.mkstemp(prefix="neuralrace-", suffix=".log", text=True)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(f"neuralrace {' '.join(given)}\n\n{traceback.format_exc()}")
         status, message = FAULT, f"internal error: {type(error).__name__}: {error} (details: {log})"
+    if arguments is None:  # in a process of its own
+        _interrupt_with(INTERRUPTED)
     if message is not None:
         line = " ".join(message.split())
         print(f"neuralrace: {line}", file=sys.stderr)
@@ -74,7 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _discard_standard_output()
+    if arguments is None:  # all is done and said
+        _interrupt_with(status)
     sys.exit(status)
+
+
+def _interrupt_with(status: int) -> None:
+    """Let Ctrl-C end the process at once: while Python shuts down it would print a trace, and end with status 0."""
+    signal.signal(signal.SIGINT, lambda *_: os._exit(status))
 
 
 def _discard_standard_output() -> None:
@@ -124,7 +148,10 @@ def front(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 @app.command("list", epilog=JSON)
 def list_what_there_is(
-    name: Annotated[str | None, typer.Argument(help="An experiment: list its settings and their values.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="An experiment: list its settings and their values.", autocompletion=_figures),
+    ] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="List the named tasks instead.")] = False,
 ) -> Ending:
     """List the experiments, the settings of one, or the named tasks."""
@@ -148,7 +175,7 @@ def list_what_there_is(
 
 
 @app.command(epilog=JSON)
-def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
+def run(name: Name, size: Size = "full", seeds: Seeds = None, changes: Changes = None, out: Out = None) -> Ending:
     """Run one experiment, print its claims, and with --out keep its data and figure."""
     from neuralrace.io import make_folder
 
@@ -165,7 +192,10 @@ def run(name: str, size: Size = "full", seeds: Seeds = None, changes: Changes = 
 
 @app.command(epilog=JSON)
 def reproduce(
-    only: Annotated[list[str] | None, typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(help="Run these only: names or patterns like 'saxe2022-*'.", autocompletion=_figures),
+    ] = None,
     size: Size = "full",
     out: Annotated[str, typer.Option(help="Folder for data, claims, figures and the report.")] = "results",
     workers: Workers = None,
@@ -206,7 +236,7 @@ def reproduce(
 
 @app.command(epilog=JSON)
 def sweep(
-    name: Annotated[str, typer.Argument(help="A named task, or an experiment.")],
+    name: Annotated[str, typer.Argument(help="A named task, or an experiment.", autocompletion=_tasks)],
     changes: Changes = None,
     size: Size = "full",
     seeds: Seeds = None,
@@ -253,7 +283,13 @@ def sweep(
 
 @app.command("explain", epilog=JSON)
 def explain_task(
-    task: Annotated[str, typer.Argument(help="A named task, a .csv file with --target, or an .npz file.")],
+    task: Annotated[
+        str,
+        typer.Argument(
+            help="A named task, a .csv file with --target, an .npz file, or a run.nc that was saved.",
+            autocompletion=_tasks,
+        ),
+    ],
     target: Annotated[list[str] | None, typer.Option(help="Column of a table to learn; may be repeated.")] = None,
     classes: Annotated[
         bool | None, typer.Option("--classes/--no-classes", help="Whether targets are classes (words, few integers).")
@@ -271,6 +307,7 @@ def explain_task(
     seeds: Seeds = None,
     checkpoints: Annotated[str | None, typer.Option(help="Folder with weights of a training of your own.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer, smaller networks; coarser forecast; no race.")] = False,
+    key: Annotated[int, typer.Option(help="Seed of all draws, any whole number.")] = 0,
     changes: Changes = None,
     out: Out = None,
 ) -> Ending:
@@ -288,7 +325,7 @@ def explain_task(
         given = explanation.resolve(task, None, target, settings=_read_changes(changes), reading=reading)
         target, reading = None, {}
     how: dict[str, Any] = {"hidden": tuple(hidden) if hidden else None, "seeds": seeds, "quick": quick, "test": test}
-    explained = explanation.explain(given, target=target, checkpoints=checkpoints, **how, **reading)
+    explained = explanation.explain(given, target=target, checkpoints=checkpoints, key=key, **how, **reading)
     print(explained)
     if folder is None:
         return 0, explained.summary()

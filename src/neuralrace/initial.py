@@ -213,6 +213,13 @@ def as_key(key: Any) -> jax.Array:
     raise WeightError(f"key must be an integer seed or a JAX key; it was {type(key).__name__}")
 
 
+def seed_words(key: Any) -> list[int]:
+    """Return a key as what NumPy's generators are seeded with, numbers that are not negative."""
+    as_key(key)  # refuses anything else
+    words = key_as_data(key)
+    return [words % (1 << 64)] if isinstance(words, int) else words
+
+
 def draw(initial: Any, network: Any, key: Any) -> Mapping[Edge, Any]:
     """Draw weights from an initializer, checked unless they fit by construction; or take given weights."""
     if isinstance(initial, Mapping):

@@ -161,7 +161,7 @@ def sweep(
         file = folder / f"points/{hashlib.sha256(identity.encode()).hexdigest()[:32]}.nc"
         points.append(point | {"file": str(file), "failed": None})
     missing = [point for point in points if _load(point["file"]) is None]
-    with Meter("sweep", len(points), shown=progress, lines=True) as meter, contextlib.ExitStack() as opened:
+    with Meter("sweep", len(points), "points", shown=progress) as meter, contextlib.ExitStack() as opened:
         meter.advance(len(points) - len(missing))
         futures = {}
         if missing:

@@ -13,7 +13,7 @@ from neuralrace.architecture import Architecture, Path
 from neuralrace.axes import Edge
 from neuralrace.errors import require_count, require_number
 from neuralrace.initial import Decoupled, Initializer
-from neuralrace.memory import require_memory
+from neuralrace.memory import require_size
 from neuralrace.problem import Problem
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.certificate import SADDLE, Assumption
@@ -62,8 +62,7 @@ class Request:
         if isinstance(self.initial, tuple):
             return self.initial
         count = 1 if isinstance(self.initial, Decoupled) else self.draws
-        size = self.architecture.weight_count
-        require_memory(f"{count:,} draws of {size:,} weights", 8 * count * size, "give fewer draws, or fewer neurons")
+        require_size([self], count, "draws")
         keys = (jax.random.fold_in(self.stream, number) for number in range(count))
         return tuple(dict(self.draw(key)) for key in keys)
 

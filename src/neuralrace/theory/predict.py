@@ -24,7 +24,9 @@ from neuralrace.errors import (
     shortened,
 )
 from neuralrace.initial import Initializer, absolute, as_key, draw
+from neuralrace.memory import require_size
 from neuralrace.problem import Problem, problems_to_evaluate
+from neuralrace.progress import Meter
 from neuralrace.statistics import PathStatistics
 from neuralrace.theory.aligned import Aligned
 from neuralrace.theory.certificate import Assumption, Certificate, Declined, first_failing
@@ -64,6 +66,7 @@ def predict(
     tolerance: float = 1e-6,
     check: bool | Literal["auto"] = "auto",
     evaluate: Mapping[str, Any] | None = None,
+    progress: bool = True,
 ) -> Forecast:
     """Forecast the learning curve of a network without training anything.
 
@@ -80,7 +83,8 @@ def predict(
     "auto": where that flow is affordable, unless the assumptions hold with a factor of 100 to spare; True: always;
     False: never, and then the certificate rests on the assumptions alone. evaluate: name -> other examples (a task, or
     a problem of the same graph with their gates; with statistics alone, their statistics), whose loss and accuracy are
-    predicted as well, `forecast.evaluated`.
+    predicted as well, `forecast.evaluated`. progress: say on standard error what is being computed, when it takes more
+    than two seconds.
     """
     require_kind("network", network, (Problem, PathStatistics), ProblemError)
     at = _checked_times(times)
@@ -120,9 +124,10 @@ def predict(
         tolerance=require_number("tolerance", tolerance, least=0),
         check="auto" if isinstance(check, str) else bool(check),
     )
+    require_size([], request.draws, "draws", evaluations=len(at))
     overflow: Literal["ignore"] | None = None if request.descent is None else "ignore"  # descent may diverge
-    with np.errstate(over=overflow, invalid=overflow):
-        name, outcome, declined = _climb(request, methods)
+    with Meter("predicting", shown=progress) as meter, np.errstate(over=overflow, invalid=overflow):
+        name, outcome, declined = _climb(request, methods, meter)
         rows, notes = outcome.assumptions, list(outcome.notes)
         if linear and rate is not None:
             rows = (*rows, flow_regime(request.statistics, rate, at, outcome.draws[0], request.descent is None))
@@ -167,10 +172,13 @@ def _named(method: str | Method[Any] | Sequence[str | Method[Any]], linear: bool
     return tuple(rung for rung in named if rung.linear == linear) or named
 
 
-def _climb(request: Request, methods: tuple[Method[Any], ...]) -> tuple[str, Outcome, tuple[Declined, ...]]:
+def _climb(
+    request: Request, methods: tuple[Method[Any], ...], meter: Meter
+) -> tuple[str, Outcome, tuple[Declined, ...]]:
     """Return the name and the outcome of the first method that applies, and the methods before it."""
     declined: dict[Declined, None] = {}
     for method in methods:
+        meter.label = f"predicting by {method.name}"
         outcome = _attempt(method, request)
         if isinstance(outcome, Outcome):
             return method.name, outcome, tuple(declined)
